@@ -1,0 +1,47 @@
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+HOME_FOLDER ?= warehouse
+
+.DEFAULT_GOAL := help
+.PHONY: help run test lint types check clean constraints benchmarks
+
+help:  ## show the targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 20
+
+run: $(VENV)/.installed  ## everything on the default corpus: land, tables, train, score, report
+	$(BIN)/ssrem run --home $(HOME_FOLDER) $(ARGS)
+
+test: $(VENV)/.installed-dev  ## all tests
+	$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
+
+lint: $(VENV)/.installed-dev  ## ruff and sqlfluff
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/sqlfluff lint --disable-progress-bar sql
+
+types: $(VENV)/.installed-dev  ## mypy
+	$(BIN)/mypy
+
+check: lint types test  ## what CI runs
+
+benchmarks: $(VENV)/.installed-dev  ## performance claims, measured: see benchmarks/README.md
+	$(BIN)/python -m benchmarks.run $(ARGS)
+
+constraints: $(VENV)/.installed-dev  ## write constraints.txt from this environment
+	$(BIN)/python -m pip freeze --exclude-editable --exclude ssrem > constraints.txt
+
+clean:  ## remove the environment and caches; the home folder stays
+	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+$(VENV)/bin/python:
+	$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(None if (3, 11) <= v < (3, 14) else f"ssrem needs Python 3.11 to 3.13, {sys.executable} is {v[0]}.{v[1]}; name another with make PYTHON=...")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	touch $@
+
+$(VENV)/.installed-dev: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	touch $@ $(VENV)/.installed

@@ -1,0 +1,1 @@
+"""When: Prefect flows over the stages, and the command line."""

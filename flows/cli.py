@@ -1,0 +1,201 @@
+"""The `ssrem` command: parse, call, print."""
+
+from __future__ import annotations
+
+import argparse
+import atexit
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from ssrem import __version__
+from ssrem.errors import SsremError
+
+EPILOG = """\
+examples:
+  ssrem run                                          everything, on the corpus that comes with the install
+  ssrem run dump.jsonl --annotations human_eval.json everything, on your own
+  ssrem sql "SELECT * FROM identification"           ask the tables
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; returns its exit status: 0, 1 for a failure told in one line, 130 when interrupted."""
+    options = parser().parse_args(arguments)
+    atexit.register(_close_stderr)  # first registered, so run last
+    try:
+        from flows import commands
+
+        commands.run(options)
+    except SsremError as error:
+        print(f"ssrem: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print(
+            "ssrem: interrupted; nothing of this stage was published, run it again to go on", file=sys.stderr
+        )
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    return 0
+
+
+def _close_stderr() -> None:
+    """DuckDB's bindings list what a gate's libraries still hold when the interpreter ends; nobody can act on it."""
+    sys.stderr.flush()
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command's options."""
+    top = argparse.ArgumentParser(
+        prog="ssrem",
+        description="Learns from people's own conversations to tell good dialogue responses from bad ones.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    top.add_argument("--version", action="version", version=f"ssrem {__version__}")
+    verbs = top.add_subparsers(dest="verb", required=True, metavar="VERB")
+
+    def verb(name: str, help: str, *groups: argparse.ArgumentParser) -> argparse.ArgumentParser:
+        return verbs.add_parser(name, help=help, description=help, parents=[_home(), *groups])
+
+    run = verb(
+        "run", "land, build tables, train, score, correlate and report", _json(), _dump(), _room(), _learn()
+    )
+    run.add_argument(
+        "source", nargs="?", default="chitchat", help="dump, a file or folder (default: %(default)s)"
+    )
+    run.add_argument(
+        "--annotations", nargs="+", metavar="FILE", default=[], help="responses with human scores"
+    )
+    run.add_argument(
+        "--evaluator", nargs="+", metavar="NAME", help="evaluators to train (default: ssrem rsrem)"
+    )
+    _draws(run)
+
+    ingest = verb("ingest", "land a dump of conversations", _json(), _dump(), _room())
+    ingest.add_argument(
+        "source", help="dump, a file or folder; chitchat is the one that comes with the install"
+    )
+    ingest.add_argument(
+        "--replace", action="store_true", help="land again what has landed, with other options"
+    )
+
+    tables = verb(
+        "tables", "build the speaker tables of landed corpora", _json(), _corpora(), _room(), _learn()
+    )
+    _draws(tables)
+
+    train = verb(
+        "train", "train evaluators and score their test splits", _json(), _corpora(), _room(), _learn()
+    )
+    train.add_argument("evaluator", nargs="*", metavar="NAME", help="evaluators (default: ssrem rsrem)")
+    train.add_argument("--seed", type=int, default=0, help="seed of the training (default: %(default)s)")
+    train.add_argument(
+        "--set",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="KEY=VALUE",
+        help="settings, such as epochs=10",
+    )
+
+    agree = verb("agree", "correlate scores with human scores", _json(), _room())
+    agree.add_argument("file", nargs="+", metavar="FILE", help="annotated sets")
+    agree.add_argument("--evaluator", nargs="+", metavar="NAME", help="trained evaluators (default: all)")
+    agree.add_argument(
+        "--keep-ground-truth", action="store_true", help="correlate ground-truth rows too (default: left out)"
+    )
+
+    score = verb("score", "print a score for each response in a file", _json())
+    score.add_argument(
+        "file", metavar="FILE", help="responses with their contexts, a JSON list or one object a line"
+    )
+    score.add_argument(
+        "--evaluator", default="ssrem", metavar="NAME", help="trained evaluator (default: %(default)s)"
+    )
+    score.add_argument("--output", metavar="FILE", help="write there instead of to the terminal")
+
+    sql = verb("sql", "ask the published tables, read-only", _json())
+    sql.add_argument("query", help="one SELECT; SHOW TABLES lists the tables")
+
+    verb("evaluators", "list trained evaluators", _json())
+    verb("status", "show what has landed and how far each corpus is", _json())
+    verb("report", "write the report and print its path", _json())
+    return top
+
+
+def _home() -> argparse.ArgumentParser:
+    group = argparse.ArgumentParser(add_help=False)
+    group.add_argument(
+        "--home",
+        type=Path,
+        default=Path(os.environ.get("SSREM_HOME", "warehouse")),
+        help="home folder (default: $SSREM_HOME or ./warehouse)",
+    )
+    return group
+
+
+def _json() -> argparse.ArgumentParser:
+    group = argparse.ArgumentParser(add_help=False)
+    group.add_argument("--json", action="store_true", help="print JSON")
+    return group
+
+
+def _dump() -> argparse.ArgumentParser:
+    group = argparse.ArgumentParser(add_help=False)
+    group.add_argument("--format", help="format of the dump (default: guessed from its content)")
+    group.add_argument(
+        "--map",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="FIELD=COLUMN",
+        help="which column is which field; FIELD=A+B joins columns to a key",
+    )
+    group.add_argument("--name", help="name of the corpus (default: that of the file)")
+    group.add_argument(
+        "--speakers",
+        choices=("auto", "person", "conversation"),
+        default="auto",
+        help="what a speaker id names: one person throughout, or a seat in one conversation",
+    )
+    return group
+
+
+def _corpora() -> argparse.ArgumentParser:
+    group = argparse.ArgumentParser(add_help=False)
+    group.add_argument("--corpus", nargs="+", metavar="NAME", help="corpora (default: all that have landed)")
+    return group
+
+
+def _room() -> argparse.ArgumentParser:
+    group = argparse.ArgumentParser(add_help=False)
+    group.add_argument(
+        "--memory-limit", default="2GB", help="DuckDB spills to disk above it (default: %(default)s)"
+    )
+    group.add_argument("--threads", type=int, help="threads of DuckDB (default: all cores)")
+    return group
+
+
+def _learn() -> argparse.ArgumentParser:
+    group = argparse.ArgumentParser(add_help=False)
+    group.add_argument(
+        "--encoder",
+        help="word2vec, glove-6b-50d, a vectors file, a gensim.downloader name, or A+B (see docs)",
+    )
+    return group
+
+
+def _draws(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("--seed", type=int, default=0, help="seed of every draw (default: %(default)s)")
+    verb.add_argument(
+        "--context-turns", type=int, default=5, help="turns of a context at most (default: %(default)s)"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,282 @@
+"""What each verb does. Verbs that write call flows; verbs that only read start no Prefect."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from flows import show
+from ssrem.errors import SsremError
+from tasks.home import Home
+
+
+def run(options: argparse.Namespace) -> None:
+    """Do what the parsed options ask."""
+    home = Home.at(options.home)
+    home.check()
+    VERBS[options.verb](options, home)
+
+
+def _run(options: argparse.Namespace, home: Home) -> None:
+    _prepare(home)
+    from flows.pipeline import pipeline
+
+    path = pipeline(
+        options.source,
+        str(home.root),
+        options.annotations,
+        format=options.format,
+        mapping=_mapping(options),
+        name=options.name,
+        speakers=options.speakers,
+        evaluators=options.evaluator,
+        seed=options.seed,
+        context_turns=options.context_turns,
+        **_encoder(options),
+        **_room(options),
+    )
+    from tasks.overview import AFTER_RUN, summary
+
+    found = summary(home, AFTER_RUN)
+    if options.json:
+        show.as_json({**found, "report": path})
+        return
+    show.tables(found)
+    print(f"report: {path}")
+    shown = "" if options.home == Path("warehouse") else f" --home {options.home}"
+    if not options.annotations:
+        print(f"next:   ssrem agree{shown} YOUR_ANNOTATED_SET.json   (compare with human scores)")
+    print(f'next:   ssrem sql{shown} "SELECT kind, avg(f) FROM scores GROUP BY kind"')
+
+
+def _ingest(options: argparse.Namespace, home: Home) -> None:
+    _prepare(home)
+    from flows.ingest import ingest
+    from tasks.overview import summary
+
+    corpus, new = ingest(
+        options.source,
+        str(home.root),
+        format=options.format,
+        mapping=_mapping(options),
+        name=options.name,
+        speakers=options.speakers,
+        replace=options.replace,
+        **_room(options),
+    )
+    found = summary(home, ["corpus", "quarantine"])
+    found = {
+        name: mine for name, rows in found.items() if (mine := [r for r in rows if r["corpus"] == corpus])
+    }
+    if options.json:
+        show.as_json(
+            {"corpus": corpus, "new": new, **found["corpus"][0], "quarantine": found.get("quarantine", [])}
+        )
+        return
+    form = found["corpus"][0]["format"]
+    print(f"landed {corpus} (read as {form})" if new else f"{corpus} has this content already; nothing to do")
+    show.tables(found)
+
+
+def _tables(options: argparse.Namespace, home: Home) -> None:
+    _prepare(home)
+    from flows.tables import tables
+
+    built = tables(
+        str(home.root),
+        options.corpus,
+        seed=options.seed,
+        context_turns=options.context_turns,
+        **_encoder(options),
+        **_room(options),
+    )
+    _after(
+        options, home, ["speaker sets"], {c: "built" if new else "there already" for c, new in built.items()}
+    )
+
+
+def _train(options: argparse.Namespace, home: Home) -> None:
+    _prepare(home)
+    from flows.train import train
+
+    trained = train(
+        str(home.root),
+        options.evaluator or None,
+        options.corpus,
+        config={"seed": options.seed, **_settings(options.set)},
+        **_encoder(options),
+        **_room(options),
+    )
+    done = {
+        name: f"version {v} {'trained' if new else 'is there already'}" for name, (v, new) in trained.items()
+    }
+    _after(options, home, ["evaluators", "identification on the test split"], done)
+
+
+def _agree(options: argparse.Namespace, home: Home) -> None:
+    _prepare(home)
+    from flows.agree import agree
+
+    done = agree(options.file, str(home.root), options.evaluator, options.keep_ground_truth, **_room(options))
+    names = ["agreement with human scores (mean of raters, without ground truth)"]
+    _after(
+        options, home, names, {name: "correlated" if new else "there already" for name, new in done.items()}
+    )
+
+
+def _score(options: argparse.Namespace, home: Home) -> None:
+    from ssrem.agreement.annotated import read_samples
+    from ssrem.evaluators import load_evaluator
+    from tasks.versions import promoted
+
+    ((name, version),) = promoted(home, [options.evaluator])
+    samples = read_samples(Path(options.file))
+    evaluator = load_evaluator(home.models / name / str(version))
+    scores, parts = evaluator.score(samples), evaluator.components(samples)
+    lines = [] if options.json else ["row\tscore\tf\tg\th"]
+    for number, score in enumerate(scores):
+        values: dict[str, Any] = {"row": number, "score": float(score)}
+        values |= {part: _or_none(getattr(parts, part)[number]) for part in ("f", "g", "h")}
+        line = json.dumps({**values, "signature": evaluator.signature}) if options.json else _tabbed(values)
+        lines.append(line)
+    text = "\n".join(lines) + "\n"
+    if options.output:
+        _write(Path(options.output), text)
+    else:
+        sys.stdout.write(text)
+
+
+def _sql(options: argparse.Namespace, home: Home) -> None:
+    from tasks.query import ask
+
+    columns, rows = ask(home, options.query)
+    found = [dict(zip(columns, row, strict=True)) for row in rows]
+    if options.json:
+        show.as_json(found)
+    elif found:
+        show.tables({f"{len(found):,} rows": found})
+    else:
+        print(f"no rows ({', '.join(columns)})")
+
+
+def _evaluators(options: argparse.Namespace, home: Home) -> None:
+    from tasks.overview import summary
+
+    found = summary(home, ["evaluators"])
+    if options.json:
+        show.as_json(found.get("evaluators", []))
+    elif found:
+        show.tables(found)
+    else:
+        from ssrem.evaluators import EVALUATORS
+
+        print(f"none trained in {home.root} yet; train one of {', '.join(EVALUATORS)} with ssrem train NAME")
+
+
+def _status(options: argparse.Namespace, home: Home) -> None:
+    from tasks.overview import remarks, summary
+
+    found: dict[str, Any] = summary(
+        home, ["corpus", "progress", "quarantine", "annotated sets", "evaluators"]
+    )
+    notes = remarks(home)
+    if options.json:
+        show.as_json({"home": str(home.root), **found, "remarks": notes})
+        return
+    print(f"home: {home.root}")
+    show.tables(found)
+    if not found:
+        print("nothing has landed yet; ssrem run lands the corpus that comes with the install")
+    for note in notes:
+        print(f"note: {note}")
+
+
+def _report(options: argparse.Namespace, home: Home) -> None:
+    _prepare(home)
+    from flows.report import report
+
+    path = report(str(home.root))
+    if options.json:
+        show.as_json({"report": path})
+    else:
+        print(path)
+
+
+VERBS: dict[str, Callable[[argparse.Namespace, Home], None]] = {
+    "run": _run,
+    "ingest": _ingest,
+    "tables": _tables,
+    "train": _train,
+    "agree": _agree,
+    "score": _score,
+    "sql": _sql,
+    "evaluators": _evaluators,
+    "status": _status,
+    "report": _report,
+}
+
+
+def _prepare(home: Home) -> None:
+    from flows.settings import prepare
+
+    prepare(home.root)
+
+
+def _after(options: argparse.Namespace, home: Home, names: list[str], done: dict[str, str]) -> None:
+    from tasks.overview import summary
+
+    found = summary(home, names)
+    if options.json:
+        show.as_json({"done": done, **found})
+        return
+    for name, what in done.items():
+        print(f"{name}: {what}")
+    show.tables(found)
+
+
+def _mapping(options: argparse.Namespace) -> dict[str, Any] | None:
+    from ssrem.readers import parse_mapping
+
+    return dict(parse_mapping(options.map)) or None
+
+
+def _encoder(options: argparse.Namespace) -> dict[str, Any]:
+    return {"encoder": options.encoder} if options.encoder else {}
+
+
+def _room(options: argparse.Namespace) -> dict[str, Any]:
+    return {"memory_limit": options.memory_limit, "threads": options.threads}
+
+
+def _settings(pairs: list[str]) -> dict[str, Any]:
+    settings = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals:
+            raise SsremError(f"--set {pair}: expected KEY=VALUE, such as epochs=10")
+        try:
+            settings[key] = json.loads(value)
+        except ValueError:
+            settings[key] = value
+    return settings
+
+
+def _or_none(value: float) -> float | None:
+    return None if math.isnan(value) else float(value)
+
+
+def _tabbed(values: dict[str, Any]) -> str:
+    cells = ("" if v is None else f"{v:.6f}" if isinstance(v, float) else str(v) for v in values.values())
+    return "\t".join(cells)
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise SsremError(f"cannot write {path}: {error.strerror}; choose another --output") from None

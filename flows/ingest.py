@@ -1,0 +1,43 @@
+"""Flow `ingest`: a dump lands; an event says so."""
+
+from __future__ import annotations
+
+from prefect import flow
+from prefect.events import emit_event
+
+from tasks.ingest import land
+
+
+@flow(name="ingest")
+def ingest(
+    source: str = "chitchat",
+    home: str = "warehouse",
+    format: str | None = None,
+    mapping: dict[str, str] | None = None,
+    name: str | None = None,
+    speakers: str = "auto",
+    replace: bool = False,
+    memory_limit: str = "2GB",
+    threads: int | None = None,
+) -> tuple[str, bool]:
+    """Land a dump; returns the corpus's name and whether it is new. A new one emits the event `corpus.landed`."""
+    from tasks.stage import Resources
+
+    corpus, new = land(
+        source,
+        home,
+        format=format,
+        mapping=mapping,
+        name=name,
+        speakers=speakers,
+        replace=replace,
+        resources=Resources(memory_limit, threads),
+    )
+    if new:
+        # Best effort: the ledger, not the event, is the truth about what has landed.
+        emit_event(
+            event="corpus.landed",
+            resource={"prefect.resource.id": f"corpus.{corpus}"},
+            payload={"name": corpus},
+        )
+    return corpus, new

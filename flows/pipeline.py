@@ -1,0 +1,40 @@
+"""Flow `pipeline`: everything, in order; what is done already is passed over."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from prefect import flow
+
+from flows.agree import agree
+from flows.ingest import ingest
+from flows.report import report
+from flows.tables import tables
+from flows.train import train
+from ssrem.encoders import DEFAULT_ENCODER
+
+
+@flow(name="pipeline")
+def pipeline(
+    source: str = "chitchat",
+    home: str = "warehouse",
+    annotations: list[str] | None = None,
+    format: str | None = None,
+    mapping: dict[str, str] | None = None,
+    name: str | None = None,
+    speakers: str = "auto",
+    evaluators: list[str] | None = None,
+    encoder: str = DEFAULT_ENCODER,
+    seed: int = 0,
+    context_turns: int = 5,
+    memory_limit: str = "2GB",
+    threads: int | None = None,
+) -> str:
+    """Land the dump, build its speaker tables, train, score, correlate and report; returns the report's path."""
+    room: dict[str, Any] = {"memory_limit": memory_limit, "threads": threads}
+    corpus, _ = ingest(source, home, format=format, mapping=mapping, name=name, speakers=speakers, **room)
+    tables(home, [corpus], seed=seed, context_turns=context_turns, encoder=encoder, **room)
+    train(home, evaluators, [corpus], encoder=encoder, config={"seed": seed}, **room)
+    if annotations:
+        agree(annotations, home, evaluators, **room)
+    return report(home)

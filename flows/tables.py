@@ -1,0 +1,29 @@
+"""Flow `tables`: speaker tables of landed corpora."""
+
+from __future__ import annotations
+
+from prefect import flow
+
+from ssrem.encoders import DEFAULT_ENCODER
+from tasks.home import landed_corpora
+from tasks.stage import Resources
+from tasks.tables import TableSettings, build
+
+
+@flow(name="tables")
+def tables(
+    home: str = "warehouse",
+    corpora: list[str] | None = None,
+    seed: int = 0,
+    context_turns: int = 5,
+    encoder: str = DEFAULT_ENCODER,
+    memory_limit: str = "2GB",
+    threads: int | None = None,
+) -> dict[str, bool]:
+    """Build the speaker tables of the corpora, by default of all that have landed; corpus to whether it was new."""
+    settings = TableSettings(seed, context_turns, encoder)
+    resources = Resources(memory_limit, threads)
+    return {
+        corpus: build(corpus, home, settings=settings, resources=resources)
+        for corpus in corpora or landed_corpora(home)
+    }

@@ -1,0 +1,39 @@
+"""Flow `train`: evaluators learn, and the test split shows what they learned."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from prefect import flow
+
+from ssrem.encoders import DEFAULT_ENCODER
+from tasks.home import landed_corpora
+from tasks.score import score_corpus
+from tasks.stage import Resources
+from tasks.train import train as train_evaluator
+
+DEFAULT_EVALUATORS = ("ssrem", "rsrem")
+
+
+@flow(name="train")
+def train(
+    home: str = "warehouse",
+    evaluators: list[str] | None = None,
+    corpora: list[str] | None = None,
+    encoder: str = DEFAULT_ENCODER,
+    config: dict[str, Any] | None = None,
+    memory_limit: str = "2GB",
+    threads: int | None = None,
+) -> dict[str, tuple[int, bool]]:
+    """Train the evaluators on the corpora and score their test splits; evaluator to (version, whether it is new)."""
+    learned_from = corpora or landed_corpora(home)
+    resources = Resources(memory_limit, threads)
+    trained = {}
+    for name in evaluators or DEFAULT_EVALUATORS:
+        version, new = train_evaluator(
+            name, learned_from, home, encoder=encoder, config=config, resources=resources
+        )
+        for corpus in learned_from:
+            score_corpus(name, version, corpus, home, resources=resources)
+        trained[name] = (version, new)
+    return trained

@@ -1,0 +1,49 @@
+"""Contracts of the published tables, in the order in which the data flow."""
+
+from schemas import (
+    annotations,
+    candidates,
+    conversations,
+    corpora,
+    correlations,
+    evaluators,
+    identification,
+    learning_curves,
+    ledger,
+    quarantine,
+    responses,
+    scores,
+    set_similarity,
+    speaker_sets,
+    turns,
+    utterances,
+)
+from schemas.contract import Table
+
+TABLES: dict[str, Table] = {
+    table.name: table
+    for table in (
+        corpora.TABLE,
+        conversations.TABLE,
+        utterances.TABLE,
+        quarantine.TABLE,
+        turns.TABLE,
+        responses.TABLE,
+        speaker_sets.SC,
+        speaker_sets.SP,
+        speaker_sets.SS,
+        speaker_sets.RAND,
+        candidates.TABLE,
+        set_similarity.TABLE,
+        evaluators.TABLE,
+        learning_curves.TABLE,
+        scores.TABLE,
+        identification.TABLE,
+        annotations.ANNOTATED,
+        annotations.ANNOTATIONS,
+        annotations.HUMAN_SCORES,
+        correlations.TABLE,
+        ledger.RUNS,
+        ledger.QUALITY_RESULTS,
+    )
+}

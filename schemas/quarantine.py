@@ -1,0 +1,39 @@
+"""`quarantine`: rows of a dump that could not land, whole, with the reason."""
+
+from schemas.contract import Between, Column, OneOf, References, Table
+
+REASONS = {
+    "broken_json": "the line is not a JSON object",
+    "undecodable": "the bytes are not text in the dump's encoding",
+    "malformed_row": "the row does not have the fields of its format",
+    "no_conversation": "the message names no conversation",
+    "no_text": "the message has no text",
+    "no_speaker": "the message has no speaker",
+    "duplicate_id": "an earlier message has the same id",
+    "reply_to_self": "the message answers itself",
+    "reply_to_missing": "the message answers one that the dump does not have",
+    "reply_cycle": "the message answers, through others, itself",
+    "no_messages": "the conversation has no message that landed",
+}
+
+TABLE = Table(
+    name="quarantine",
+    grain="One row is a record of a dump that did not land.",
+    part="corpus",
+    key=("corpus", "row_no"),
+    columns=(
+        Column("corpus", "VARCHAR", "corpus it was read for"),
+        Column("row_no", "BIGINT", "rank of the record in the dump, from 0"),
+        Column("record", "VARCHAR", "message or conversation"),
+        Column("file", "VARCHAR", "file of the dump"),
+        Column("line", "BIGINT", "line in that file, from 1"),
+        Column("reason", "VARCHAR", "code of the reason: " + ", ".join(REASONS)),
+        Column("raw", "BLOB", "the row: its exact bytes where it was unreadable, else its fields as JSON"),
+    ),
+    expectations=(
+        References(("corpus",), "corpora"),
+        OneOf("record", ("message", "conversation")),
+        OneOf("reason", tuple(REASONS)),
+        Between("line", 1),
+    ),
+)

@@ -1,0 +1,36 @@
+"""`sc`, `sp`, `ss`, `rand`: the four sets of turns for each speaker (Bak and Oh 2020, section 3.1)."""
+
+from schemas.contract import Between, Column, OneOf, References, Table
+from schemas.turns import SPLITS
+
+
+def _table(name: str, grain: str) -> Table:
+    return Table(
+        name=name,
+        grain=grain,
+        part="corpus",
+        key=("corpus", "set_id", "position"),
+        columns=(
+            Column("corpus", "VARCHAR", "corpus it belongs to"),
+            Column("set_id", "BIGINT", "the set: turn_id of the first turn of the speaker A that it is of"),
+            Column("position", "BIGINT", "rank in the set, from 0, by turn_id; in rand, in the order drawn"),
+            Column("size", "BIGINT", "members of the set"),
+            Column("turn_id", "BIGINT", "the member"),
+            Column("speaker", "VARCHAR", "A, whose set this is"),
+            Column("split", "VARCHAR", "train, valid or test: a set stays within one"),
+        ),
+        expectations=(
+            References(("corpus", "turn_id"), "turns"),
+            OneOf("split", SPLITS),
+            Between("position", 0),
+            Between("size", 1),
+        ),
+    )
+
+
+SC = _table("sc", "One row is a member of SC_A: A's turns in one conversation.")
+SP = _table("sp", "One row is a member of SP_A: A's turns towards one partner.")
+SS = _table("ss", "One row is a member of SS_A: all turns of A.")
+RAND = _table(
+    "rand", "One row is a member of Rand_A: turns of anyone but A, as many as SS_A has and eight at least."
+)

@@ -1,0 +1,30 @@
+-- One row is a conversation with at least one landed message. Grain: conversation_id.
+WITH described AS (
+    SELECT conversation_id, arg_min(metadata, row_no) AS metadata
+    FROM raw
+    WHERE record = 'conversation' AND problem IS NULL
+    GROUP BY conversation_id
+),
+
+spoken AS (
+    SELECT
+        conversation_no,
+        any_value(conversation_id) AS conversation_id,
+        min(time) AS started,
+        count(*) AS messages,
+        count(DISTINCT speaker) AS participants
+    FROM utterances
+    GROUP BY conversation_no
+)
+
+SELECT
+    $corpus AS corpus,
+    s.conversation_id,
+    s.conversation_no,
+    s.started,
+    s.messages,
+    s.participants,
+    cast(json_extract(d.metadata, '$.ratings') AS VARCHAR) AS ratings,
+    d.metadata
+FROM spoken AS s
+LEFT JOIN described AS d ON s.conversation_id = d.conversation_id

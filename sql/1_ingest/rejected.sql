@@ -1,0 +1,36 @@
+-- One row is a message of the dump that cannot land, with the first reason that applies. Grain: row_no.
+WITH reasons AS (
+    SELECT
+        row_no,
+        1 AS priority,
+        CASE
+            WHEN problem IS NOT NULL THEN problem
+            WHEN conversation_id IS NULL OR trim(conversation_id) = '' THEN 'no_conversation'
+            WHEN speaker IS NULL OR trim(speaker) = '' THEN 'no_speaker'
+            ELSE 'no_text'
+        END AS reason
+    FROM raw
+    WHERE
+        record = 'message'
+        AND (
+            problem IS NOT NULL
+            OR coalesce(trim(conversation_id), '') = ''
+            OR coalesce(trim(speaker), '') = ''
+            OR coalesce(trim(text, chr(9) || chr(10) || chr(13) || ' '), '') = ''
+        )
+    UNION ALL
+    SELECT raw.row_no, 2 AS priority, 'duplicate_id' AS reason
+    FROM raw
+    INNER JOIN (SELECT * FROM ids WHERE messages > 1) AS shared ON raw.utterance_id = shared.utterance_id
+    WHERE raw.record = 'message' AND raw.problem IS NULL AND raw.row_no > shared.keeper
+    UNION ALL
+    SELECT row_no, 3 AS priority, 'reply_to_self' AS reason FROM replies WHERE parent_no = row_no
+    UNION ALL
+    SELECT row_no, 4 AS priority, 'reply_to_missing' AS reason FROM replies WHERE parent_no IS NULL
+    UNION ALL
+    SELECT row_no, 5 AS priority, 'reply_cycle' AS reason FROM reply_cycles
+)
+
+SELECT row_no, arg_min(reason, priority) AS reason
+FROM reasons
+GROUP BY row_no

@@ -1,0 +1,34 @@
+-- One row is a message that answers itself through others. Grain: row_no.
+-- A cycle needs a reply to a later message, so only conversations with one are walked. Each round doubles the jump
+-- (message, what it answers, and so on): after log2(n) rounds only chains without an end are left, and they all
+-- point into cycles, whatever the length.
+WITH RECURSIVE suspect AS (
+    SELECT raw.row_no
+    FROM raw
+    WHERE raw.conversation_id IN (
+        SELECT child.conversation_id
+        FROM replies
+        INNER JOIN raw AS child ON replies.row_no = child.row_no
+        WHERE replies.parent_no > replies.row_no
+    )
+),
+
+rounds AS (
+    SELECT cast(ceil(log2(count(*) + 1)) AS BIGINT) + 1 AS needed FROM suspect
+),
+
+jumps AS (
+    SELECT replies.row_no AS source, replies.parent_no AS target, 0 AS done
+    FROM replies
+    SEMI JOIN suspect ON replies.row_no = suspect.row_no
+    WHERE replies.parent_no <> replies.row_no
+    UNION ALL
+    SELECT a.source, b.target, a.done + 1 AS done
+    FROM jumps AS a
+    INNER JOIN jumps AS b ON a.target = b.source
+    WHERE a.done < (SELECT needed FROM rounds)
+)
+
+SELECT DISTINCT target AS row_no
+FROM jumps
+WHERE done = (SELECT needed FROM rounds)

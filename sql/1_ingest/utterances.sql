@@ -1,0 +1,37 @@
+-- One row is one landed message. Grain: utterance_id.
+WITH answered AS (
+    SELECT replies.row_no, parent.speaker
+    FROM replies
+    INNER JOIN raw AS parent ON replies.parent_no = parent.row_no
+    INNER JOIN raw AS child ON replies.row_no = child.row_no
+    WHERE child.addressee IS NULL
+),
+
+named AS (
+    SELECT
+        raw.* EXCLUDE (addressee),
+        p.conversation_no,
+        p.position,
+        p.turn,
+        p.time_backwards,
+        nullif(coalesce(raw.addressee, answered.speaker), raw.speaker) AS addressee
+    FROM raw
+    INNER JOIN places AS p ON raw.row_no = p.row_no
+    LEFT JOIN answered ON raw.row_no = answered.row_no
+)
+
+SELECT
+    $corpus AS corpus,
+    coalesce(utterance_id, conversation_id || '#' || position) AS utterance_id,
+    conversation_id,
+    conversation_no,
+    position,
+    turn,
+    CASE WHEN $speaker_scope = 'person' THEN speaker ELSE conversation_id || '/' || speaker END AS speaker,
+    CASE WHEN $speaker_scope = 'person' THEN addressee ELSE conversation_id || '/' || addressee END AS addressee,
+    reply_to,
+    text,
+    time,
+    time_backwards,
+    metadata
+FROM named

@@ -1,0 +1,37 @@
+"""The SQL of ssrem: one statement a file, named after the table it makes; checks are queries that return failures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+
+@cache
+def statement(name: str) -> str:
+    """Text of the statement `FOLDER/TABLE`, such as `2_tables/turns`: a SELECT under comments that give its grain."""
+    return files("sql").joinpath(f"{name}.sql").read_text(encoding="utf-8")
+
+
+@dataclass(frozen=True)
+class Check:
+    """A named assertion: `query` returns the rows of `table` that must not exist; `why` is its leading comment."""
+
+    name: str
+    table: str
+    why: str
+    query: str
+
+
+def checks(stage: str) -> list[Check]:
+    """The checks of a stage, by name. The first line of each file names the table: `-- table: NAME`."""
+    found = []
+    for entry in sorted(files("sql").joinpath("checks", stage).iterdir(), key=lambda e: e.name):
+        if not entry.name.endswith(".sql"):
+            continue
+        lines = entry.read_text(encoding="utf-8").splitlines()
+        head = [line.removeprefix("--").strip() for line in lines if line.startswith("--")]
+        body = "\n".join(line for line in lines if not line.startswith("--")).strip()
+        table = head[0].removeprefix("table:").strip()
+        found.append(Check(entry.name.removesuffix(".sql"), table, " ".join(head[1:]), body))
+    return found

@@ -1,0 +1,9 @@
+-- table: responses
+-- A context that reaches into another conversation is not what was answered.
+SELECT r.*
+FROM responses AS r
+INNER JOIN turns AS first ON r.context_from = first.turn_id
+WHERE
+    first.conversation_id <> r.conversation_id
+    OR r.context_to <> r.response_id - 1
+    OR r.context_from > r.context_to

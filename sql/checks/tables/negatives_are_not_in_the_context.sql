@@ -1,0 +1,6 @@
+-- table: candidates
+-- A turn of the context is no negative: the evaluator would learn from its own input.
+SELECT c.*
+FROM candidates AS c
+INNER JOIN responses AS r ON c.response_id = r.response_id
+WHERE c.kind <> 'GT' AND c.turn_id BETWEEN r.context_from AND r.context_to

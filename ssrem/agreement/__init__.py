@@ -1,0 +1,1 @@
+"""Scores and human scores → correlations, identification, similarity of sets. Pure functions."""

@@ -1,0 +1,84 @@
+"""Mean similarity among the turns of a set (Bak and Oh 2020, section 3.1, Table 2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ssrem.agreement.identification import mean_interval
+
+_CHUNK = 200_000
+
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class SetMeans:
+    """Sets with two usable members or more: their ids (s,), mean pairwise cosine (s,) and members (s,)."""
+
+    set_id: Integers
+    mean: NDArray[np.float64]
+    n: Integers
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Over sets: the mean of their means, each set counting once, its normal 95% interval, how many sets and
+    pairs it rests on. The figures are None where there is nothing to average."""
+
+    mean: float | None
+    low: float | None
+    high: float | None
+    sets: int
+    pairs: int
+
+
+def set_similarity(vectors: NDArray[Any], set_id: Integers, rows: Integers) -> SetMeans:
+    """Mean cosine over all pairs within each set, exactly, without making the pairs.
+
+    vectors (n, d); set_id (m,), members of a set standing together; rows (m,), into vectors. For k unit
+    vectors it is (‖Σv‖² - k) / (k(k - 1)). Zero vectors are no members; sets with fewer than two are
+    left out. Linear in m; memory one chunk and one sum a set. ValueError where a set's members stand apart.
+    """
+    if set_id.shape != rows.shape or set_id.ndim != 1:
+        raise ValueError(f"set_id of shape {set_id.shape} does not fit rows of shape {rows.shape}")
+    starts = np.flatnonzero(np.concatenate([[True], set_id[1:] != set_id[:-1]])) if len(set_id) else set_id
+    ids = set_id[starts]
+    if len(np.unique(ids)) != len(ids):
+        raise ValueError("set_id is not grouped: the members of a set must stand together")
+    counts = np.zeros(len(ids), dtype=np.int64)
+    squares = np.zeros(len(ids))
+    carried: NDArray[np.float64] = np.zeros(vectors.shape[1])
+    for first in range(0, len(rows), _CHUNK):
+        last = min(first + _CHUNK, len(rows))
+        units, known = _unit(vectors[rows[first:last]])
+        begin = int(np.searchsorted(starts, first, side="right")) - 1
+        end = int(np.searchsorted(starts, last - 1, side="right")) - 1
+        cuts = np.maximum(starts[begin : end + 1] - first, 0)
+        sums = np.add.reduceat(units, cuts, axis=0)
+        counts[begin : end + 1] += np.add.reduceat(known.astype(np.int64), cuts)
+        # A set that runs over a chunk's edge hands its sum on to the next chunk.
+        sums[0] += carried
+        squares[begin : end + 1] = np.einsum("sd,sd->s", sums, sums)
+        goes_on = last < len(rows) and set_id[last] == set_id[last - 1]
+        carried = sums[-1] if goes_on else np.zeros(vectors.shape[1])
+    kept = counts >= 2
+    n = counts[kept]
+    mean = (squares[kept] - n) / (n * (n - 1))
+    return SetMeans(ids[kept], np.clip(mean, -1.0, 1.0), n)
+
+
+def summarise(sets: SetMeans) -> Summary:
+    """One row of Table 2."""
+    mean, low, high = mean_interval(sets.mean)
+    return Summary(mean, low, high, len(sets.n), int((sets.n * (sets.n - 1) // 2).sum()))
+
+
+def _unit(vectors: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    exact = vectors.astype(np.float64)
+    norms = np.linalg.norm(exact, axis=1)
+    known = norms > 0
+    return exact / np.where(known, norms, 1.0)[:, None], known

@@ -1,0 +1,73 @@
+"""Safetensors and JSON on disk, with the hash that ties them together."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from ssrem.errors import EvaluatorError
+
+
+def sha256(path: Path) -> str:
+    """Hex digest of the file's bytes."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def write_tensors(path: Path, tensors: Mapping[str, NDArray[Any]]) -> str:
+    """Write `tensors` and return the file's sha256."""
+    import numpy as np
+    from safetensors.numpy import save_file
+
+    # safetensors writes the buffer as it lies, so views and transposed arrays must be laid out first.
+    save_file({name: np.ascontiguousarray(array) for name, array in tensors.items()}, path)
+    return sha256(path)
+
+
+def read_tensors(path: Path, expected_sha256: str, names: Iterable[str]) -> dict[str, NDArray[Any]]:
+    """The tensors in `path`; EvaluatorError where the file is missing, changed or lacks one of `names`."""
+    if not path.is_file():
+        raise EvaluatorError(f"{path}: no such file; the model folder is incomplete, train or copy it again")
+    if sha256(path) != expected_sha256:
+        raise EvaluatorError(
+            f"{path}: its sha256 is not the one in the JSON beside it; copy or train it again"
+        )
+    from safetensors import SafetensorError
+    from safetensors.numpy import load_file
+
+    try:
+        tensors: dict[str, NDArray[Any]] = load_file(path)
+    except SafetensorError as error:
+        raise EvaluatorError(f"{path}: not a safetensors file ({error}); train or copy it again") from error
+    missing = [name for name in names if name not in tensors]
+    if missing:
+        raise EvaluatorError(f"{path}: lacks {', '.join(missing)}; it was not written by this ssrem")
+    return tensors
+
+
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
+    """Write `content` as JSON; NaN and infinity are refused."""
+    path.write_text(
+        json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8"
+    )
+
+
+def read_json(path: Path, keys: Iterable[str]) -> dict[str, Any]:
+    """The JSON object in `path`; EvaluatorError where it is missing, broken or lacks one of `keys`."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise EvaluatorError(
+            f"{path}: no such file; {path.parent} is not a folder that ssrem saved"
+        ) from None
+    except (OSError, ValueError) as error:
+        raise EvaluatorError(f"{path}: cannot be read as JSON ({error}); train or copy it again") from error
+    missing = [key for key in keys if not isinstance(content, dict) or key not in content]
+    if missing:
+        raise EvaluatorError(f"{path}: lacks {', '.join(missing)}; it was not written by this ssrem")
+    return dict(content)

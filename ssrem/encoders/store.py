@@ -1,0 +1,145 @@
+"""Vectors on disk, addressed by content: no text is encoded twice by the same encoder."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ssrem.encoders.base import Encoder, Vectors
+from ssrem.errors import HomeError
+
+_ENCODE_CHUNK = 50_000
+_READ_CHUNK = 65_536
+_ABANDONED_AFTER = 3600.0
+
+Hashes = NDArray[np.uint64]
+
+
+def text_hashes(texts: Sequence[str]) -> Hashes:
+    """64 bits of BLAKE2b of each text, uint64 (n,)."""
+    digests = b"".join(
+        hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest() for text in texts
+    )
+    return np.frombuffer(digests, dtype="<u8").astype(np.uint64)
+
+
+class VectorStore:
+    """`folder`/ENCODER-SIGNATURE/*.parquet: text_hash uint64 and vector, a fixed-size list of float16.
+
+    Parts appear whole (written aside, then renamed) and carry page checksums; one that does not read back is
+    removed and its texts are encoded again.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def encode(self, encoder: Encoder, texts: Sequence[str]) -> Vectors:
+        """float32 (n, d), equal to `encoder.encode(texts)`; what is new is stored on the way.
+
+        Beyond the result, memory is that of one chunk and 8 bytes a text.
+        """
+        result = np.zeros((len(texts), encoder.dimensions), dtype=np.float32)
+        if len(texts) == 0:
+            return result
+        unique, first, inverse = np.unique(text_hashes(texts), return_index=True, return_inverse=True)
+        # Rows of each distinct text stand together: members[edges[u]:edges[u + 1]].
+        members = np.argsort(inverse, kind="stable")
+        edges = np.concatenate([[0], np.cumsum(np.bincount(inverse, minlength=len(unique)))])
+        found = np.zeros(len(unique), dtype=bool)
+
+        def place(positions: NDArray[np.int64], vectors: NDArray[Any]) -> None:
+            counts = edges[positions + 1] - edges[positions]
+            ends = np.cumsum(counts)
+            offsets = np.arange(ends[-1]) - np.repeat(ends - counts, counts)
+            result[members[np.repeat(edges[positions], counts) + offsets]] = np.repeat(
+                vectors, counts, axis=0
+            )
+
+        parts = self.folder / encoder.signature
+        for hashes, vectors in self._stored(parts, encoder.dimensions):
+            at = np.minimum(np.searchsorted(unique, hashes), len(unique) - 1)
+            wanted = (unique[at] == hashes) & ~found[at]
+            if wanted.any():
+                positions = at[wanted]
+                found[positions] = True
+                place(positions, vectors[wanted])
+        missing = np.flatnonzero(~found)
+        for start in range(0, len(missing), _ENCODE_CHUNK):
+            positions = missing[start : start + _ENCODE_CHUNK]
+            fresh = encoder.encode([texts[row] for row in first[positions]])
+            self._write(parts, unique[positions], fresh)
+            place(positions, fresh)
+        return result
+
+    def _stored(self, parts: Path, dimensions: int) -> Iterator[tuple[Hashes, NDArray[np.float16]]]:
+        """Hashes (k,) and vectors (k, d), chunk by chunk, of every part that is whole."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        for path in sorted(parts.glob("*.parquet")):
+            try:
+                # Read through once first: a part that breaks in the middle must not be half used.
+                with pq.ParquetFile(path, page_checksum_verification=True) as part:
+                    chunks = [
+                        (_column(batch, "text_hash"), _matrix(batch, dimensions))
+                        for batch in part.iter_batches(_READ_CHUNK)
+                    ]
+            except (OSError, pa.ArrowException, KeyError, ValueError, TypeError):
+                path.unlink(missing_ok=True)
+                continue
+            yield from chunks
+
+    def _write(self, parts: Path, hashes: Hashes, vectors: Vectors) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        values = pa.array(vectors.astype(np.float16).ravel())
+        table = pa.table(
+            {
+                "text_hash": pa.array(hashes),
+                "vector": pa.FixedSizeListArray.from_arrays(values, vectors.shape[1]),
+            }
+        )
+        name = hashlib.blake2b(hashes.tobytes(), digest_size=12).hexdigest()
+        aside = parts / f"{name}.{os.getpid()}.tmp"
+        try:
+            parts.mkdir(parents=True, exist_ok=True)
+            _sweep(parts)
+            pq.write_table(table, aside, compression="zstd", use_dictionary=False, write_page_checksum=True)
+            aside.replace(parts / f"{name}.parquet")
+        except OSError as error:
+            aside.unlink(missing_ok=True)
+            raise HomeError(
+                f"{parts}: vectors cannot be written ({error}); free space and run again"
+            ) from error
+
+
+def _column(batch: Any, name: str) -> Hashes:
+    return np.asarray(batch.column(name).to_numpy(zero_copy_only=False), dtype=np.uint64)
+
+
+def _matrix(batch: Any, dimensions: int) -> NDArray[np.float16]:
+    column = batch.column("vector")
+    if column.type.list_size != dimensions or column.null_count:
+        raise ValueError(f"vectors of {column.type.list_size} dimensions, expected {dimensions}")
+    values = np.asarray(column.flatten().to_numpy(zero_copy_only=False), dtype=np.float16)
+    if not np.isfinite(values).all():
+        raise ValueError("vectors that are not finite")
+    return values.reshape(-1, dimensions)
+
+
+def _sweep(parts: Path) -> None:
+    """Remove what a killed run left half written."""
+    for path in parts.glob("*.tmp"):
+        try:
+            if time.time() - path.stat().st_mtime > _ABANDONED_AFTER:
+                path.unlink()
+        except FileNotFoundError:
+            continue

@@ -1,0 +1,27 @@
+"""Errors that a user meets: one line that says what is wrong, where, and the way out."""
+
+from __future__ import annotations
+
+
+class SsremError(Exception):
+    """Base of every error that ssrem raises on purpose; its text is one line and is shown without a traceback."""
+
+
+class DumpError(SsremError):
+    """A dump cannot be read at all: missing, empty, of another format, or mapped to columns it does not have."""
+
+
+class AnnotationError(SsremError):
+    """A file of human scores cannot be read: which file, which row, what is wrong with it."""
+
+
+class EvaluatorError(SsremError):
+    """An evaluator or encoder cannot be trained, loaded or applied."""
+
+
+class HomeError(SsremError):
+    """The home folder is locked, of another layout, damaged or full."""
+
+
+class GateError(SsremError):
+    """A data-quality gate failed; nothing was published."""

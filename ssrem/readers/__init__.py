@@ -1,0 +1,104 @@
+"""Dumps of conversations → streams of Arrow record batches of one raw schema; one file a format."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ssrem.errors import DumpError
+from ssrem.readers.layout import FIELDS, checked_mapping, parse_mapping
+from ssrem.readers.prefetch import prefetched
+
+if TYPE_CHECKING:
+    from ssrem.readers.base import Reader
+
+__all__ = ["FIELDS", "FORMATS", "guess_format", "open_dump", "parse_mapping", "prefetched", "reader_class"]
+
+#: Format → where its reader is, in the order in which a dump's content is tried.
+FORMATS: Mapping[str, str] = {
+    "convokit": "ssrem.readers.convokit:ConvokitReader",
+    "cornell": "ssrem.readers.cornell:CornellReader",
+    "parquet": "ssrem.readers.parquet:ParquetReader",
+    "chitchat": "ssrem.readers.chitchat:ChitchatReader",
+    "jsonl": "ssrem.readers.jsonl:JsonlReader",
+    "tsv": "ssrem.readers.delimited:TsvReader",
+    "csv": "ssrem.readers.delimited:CsvReader",
+}
+
+
+def reader_class(format: str) -> type[Reader]:
+    """The reader of a format; DumpError, with the formats there are, on an unknown name."""
+    if format not in FORMATS:
+        raise DumpError(f"there is no format {format!r}; the formats are {', '.join(sorted(FORMATS))}")
+    module, name = FORMATS[format].split(":")
+    found: type[Reader] = getattr(import_module(module), name)
+    return found
+
+
+def guess_format(path: Path) -> str | None:
+    """The first format whose content `path` looks like, or None."""
+    return next((format for format in FORMATS if reader_class(format).sniff(path)), None)
+
+
+def open_dump(
+    source: str | Path,
+    *,
+    format: str | None = None,
+    mapping: Mapping[str, str | Sequence[str]] | None = None,
+    batch_rows: int = 65_536,
+) -> Reader:
+    """A reader for a file, a folder, or `"chitchat"`, the corpus that the package chitchat-dataset ships.
+
+    format: a key of FORMATS; guessed from the content where it is not given. mapping: field → column, or
+    columns (a sequence, or joined by +) whose values make a composite key; see `parse_mapping`. Raises
+    DumpError: no such file, nothing in it, an unknown format, a format that the content is not, a column in
+    the mapping that is not there, or no column for a field that must have one.
+    """
+    fields = checked_mapping(mapping)
+    chosen = reader_class(format) if format else None
+    if str(source) == "chitchat" and not Path(source).exists():
+        from ssrem.readers.chitchat import packaged_path
+
+        path = packaged_path()
+    else:
+        path = Path(source)
+    _check_content(path)
+    guess = format if chosen and chosen.sniff(path) else guess_format(path)
+    if guess is None:
+        raise DumpError(f"{path}: {_unlike(path, format)}")
+    if format and guess != format:
+        raise DumpError(
+            f"{path} is not {format} but looks like {guess}; leave out --format or give --format {guess}"
+        )
+    reader = reader_class(guess)(path, mapping=fields, batch_rows=batch_rows)
+    reader.check()
+    return reader
+
+
+def _check_content(path: Path) -> None:
+    if not path.exists():
+        raise DumpError(f"{path}: there is no such file or folder; give the path of a dump, or chitchat")
+    if path.is_dir():
+        if not any(path.iterdir()):
+            raise DumpError(f"{path}: the folder is empty; give a folder or file with a dump in it")
+        return
+    from ssrem.readers.streams import chunks
+
+    if not path.is_file():
+        raise DumpError(f"{path}: is neither a file nor a folder; give the path of a dump")
+    try:
+        nothing = not any(chunk.strip() for chunk in chunks(path, 1 << 20))
+    except PermissionError as error:
+        raise DumpError(f"{path}: may not be read; change its permissions") from error
+    if nothing:
+        raise DumpError(f"{path}: the file is empty; give a file with conversations in it")
+
+
+def _unlike(path: Path, format: str | None) -> str:
+    if format:
+        return f"the content is not {format}; the formats are {', '.join(sorted(FORMATS))}"
+    if path.is_dir():
+        return "the folder is of no known format (ConvoKit has utterances.jsonl, Cornell movie_lines.txt)"
+    return f"the content is of no known format; the formats are {', '.join(sorted(FORMATS))}"

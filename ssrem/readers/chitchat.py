@@ -1,0 +1,90 @@
+"""The ChitChat corpus: one JSON object, conversation id → messages, prompt, start and ratings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import ClassVar
+
+import pyarrow as pa
+
+from ssrem.errors import DumpError
+from ssrem.readers.base import Reader, RowBuilder
+from ssrem.readers.jsonmap import has_shape, members
+from ssrem.readers.layout import Layout
+from ssrem.readers.metadata import canonical, canonical_object
+from ssrem.readers.rows import MalformedRowError, row_values
+
+_PACKAGE, _FILE = "chitchat_dataset", "dataset.json"
+_ALIASES = {"speaker": ("sender",), "text": ("text",), "time": ("timestamp",)}
+
+
+def packaged_path() -> Path:
+    """The corpus as the package chitchat-dataset ships it; DumpError where the package is not installed."""
+    spec = find_spec(_PACKAGE)
+    for folder in (spec.submodule_search_locations or ()) if spec else ():
+        if (path := Path(folder, _FILE)).is_file():
+            return path
+    raise DumpError("chitchat: the corpus is not installed; run pip install chitchat-dataset, or give a path")
+
+
+class ChitchatReader(Reader):
+    """Each conversation: its 'conversation' record (metadata: ratings, prompt, start), then its messages.
+
+    Messages come in groups of one speaker, which are not kept: `turns` makes them again. `line` counts the
+    messages of the file from 1, or the conversations for a conversation's own record. Messages have no ids.
+    """
+
+    format: ClassVar[str] = "chitchat"
+    describes: ClassVar[str] = "the ChitChat corpus (name it chitchat) or a JSON file of its shape"
+
+    @classmethod
+    def sniff(cls, path: Path) -> bool:
+        return path.is_file() and has_shape(path, "messages")
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        self.bytes_read = 0
+        builder = RowBuilder(self.batch_rows)
+        layout = Layout(aliases=_ALIASES)
+        message = 0
+        for ordinal, (conversation, content) in enumerate(members(self.path, self._advance), 1):
+            if not isinstance(content, dict) or not isinstance(content.get("messages"), list):
+                raw = canonical({conversation: content}).encode()
+                values = {"conversation_id": conversation}
+                builder.add_problem("malformed_row", self.path.name, ordinal, raw, values)
+                continue
+            metadata = canonical_object({key: value for key, value in content.items() if key != "messages"})
+            own = {"conversation_id": conversation, "metadata": metadata}
+            builder.add("conversation", self.path.name, ordinal, own)
+            for entry in _flat(content["messages"]):
+                message += 1
+                self._add(builder, layout, conversation, message, entry)
+            yield from builder.full_batches()
+        yield from builder.batches()
+
+    def _add(
+        self, builder: RowBuilder, layout: Layout, conversation: str, message: int, entry: object
+    ) -> None:
+        try:
+            if not isinstance(entry, dict):
+                raise MalformedRowError
+            values = row_values(entry, layout.plan(tuple(entry)), layout)
+        except MalformedRowError:
+            raw = canonical(entry).encode()
+            where = {"conversation_id": conversation}
+            builder.add_problem("malformed_row", self.path.name, message, raw, where)
+        else:
+            values["conversation_id"] = conversation
+            builder.add("message", self.path.name, message, values)
+
+    def _advance(self, stored: int) -> None:
+        self.bytes_read = stored
+
+
+def _flat(groups: list[object]) -> Iterator[object]:
+    for group in groups:
+        if isinstance(group, list):
+            yield from group
+        else:
+            yield group

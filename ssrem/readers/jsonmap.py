@@ -1,0 +1,76 @@
+"""Files that are one JSON object, name → object, read member by member."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from ssrem.errors import DumpError
+from ssrem.readers.streams import chunks, head
+
+_CHUNK = 1 << 20
+
+
+class _Readable:
+    """What ijson reads from: a file that is unpacked and counted as it is read."""
+
+    def __init__(self, path: Path, progress: Callable[[int], None] | None) -> None:
+        self._pieces = chunks(path, _CHUNK, progress)
+
+    def read(self, size: int) -> bytes:
+        """The next piece; `size` is not kept to, but for 0, with which ijson asks for the type."""
+        return next(self._pieces, b"") if size else b""
+
+
+def members(path: Path, progress: Callable[[int], None] | None = None) -> Iterator[tuple[str, object]]:
+    """The members of the file's JSON object in order, one at a time.
+
+    Raises DumpError where the JSON is broken, because nothing after that point can be told apart.
+    """
+    import ijson
+
+    count = 0
+    try:
+        for name, value in ijson.kvitems(_Readable(path, progress), "", use_float=True, buf_size=_CHUNK):
+            count += 1
+            yield name, value
+    except (ijson.JSONError, UnicodeDecodeError) as error:
+        reason = " ".join(str(error).split())[:120]
+        raise DumpError(
+            f"{path}: broken JSON after {count:,} members ({reason}); fetch the file again"
+        ) from error
+
+
+def has_shape(path: Path, key: str) -> bool:
+    """Whether the file starts as {name: {…, key: …}, …}."""
+    import ijson
+
+    depth = 0
+    start = head(path)
+    if not start.lstrip().startswith(b"{"):
+        return False
+    with suppress(ijson.JSONError, UnicodeDecodeError):
+        for event, value in ijson.basic_parse(_Pieces(start), use_float=True):
+            if event in ("start_map", "start_array"):
+                depth += 1
+            elif event in ("end_map", "end_array"):
+                depth -= 1
+                if depth == 1:
+                    return False  # the first member is over
+            elif event == "map_key" and depth == 2 and value == key:
+                return True
+            elif depth == 1 and event != "map_key":
+                return False
+    return False
+
+
+class _Pieces:
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+        self._at = 0
+
+    def read(self, size: int) -> bytes:
+        piece = self._content[self._at : self._at + size]
+        self._at += len(piece)
+        return piece

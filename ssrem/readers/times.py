@@ -1,0 +1,102 @@
+"""Times as dumps write them → microseconds since 1970-01-01 UTC.
+
+Understood: ISO 8601 with or without `Z` or an offset (a blank for the `T` is fine), and seconds since 1970 as
+a number or a numeric string. A time without an offset is taken as UTC. Years 1 to 9999.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from contextlib import suppress
+from datetime import UTC, date, datetime, timedelta
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_EARLIEST_S, _LATEST_S = -62_135_596_800, 253_402_300_799
+_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?", re.ASCII)
+# Lengths of YYYY-MM-DD HH:MM:SS without and with milli- or microseconds, which Arrow and Python read alike.
+_PLAIN_LENGTHS = (19, 23, 26)
+
+
+class NotVectorisableError(Exception):
+    """These values need the exact path, row by row; never leaves the readers."""
+
+
+def parse_time(value: object) -> int | None:
+    """Microseconds since 1970 UTC of one time as a dump writes it; None where it is not a time."""
+    if isinstance(value, str):
+        value = value.strip()
+        if _NUMBER.fullmatch(value):
+            return _from_seconds(float(value))
+        try:
+            value = datetime.fromisoformat(value)
+        except ValueError:
+            return None
+    if isinstance(value, datetime):
+        return _from_datetime(value)
+    if isinstance(value, date):
+        return _from_datetime(datetime(value.year, value.month, value.day))
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    # Compared before it becomes a float: a JSON integer may be larger than any float.
+    return _from_seconds(float(value)) if _EARLIEST_S <= value <= _LATEST_S else None
+
+
+def _from_datetime(moment: datetime) -> int:
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return (moment - _EPOCH) // _MICROSECOND
+
+
+def _from_seconds(seconds: float) -> int | None:
+    if math.isnan(seconds) or not _EARLIEST_S <= seconds <= _LATEST_S:
+        return None
+    return round(seconds * 1e6)
+
+
+def parse_times(values: pa.Array) -> pa.Array:
+    """A column of times (strings, numbers, timestamps, dates) → timestamp('us'), the same as `parse_time`
+    gives.
+
+    Raises NotVectorisableError where some value is not a time, so that the caller can keep what was written.
+    """
+    kind = values.type
+    if pa.types.is_null(kind):
+        return values.cast(pa.timestamp("us"))
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+        # A timestamp with a zone already counts from 1970 in UTC, so dropping the zone leaves UTC.
+        zone = getattr(kind, "tz", None)
+        return values.cast(pa.timestamp("us", zone), safe=False).cast(pa.timestamp("us"))
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        return _from_numbers(values)
+    if pa.types.is_string(kind):
+        return _from_strings(values)
+    raise NotVectorisableError
+
+
+def _from_numbers(values: pa.Array) -> pa.Array:
+    seconds = values.cast(pa.float64(), safe=False)
+    inside = pc.and_(pc.greater_equal(seconds, _EARLIEST_S), pc.less_equal(seconds, _LATEST_S))
+    if pc.all(inside).as_py() is False:
+        raise NotVectorisableError
+    micros = pc.round(pc.multiply(seconds, 1e6), round_mode="half_to_even")
+    return micros.cast(pa.int64()).cast(pa.timestamp("us"))
+
+
+def _from_strings(values: pa.Array) -> pa.Array:
+    zulu = pc.ends_with(values, "Z")
+    bare = pc.utf8_slice_codeunits(values, 0, -1) if pc.all(zulu).as_py() else values
+    length = pc.min_max(pc.binary_length(bare)).as_py()
+    # Year 0 exists for Arrow and not for Python.
+    if length["min"] == length["max"] in _PLAIN_LENGTHS and not pc.any(pc.starts_with(bare, "0000")).as_py():
+        with suppress(pa.ArrowInvalid):
+            return bare.cast(pa.timestamp("us"))
+    parsed = [None if value is None else parse_time(value) for value in values.to_pylist()]
+    times = pa.array(parsed, pa.int64()).cast(pa.timestamp("us"))
+    if times.null_count != values.null_count:
+        raise NotVectorisableError
+    return times

@@ -1,0 +1,8 @@
+"""Figures that were published, as one HTML page: `render(ReportData(...))` gives its text."""
+
+from __future__ import annotations
+
+from ssrem.report.data import ReportData
+from ssrem.report.page import render
+
+__all__ = ["ReportData", "render"]

@@ -1,0 +1,76 @@
+"""What a report is made from: rows of the published tables, as plain dictionaries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+Row = Mapping[str, Any]
+Rows = Sequence[Row]
+
+KINDS = ("GT", "SC", "SP", "SS", "Rand", "Context")
+KIND_NAMES = {
+    "GT": "ground truth",
+    "SC": "same conversation",
+    "SP": "same partner",
+    "SS": "same speaker",
+    "Rand": "anyone else",
+    "Context": "copied context",
+}
+
+COLUMNS: dict[str, tuple[str, ...]] = {
+    "corpora": (
+        *("corpus", "format", "source", "conversations", "utterances", "quarantined"),
+        *("speakers", "turns", "responses", "speaker_scope", "landed_at"),
+    ),
+    "quarantine": ("corpus", "reason", "rows"),
+    "set_similarity": ("corpus", "kind", "mean", "low", "high", "sets", "pairs", "encoder"),
+    "identification": ("evaluator", "version", "corpus", "kind", "mean", "low", "high", "gt_above", "n"),
+    "correlations": (
+        *("evaluator", "version", "dataset", "criterion", "aggregation", "level", "score"),
+        *("pearson", "pearson_p", "pearson_low", "pearson_high"),
+        *("spearman", "spearman_p", "spearman_low", "spearman_high"),
+        *("kendall", "kendall_p", "n", "excluded", "outcome"),
+    ),
+    "points": ("evaluator", "dataset", "criterion", "human", "score"),
+    "learning_curves": ("evaluator", "version", "epoch", "split", "loss"),
+    "evaluators": (
+        *("evaluator", "version", "signature", "encoder", "promoted", "why", "trained_at", "figures"),
+    ),
+    "quality": ("run_id", "stage", "table", "expectation", "passed", "observed", "unexpected"),
+    "runs": ("run_id", "stage", "state", "started", "ended", "parameters"),
+}
+
+
+@dataclass(frozen=True)
+class ReportData:
+    """The rows behind a report, each list in the order in which it is to be read.
+
+    COLUMNS names the keys that the rows of each list have; a figure that could not be had is None or NaN.
+    Means, intervals and correlations are floats in their own units, `gt_above` is a share from 0 to 1,
+    `figures` and `parameters` are mappings or text, and times are datetimes or text.
+
+    Raises ValueError if a row lacks a key.
+    """
+
+    generated_at: str
+    ssrem_version: str
+    home: str
+    corpora: Rows = field(default_factory=list)
+    quarantine: Rows = field(default_factory=list)
+    set_similarity: Rows = field(default_factory=list)
+    identification: Rows = field(default_factory=list)
+    correlations: Rows = field(default_factory=list)
+    points: Rows = field(default_factory=list)
+    learning_curves: Rows = field(default_factory=list)
+    evaluators: Rows = field(default_factory=list)
+    quality: Rows = field(default_factory=list)
+    runs: Rows = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        for name, columns in COLUMNS.items():
+            for number, row in enumerate(getattr(self, name)):
+                missing = [column for column in columns if column not in row]
+                if missing:
+                    raise ValueError(f"report: row {number} of {name} lacks {', '.join(missing)}")

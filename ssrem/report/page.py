@@ -1,0 +1,154 @@
+"""The report: one HTML file that opens offline, on a phone, on a desk, on paper."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections import Counter
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
+
+from ssrem.report import numbers
+from ssrem.report.answer import answer
+from ssrem.report.data import KIND_NAMES, ReportData, Row, Rows
+from ssrem.report.plots import (
+    JITTER,
+    Cloud,
+    Namer,
+    clouds,
+    grouped,
+    identification_panels,
+    learning_panels,
+    similarity_panels,
+)
+
+AGGREGATIONS = {
+    "mean": "mean of the raters",
+    "median": "median of the raters",
+    "mode": "mode of the raters",
+    "mad": "mean of the raters after outlier removal (MAD)",
+}
+MEASURES = {"spearman": "Spearman’s ρ", "pearson": "Pearson’s r", "kendall": "Kendall’s τ-b"}
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """The correlations of one dataset, criterion and level under one aggregation of the human scores."""
+
+    dataset: str
+    criterion: str
+    level: str
+    rows: Rows
+    best: Row | None
+
+
+def render(data: ReportData) -> str:
+    """The report on `data` as one self-contained HTML document; the same data give the same text.
+
+    Every text of `data` is escaped: names and messages of a corpus come from strangers.
+    """
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("ssrem.report", "."),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    for name in ("real", "count", "percent", "p_value", "interval", "moment", "plain"):
+        environment.filters[name] = getattr(numbers, name)
+    title = namer(data)
+    script = _resource("page.js")
+    return environment.get_template("page.html").render(
+        data=data,
+        title=title,
+        is_figure=numbers.is_figure,
+        answer=answer(data),
+        facts=_facts(data),
+        aggregations=aggregations(data.correlations),
+        aggregation_names=AGGREGATIONS,
+        measures=MEASURES,
+        kind_names=KIND_NAMES,
+        not_ok=sum(row["outcome"] != "ok" for row in data.correlations),
+        identification=identification_panels(data.identification, title),
+        similarity=similarity_panels(data.set_similarity),
+        clouds=_by_dataset(data.points),
+        jitter=JITTER,
+        learning=learning_panels(data.learning_curves, title),
+        failed=[row for row in data.quality if not row["passed"]],
+        passed=[row for row in data.quality if row["passed"]],
+        style=_resource("page.css"),
+        script=script,
+        # The policy lets this script run and no other, whatever else found its way into the page.
+        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+    )
+
+
+def namer(data: ReportData) -> Namer:
+    """Calls an evaluator by its name alone where the report holds a single version of it."""
+    versions: dict[Any, set[Any]] = {}
+    for rows in (data.identification, data.correlations, data.learning_curves, data.evaluators):
+        for row in rows:
+            versions.setdefault(row["evaluator"], set()).add(row["version"])
+
+    def title(evaluator: Any, version: Any) -> str:
+        return f"{evaluator} {version}" if len(versions.get(evaluator, ())) > 1 else str(evaluator)
+
+    return title
+
+
+def aggregations(correlations: Rows) -> dict[str, list[Agreement]]:
+    """The correlations by aggregation, the mean first, then by dataset, criterion and level as they come."""
+    found = grouped(correlations, "aggregation")
+    ordered = sorted(found, key=lambda key: key[0] != "mean")
+    return {
+        str(key[0]): [
+            Agreement(str(dataset), str(criterion), str(level), rows, _best(rows))
+            for (dataset, criterion, level), rows in grouped(
+                found[key], "dataset", "criterion", "level"
+            ).items()
+        ]
+        for key in ordered
+    }
+
+
+def _best(rows: Rows) -> Row | None:
+    """The row with the highest Spearman correlation, where there is something to compare."""
+    measured = [row for row in rows if row["outcome"] == "ok" and numbers.is_figure(row["spearman"])]
+    return max(measured, key=lambda row: float(row["spearman"])) if len(measured) > 1 else None
+
+
+def _by_dataset(points: Rows) -> dict[tuple[str, str], list[Any]]:
+    groups: dict[tuple[str, str], list[tuple[Cloud, Any]]] = {}
+    for cloud, panel in clouds(points):
+        groups.setdefault((cloud.dataset, cloud.criterion), []).append((cloud, panel))
+    return groups
+
+
+def _facts(data: ReportData) -> list[str]:
+    """What the answer rests on, in a line."""
+    facts = []
+    if data.corpora:
+        conversations = sum(row["conversations"] or 0 for row in data.corpora)
+        turns = sum(row["turns"] or 0 for row in data.corpora)
+        corpora = _many(len(data.corpora), "corpus", "corpora")
+        facts.append(f"{corpora}: {conversations:,} conversations, {turns:,} turns")
+    if data.evaluators:
+        facts.append(_many(len(data.evaluators), "evaluator", "evaluators"))
+    datasets = {row["dataset"] for row in data.correlations}
+    if datasets:
+        facts.append(_many(len(datasets), "set of human scores", "sets of human scores"))
+    if data.quality:
+        passed = Counter(bool(row["passed"]) for row in data.quality)[True]
+        facts.append(f"{passed:,} of {len(data.quality):,} gates passed")
+    return facts
+
+
+def _many(n: int, one: str, more: str) -> str:
+    return f"{n:,} {one if n == 1 else more}"
+
+
+def _resource(name: str) -> str:
+    return files("ssrem.report").joinpath(name).read_text(encoding="utf-8")

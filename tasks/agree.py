@@ -1,0 +1,173 @@
+"""Agree: an annotated set is landed and scored, and the scores are correlated with people's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from prefect import task
+
+from ssrem.agreement.annotated import Annotated, dataset_name, read_annotated
+from ssrem.errors import AnnotationError
+from ssrem.evaluators import load_evaluator
+from tasks.agreement_rows import correlation_row
+from tasks.encoding import cached_encode
+from tasks.home import Home
+from tasks.ingest import content_hash
+from tasks.progress import progress
+from tasks.stage import Output, Resources, Stage, already_done, open_stage
+
+if TYPE_CHECKING:
+    from ssrem.evaluators.base import Scores
+
+MIN_SYSTEMS = 5
+"""System-level correlations need at least this many systems: from two, every coefficient is 1 or -1."""
+
+SCORES = ("f", "g", "h")
+
+
+@task(name="agree")
+def agree(
+    file: str,
+    evaluators: Sequence[tuple[str, int]],
+    home: str,
+    *,
+    keep_ground_truth: bool = False,
+    resources: Resources | None = None,
+) -> tuple[str, bool]:
+    """Land the annotated set, score it with the evaluators (name, version) and correlate; returns its name and
+    whether anything was new. Ground-truth rows are scored but not correlated, unless `keep_ground_truth`.
+
+    Raises AnnotationError where the file cannot be read, or a set of that name with other content is there.
+    """
+    place = Home.at(home)
+    path = Path(file)
+    annotated = read_annotated(path)
+    digest, dataset = content_hash([path]), dataset_name(path)
+    _check_name(place, dataset, digest, path)
+    parameters = {
+        "dataset": dataset,
+        "evaluators": sorted(evaluators),
+        "keep_ground_truth": keep_ground_truth,
+    }
+    if already_done(place, "agree", parameters, {file: digest}):
+        return dataset, False
+    with open_stage(place, "agree", parameters, {file: digest}, resources) as stage:
+        stage.create_from_rows("annotated", list(_annotated_rows(dataset, digest, annotated)))
+        stage.create_from_rows("annotations", list(_annotation_rows(dataset, annotated)))
+        stage.create("human_scores", "4_agree/human_scores", dataset=dataset)
+        scores: list[dict[str, Any]] = []
+        correlations: list[dict[str, Any]] = []
+        for name, version in evaluators:
+            with progress(f"scoring {dataset} with {name}"):
+                evaluator: Any = load_evaluator(place.models / name / str(version))
+                encode = cached_encode(place, evaluator.encoder)
+                found = evaluator.components([row.sample for row in annotated], encode=encode)
+            who = {"evaluator": name, "version": version, "dataset": dataset}
+            scores += _score_rows(who, found)
+            correlations += _correlations(stage, who, annotated, found, keep_ground_truth)
+        stage.create_from_rows("scores", scores)
+        stage.create_from_rows("correlations", correlations)
+        stage.gate()
+        per_version = [
+            Output(table, f"{name}@{version}@{dataset}", f"evaluator = '{name}' AND version = {version}")
+            for name, version in evaluators
+            for table in ("scores", "correlations")
+        ]
+        stage.publish(
+            [*(Output(t, dataset) for t in ("annotated", "annotations", "human_scores")), *per_version]
+        )
+    return dataset, True
+
+
+def _check_name(home: Home, dataset: str, digest: str, path: Path) -> None:
+    with home.reader() as connection:
+        row = connection.execute(
+            "SELECT any_value(sha256) FROM annotated WHERE dataset = ?", [dataset]
+        ).fetchone()
+    if row and row[0] not in (None, digest):
+        raise AnnotationError(
+            f"{path}: another annotated set named {dataset!r} is in {home.root}; rename the file to tell them apart"
+        )
+
+
+def _annotated_rows(dataset: str, digest: str, annotated: Sequence[Annotated]) -> Iterator[dict[str, Any]]:
+    for number, row in enumerate(annotated):
+        yield {
+            "dataset": dataset,
+            "sha256": digest,
+            "response_id": str(number),
+            "dialogue_id": row.dialogue_id,
+            "context": list(row.context),
+            "response": row.response,
+            "reference": row.reference,
+            "system": row.system,
+            "ground_truth": row.ground_truth,
+        }
+
+
+def _annotation_rows(dataset: str, annotated: Sequence[Annotated]) -> Iterator[dict[str, Any]]:
+    for number, row in enumerate(annotated):
+        for criterion, ratings in row.ratings.items():
+            for rater, score in enumerate(ratings):
+                yield {
+                    "dataset": dataset,
+                    "response_id": str(number),
+                    "criterion": criterion,
+                    "rater": rater,
+                    "score": score,
+                }
+
+
+def _score_rows(who: dict[str, Any], scores: Scores) -> list[dict[str, Any]]:
+    def known(value: float, paired: float) -> float | None:
+        # A reference is absent, which is not the same as a score that is not a number: the gate refuses that one.
+        return None if np.isnan(value) and np.isnan(paired) else float(value)
+
+    return [
+        {
+            **who,
+            "response_id": str(number),
+            "kind": "response",
+            "k": 0,
+            "f": float(scores.f[number]),
+            "g": known(scores.g[number], scores.h[number]),
+            "f_unit": float(scores.f_unit[number]),
+            "g_unit": known(scores.g_unit[number], scores.h[number]),
+            "h": known(scores.h[number], scores.g[number]),
+            "truncated": bool(scores.truncated[number]),
+        }
+        for number in range(len(scores))
+    ]
+
+
+def _correlations(
+    stage: Stage, who: dict[str, Any], annotated: Sequence[Annotated], scores: Scores, keep_ground_truth: bool
+) -> Iterator[dict[str, Any]]:
+    """Segment level for every criterion, aggregation and score; system level where there are enough systems."""
+    human = stage.connection.execute(
+        "SELECT criterion, aggregation, response_id::BIGINT, score FROM human_scores ORDER BY ALL"
+    ).fetchall()
+    for (criterion, aggregation), group in groupby(human, key=lambda row: (row[0], row[1])):
+        rows = [(int(number), float(score)) for _, _, number, score in group]
+        fair = [(n, score) for n, score in rows if keep_ground_truth or not annotated[n].ground_truth]
+        excluded = len(rows) - len(fair)
+        for part in SCORES:
+            values = getattr(scores, part)
+            pairs = [
+                (n, float(values[n]), score) for n, score in fair if annotated[n].reference or part == "f"
+            ]
+            if not pairs:
+                continue
+            where = {**who, "criterion": criterion, "aggregation": aggregation, "score": part}
+            yield correlation_row({**where, "level": "segment"}, [p[1:] for p in pairs], excluded=excluded)
+            systems: dict[str, list[tuple[float, float]]] = {}
+            for n, value, score in pairs:
+                if (system := annotated[n].system) is not None:
+                    systems.setdefault(system, []).append((value, score))
+            if len(systems) >= MIN_SYSTEMS:
+                means = [tuple(np.mean(values, axis=0).tolist()) for _, values in sorted(systems.items())]
+                yield correlation_row({**where, "level": "system"}, means, excluded=excluded)

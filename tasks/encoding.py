@@ -1,0 +1,54 @@
+"""Encoders and their cached vectors in a home folder."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import duckdb
+
+from ssrem.encoders import load_encoder, load_saved
+from tasks.home import Home
+from tasks.progress import progress
+
+if TYPE_CHECKING:
+    from ssrem.encoders import Encoder
+    from ssrem.evaluators.base import Encode
+
+
+def encoder_for(
+    home: Home, spec: str, seed: int, corpora: dict[str, str], texts: Callable[[], Sequence[str]]
+) -> Encoder:
+    """The encoder that `spec` names; one that learns from the corpora is trained once and kept under `encoders/`.
+
+    corpora: corpus to content hash; texts: turns of their training splits, fetched only where they are needed.
+    """
+    if "word2vec" not in spec.split("+"):
+        return load_encoder(spec, seed=seed)
+    content = json.dumps([spec, seed, corpora], sort_keys=True)
+    folder = home.root / "encoders" / hashlib.sha256(content.encode()).hexdigest()[:16]
+    if (folder / "encoder.json").exists():
+        return load_saved(folder)
+    with progress("training word2vec"):
+        encoder = load_encoder(spec, train_texts=texts(), seed=seed)
+    encoder.save(folder)
+    return encoder
+
+
+def cached_encode(home: Home, encoder: Encoder) -> Encode:
+    """`encoder.encode` through the home folder's cache of vectors."""
+    from ssrem.encoders.store import VectorStore
+
+    store = VectorStore(home.vectors)
+    return lambda texts: store.encode(encoder, texts)
+
+
+def training_texts(connection: duckdb.DuckDBPyConnection, corpora: Sequence[str]) -> list[str]:
+    """Turns of the training splits of the corpora, in order."""
+    rows = connection.execute(
+        "SELECT text FROM turns WHERE list_contains(?, corpus) AND split = 'train' ORDER BY corpus, turn_id",
+        [list(corpora)],
+    )
+    return [text for (text,) in rows.fetchall()]

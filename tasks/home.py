@@ -1,0 +1,239 @@
+"""The home folder: where things lie, who may write, and which snapshot is published."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from schemas import TABLES
+from ssrem.errors import HomeError
+
+if TYPE_CHECKING:
+    import duckdb
+
+LAYOUT = 1
+"""Version of the home folder's layout; another version is refused, never guessed at."""
+
+
+def utc_now() -> datetime:
+    """The time now, UTC, without a zone, as the tables hold it."""
+    return datetime.now(UTC).replace(tzinfo=None)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A published Parquet file: the part `key` of `table`, relative to the home folder."""
+
+    table: str
+    key: str
+    path: str
+    rows: int
+
+
+@dataclass(frozen=True)
+class Home:
+    """A home folder. Nothing is created until something is written."""
+
+    root: Path
+
+    @classmethod
+    def at(cls, root: str | Path) -> Home:
+        """The home folder at `root`, which need not exist yet."""
+        return cls(Path(root).expanduser().resolve())
+
+    @property
+    def catalog(self) -> Path:
+        """The small file of views that readers open."""
+        return self.root / "catalog.duckdb"
+
+    @property
+    def lake(self) -> Path:
+        """Immutable run folders of Parquet files."""
+        return self.root / "lake"
+
+    @property
+    def staging(self) -> Path:
+        """Scratch of the run in progress."""
+        return self.root / "staging"
+
+    @property
+    def failures(self) -> Path:
+        """What failed gates saw, a folder a run."""
+        return self.root / "failures"
+
+    @property
+    def models(self) -> Path:
+        """Trained evaluators: NAME/VERSION."""
+        return self.root / "models"
+
+    @property
+    def vectors(self) -> Path:
+        """Cached encodings by encoder signature."""
+        return self.root / "vectors"
+
+    @property
+    def reports(self) -> Path:
+        """Rendered reports."""
+        return self.root / "reports"
+
+    @contextmanager
+    def lock(self, what: str) -> Iterator[None]:
+        """Hold the home folder for writing. The kernel drops the lock of a process that dies.
+
+        Raises HomeError, naming the holder, where another process has it.
+        """
+        try:
+            self.root.mkdir(parents=True, exist_ok=True)
+            handle = (self.root / ".lock").open("a+", encoding="utf-8")
+        except OSError as error:
+            raise HomeError(
+                f"cannot write to {self.root}: {error.strerror}; choose another folder with --home"
+            ) from None
+        with handle:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                handle.seek(0)
+                raise HomeError(
+                    f"{self.root} is in use by {_holder(handle.read())}; wait for it to end"
+                ) from None
+            handle.truncate(0)
+            json.dump(
+                {
+                    "pid": os.getpid(),
+                    "host": socket.gethostname(),
+                    "what": what,
+                    "since": f"{utc_now():%F %T}",
+                },
+                handle,
+            )
+            handle.flush()
+            yield
+
+    def parts(self) -> list[Part]:
+        """Parts of the published snapshot; empty where nothing was published."""
+        if not self.catalog.exists():
+            return []
+        with self._read_catalog() as connection:
+            rows = connection.execute(
+                "SELECT table_name, key, path, rows FROM ssrem.parts ORDER BY ALL"
+            ).fetchall()
+        return [Part(*row) for row in rows]
+
+    @contextmanager
+    def _read_catalog(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        import duckdb
+
+        try:
+            connection = duckdb.connect(str(self.catalog), read_only=True)
+        except duckdb.Error as error:
+            raise HomeError(
+                f"{self.catalog} cannot be opened ({_first_line(error)}); restore it from a backup or use another --home"
+            ) from None
+        with connection:
+            try:
+                row = connection.execute("SELECT layout FROM ssrem.home").fetchone()
+            except duckdb.Error:
+                row = None
+            if row is None or row[0] != LAYOUT:
+                found = "no layout" if row is None else f"layout {row[0]}"
+                raise HomeError(
+                    f"{self.root} has {found}, this version of ssrem reads layout {LAYOUT}; use another --home"
+                )
+            yield connection
+
+    def check(self) -> None:
+        """Raise HomeError where the home folder is of another layout or damaged."""
+        if self.catalog.exists():
+            with self._read_catalog():
+                pass
+
+    @contextmanager
+    def reader(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A connection to the published snapshot: every table a view. Later publishes do not change what it sees."""
+        import duckdb
+
+        parts = self.parts()
+        with duckdb.connect(":memory:") as connection:
+            create_views(connection, self.root, parts)
+            yield connection
+
+    def write_catalog(self, parts: list[Part]) -> None:
+        """Publish the snapshot made of `parts`: a new catalog replaces the old one in one step."""
+        import duckdb
+
+        fresh = self.root / ".catalog.tmp"
+        with suppress(FileNotFoundError):
+            fresh.unlink()
+        with duckdb.connect(str(fresh)) as connection:
+            connection.execute("CREATE SCHEMA ssrem")
+            connection.execute("CREATE TABLE ssrem.home (layout BIGINT, published_at TIMESTAMP)")
+            connection.execute("INSERT INTO ssrem.home VALUES (?, ?)", [LAYOUT, utc_now()])
+            connection.execute(
+                "CREATE TABLE ssrem.parts (table_name VARCHAR, key VARCHAR, path VARCHAR, rows BIGINT)"
+            )
+            if parts:
+                connection.executemany(
+                    "INSERT INTO ssrem.parts VALUES (?, ?, ?, ?)",
+                    [[p.table, p.key, p.path, p.rows] for p in parts],
+                )
+            create_views(connection, self.root, parts)
+        sync_path(fresh)
+        fresh.replace(self.catalog)
+        sync_path(self.root)
+
+
+def landed_corpora(home: str) -> list[str]:
+    """Names of the corpora that have landed, oldest first; HomeError where none has."""
+    place = Home.at(home)
+    with place.reader() as connection:
+        names = [
+            name for (name,) in connection.execute("SELECT corpus FROM corpora ORDER BY landed_at").fetchall()
+        ]
+    if not names:
+        raise HomeError(f"no corpus has landed in {place.root}; run ssrem ingest SOURCE first")
+    return names
+
+
+def create_views(
+    connection: duckdb.DuckDBPyConnection, root: Path, parts: list[Part], schema: str = "main"
+) -> None:
+    """Create a view a table over its parts in `schema`; a table without parts is an empty view of its columns."""
+    for table in TABLES.values():
+        paths = [str(root / p.path) for p in parts if p.table == table.name]
+        if paths:
+            files = ", ".join("'" + path.replace("'", "''") + "'" for path in paths)
+            columns = ", ".join(f'"{c.name}"' for c in table.columns)
+            body = f"SELECT {columns} FROM read_parquet([{files}], hive_partitioning = false)"
+        else:
+            body = table.empty_select()
+        connection.execute(f'CREATE OR REPLACE VIEW {schema}."{table.name}" AS {body}')
+
+
+def sync_path(path: Path) -> None:
+    """Flush a file or folder to the disk, so that a rename after it never shows an empty file."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _holder(text: str) -> str:
+    try:
+        held = json.loads(text)
+        return f"process {held['pid']} on {held['host']} ({held['what']} since {held['since']} UTC)"
+    except (ValueError, KeyError):
+        return "another process"
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).strip().splitlines()[0]

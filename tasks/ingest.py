@@ -1,0 +1,186 @@
+"""Ingest: a dump lands once, whole; what cannot land is quarantined with its reason."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from prefect import task
+
+from sql import statement
+from ssrem.errors import DumpError, SsremError
+from ssrem.readers import open_dump, prefetched
+from tasks.home import Home
+from tasks.numbering import numbered, numbered_schema
+from tasks.progress import progress
+from tasks.stage import Output, Resources, Stage, bound, open_stage
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from ssrem.readers.base import Reader
+
+SCOPES = ("auto", "person", "conversation")
+
+
+@task(name="land")
+def land(
+    source: str,
+    home: str,
+    *,
+    format: str | None = None,
+    mapping: Mapping[str, str] | None = None,
+    name: str | None = None,
+    speakers: str = "auto",
+    replace: bool = False,
+    resources: Resources | None = None,
+) -> tuple[str, bool]:
+    """Land the dump at `source` in the home folder; returns the corpus's name and whether it is new.
+
+    `speakers` says what an id names: a `person`, a seat in one `conversation`, or `auto`: a person, unless two ids
+    speak in nearly every conversation, which stops the ingest. Content that landed before is left as it is, whatever
+    its file is called now, unless `replace`.
+
+    Raises DumpError where the dump cannot be read, is empty, names seats, or holds nothing that can land.
+    """
+    place = Home.at(home)
+    reader = open_dump(source, format=format, mapping=mapping)
+    digest = content_hash(reader.files())
+    corpus = name or corpus_name(source)
+    landed = _landed(place)
+    for known, known_digest in landed.items():
+        if known_digest == digest and not replace:
+            return known, False
+    if corpus in landed and not replace:
+        raise DumpError(
+            f"a corpus {corpus!r} with other content has landed before; give this one a name of its own with --name, "
+            "or take the other's place with --replace"
+        )
+    parameters = {"corpus": corpus, "format": reader.format, "speakers": speakers}
+    with open_stage(place, "ingest", parameters, {source: digest}, resources) as stage:
+        _read(stage, reader, source)
+        _reject(stage, reader, source)
+        scope = _speaker_scope(stage, source, speakers)
+        values = {
+            "corpus": corpus,
+            "format": reader.format,
+            "source": str(source),
+            "sha256": digest,
+            "bytes": reader.total_bytes,
+            "speaker_scope": scope,
+        }
+        with progress(f"landing {corpus}"):
+            for table in (
+                "conversation_ranks",
+                "places",
+                "utterances",
+                "conversations",
+                "quarantine",
+                "corpora",
+            ):
+                stage.create(table, f"1_ingest/{table}", **values)
+        with progress(f"checking {corpus}"):
+            stage.gate()
+        with progress(f"publishing {corpus}"):
+            stage.publish(
+                [Output(t, corpus) for t in ("corpora", "conversations", "utterances", "quarantine")]
+            )
+    return corpus, True
+
+
+def corpus_name(source: str) -> str:
+    """Name of a corpus by default: its file or folder without the endings that name a format."""
+    name = Path(source).name or Path(source).resolve().name
+    while Path(name).suffix in {
+        ".jsonl",
+        ".json",
+        ".csv",
+        ".tsv",
+        ".parquet",
+        ".gz",
+        ".zst",
+        ".ndjson",
+        ".txt",
+    }:
+        name = Path(name).stem
+    return name
+
+
+def content_hash(files: list[Path]) -> str:
+    """sha256 of a dump's content, whatever its files are called: of the file, or of the files' digests, sorted."""
+    digests = []
+    for path in files:
+        with path.open("rb") as handle:
+            digests.append(hashlib.file_digest(handle, "sha256").hexdigest())
+    return digests[0] if len(digests) == 1 else hashlib.sha256("".join(sorted(digests)).encode()).hexdigest()
+
+
+def _landed(home: Home) -> dict[str, str]:
+    with home.reader() as connection:
+        return dict(connection.execute("SELECT corpus, sha256 FROM corpora").fetchall())
+
+
+def _read(stage: Stage, reader: Reader, source: str) -> None:
+    """Stream the dump into the scratch table `raw`."""
+    import pyarrow as pa
+
+    failure: list[SsremError] = []
+
+    def stream() -> Iterator[pa.RecordBatch]:
+        try:
+            for batch in numbered(prefetched(reader)):
+                yield batch
+                advance(reader.bytes_read)
+        except SsremError as error:  # DuckDB would wrap it in an error of its own
+            failure.append(error)
+
+    with progress(f"reading {source} ({reader.format})", reader.total_bytes) as advance:
+        stage.connection.register("dump", pa.RecordBatchReader.from_batches(numbered_schema(), stream()))
+        stage.connection.execute("CREATE TABLE raw AS SELECT * FROM dump")
+        stage.connection.unregister("dump")
+    if failure:
+        raise failure[0]
+
+
+def _reject(stage: Stage, reader: Reader, source: str) -> None:
+    for table in ("ids", "replies", "reply_cycles", "rejected"):
+        stage.create(table, f"1_ingest/{table}")
+    messages, rejected = _one(
+        stage, "SELECT count(*), (SELECT count(*) FROM rejected) FROM raw WHERE record = 'message'"
+    )
+    if messages == 0:
+        raise DumpError(
+            f"{source} has no message (read as {reader.format}); is it the right file and --format?"
+        )
+    if messages == rejected:
+        counts = stage.connection.execute(
+            "SELECT reason, count(*) FROM rejected GROUP BY ALL ORDER BY 2 DESC"
+        ).fetchall()
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in counts)
+        raise DumpError(
+            f"none of the {messages:,} messages of {source} (read as {reader.format}) can land: {reasons}; "
+            "name the columns with --map, or the format with --format"
+        )
+
+
+def _speaker_scope(stage: Stage, source: str, speakers: str) -> str:
+    if speakers != "auto":
+        return speakers
+    text = statement("1_ingest/seats")
+    seats = stage.connection.execute(text, bound(text, {})).fetchall()
+    if not seats:
+        return "person"
+    (first, count, total), (second, other, _) = seats
+    raise DumpError(
+        f"{source}: speaker ids {first!r} and {second!r} speak in {min(count, other):,} of {total:,} conversations; "
+        "they seem to name seats, not people; use --speakers conversation to keep them apart by conversation, or "
+        "--speakers person if they are two people"
+    )
+
+
+def _one(stage: Stage, query: str) -> tuple[Any, ...]:
+    row = stage.connection.execute(query).fetchone()
+    assert row is not None
+    return row

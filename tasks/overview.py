@@ -1,0 +1,78 @@
+"""What a home folder holds: the figures that the commands print."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from tasks.home import Home
+
+SUMMARIES = {
+    "corpus": """
+        SELECT c.corpus, c.format, c.conversations, c.utterances, c.quarantined, c.speakers,
+            count(t.turn_id) AS turns, c.speaker_scope
+        FROM corpora AS c LEFT JOIN turns AS t ON c.corpus = t.corpus
+        GROUP BY ALL ORDER BY c.corpus""",
+    "speaker sets": """
+        SELECT corpus, kind, mean AS similarity, low, high, sets, pairs FROM set_similarity
+        ORDER BY corpus, list_position(['SC', 'SP', 'SS', 'Rand'], kind)""",
+    "identification on the test split": """
+        SELECT i.evaluator, i.corpus, i.kind, i.mean AS mean_f, i.low, i.high, i.gt_above, i.n
+        FROM identification AS i INNER JOIN evaluators AS e USING (evaluator, version) WHERE e.promoted
+        ORDER BY i.evaluator DESC, i.corpus, list_position(['GT', 'SC', 'SP', 'SS', 'Rand', 'Context'], i.kind)""",
+    "agreement with human scores (mean of raters, without ground truth)": """
+        SELECT c.dataset, c.criterion, c.evaluator, c.score, c.spearman, c.spearman_p AS p, c.pearson, c.n, c.excluded
+        FROM correlations AS c INNER JOIN evaluators AS e USING (evaluator, version)
+        WHERE e.promoted AND c.level = 'segment' AND c.aggregation = 'mean'
+        ORDER BY c.dataset, c.criterion, c.evaluator DESC, c.score""",
+    "agreement with the conversations' own ratings": """
+        SELECT c.dataset, c.criterion, c.evaluator, c.score, c.spearman, c.spearman_p AS p, c.pearson, c.n, c.excluded
+        FROM correlations AS c INNER JOIN evaluators AS e USING (evaluator, version)
+        WHERE e.promoted AND c.level = 'conversation'
+        ORDER BY c.dataset, c.criterion, c.evaluator DESC, c.score""",
+    "evaluators": """
+        SELECT evaluator, version, promoted, valid_loss, train_responses, seconds, trained_at, why, signature
+        FROM evaluators ORDER BY evaluator DESC, version DESC""",
+    "annotated sets": """
+        SELECT dataset, count(*) AS responses, count(*) FILTER (WHERE ground_truth) AS ground_truth,
+            count(reference) AS with_reference
+        FROM annotated GROUP BY dataset ORDER BY dataset""",
+    "progress": """
+        SELECT c.corpus, c.landed_at, EXISTS (SELECT 1 FROM candidates AS x WHERE x.corpus = c.corpus) AS tables,
+            (SELECT string_agg(DISTINCT i.evaluator || ' v' || i.version, ', ')
+             FROM identification AS i WHERE i.corpus = c.corpus) AS scored_by
+        FROM corpora AS c ORDER BY c.landed_at""",
+    "quarantine": """
+        SELECT corpus, reason, count(*) AS rows FROM quarantine GROUP BY ALL ORDER BY corpus, rows DESC, reason""",
+}
+
+AFTER_RUN = tuple(SUMMARIES)[:5]
+
+
+def summary(home: Home, names: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
+    """The summaries asked for, each a list of rows; a summary without rows is left out."""
+    found = {}
+    with home.reader() as connection:
+        for name in names:
+            cursor = connection.execute(SUMMARIES[name])
+            columns = [d[0] for d in cursor.description or []]
+            rows = [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
+            if rows:
+                found[name] = rows
+    return found
+
+
+def remarks(home: Home) -> list[str]:
+    """What an operator should know: interrupted runs, and failed gates that were not published."""
+    found = []
+    for leftover in sorted(home.staging.glob("*/run.json")):
+        try:
+            run = json.loads(leftover.read_text())
+        except (OSError, ValueError):
+            continue
+        found.append(
+            f"{run['stage']}, begun {run['started']} UTC, is running or was interrupted; nothing is lost"
+        )
+    found += [f"a gate failed in run {f.name}; its rows are in {f}" for f in sorted(home.failures.glob("*"))]
+    return found

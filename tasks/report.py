@@ -1,0 +1,94 @@
+"""Report: the published tables on one page."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import duckdb
+from prefect import task
+
+from ssrem import __version__
+from ssrem.report import ReportData, render
+from tasks.home import Home, utc_now
+from tasks.progress import progress
+
+QUERIES = {
+    "corpora": """
+        SELECT c.*, t.turns, r.responses FROM corpora AS c
+        LEFT JOIN (SELECT corpus, count(*) AS turns FROM turns GROUP BY corpus) AS t USING (corpus)
+        LEFT JOIN (SELECT corpus, count(*) AS responses FROM responses GROUP BY corpus) AS r USING (corpus)
+        ORDER BY c.landed_at""",
+    "quarantine": "SELECT corpus, reason, count(*) AS rows FROM quarantine GROUP BY ALL ORDER BY corpus, rows DESC",
+    "set_similarity": "SELECT * FROM set_similarity ORDER BY corpus, list_position(['SC','SP','SS','Rand'], kind)",
+    "identification": """
+        SELECT i.* FROM identification AS i INNER JOIN evaluators AS e USING (evaluator, version) WHERE e.promoted
+        ORDER BY i.evaluator DESC, i.corpus, list_position(['GT','SC','SP','SS','Rand','Context'], i.kind)""",
+    "correlations": """
+        SELECT c.* FROM correlations AS c INNER JOIN evaluators AS e USING (evaluator, version) WHERE e.promoted
+        ORDER BY c.level, c.dataset, c.criterion, c.aggregation, c.evaluator DESC, c.score""",
+    "points": """
+        SELECT s.evaluator, s.dataset, h.criterion, h.score AS human, coalesce(s.h, s.f) AS score
+        FROM scores AS s
+        INNER JOIN evaluators AS e USING (evaluator, version)
+        INNER JOIN annotated AS a USING (dataset, response_id)
+        INNER JOIN human_scores AS h USING (dataset, response_id)
+        WHERE e.promoted AND s.kind = 'response' AND NOT a.ground_truth AND h.aggregation = 'mean'
+            AND h.criterion = (
+                SELECT coalesce(max(x.criterion) FILTER (WHERE x.criterion = 'overall'), min(x.criterion))
+                FROM human_scores AS x WHERE x.dataset = s.dataset)
+        ORDER BY s.dataset, s.evaluator DESC, s.response_id::BIGINT""",
+    "learning_curves": """
+        SELECT l.* FROM learning_curves AS l INNER JOIN evaluators AS e USING (evaluator, version) WHERE e.promoted
+        ORDER BY l.evaluator DESC, l.split, l.epoch""",
+    "evaluators": "SELECT * FROM evaluators ORDER BY evaluator DESC, version DESC",
+    "quality": """
+        SELECT q.run_id, q.stage, q.table_name AS "table", q.expectation, q.passed, q.rows_checked AS observed,
+            q.unexpected
+        FROM quality_results AS q INNER JOIN runs AS r USING (run_id)
+        QUALIFY dense_rank() OVER (PARTITION BY r.stage, r.parameters ORDER BY r.started DESC) = 1
+        ORDER BY r.started, q.table_name, q.expectation""",
+    "runs": "SELECT * FROM runs ORDER BY started",
+}
+
+
+@task(name="write report")
+def write_report(home: str) -> str:
+    """Render the published snapshot as one HTML file; returns its path. The file is replaced in one step."""
+    place = Home.at(home)
+    with progress("writing the report"):
+        with place.reader() as connection:
+            rows = {name: _rows(connection, query) for name, query in QUERIES.items()}
+        for row in rows["evaluators"]:
+            keys = (
+                "train_responses",
+                "valid_responses",
+                "test_responses",
+                "valid_loss",
+                "best_epoch",
+                "seconds",
+            )
+            row["figures"] = {key: row[key] for key in keys}
+        for row in rows["runs"]:
+            row["parameters"] = json.loads(row["parameters"])
+        data = ReportData(
+            generated_at=f"{utc_now():%Y-%m-%d %H:%M} UTC",
+            ssrem_version=__version__,
+            home=str(place.root),
+            **rows,
+        )
+        page = render(data)
+    path = place.reports / "report.html"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = Path(f"{path}.{os.getpid()}.tmp")
+    draft.write_text(page, encoding="utf-8")
+    draft.replace(path)
+    return str(path)
+
+
+def _rows(connection: duckdb.DuckDBPyConnection, query: str) -> list[dict[str, Any]]:
+    cursor = connection.execute(query)
+    names = [d[0] for d in cursor.description or []]
+    return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]

@@ -1,0 +1,134 @@
+"""Score: the test split of a corpus under an evaluator: scores, identification, agreement with its own ratings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import numpy as np
+from prefect import task
+
+from ssrem.agreement.identification import identification
+from ssrem.evaluators import load_evaluator
+from ssrem.evaluators.base import TEST
+from tasks.agreement_rows import correlation_row
+from tasks.candidates import load_candidates, test_responses
+from tasks.encoding import cached_encode
+from tasks.home import Home
+from tasks.progress import progress
+from tasks.stage import Output, Resources, Stage, already_done, open_stage
+from tasks.tables import landed_corpus
+
+if TYPE_CHECKING:
+    from ssrem.evaluators.base import Floats
+
+UNTOUCHED_RATING = {"chitchat": 5}
+"""Format to the score at which its rating sliders start: a rating left there may be no rating, and is left out."""
+
+
+@task(name="score test split")
+def score_corpus(
+    name: str, version: int, corpus: str, home: str, *, resources: Resources | None = None
+) -> bool:
+    """Score every candidate of the corpus's test split, and the copied context; False where that is done already."""
+    place = Home.at(home)
+    digest, _ = landed_corpus(place, corpus)
+    folder = place.models / name / str(version)
+    parameters = {"evaluator": name, "version": version, "corpus": corpus}
+    inputs = {
+        corpus: digest,
+        "tables": [p.path for p in place.parts() if (p.table, p.key) == ("candidates", corpus)],
+    }
+    if already_done(place, "score", parameters, inputs):
+        return False
+    with open_stage(place, "score", parameters, inputs, resources) as stage:
+        with progress(f"scoring the test split of {corpus} with {name}"):
+            evaluator: Any = load_evaluator(folder)
+            candidates = load_candidates(stage.connection, [corpus])
+            encode = cached_encode(place, evaluator.encoder)
+            f = evaluator.score_candidates(candidates, TEST, encode=encode)
+        who = {"evaluator": name, "version": version}
+        _stage_scores(stage, who, corpus, test_responses(stage.connection, corpus), f, evaluator.f_unit)
+        stage.create_from_rows("identification", list(_identification(who, corpus, f)))
+        stage.create_from_rows("correlations", list(_ratings(stage.connection, who, corpus)))
+        stage.gate()
+        key = f"{name}@{version}@{corpus}"
+        stage.publish([Output(table, key) for table in ("scores", "identification", "correlations")])
+    return True
+
+
+def _stage_scores(
+    stage: Stage,
+    who: Mapping[str, Any],
+    corpus: str,
+    responses: np.ndarray[Any, Any],
+    f: Mapping[str, Floats],
+    to_unit: Any,
+) -> None:
+    import pyarrow as pa
+
+    stage.create("scores")
+    for kind, values in f.items():
+        n, k = values.shape
+        there = ~np.isnan(values).ravel()
+        columns = {
+            "response_id": pa.array(np.repeat(responses, k)[there]).cast(pa.string()),
+            "k": np.tile(np.arange(k), n)[there],
+            "f": values.ravel()[there],
+            "f_unit": to_unit(values.ravel()[there]),
+        }
+        stage.connection.register("scored", pa.table(columns))
+        stage.connection.execute(
+            "INSERT INTO scores BY NAME SELECT $evaluator AS evaluator, $version AS version, $corpus AS dataset, "
+            "response_id, $kind AS kind, k, f, f_unit, false AS truncated FROM scored",
+            {**who, "corpus": corpus, "kind": kind},
+        )
+        stage.connection.unregister("scored")
+
+
+def _identification(who: Mapping[str, Any], corpus: str, f: Mapping[str, Floats]) -> Iterable[dict[str, Any]]:
+    for row in identification(f):
+        yield {
+            **who,
+            "corpus": corpus,
+            "kind": row.kind,
+            "mean": row.mean,
+            "low": row.low,
+            "high": row.high,
+            "gt_above": row.above,
+            "n": row.n,
+        }
+
+
+def _ratings(
+    connection: duckdb.DuckDBPyConnection, who: Mapping[str, Any], corpus: str
+) -> Iterable[dict[str, Any]]:
+    """Mean f of a conversation's true responses against the ratings that its participants gave it."""
+    rows = connection.execute(
+        """
+        WITH rated AS (
+            SELECT c.conversation_id, o.format, unnest(json_keys(c.ratings)) AS criterion, c.ratings
+            FROM conversations AS c INNER JOIN corpora AS o ON c.corpus = o.corpus
+            WHERE c.corpus = $corpus AND c.ratings IS NOT NULL
+        )
+        SELECT
+            rated.criterion,
+            any_value(rated.format),
+            avg(s.f),
+            any_value(try_cast(json_extract(rated.ratings, '$."' || rated.criterion || '"') AS DOUBLE))
+        FROM scores AS s
+        INNER JOIN turns AS t ON t.corpus = $corpus AND t.turn_id = s.response_id::BIGINT
+        INNER JOIN rated ON t.conversation_id = rated.conversation_id
+        WHERE s.kind = 'GT'
+        GROUP BY rated.criterion, rated.conversation_id ORDER BY rated.criterion, rated.conversation_id
+        """,
+        {"corpus": corpus},
+    ).fetchall()
+    for criterion in sorted({row[0] for row in rows}):
+        given = [
+            (f, rating, format) for c, format, f, rating in rows if c == criterion and rating is not None
+        ]
+        fair = [(f, rating) for f, rating, format in given if rating != UNTOUCHED_RATING.get(format)]
+        where = {"dataset": corpus, "criterion": criterion, "aggregation": "rating", "level": "conversation"}
+        yield correlation_row({**who, **where, "score": "f"}, fair, excluded=len(given) - len(fair))

@@ -1,0 +1,299 @@
+"""A stage: read the published snapshot, build tables in scratch, pass the gate, publish whole or not at all."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import re
+import secrets
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from schemas import TABLES
+from sql import statement
+from ssrem import __version__
+from ssrem.errors import GateError, HomeError
+from tasks.home import Home, Part, create_views, sync_path, utc_now
+
+if TYPE_CHECKING:
+    import duckdb
+
+KEPT_RUNS = 5
+"""Run folders that no view points at any more are kept for readers with an older snapshot: the last few."""
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What DuckDB may take: memory before it spills to disk, and threads (None: all cores)."""
+
+    memory_limit: str = "2GB"
+    threads: int | None = None
+
+
+@dataclass(frozen=True)
+class Output:
+    """A part to publish: the staged rows of `table` that meet `where` (all, if None) become the part `key`."""
+
+    table: str
+    key: str
+    where: str | None = None
+
+
+@dataclass
+class Stage:
+    """A run of a stage in progress. `connection` sees staged tables first, then the published ones."""
+
+    home: Home
+    name: str
+    run_id: str
+    parameters: Mapping[str, Any]
+    inputs: Mapping[str, Any]
+    started: datetime
+    connection: duckdb.DuckDBPyConnection
+    scratch: Path
+    staged: list[str] = field(default_factory=list)
+
+    def create(self, table: str, sql_name: str | None = None, **parameters: Any) -> None:
+        """Create the staged table by its contract and fill it from the statement; a scratch table has no contract."""
+        if table in TABLES:
+            self.connection.execute(TABLES[table].ddl())
+            self.staged.append(table)
+            if sql_name is not None:
+                self.append(table, sql_name, **parameters)
+        else:
+            text = statement(sql_name or table)
+            self.connection.execute(f"CREATE OR REPLACE TABLE {table} AS {text}", bound(text, parameters))
+
+    def append(self, table: str, sql_name: str, **parameters: Any) -> None:
+        """Insert what the statement selects into a staged table."""
+        text = statement(sql_name)
+        self.connection.execute(f"INSERT INTO {table} BY NAME {text}", bound(text, parameters))
+
+    def create_from_rows(self, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Create the staged table by its contract and fill it with `rows`, a mapping of column to value each."""
+        import polars as pl
+
+        self.create(table)
+        if rows:
+            names = TABLES[table].column_names
+            frame = pl.DataFrame([{n: row[n] for n in names} for row in rows], infer_schema_length=None)
+            self.connection.register("rows_to_insert", frame.to_arrow())
+            self.connection.execute(f"INSERT INTO {table} BY NAME SELECT * FROM rows_to_insert")
+            self.connection.unregister("rows_to_insert")
+
+    def gate(self) -> None:
+        """Check every staged table against its contract and the stage's SQL checks.
+
+        Raises GateError where one fails: nothing is published then, and what failed lies under `failures/`.
+        """
+        from tasks.gate import check_tables, offending_rows
+
+        results = check_tables(self.connection, self.name, self.run_id, self.staged)
+        self.create_from_rows("quality_results", [r.row for r in results])
+        failed = [r for r in results if not r.row["passed"]]
+        if not failed:
+            return
+        folder = self.home.failures / self.run_id
+        folder.mkdir(parents=True, exist_ok=True)
+        self.connection.execute(
+            f"COPY quality_results TO '{_quoted(folder / 'quality_results.csv')}' (HEADER)"
+        )
+        for number, result in enumerate(failed, 1):
+            result.save_rows(self.connection, folder / f"{number}-{result.row['table_name']}.csv")
+        first = failed[0]
+        rows = offending_rows(self.connection, first)
+        more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
+        raise GateError(
+            f"gate of {self.name}: table {first.row['table_name']}: expected {first.row['expectation']}, broken by "
+            f"{first.row['unexpected']:,} rows, such as {rows}{more}; nothing was published; all rows: {folder}"
+        )
+
+    def publish(self, outputs: Sequence[Output], folders: Mapping[Path, Path] | None = None) -> None:
+        """Write the parts as Parquet into a new run folder and replace the catalog in one step.
+
+        `folders` are moved first (from, to): what a published row points at, such as a model, is there before it.
+        """
+        names = sorted({o.table for o in outputs})
+        run = {
+            "run_id": self.run_id,
+            "stage": self.name,
+            "key": run_key(self.name, self.parameters, self.inputs),
+            "parameters": json.dumps(self.parameters, sort_keys=True, default=str),
+            "inputs": json.dumps(self.inputs, sort_keys=True),
+            "outputs": json.dumps([[o.table, o.key] for o in outputs]),
+            "started": self.started,
+            "ended": utc_now(),
+            "state": "published",
+            "ssrem_version": __version__,
+        }
+        self.create_from_rows("runs", [run])
+        ledger = [Output(name, self.run_id) for name in ("runs", "quality_results") if name in self.staged]
+        draft = self.home.lake / f".run={self.run_id}.tmp"
+        final = self.home.lake / f"run={self.run_id}"
+        draft.mkdir(parents=True)
+        written: list[Part] = []
+        for output in [*outputs, *ledger]:
+            number = sum(p.table == output.table for p in written)
+            file = f"{output.table}{f'.{number}' if number else ''}.parquet"
+            rows = self._write(output, draft / file)
+            written.append(Part(output.table, output.key, f"lake/{final.name}/{file}", rows))
+        for source, target in (folders or {}).items():
+            if target.exists():  # left by a run that was killed before it published
+                shutil.rmtree(target)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            source.replace(target)
+        sync_path(draft)
+        draft.rename(final)
+        replaced = {(p.table, p.key) for p in written}
+        kept = [p for p in self.home.parts() if (p.table, p.key) not in replaced]
+        self.home.write_catalog([*kept, *written])
+        assert names, "a stage publishes something"
+        collect(self.home)
+
+    def _write(self, output: Output, path: Path) -> int:
+        table = TABLES[output.table]
+        columns = ", ".join(f'"{c}"' for c in table.column_names)
+        where = f" WHERE {output.where}" if output.where else ""
+        self.connection.execute(
+            f"COPY (SELECT {columns} FROM main.{table.name}{where}) TO '{_quoted(path)}' "
+            "(FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL 1)"
+        )
+        found = self.connection.execute(
+            f"DESCRIBE SELECT * FROM read_parquet('{_quoted(path)}', hive_partitioning = false)"
+        ).fetchall()
+        expected = [(c.name, c.type) for c in table.columns]
+        if [(name, kind) for name, kind, *_ in found] != expected:
+            raise GateError(
+                f"{path} does not have the columns of {table.name}'s contract: {found}; nothing was published"
+            )
+        sync_path(path)
+        row = self.connection.execute(
+            f"SELECT count(*) FROM read_parquet('{_quoted(path)}', hive_partitioning = false)"
+        ).fetchone()
+        assert row is not None
+        return int(row[0])
+
+
+def bound(text: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters that a statement names: DuckDB refuses values that it does not use."""
+    return {name: parameters[name] for name in set(re.findall(r"\$([a-z]\w*)", text))}
+
+
+def run_key(stage: str, parameters: Mapping[str, Any], inputs: Mapping[str, Any]) -> str:
+    """Hash of what determines a run's outputs: the same stage, parameters, inputs and version run once."""
+    content = json.dumps([__version__, stage, parameters, inputs], sort_keys=True, default=str)
+    return hashlib.sha256(content.encode()).hexdigest()
+
+
+def already_done(home: Home, stage: str, parameters: Mapping[str, Any], inputs: Mapping[str, Any]) -> bool:
+    """Whether a run with this key has published and all its parts are still the current ones."""
+    with home.reader() as connection:
+        rows = connection.execute(
+            "SELECT run_id, outputs FROM runs WHERE key = ?", [run_key(stage, parameters, inputs)]
+        ).fetchall()
+    current = {(p.table, p.key, p.path.split("/")[1].removeprefix("run=")) for p in home.parts()}
+    return any(
+        all((table, key, run_id) in current for table, key in json.loads(outputs)) for run_id, outputs in rows
+    )
+
+
+@contextmanager
+def open_stage(
+    home: Home,
+    name: str,
+    parameters: Mapping[str, Any],
+    inputs: Mapping[str, Any],
+    resources: Resources | None = None,
+    on_cleanup: Callable[[str], None] = lambda message: None,
+) -> Iterator[Stage]:
+    """Open a stage under the home folder's lock; scratch goes when it closes, whether it published or not.
+
+    Raises HomeError where the lock is held, the layout is another one, or the disk is full.
+    """
+    import duckdb
+
+    resources = resources or Resources()
+    with home.lock(name):
+        home.check()
+        for message in clean_up(home):
+            on_cleanup(message)
+        started = utc_now()
+        run_id = f"{started:%Y%m%dT%H%M%S}-{secrets.token_hex(3)}"
+        scratch = home.staging / run_id
+        try:
+            scratch.mkdir(parents=True)
+            (scratch / "run.json").write_text(json.dumps({"stage": name, "started": f"{started:%F %T}"}))
+            connection = duckdb.connect(str(scratch / "scratch.duckdb"))
+            with connection:
+                _configure(connection, resources, scratch)
+                create_views(connection, home.root, home.parts(), schema="published")
+                yield Stage(home, name, run_id, parameters, inputs, started, connection, scratch)
+        except (OSError, duckdb.IOException, duckdb.OutOfMemoryException) as error:
+            raise _out_of_room(home, error) or error from None
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+            shutil.rmtree(home.lake / f".run={run_id}.tmp", ignore_errors=True)
+
+
+def _configure(connection: duckdb.DuckDBPyConnection, resources: Resources, scratch: Path) -> None:
+    connection.execute(f"SET memory_limit = '{_quoted(resources.memory_limit)}'")
+    if resources.threads:
+        connection.execute(f"SET threads = {int(resources.threads)}")
+    connection.execute(f"SET temp_directory = '{_quoted(scratch / 'spill')}'")
+    connection.execute("SET preserve_insertion_order = false")
+    connection.execute("CREATE SCHEMA published")
+    connection.execute("SET search_path = 'main,published'")
+
+
+def clean_up(home: Home) -> list[str]:
+    """Remove what runs that died left behind, under the lock; says what was found."""
+    messages = []
+    for leftover in sorted(home.staging.glob("*")):
+        try:
+            run = json.loads((leftover / "run.json").read_text())
+            what = f"{run['stage']} of {run['started']} UTC"
+        except (OSError, ValueError, KeyError):
+            what = leftover.name
+        messages.append(
+            f"an earlier run was interrupted ({what}); it had published nothing and was cleaned up"
+        )
+        shutil.rmtree(leftover, ignore_errors=True)
+    for leftover in home.lake.glob(".run=*.tmp"):
+        shutil.rmtree(leftover, ignore_errors=True)
+    (home.root / ".catalog.tmp").unlink(missing_ok=True)
+    (home.root / ".catalog.tmp.wal").unlink(missing_ok=True)
+    return messages
+
+
+def collect(home: Home) -> list[str]:
+    """Remove run folders that the published snapshot does not use, but for the newest few; returns their names."""
+    used = {p.path.split("/")[1] for p in home.parts()}
+    unused = sorted(f.name for f in home.lake.glob("run=*") if f.name not in used)
+    gone = unused[:-KEPT_RUNS]
+    for name in gone:
+        shutil.rmtree(home.lake / name, ignore_errors=True)
+    return gone
+
+
+def _out_of_room(home: Home, error: Exception) -> HomeError | None:
+    text = str(error)
+    full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
+    if full or "No space left" in text or "File too large" in text:
+        return HomeError(
+            f"no room left on the disk of {home.root}; nothing was published; free some and run again"
+        )
+    if "Out of Memory" in text or "could not allocate" in text.lower():
+        return HomeError(
+            "DuckDB ran out of memory; nothing was published; raise --memory-limit or lower --threads"
+        )
+    return None
+
+
+def _quoted(value: str | Path) -> str:
+    return str(value).replace("'", "''")

@@ -1,0 +1,91 @@
+"""Speaker tables: turns, responses, the four sets of each speaker, and the candidates drawn from them."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+from prefect import task
+
+from ssrem.encoders import DEFAULT_ENCODER
+from ssrem.errors import HomeError
+from tasks.encoding import cached_encode, encoder_for, training_texts
+from tasks.home import Home
+from tasks.progress import progress
+from tasks.similarity import SET_TABLES, add_set_similarity
+from tasks.stage import Output, Resources, Stage, already_done, open_stage
+
+DRAWS = {"SC": 1, "SP": 1, "SS": 1, "Rand": 4}
+"""Negatives drawn a response: one of each kind trains SSREM, four random ones train RSREM (Bak and Oh 2020, 5.1)."""
+
+
+@dataclass(frozen=True)
+class TableSettings:
+    """What determines the speaker tables of a corpus: the seed of every draw, the turns of a context, and the
+    encoder by which similarity is measured."""
+
+    seed: int = 0
+    context_turns: int = 5
+    encoder: str = DEFAULT_ENCODER
+
+
+@task(name="build speaker tables")
+def build(
+    corpus: str, home: str, *, settings: TableSettings | None = None, resources: Resources | None = None
+) -> bool:
+    """Build and publish the speaker tables of a landed corpus; False where they are there already.
+
+    Raises HomeError where the corpus has not landed.
+    """
+    place = Home.at(home)
+    settings = settings or TableSettings()
+    digest, scope = landed_corpus(place, corpus)
+    parameters = {"corpus": corpus, **asdict(settings)}
+    if already_done(place, "tables", parameters, {corpus: digest}):
+        return False
+    with open_stage(place, "tables", parameters, {corpus: digest}, resources) as stage:
+        with progress(f"building the speaker tables of {corpus}"):
+            create_tables(stage, corpus, scope, settings)
+        encoder = encoder_for(
+            place,
+            settings.encoder,
+            settings.seed,
+            {corpus: digest},
+            lambda: training_texts(stage.connection, [corpus]),
+        )
+        add_set_similarity(stage, corpus, encoder, cached_encode(place, encoder))
+        with progress(f"checking the speaker tables of {corpus}"):
+            stage.gate()
+        with progress(f"publishing the speaker tables of {corpus}"):
+            stage.publish([Output(table, corpus) for table in stage.staged if table != "quality_results"])
+    return True
+
+
+def create_tables(stage: Stage, corpus: str, speaker_scope: str, settings: TableSettings) -> None:
+    """Create the staged tables from `turns` to `candidates`; time and memory grow linearly with the turns."""
+    values = {
+        "corpus": corpus,
+        "speaker_scope": speaker_scope,
+        "seed": settings.seed,
+        "context_turns": settings.context_turns,
+    }
+    for table in ("turns", "responses", "sc", "sp", "ss", "rand"):
+        stage.create(table, f"2_tables/{table}", **values)
+    stage.create("candidates", "2_tables/candidates_true", **values)
+    for kind, draws in DRAWS.items():
+        values |= {"kind": kind, "set_table": SET_TABLES[kind], "draws": draws}
+        stage.append("candidates", "2_tables/candidates_drawn", **values)
+
+
+def landed_corpus(home: Home, corpus: str) -> tuple[str, str]:
+    """Content hash and speaker scope of a landed corpus; HomeError, naming what has landed, where it is not there."""
+    with home.reader() as connection:
+        rows = connection.execute(
+            "SELECT corpus, sha256, speaker_scope FROM corpora ORDER BY landed_at"
+        ).fetchall()
+    for name, digest, scope in rows:
+        if name == corpus:
+            return digest, scope
+    known = ", ".join(name for name, *_ in rows) or "none yet"
+    raise HomeError(
+        f"no corpus {corpus!r} has landed in {home.root} (landed: {known}); run ssrem ingest first"
+    )

@@ -1,0 +1,52 @@
+"""What several rooms' tests share: a home folder, dumps to write, and the gate's rules without its engine."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tasks.home import Home
+
+Row = Mapping[str, Any] | bytes
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    """A home folder in which nothing was written yet."""
+    return Home.at(tmp_path / "home")
+
+
+@pytest.fixture
+def write_dump(tmp_path: Path) -> Callable[..., str]:
+    """Write canonical JSONL; bytes are lines as they are."""
+
+    def write(rows: Iterable[Row], name: str = "dump") -> str:
+        path = tmp_path / f"{name}.jsonl"
+        lines = [row if isinstance(row, bytes) else json.dumps(row).encode() for row in rows]
+        path.write_bytes(b"".join(line + b"\n" for line in lines))
+        return str(path)
+
+    return write
+
+
+@pytest.fixture
+def sql_gate(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The gate's rules as plain SQL: what they find is the same, and a gate takes milliseconds instead of seconds."""
+    from schemas import TABLES
+    from sql import checks
+    from ssrem.errors import GateError
+    from tasks.gate import rules
+    from tasks.stage import Stage
+
+    def gate(stage: Stage) -> None:
+        queries = {(t, rule.says): rule.offending for t in stage.staged for rule in rules(TABLES[t])}
+        queries |= {(check.table, check.name): check.query for check in checks(stage.name)}
+        for (table, says), query in queries.items():
+            if rows := stage.connection.execute(query).fetchall():
+                raise GateError(f"{table}: expected {says}: {rows[:3]}")
+
+    monkeypatch.setattr(Stage, "gate", gate)

@@ -1,0 +1,143 @@
+"""Contracts agree with each other, with DuckDB, and with the statements that fill their tables."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+import schemas
+from schemas import TABLES
+from schemas.contract import Between, Column, Finite, NotEmpty, OneOf, References, Table
+from sql import checks, statement
+from tasks.stage import bound
+
+SQL = Path(__file__).resolve().parents[2] / "sql"
+STATEMENTS = sorted(str(p.relative_to(SQL).with_suffix("")) for p in SQL.glob("[0-9]_*/*.sql"))
+
+# Tables of ingest without a contract, in the order in which they are made.
+SCRATCH = ("ids", "replies", "reply_cycles", "rejected", "landed")
+
+# What a statement fills, where that is not the table of its own name; None: a scratch table without a contract.
+FILLS = {
+    **{f"1_ingest/{scratch}": None for scratch in (*SCRATCH, "seats")},
+    "2_tables/candidates_drawn": "candidates",
+    "2_tables/candidates_true": "candidates",
+}
+VALUES: dict[str, Any] = {
+    "corpus": "c",
+    "format": "jsonl",
+    "source": "s",
+    "sha256": "h",
+    "bytes": 1,
+    "speaker_scope": "person",
+    "seed": 0,
+    "context_turns": 5,
+    "kind": "SS",
+    "set_table": "ss",
+    "draws": 2,
+    "dataset": "d",
+}
+
+
+@pytest.fixture
+def connection() -> Iterator[duckdb.DuckDBPyConnection]:
+    """Every table of the contracts, empty, and the scratch tables of ingest."""
+    from ssrem.readers.base import RAW_SCHEMA
+
+    with duckdb.connect() as opened:
+        for table in TABLES.values():
+            opened.execute(table.ddl())
+        opened.register("empty", RAW_SCHEMA.empty_table())
+        opened.execute("CREATE TABLE raw AS SELECT *, 0::BIGINT AS row_no FROM empty")
+        opened.execute("CREATE TABLE vector_norms (turn_id BIGINT, norm DOUBLE)")
+        for scratch in SCRATCH:
+            text = statement(f"1_ingest/{scratch}")
+            opened.execute(f"CREATE TABLE {scratch} AS {text}", bound(text, VALUES))
+        yield opened
+
+
+@pytest.mark.parametrize("table", TABLES.values(), ids=lambda t: t.name)
+def test_a_contract_is_consistent(table: Table) -> None:
+    names = table.column_names
+    assert len(set(names)) == len(names)
+    assert table.key and set(table.key) <= set(table.required), "a key without nulls"
+    assert table.grain.startswith("One row is ") and table.grain.endswith(".")
+    assert table.part
+    types = {c.name: c.type for c in table.columns}
+    for column in table.columns:
+        assert column.meaning.strip() == column.meaning != "", column.name
+    for expectation in table.expectations:
+        match expectation:
+            case Between(column, low, high):
+                assert types[column] in ("BIGINT", "DOUBLE")
+                assert low is not None or high is not None
+                assert low is None or high is None or low < high
+            case OneOf(column, values):
+                assert types[column] == "VARCHAR"
+                assert len(set(values)) == len(values) > 0
+            case Finite(columns):
+                assert {types[c] for c in columns} == {"DOUBLE"}
+            case References(columns, other, target):
+                there = {c.name: c.type for c in TABLES[other].columns}
+                targets = target or columns
+                assert [types[c] for c in columns] == [there[t] for t in targets]
+                assert set(targets) <= set(TABLES[other].key), "what is pointed at is a key"
+            case NotEmpty():
+                pass
+
+
+def test_every_contract_is_published() -> None:
+    modules = [module for _, module in inspect.getmembers(schemas, inspect.ismodule)]
+    defined = {id(v) for module in modules for v in vars(module).values() if isinstance(v, Table)}
+    assert defined == {id(table) for table in TABLES.values()}
+    assert all(name == table.name for name, table in TABLES.items())
+
+
+def test_a_key_that_is_no_column_is_refused() -> None:
+    with pytest.raises(ValueError, match="nowhere"):
+        Table("t", "One row is x.", "t", ("nowhere",), (Column("a", "VARCHAR", "a"),))
+
+
+@pytest.mark.parametrize("table", TABLES.values(), ids=lambda t: t.name)
+def test_ddl_and_empty_view_have_the_columns(table: Table) -> None:
+    with duckdb.connect() as connection:
+        connection.execute(table.ddl())
+        for query in (table.name, f"({table.empty_select()})"):
+            found = connection.execute(f"DESCRIBE SELECT * FROM {query}").fetchall()
+            assert [(name, kind) for name, kind, *_ in found] == [(c.name, c.type) for c in table.columns]
+
+
+@pytest.mark.parametrize("name", STATEMENTS)
+def test_a_statement_yields_the_columns_of_its_contract(
+    connection: duckdb.DuckDBPyConnection, name: str
+) -> None:
+    text = statement(name)
+    assert text.startswith("-- One row is ") and "Grain: " in text.split("SELECT")[0]
+    cursor = connection.execute(text, bound(text, VALUES))
+    found = [d[0] for d in cursor.description or []]
+    target = FILLS.get(name, name.split("/")[1])
+    assert len(set(found)) == len(found)
+    if target is not None:
+        assert sorted(found) == sorted(TABLES[target].column_names)
+        connection.execute(f"INSERT INTO {target} BY NAME {text}", bound(text, VALUES))
+
+
+@pytest.mark.parametrize("name", STATEMENTS)
+def test_draws_never_depend_on_chance(name: str) -> None:
+    assert not re.search(
+        r"\b(random|uuid|setseed)\s*\(|USING SAMPLE|TABLESAMPLE", statement(name), re.IGNORECASE
+    )
+
+
+@pytest.mark.parametrize("stage", sorted(p.name for p in (SQL / "checks").iterdir() if p.is_dir()))
+def test_checks_say_what_and_why_and_run(connection: duckdb.DuckDBPyConnection, stage: str) -> None:
+    for check in checks(stage):
+        assert check.table in TABLES or check.table == "vector_norms", check.name
+        assert check.why.endswith("."), check.name
+        assert connection.execute(check.query).fetchall() == [], check.name

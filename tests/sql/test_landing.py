@@ -1,0 +1,348 @@
+"""Landing: rows in, rows out. What lands, what is quarantined and why, and that nothing is lost."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from ssrem.errors import DumpError, SsremError
+from tasks.home import Home
+from tasks.ingest import land
+from tasks.stage import _configure as stage_configure
+
+Dump = Callable[..., str]
+
+pytestmark = pytest.mark.usefixtures("sql_gate", "little_disk")
+
+
+@pytest.fixture
+def little_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """These dumps are tiny: a statement that spills has gone wrong, and should fail rather than fill the disk."""
+
+    def configure(connection: duckdb.DuckDBPyConnection, *rest: Any) -> None:
+        stage_configure(connection, *rest)
+        connection.execute("SET max_temp_directory_size = '50MB'")
+        connection.execute("SET memory_limit = '300MB'")
+
+    monkeypatch.setattr("tasks.stage._configure", configure)
+
+
+def said(id: str | None, *, by: str | None = "ann", text: str | None = "hi", **more: Any) -> dict[str, Any]:
+    """A message of conversation c, unless told otherwise."""
+    return {"conversation": "c", "id": id, "speaker": by, "text": text} | more
+
+
+GOOD = said("good", conversation="elsewhere")
+
+
+def fetch(home: Home, query: str) -> list[tuple[Any, ...]]:
+    with home.reader() as connection:
+        return connection.execute(query).fetchall()
+
+
+def reasons(home: Home) -> list[tuple[int, str]]:
+    return fetch(home, "SELECT line, reason FROM quarantine ORDER BY row_no")  # type: ignore[return-value]
+
+
+def landed(home: Home) -> set[str]:
+    return {
+        i for (i,) in fetch(home, "SELECT utterance_id FROM utterances WHERE conversation_id <> 'elsewhere'")
+    }
+
+
+def replies(**to: str | None) -> list[dict[str, Any]]:
+    """Messages that answer each other: id → the id that it answers."""
+    return [said(id, reply_to=parent) for id, parent in to.items()]
+
+
+def ring(*ids: str) -> dict[str, str | None]:
+    return dict(zip(ids, (*ids[1:], ids[0]), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected", "kept"),
+    [
+        ([said("a", text=None)], [(1, "no_text")], ""),
+        ([said("a", text="")], [(1, "no_text")], ""),
+        ([said("a", text=" \t\r\n ")], [(1, "no_text")], ""),
+        ([said("a", text="\u00a0\u2003\u3000")], [(1, "no_text")], ""),
+        ([said("a", by=None)], [(1, "no_speaker")], ""),
+        ([said("a", by="  ")], [(1, "no_speaker")], ""),
+        ([said("a", by="\t")], [(1, "no_speaker")], ""),
+        ([said("a", conversation=None)], [(1, "no_conversation")], ""),
+        ([said("a", conversation=" ")], [(1, "no_conversation")], ""),
+        ([b'{"conversation": "c", "id": "a", "speaker": "ann", "text": "h\xff"}'], [(1, "undecodable")], ""),
+        ([b'{"conversation": "c", '], [(1, "broken_json")], ""),
+        ([b"[1, 2]"], [(1, "broken_json")], ""),
+        ([said("a"), said("a", text="other")], [(2, "duplicate_id")], "a"),
+        ([said("a", text=""), said("a"), said("a")], [(1, "no_text"), (3, "duplicate_id")], "a"),
+        ([said("a", conversation=None), said("a")], [(1, "no_conversation")], "a"),
+        ([said("a", by=""), said("a")], [(1, "no_speaker")], "a"),
+        ([said("a"), said("a", conversation="d")], [(2, "duplicate_id")], "a"),
+        ([said("a", reply_to="a")], [(1, "reply_to_self")], ""),
+        ([said("a", reply_to="never")], [(1, "reply_to_missing")], ""),
+        ([said("a", reply_to="b"), said("b")], [], "ab"),
+        ([said("a", text=""), said("b", reply_to="a")], [(1, "no_text")], "b"),
+        ([said("a", reply_to="a"), said("b", reply_to="a")], [(1, "reply_to_self")], "b"),
+        ([said("a", reply_to="no"), said("b", reply_to="a")], [(1, "reply_to_missing")], "b"),
+        (replies(**ring("a", "b")), [(1, "reply_cycle"), (2, "reply_cycle")], ""),
+        (replies(**ring(*"abc")), [(i, "reply_cycle") for i in (1, 2, 3)], ""),
+        (replies(**ring(*"bdfaceg")), [(i, "reply_cycle") for i in range(1, 8)], ""),
+        (
+            replies(**ring(*"ab"), **ring(*"cde"), f=None, g="f"),
+            [(i, "reply_cycle") for i in range(1, 6)],
+            "fg",
+        ),
+        (replies(x="y", y="a", **ring(*"ab"), z="x"), [(3, "reply_cycle"), (4, "reply_cycle")], "xyz"),
+        (replies(a="b", b="c", c="d", d=None), [], "abcd"),
+        # The first good message of an id is what is answered, not a later or broken one of the same id.
+        ([said("a"), said("a", reply_to="b"), said("b", reply_to="a")], [(2, "duplicate_id")], "ab"),
+        ([said("a", text="", reply_to="b"), said("a"), said("b", reply_to="a")], [(1, "no_text")], "ab"),
+        (
+            [said("a", text=""), said("a", reply_to="b"), said("b", reply_to="a")],
+            [(1, "no_text"), (2, "reply_cycle"), (3, "reply_cycle")],
+            "",
+        ),
+        (
+            [said("a", reply_to="b"), said("b", conversation="d", reply_to="a")],
+            [(1, "reply_cycle"), (2, "reply_cycle")],
+            "",
+        ),
+    ],
+)
+def test_what_cannot_land_is_quarantined(
+    home: Home, write_dump: Dump, rows: list[Any], expected: list[tuple[int, str]], kept: str
+) -> None:
+    land.fn(write_dump([*rows, GOOD]), str(home.root))
+    assert reasons(home) == expected
+    assert landed(home) == set(kept)
+    counts = fetch(home, "SELECT messages_read, utterances, quarantined FROM corpora")
+    assert counts == [(len(rows) + 1, len(kept) + 1, len(expected))]
+
+
+def test_the_first_good_message_keeps_the_id(home: Home, write_dump: Dump) -> None:
+    land.fn(write_dump([said("a", by=""), said("a", text="second"), said("a", text="third")]), str(home.root))
+    assert fetch(home, "SELECT utterance_id, text FROM utterances") == [("a", "second")]
+
+
+def test_quarantine_holds_the_row_whole(home: Home, write_dump: Dump) -> None:
+    broken = b'{"conversation": "c", "text": "\xfe\xff", "odd": [1]}'
+    row = said("a", text=" ", by="bob", reply_to="good", addressee="ann", time="2020-01-02T03:04:05", odd=[1])
+    land.fn(write_dump([broken, row, GOOD]), str(home.root))
+    (first, file, record), (second, *_) = fetch(
+        home, "SELECT raw, file, record FROM quarantine ORDER BY row_no"
+    )
+    assert (first, file, record) == (broken, "dump.jsonl", "message")
+    whole = json.loads(second)
+    assert json.loads(whole.pop("metadata")) == {"odd": [1]}
+    assert whole.pop("time").startswith("2020-01-02 03:04:05")
+    assert whole == {
+        "conversation_id": "c",
+        "utterance_id": "a",
+        "speaker": "bob",
+        "addressee": "ann",
+        "reply_to": "good",
+        "text": " ",
+    }
+
+
+def test_time_running_backwards_is_kept_and_flagged(home: Home, write_dump: Dump) -> None:
+    times = ["10:00", "10:05", "10:01", None, "10:04", "10:05", "10:06"]
+    rows = [said(str(i), time=t and f"2020-01-01T{t}:00") for i, t in enumerate(times)]
+    other = said("x", conversation="d", time="2019-01-01T00:00:00")
+    land.fn(write_dump([*rows, other]), str(home.root))
+    found = fetch(home, "SELECT utterance_id FROM utterances WHERE time_backwards ORDER BY 1")
+    assert found == [("2",), ("4",)]
+    assert fetch(home, "SELECT time_backwards, quarantined FROM corpora") == [(2, 0)]
+
+
+def test_partners_turns_and_positions(home: Home, write_dump: Dump) -> None:
+    rows = [
+        said("1", by="ann"),
+        said(None, by="ann"),
+        said("3", by="bob", reply_to="1"),
+        said("4", by="cy", text=""),
+        said("5", by="bob", addressee="cy"),
+        said("6", by="ann", reply_to="1"),
+    ]
+    land.fn(write_dump(rows), str(home.root))
+    found = fetch(home, "SELECT utterance_id, position, turn, addressee FROM utterances ORDER BY position")
+    assert found == [
+        ("1", 0, 0, None),
+        ("c#1", 1, 0, None),
+        ("3", 2, 1, "ann"),
+        ("5", 3, 1, "cy"),
+        ("6", 4, 2, None),
+    ]
+
+
+def test_conversation_rows_describe_or_are_quarantined(home: Home, write_dump: Dump) -> None:
+    rows = [
+        {
+            "conversation": "c",
+            "ratings": {"fun": 5},
+            "topic": "x",
+            "utterances": [said("a"), said("b", by="bob")],
+        },
+        {"conversation": "d", "utterances": []},
+        {"conversation": "e", "utterances": [said("f", conversation="e", text="")]},
+    ]
+    land.fn(write_dump(rows), str(home.root))
+    (row,) = fetch(home, "SELECT conversation_id, ratings, messages, participants FROM conversations")
+    assert (row[0], json.loads(row[1]), *row[2:]) == ("c", {"fun": 5}, 2, 2)
+    found = fetch(home, "SELECT record, line, reason FROM quarantine ORDER BY row_no")
+    assert found == [
+        ("conversation", 2, "no_messages"),
+        ("conversation", 3, "no_messages"),
+        ("message", 3, "no_text"),
+    ]
+    assert fetch(home, "SELECT messages_read, utterances, quarantined FROM corpora") == [(3, 2, 1)]
+
+
+def test_the_same_content_lands_once(home: Home, write_dump: Dump) -> None:
+    rows = [said("a"), said("b", by="bob")]
+    assert land.fn(write_dump(rows, "one"), str(home.root)) == ("one", True)
+    before = home.parts()
+    assert land.fn(write_dump(rows, "two"), str(home.root)) == ("one", False)
+    assert home.parts() == before
+
+
+def test_other_content_under_a_name_is_refused_or_replaces(home: Home, write_dump: Dump) -> None:
+    land.fn(write_dump([said("a")]), str(home.root))
+    before = home.parts()
+    source = write_dump([said("b")])
+    with pytest.raises(DumpError, match=r"'dump'.*--name.*--replace") as error:
+        land.fn(source, str(home.root))
+    assert "\n" not in str(error.value)
+    assert home.parts() == before
+    assert land.fn(source, str(home.root), name="other") == ("other", True)
+    assert land.fn(write_dump([said("z")]), str(home.root), replace=True) == ("dump", True)
+    assert fetch(home, "SELECT corpus, utterance_id FROM utterances ORDER BY ALL") == [
+        ("dump", "z"),
+        ("other", "b"),
+    ]
+
+
+SEATS = [
+    said(None, conversation=f"c{i}", by=speaker, text=f"{i}", addressee=other)
+    for i in range(6)
+    for speaker, other in (("0", "1"), ("1", "0"))
+]
+
+
+def test_seats_stop_the_ingest(home: Home, write_dump: Dump) -> None:
+    with pytest.raises(
+        DumpError, match=r"'0' and '1'.*6 of 6.*--speakers conversation.*--speakers person"
+    ) as error:
+        land.fn(write_dump(SEATS), str(home.root))
+    assert "\n" not in str(error.value)
+    assert home.parts() == []
+
+
+def test_seats_scoped_to_the_conversation(home: Home, write_dump: Dump) -> None:
+    land.fn(write_dump(SEATS), str(home.root), speakers="conversation")
+    assert fetch(home, "SELECT speakers, speaker_scope FROM corpora") == [(12, "conversation")]
+    found = fetch(
+        home, "SELECT speaker, addressee FROM utterances WHERE conversation_id = 'c3' ORDER BY position"
+    )
+    assert found == [("c3/0", "c3/1"), ("c3/1", "c3/0")]
+
+
+def test_seats_that_are_people(home: Home, write_dump: Dump) -> None:
+    land.fn(write_dump(SEATS), str(home.root), speakers="person")
+    assert fetch(home, "SELECT speakers, speaker_scope FROM corpora") == [(2, "person")]
+
+
+@pytest.mark.parametrize("people", [("0", "1", "2"), ("0", "1")], ids=["three in turn", "four conversations"])
+def test_people_are_no_seats(home: Home, write_dump: Dump, people: tuple[str, ...]) -> None:
+    talks = 12 if len(people) == 3 else 4
+    rows = [
+        said(None, conversation=f"c{i}", by=people[(i + j) % len(people)], text=f"{i}")
+        for i in range(talks)
+        for j in (0, 1)
+    ]
+    land.fn(write_dump(rows), str(home.root))
+    assert fetch(home, "SELECT speaker_scope FROM corpora") == [("person",)]
+
+
+def test_a_scope_that_there_is_not_is_refused(home: Home, write_dump: Dump) -> None:
+    with pytest.raises(SsremError, match="speakers"):
+        land.fn(write_dump([GOOD]), str(home.root), speakers="seat")
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [said("a", text=""), said("b", by=None)],
+        [b"{", said(None, text=" ")],
+        [{"conversation": "c", "utterances": []}],
+    ],
+)
+def test_nothing_that_lands_is_an_error(home: Home, write_dump: Dump, rows: list[Any]) -> None:
+    with pytest.raises(DumpError, match=r"dump\.jsonl") as error:
+        land.fn(write_dump(rows), str(home.root))
+    assert "\n" not in str(error.value)
+    assert home.parts() == []
+    assert not list(home.staging.glob("*"))
+
+
+def test_ids_that_repeat_in_every_conversation_do_not_explode(home: Home, write_dump: Dump) -> None:
+    rows = [
+        said(str(i), conversation=f"c{talk}", by="ab"[i % 2] + str(talk), reply_to=str(i - 1) if i else None)
+        for talk in range(40)
+        for i in range(10)
+    ]
+    land.fn(write_dump(rows), str(home.root))
+    assert fetch(home, "SELECT utterances FROM corpora") == [(10,)]
+    assert {reason for _, reason in reasons(home)} == {"duplicate_id"}
+
+
+def messy(rng: random.Random) -> list[Any]:
+    """A dump in which anything may be wrong, but that has at least one good message."""
+    ids = [f"u{i}" for i in range(12)]
+    rows: list[Any] = [GOOD]
+    for _ in range(rng.randint(1, 40)):
+        if rng.random() < 0.1:
+            rows.append(
+                rng.choice([b"{", b"null", b"\xff\xfe", b'{"text": "\\ud800"}', b'{"id": [1]}', b'"x"'])
+            )
+            continue
+        row = said(
+            rng.choice([*ids, None]),
+            by=rng.choice(["ann", "bob", "cy", "", None]),
+            text=rng.choice(["hi", "lol", "", " ", "\t", None, "é"]),
+            conversation=rng.choice(["c", "d", "e", None, ""]),
+            reply_to=rng.choice([None, None, *ids[:6], "gone"]),
+            addressee=rng.choice([None, "ann", ""]),
+            time=rng.choice([None, "2020-01-01T00:00:00", "2019-05-01T00:00:00", "some day"]),
+        )
+        for field in rng.sample(sorted(row), rng.choice([0, 0, 0, 1, 2])):
+            del row[field]
+        rows.append(row)
+    rng.shuffle(rows)
+    return rows
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_counts_are_conserved_whatever_comes(home: Home, write_dump: Dump, seed: int) -> None:
+    rows = messy(random.Random(seed))
+    source = write_dump(rows)
+    land.fn(source, str(home.root), speakers="person")
+    ((read, utterances, quarantined),) = fetch(
+        home, "SELECT messages_read, utterances, quarantined FROM corpora"
+    )
+    assert read == utterances + quarantined == len(rows)
+    assert len(reasons(home)) == quarantined
+    assert fetch(home, "SELECT count(*) FROM utterances") == [(utterances,)]
+    lines = Path(source).read_bytes().splitlines()
+    for line, raw, reason in fetch(home, "SELECT line, raw, reason FROM quarantine"):
+        if reason in ("broken_json", "undecodable", "malformed_row"):
+            assert raw == lines[line - 1]
+        else:
+            assert json.loads(raw)["text"] == json.loads(lines[line - 1]).get("text")

@@ -1,0 +1,416 @@
+"""The speaker tables against a brute-force reading of their definitions, on small random corpora."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import count, groupby
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scipy.stats import chisquare
+
+from ssrem.errors import SsremError
+from tasks.home import Home
+from tasks.stage import Resources, Stage, open_stage
+from tasks.tables import DRAWS, SET_TABLES, TableSettings, create_tables
+
+WORDS = ("lol", "LOL", " lol ", "lol", "ok", "É bien", "é BIEN", "why not?", "no")
+Message = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Turn:
+    """A turn as the definitions read it."""
+
+    id: int
+    conversation: str
+    rank: int
+    speaker: str
+    addressee: str | None
+    text: str
+    messages: int
+
+    @property
+    def split(self) -> str:
+        return split_of(self.conversation)
+
+    @property
+    def says(self) -> str:
+        return self.text.strip(" ").lower()
+
+
+def split_of(conversation: str) -> str:
+    """80/10/10 by the last eight bytes of the md5 of the conversation's id."""
+    digest = int.from_bytes(hashlib.md5(conversation.encode()).digest()[8:], "little")
+    return {8: "valid", 9: "test"}.get(digest % 10, "train")
+
+
+def conversation_ids(split: str) -> Iterator[str]:
+    """Names of conversations that fall into a split."""
+    return (name for name in (f"c{i}" for i in count()) if split_of(name) == split)
+
+
+def messages(conversations: Mapping[str, Sequence[tuple[Any, ...]]], corpus: str = "toy") -> list[Message]:
+    """Rows of `utterances`: conversation → (speaker, text[, addressee]) in order."""
+    rows = []
+    for number, (name, said) in enumerate(conversations.items()):
+        turn, before = -1, None
+        for position, (speaker, text, *to) in enumerate(said):
+            turn += speaker != before
+            before = speaker
+            rows.append(
+                {
+                    "corpus": corpus,
+                    "utterance_id": f"{name}#{position}",
+                    "conversation_id": name,
+                    "conversation_no": number,
+                    "position": position,
+                    "turn": turn,
+                    "speaker": speaker,
+                    "addressee": to[0] if to else None,
+                    "reply_to": None,
+                    "text": text,
+                    "time": None,
+                    "time_backwards": False,
+                    "metadata": None,
+                }
+            )
+    return rows
+
+
+def random_corpus(seed: int, *, seats: bool = False) -> list[Message]:
+    """Up to nine conversations of one to four of five people, who mostly say the same things."""
+    rng = random.Random(seed)
+    conversations: dict[str, list[tuple[Any, ...]]] = {}
+    for _ in range(rng.randint(1, 9)):
+        name = f"c{rng.randrange(10**6)}"
+        people = [f"{name}/{p}" if seats else p for p in rng.sample("ABCDE", rng.randint(1, 4))]
+        said: list[tuple[Any, ...]] = []
+        for i in range(rng.randint(1, 14)):
+            speaker = rng.choice(people)
+            others = [p for p in people if p != speaker]
+            to = rng.choice(others) if others and rng.random() < 0.3 else None
+            said.append((speaker, rng.choice([*WORDS, f"{name} {i}"]), to))
+        conversations[name] = said
+    return messages(conversations)
+
+
+def turns_of(rows: Sequence[Message]) -> list[Turn]:
+    """Neighbouring messages of one speaker joined; partner: who is addressed, else the latest other speaker."""
+    found: list[Turn] = []
+    ordered = sorted(rows, key=lambda r: (r["conversation_no"], r["position"]))
+    for name, talk in groupby(ordered, key=lambda r: r["conversation_id"]):
+        blocks = [list(block) for _, block in groupby(talk, key=lambda r: r["speaker"])]
+        for rank, block in enumerate(blocks):
+            said = [r["addressee"] for r in block if r["addressee"] is not None]
+            near = blocks[rank - 1] if rank else blocks[1] if len(blocks) > 1 else None
+            addressee = said[0] if said else near[0]["speaker"] if near else None
+            text = " ".join(r["text"] for r in block)
+            found.append(Turn(len(found), name, rank, block[0]["speaker"], addressee, text, len(block)))
+    return found
+
+
+def own_sets(turns: Sequence[Turn], scope: str) -> dict[str, dict[Any, list[int]]]:
+    """Kind → who and where → turn ids, in order."""
+    sets: dict[str, dict[Any, list[int]]] = {kind: defaultdict(list) for kind in ("SC", "SP", "SS")}
+    for t in turns:
+        sets["SC"][t.conversation, t.speaker].append(t.id)
+        if scope == "person":
+            sets["SS"][t.speaker, t.split].append(t.id)
+            if t.addressee is not None:
+                sets["SP"][t.speaker, t.addressee, t.split].append(t.id)
+    return sets
+
+
+@contextmanager
+def built(
+    home: Home,
+    rows: Sequence[Message],
+    *,
+    scope: str = "person",
+    settings: TableSettings | None = None,
+    threads: int | None = 1,
+    options: Sequence[str] = (),
+) -> Iterator[Stage]:
+    """A stage in which the speaker tables of `rows` are built."""
+    with open_stage(home, "tables", {}, {}, Resources(threads=threads)) as stage:
+        for option in options:
+            stage.connection.execute(option)
+        stage.create_from_rows("utterances", rows)
+        create_tables(stage, "toy", scope, settings or TableSettings())
+        yield stage
+
+
+def fetch(stage: Stage, query: str) -> list[tuple[Any, ...]]:
+    return stage.connection.execute(query).fetchall()
+
+
+def draws(stage: Stage) -> list[tuple[Any, ...]]:
+    return fetch(stage, "SELECT response_id, kind, k, turn_id FROM candidates ORDER BY ALL")
+
+
+def check_draws(stage: Stage, turns: Sequence[Turn], scope: str, context_turns: int) -> None:
+    """Every draw is valid, and null where, and only where, its set has nothing valid left."""
+    sets = own_sets(turns, scope)
+    others = defaultdict(set)
+    for speaker, split, turn_id in fetch(stage, "SELECT speaker, split, turn_id FROM rand"):
+        others[speaker, split].add(turn_id)
+    drawn = {(r, kind, k): t for r, kind, k, t in draws(stage)}
+    responses = [t for t in turns if t.rank > 0]
+    expected = {(r.id, "GT", 0) for r in responses}
+    expected |= {(r.id, kind, k) for r in responses for kind, n in DRAWS.items() for k in range(n)}
+    assert drawn.keys() == expected
+    for (response_id, kind, k), turn_id in drawn.items():
+        r = turns[response_id]
+        if kind == "GT":
+            assert turn_id == response_id
+            continue
+        members = {
+            "SC": sets["SC"].get((r.conversation, r.speaker), ()),
+            "SP": sets["SP"].get((r.speaker, r.addressee, r.split), ()),
+            "SS": sets["SS"].get((r.speaker, r.split), ()),
+            "Rand": others[r.speaker, r.split],
+        }[kind]
+        context = range(r.id - min(r.rank, context_turns), r.id)
+        valid = {m for m in members if m != r.id and m not in context and turns[m].says != r.says}
+        where = f"response {response_id}, {kind} {k}: {turn_id} of {sorted(members)}, valid {sorted(valid)}"
+        assert turn_id in valid if valid else turn_id is None, where
+        assert turn_id is None or turns[turn_id].split == r.split, where
+
+
+@pytest.mark.parametrize(
+    ("seed", "scope", "context_turns"),
+    [(seed, "conversation" if seed % 4 == 0 else "person", (5, 1, 2, 50)[seed % 4]) for seed in range(14)],
+)
+def test_tables_are_what_the_definitions_say(home: Home, seed: int, scope: str, context_turns: int) -> None:
+    rows = random_corpus(seed, seats=scope == "conversation")
+    turns = turns_of(rows)
+    with built(home, rows, scope=scope, settings=TableSettings(seed, context_turns)) as stage:
+        found = fetch(
+            stage,
+            "SELECT turn_id, conversation_id, turn, speaker, addressee, text, messages, split FROM turns ORDER BY 1",
+        )
+        assert found == [
+            (t.id, t.conversation, t.rank, t.speaker, t.addressee, t.text, t.messages, t.split) for t in turns
+        ]
+        found = fetch(stage, "SELECT * EXCLUDE corpus FROM responses ORDER BY response_id")
+        assert found == [
+            (
+                t.id,
+                t.id - min(t.rank, context_turns),
+                t.id - 1,
+                t.conversation,
+                t.speaker,
+                t.addressee,
+                t.split,
+            )
+            for t in turns
+            if t.rank > 0
+        ]
+        for kind, sets in own_sets(turns, scope).items():
+            found = fetch(stage, f"SELECT * EXCLUDE corpus FROM {SET_TABLES[kind]} ORDER BY set_id, position")
+            assert found == [
+                (min(ids), position, len(ids), turn_id, turns[turn_id].speaker, turns[turn_id].split)
+                for ids in sorted(sets.values())
+                for position, turn_id in enumerate(ids)
+            ], kind
+        check_draws(stage, turns, scope, context_turns)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_rand_holds_turns_of_others_in_the_split(home: Home, seed: int) -> None:
+    turns = turns_of(rows := random_corpus(seed))
+    own: dict[Any, list[Turn]] = defaultdict(list)
+    for t in turns:
+        own[t.speaker, t.split].append(t)
+    with built(home, rows) as stage:
+        found = fetch(stage, "SELECT speaker, split, set_id, position, size, turn_id FROM rand ORDER BY ALL")
+    members = {who: list(rows) for who, rows in groupby(found, key=lambda row: row[:2])}
+    assert members.keys() == {
+        (who, split) for who, split in own if any(t.speaker != who and t.split == split for t in turns)
+    }
+    for (speaker, split), rows in members.items():
+        size = max(8, len(own[speaker, split]))
+        assert [row[2:5] for row in rows] == [(own[speaker, split][0].id, p, size) for p in range(size)]
+        assert all(turns[row[5]].speaker != speaker and turns[row[5]].split == split for row in rows)
+
+
+def test_splits_are_eighty_ten_ten_and_stay(home: Home) -> None:
+    names = [f"c{i}" for i in range(2000)]
+    # Written down, so that no change of the hash goes by unseen.
+    assert [i for i in range(40) if split_of(names[i]) == "valid"] == [3, 5, 12, 20, 21, 26, 30, 36]
+    assert [i for i in range(40) if split_of(names[i]) == "test"] == [7, 22, 37]
+    with built(home, messages({n: [("A", "hi")] for n in names})) as stage:
+        found = dict(fetch(stage, "SELECT conversation_id, split FROM turns"))
+    assert found == {n: split_of(n) for n in names}
+    shares = [sum(s == split for s in found.values()) / 2000 for split in ("train", "valid", "test")]
+    assert shares == pytest.approx([0.8, 0.1, 0.1], abs=0.025)
+
+
+def test_one_text_everywhere_leaves_nothing_to_draw(home: Home) -> None:
+    talk = {f"c{i}": [("A", "lol"), ("B", "LOL "), ("A", " lol"), ("B", "Lol")] for i in range(30)}
+    with built(home, messages(talk)) as stage:
+        assert fetch(stage, "SELECT kind, count(turn_id) FROM candidates GROUP BY ALL ORDER BY 1") == [
+            ("GT", 90),
+            ("Rand", 0),
+            ("SC", 0),
+            ("SP", 0),
+            ("SS", 0),
+        ]
+
+
+def test_the_one_other_text_is_found(home: Home) -> None:
+    names = conversation_ids("train")
+    talk: dict[str, Any] = {next(names): [("B", "eh"), ("A", "lol"), ("B", "lol")] for _ in range(150)}
+    talk[next(names)] = [("A", "something else"), ("B", "indeed")]
+    rows = messages(talk)
+    with built(home, rows) as stage:
+        check_draws(stage, turns_of(rows), "person", 5)
+        assert fetch(
+            stage, "SELECT count(turn_id) FROM candidates WHERE kind = 'SS' AND response_id = 1"
+        ) == [(1,)]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_context_that_fills_the_others_set_is_skipped(home: Home, seed: int) -> None:
+    # A's monologues make Rand_A large while its pool is few turns, one of them the context.
+    names = conversation_ids("train")
+    talk: dict[str, Any] = {next(names): [("A", f"monologue {i}")] for i in range(900)}
+    talk |= {next(names): [("B", f"x {i}"), ("A", f"y {i}")] for i in range(2)}
+    rows = messages(talk)
+    with built(home, rows, settings=TableSettings(seed)) as stage:
+        check_draws(stage, turns_of(rows), "person", 5)
+
+
+def test_context_longer_than_any_probe_is_skipped(home: Home) -> None:
+    talk = [(("A", "B")[i % 2], "lol" if i % 6 < 2 else f"text {i:03}") for i in range(480)]
+    rows = messages({next(conversation_ids("train")): talk})
+    with built(home, rows, settings=TableSettings(context_turns=400)) as stage:
+        check_draws(stage, turns_of(rows), "person", 400)
+
+
+def test_context_of_no_turns_is_refused(home: Home) -> None:
+    with pytest.raises((SsremError, ValueError), match="context"):
+        TableSettings(context_turns=0)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"threads": 4},
+        {"threads": 4, "options": ["SET preserve_insertion_order = true"]},
+        {"shuffle": True},
+        {"other": True},
+    ],
+    ids=["threads", "order kept", "shuffled rows", "another corpus"],
+)
+def test_draws_depend_on_nothing_else(home: Home, change: dict[str, Any]) -> None:
+    change = dict(change)
+    rows = random_corpus(7)
+    changed = list(rows)
+    if change.pop("shuffle", False):
+        random.Random(1).shuffle(changed)
+    if change.pop("other", False):
+        changed = [{**row, "corpus": "other", "text": "else"} for row in random_corpus(8)] + changed
+    with built(home, rows) as stage:
+        before = draws(stage)
+    with built(home, changed, **change) as stage:
+        assert draws(stage) == before
+
+
+def test_many_threads_draw_as_one(tmp_path: Path) -> None:
+    # More rows than one thread takes at a time (122,880), in an order that means nothing.
+    generated = """
+        INSERT INTO utterances BY NAME
+        SELECT 'toy' AS corpus, 'u' || i AS utterance_id, 'c' || i // 8 AS conversation_id, i // 8 AS conversation_no,
+            i % 8 AS position, i % 8 AS turn, 's' || (md5_number_lower((i // 8 * 2 + i % 2)::VARCHAR) % 500 * 2 + i % 2)
+            AS speaker, CASE WHEN i % 3 = 0 THEN 'lol' ELSE 'text ' || i % 1000 END AS text, false AS time_backwards
+        FROM range(131_072) AS r (i) ORDER BY hash(i + {shuffle})
+    """
+    found = []
+    for threads, shuffle in ((1, 0), (4, 1)):
+        with open_stage(
+            Home.at(tmp_path / str(threads)), "tables", {}, {}, Resources(threads=threads)
+        ) as stage:
+            stage.create("utterances")
+            stage.connection.execute(generated.format(shuffle=shuffle))
+            create_tables(stage, "toy", "person", TableSettings())
+            found += fetch(
+                stage, "SELECT count(*), count(turn_id), bit_xor(hash(candidates)) FROM candidates"
+            )
+    assert found[0][1] > 800_000
+    assert found[0] == found[1]
+
+
+def test_seeds_draw_differently(home: Home) -> None:
+    rows = random_corpus(7)
+    with built(home, rows, settings=TableSettings(seed=0)) as stage:
+        before = draws(stage)
+    with built(home, rows, settings=TableSettings(seed=1)) as stage:
+        changed = sum(a != b for a, b in zip(draws(stage), before, strict=True))
+    assert changed > len(before) / 8
+
+
+@pytest.mark.parametrize("kind", ["SS", "Rand"])
+def test_draws_are_uniform(home: Home, kind: str) -> None:
+    names = conversation_ids("train")
+    talk = {next(names): [("B", f"question {i}"), ("A", f"answer {i}")] for i in range(25)}
+    with built(home, messages(talk)) as stage:
+        table, n = SET_TABLES[kind], DRAWS[kind]
+        members = [
+            t for (t,) in fetch(stage, f"SELECT turn_id FROM {table} WHERE speaker = 'A' ORDER BY position")
+        ]
+        values = {"corpus": "toy", "kind": kind, "set_table": table, "draws": n, "context_turns": 5}
+        seeds = range(100, 160 if kind == "SS" else 120)
+        stage.create("candidates")
+        for seed in seeds:
+            stage.append("candidates", "2_tables/candidates_drawn", **values, seed=seed)
+        drawn = fetch(stage, "SELECT response_id, turn_id FROM candidates")
+    if kind == "SS":
+        # The rank among what is left, which is every answer but the response's own.
+        observed = [0] * 24
+        for response, turn in drawn:
+            observed[[m for m in members if m != response].index(turn)] += 1
+        expected = [len(drawn) / 24] * 24
+    else:
+        # Rand_A is itself a draw, so a turn weighs as often as it is a member; contexts are left out.
+        observed = [sum(t == m for _, t in drawn) for m in sorted(set(members))]
+        weights = [
+            sum(
+                members.count(m) / (len(members) - members.count(r - 1))
+                for r in range(1, 50, 2)
+                if r - 1 != m
+            )
+            for m in sorted(set(members))
+        ]
+        expected = [len(drawn) * w / sum(weights) for w in weights]
+    assert sum(observed) == len(drawn) == len(seeds) * 25 * n
+    assert chisquare(observed, expected).pvalue > 1e-3
+
+
+def test_seats_leave_sp_and_ss_empty(home: Home) -> None:
+    rows = random_corpus(4, seats=True)
+    with built(home, rows, scope="conversation") as stage:
+        assert fetch(stage, "SELECT (SELECT count(*) FROM sp), (SELECT count(*) FROM ss)") == [(0, 0)]
+        assert fetch(stage, "SELECT count(*) FROM sc")[0][0] == len(turns_of(rows))
+        assert fetch(stage, "SELECT count(turn_id) FROM candidates WHERE kind IN ('SP', 'SS')") == [(0,)]
+
+
+@pytest.mark.usefixtures("sql_gate")
+def test_what_is_built_passes_its_gate(home: Home) -> None:
+    for seed in range(3):
+        rows = random_corpus(seed)
+        with built(home, rows) as stage:
+            stage.connection.execute(
+                "CREATE TABLE conversations AS SELECT corpus, conversation_id, count(*) AS messages "
+                "FROM utterances GROUP BY ALL"
+            )
+            stage.connection.execute("CREATE TABLE vector_norms (turn_id BIGINT, norm DOUBLE)")
+            stage.staged.remove("utterances")
+            stage.gate()

@@ -1,0 +1,165 @@
+"""CSV and TSV: rows in, rows out; broken rows with their bytes and first line."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from reader_rows import rows_of
+
+from ssrem.errors import DumpError
+from ssrem.readers import delimited, open_dump
+from ssrem.readers.delimited import CsvReader, TsvReader
+
+MELD = Path(__file__).parents[4] / "shared" / "data" / "corpora" / "meld_train.csv"
+HEAD = b"Dialogue ID,speaker,Utterance,mood\n"
+
+
+def _write(tmp_path: Path, content: bytes) -> Path:
+    path = tmp_path / "dump.csv"
+    path.write_bytes(content)
+    return path
+
+
+def _row(line: int, text: str | None, **more: object) -> dict[str, object]:
+    row = {"record": "message", "file": "dump.csv", "line": line, "conversation_id": "c", "speaker": "ann"}
+    return row | ({} if text is None else {"text": text}) | more
+
+
+def test_quoted_newlines_commas_quotes_and_empty_cells(tmp_path: Path) -> None:
+    path = _write(tmp_path, HEAD + b'c,ann,"a\n""b"", c",\r\n\r\nc,ann,,glad\nc,ann, d ,x')
+    assert rows_of(open_dump(path)) == [
+        _row(2, 'a\n"b", c'),
+        _row(5, None, metadata='{"mood":"glad"}'),
+        _row(6, " d ", metadata='{"mood":"x"}'),
+    ]
+
+
+def test_broken_rows_keep_their_bytes_and_the_others_are_read(tmp_path: Path) -> None:
+    rows = [
+        b"c,ann,good,",
+        b"c,ann,few",
+        b"c,ann,too,many,cells",
+        b"c,ann,\xff\xfe,",
+        b'c,ann,"x"y,',
+        b'c,ann,"two\nlines \xff",',
+        b"c,ann,good,",
+        b'c,ann,"never closed,',
+        b"c,ann,good,",
+    ]
+    found = rows_of(open_dump(_write(tmp_path, HEAD + b"\n".join(rows))))
+    assert [(r["line"], r.get("problem"), r.get("raw")) for r in found] == [
+        (2, None, None),
+        (3, "malformed_row", rows[1]),
+        (4, "malformed_row", rows[2]),
+        (5, "undecodable", rows[3]),
+        (6, "malformed_row", rows[4]),
+        (7, "undecodable", rows[5]),
+        (9, None, None),
+        (10, "malformed_row", rows[7]),
+        (11, None, None),
+    ]
+
+
+def test_a_stray_quote_does_not_swallow_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delimited, "_MOST_LINES_A_ROW", 5)
+    path = _write(tmp_path, HEAD + b'c,ann,"stray,\n' + b"c,ann,x,\n" * 50)
+    rows = rows_of(CsvReader(path, batch_rows=8))
+    assert [row.get("problem") for row in rows] == ["malformed_row"] + [None] * 50
+    assert [row["line"] for row in rows] == list(range(2, 53))
+
+
+def test_tabs_byte_order_mark_and_gzip(tmp_path: Path) -> None:
+    content = b"\xef\xbb\xbf" + HEAD.replace(b",", b"\t") + b"c\tann\tHi, you\t\n"
+    path = _write(tmp_path, gzip.compress(content))
+    reader = open_dump(path)
+    assert isinstance(reader, TsvReader)
+    assert rows_of(reader) == [_row(2, "Hi, you")]
+
+
+def test_times_that_cannot_be_read_stay(tmp_path: Path) -> None:
+    path = _write(
+        tmp_path, b"conversation_id,speaker,text,time\nc,ann,x,2018-05-02 19:38:15\nc,ann,y,soon\nc,ann,z,\n"
+    )
+    rows = rows_of(open_dump(path))
+    assert ["time" in row for row in rows] == [True, False, False]
+    assert [row.get("metadata") for row in rows] == [None, '{"time":"soon"}', None]
+
+
+@pytest.mark.parametrize(
+    ("content", "mapping", "says"),
+    [
+        (
+            HEAD + b"c,ann,x,\n",
+            {"text": "Line"},
+            "'Line', which is not there; the columns are Dialogue ID, speaker",
+        ),
+        (b"a,b\n1,2\n", {}, "no column is known as conversation or speaker or text; the columns are a, b"),
+        (HEAD, {}, "there is a header but no row"),
+        (b'text,speaker,"x\n', {}, "line 1, the header, cannot be read"),
+        (b"text,speaker,\xff\nx,y,z\n", {}, "of no known format"),
+    ],
+)
+def test_headers_that_will_not_do(tmp_path: Path, content: bytes, mapping: dict[str, str], says: str) -> None:
+    with pytest.raises(DumpError) as error:
+        rows_of(open_dump(_write(tmp_path, content), mapping=mapping))
+    assert says in str(error.value)
+
+
+def test_the_file_is_read_as_the_batches_are_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delimited, "_BLOCK", 1000)
+    reader = CsvReader(_write(tmp_path, HEAD + b"c,ann,x,\n" * 10_000), batch_rows=100)
+    batches = iter(reader)
+    assert next(batches).num_rows == 100
+    assert reader.bytes_read < 3000
+    assert 1 + sum(1 for _ in batches) == 100
+    assert reader.bytes_read == reader.total_bytes
+
+
+_cells = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.tuples(_cells, _cells, _cells), min_size=1), st.sampled_from([",", "\t"]))
+def test_what_csv_writes_is_read_back(
+    tmp_path: Path, rows: list[tuple[str, str, str]], delimiter: str
+) -> None:
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, delimiter=delimiter, quoting=csv.QUOTE_ALL)
+    writer.writerows([("conversation", "speaker", "text"), *rows])
+    reader = {",": CsvReader, "\t": TsvReader}[delimiter](_write(tmp_path, text.getvalue().encode()))
+    found = [(r.get("conversation_id", ""), r.get("speaker", ""), r.get("text", "")) for r in rows_of(reader)]
+    assert found == rows
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(st.binary(max_size=30).filter(lambda line: b'"' not in line and b"\r" not in line), max_size=20)
+)
+def test_every_line_is_accounted_for(tmp_path: Path, lines: list[bytes]) -> None:
+    content = HEAD + b"\n".join([b"c,ann,x,", *lines])
+    wanted = [line for line in content.split(b"\n")[1:] if line.strip()]
+    rows = rows_of(CsvReader(_write(tmp_path, content)))
+    assert len(rows) == len(wanted)
+    assert all(row["raw"] == line for row, line in zip(rows, wanted, strict=True) if "problem" in row)
+
+
+@pytest.mark.skipif(not MELD.is_file(), reason="MELD is not beside the repository, in ../shared/data/corpora")
+def test_meld_with_composite_keys() -> None:
+    key = "Season+Episode+Dialogue_ID"
+    reader = open_dump(MELD, mapping={"conversation": key, "id": f"{key}+Utterance_ID"})
+    assert reader.format == "csv"
+    rows = rows_of(reader)
+    assert len(rows) == 9_989
+    assert Counter(row.get("problem") for row in rows) == {None: 9_989}
+    assert rows[0]["conversation_id"] == "8:21:0"
+    assert rows[0]["utterance_id"] == "8:21:0:0"
+    assert rows[0]["speaker"] == "Chandler"
+    assert rows[0]["text"].startswith("also I was the point person")
+    assert len({row["utterance_id"] for row in rows}) == 9_989

@@ -1,0 +1,367 @@
+"""JSON lines: rows in, rows out; the two paths alike; nothing lost, whatever the bytes."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import tracemalloc
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import zstandard
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from reader_rows import rows_of
+
+from ssrem.errors import DumpError
+from ssrem.readers import open_dump
+from ssrem.readers.jsonl import JsonlReader
+
+
+def exact(path: Path, **options: Any) -> list[dict[str, Any]]:
+    """The rows by the row by row path alone."""
+    reader = JsonlReader(path, **options)
+    reader._vectorised = lambda *_: None  # type: ignore[method-assign]
+    return rows_of(reader)
+
+
+def fast(path: Path, **options: Any) -> list[dict[str, Any]]:
+    """The rows by the whole-column path alone."""
+    reader = JsonlReader(path, **options)
+    reader._row_by_row = _refuse  # type: ignore[method-assign, assignment]
+    return rows_of(reader)
+
+
+def _refuse(*_: Any) -> Any:
+    raise AssertionError("a plain block left the fast path")
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[..., Path]:
+    def writer(*lines: Any, name: str = "dump.jsonl") -> Path:
+        path = tmp_path / name
+        encoded = [line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines]
+        path.write_bytes(b"\n".join(encoded) + b"\n")
+        return path
+
+    return writer
+
+
+HELLO = {
+    "conversation_id": "c1",
+    "utterance_id": "u1",
+    "speaker": "ann",
+    "addressee": "bob",
+    "reply_to": "u0",
+    "text": 'Hello – 😀 "you"\n',
+    "time": "2018-05-02T19:38:15Z",
+}
+HELLO_ROW = {
+    **HELLO,
+    "record": "message",
+    "file": "dump.jsonl",
+    "line": 1,
+    "time": datetime(2018, 5, 2, 19, 38, 15),
+}
+
+
+@pytest.mark.parametrize("read", [fast, exact])
+def test_an_utterance_a_line(write: Callable[..., Path], read: Callable[..., Any]) -> None:
+    path = write(
+        HELLO,
+        {
+            "id": 7,
+            "conversation_id": 1,
+            "speaker": None,
+            "text": "hi",
+            "mood": "glad",
+            "likes": 3,
+            "at": {"x": True},
+        },
+    )
+    hi = {"record": "message", "file": "dump.jsonl", "line": 2, "conversation_id": "1", "utterance_id": "7"}
+    hi |= {"text": "hi", "metadata": '{"at":{"x":true},"likes":3,"mood":"glad"}'}
+    if read is exact:
+        assert read(path) == [HELLO_ROW, hi]
+    else:
+        # Mixed kinds of ids need the exact path; alone each kind goes fast.
+        assert rows_of(JsonlReader(path)) == [HELLO_ROW, hi]
+        assert fast(write(HELLO)) == [HELLO_ROW]
+        assert fast(
+            write(
+                {"id": 7, "conversation_id": 1, "text": "hi", "mood": "glad", "likes": 3, "at": {"x": True}}
+            )
+        ) == [{**hi, "line": 1}]
+
+
+@pytest.mark.parametrize("read", [fast, exact])
+@pytest.mark.parametrize("written", [1525289895, 1525289895.0, "1525289895", "2018-05-02 19:38:15"])
+def test_times(write: Callable[..., Path], read: Callable[..., Any], written: object) -> None:
+    (row,) = read(write({"speaker": "a", "text": "x", "timestamp": written}))
+    assert row["time"] == datetime(2018, 5, 2, 19, 38, 15)
+    assert "metadata" not in row
+
+
+def test_a_time_that_cannot_be_read_stays_in_the_metadata(write: Callable[..., Path]) -> None:
+    first, second = rows_of(JsonlReader(write(HELLO, {**HELLO, "time": "soon", "mood": "x"})))
+    assert first["time"] == HELLO_ROW["time"]
+    assert "time" not in second
+    assert second["metadata"] == '{"mood":"x","time":"soon"}'
+
+
+def test_a_conversation_a_line(write: Callable[..., Path]) -> None:
+    path = write(
+        {
+            "conversation_id": "c1",
+            "topic": {"name": "tea", "none": None},
+            "utterances": [
+                {"speaker": "A", "text": "x", "mood": 1},
+                {"id": "u2", "speaker": 2, "text": None},
+            ],
+        },
+        {"id": 5, "utterances": []},
+    )
+    place = {"file": "dump.jsonl", "line": 1, "conversation_id": "c1"}
+    assert rows_of(JsonlReader(path)) == [
+        {"record": "conversation", **place, "metadata": '{"topic":{"name":"tea"}}'},
+        {"record": "message", **place, "speaker": "A", "text": "x", "metadata": '{"mood":1}'},
+        {"record": "message", **place, "utterance_id": "u2", "speaker": "2"},
+        {"record": "conversation", "file": "dump.jsonl", "line": 2, "conversation_id": "5"},
+    ]
+
+
+def test_a_bad_entry_is_reported_and_the_rest_of_its_conversation_read(write: Callable[..., Path]) -> None:
+    path = write(
+        {"id": "c", "utterances": [{"speaker": "A", "text": "x"}, "oops", {"speaker": ["A"], "text": "y"}]},
+        {"id": "d", "utterances": "oops"},
+    )
+    rows = rows_of(JsonlReader(path))
+    assert [(r["record"], r.get("problem"), r.get("raw"), r.get("conversation_id")) for r in rows] == [
+        ("conversation", None, None, "c"),
+        ("message", None, None, "c"),
+        ("message", "malformed_row", b'"oops"', "c"),
+        ("message", "malformed_row", b'{"speaker":["A"],"text":"y"}', "c"),
+        ("message", "malformed_row", b'{"id": "d", "utterances": "oops"}', None),
+    ]
+
+
+def test_lines_that_cannot_be_read_keep_their_bytes_and_number(write: Callable[..., Path]) -> None:
+    broken = {
+        b'{"speaker": "a", "text": "x"': "broken_json",
+        b'{"speaker": "a"} {"speaker": "b"}': "broken_json",
+        b"[1, 2]": "broken_json",
+        b"7": "broken_json",
+        b"null": "broken_json",
+        b'  {"a":}\r': "broken_json",
+        b'{"text": "\xff\xfe"}': "undecodable",
+        b'{"text": "\\ud800"}': "undecodable",
+        b'{"text": ["x"]}': "malformed_row",
+        b'{"text": "x", "speaker": true}': "malformed_row",
+        b"[" * 100_000: "broken_json",
+        b'{"a": ' + b"9" * 5000 + b"}": "broken_json",
+    }
+    rows = rows_of(JsonlReader(write(HELLO, b"", *broken, b" \t ", HELLO)))
+    assert rows[0] == HELLO_ROW
+    assert [(row["raw"], row["problem"]) for row in rows[1:-1]] == list(broken.items())
+    assert [row["line"] for row in rows] == [1, *range(3, 3 + len(broken)), 4 + len(broken)]
+
+
+def test_values_that_are_not_json_are_no_values(write: Callable[..., Path]) -> None:
+    (row,) = rows_of(JsonlReader(write(b'{"speaker": "a", "text": "x", "time": NaN, "score": -Infinity}')))
+    assert row == {"record": "message", "file": "dump.jsonl", "line": 1, "speaker": "a", "text": "x"}
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        (b'{"speaker":"a"}{"speaker":"b"}', b""),
+        (b'{"speaker":"a"}{"speaker":', b'"b"}'),
+        (b'{"speaker":', b'"a"}{"speaker":"b"}'),
+        (b'{"speaker":"a"}{"speaker":"b"}', b"{}x"),
+        (b'{"speaker":"a","speaker":"b"}', b"{}"),
+    ],
+)
+def test_objects_that_are_not_one_a_line_are_not_taken_for_it(
+    write: Callable[..., Path], pair: tuple[bytes, ...]
+) -> None:
+    path = write({"speaker": "z"}, *pair, {"speaker": "z"})
+    assert rows_of(JsonlReader(path)) == exact(path)
+
+
+_texts = st.text(st.characters(exclude_categories=["Cs"]))
+_field = st.none() | _texts
+_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | _texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_texts, inner, max_size=3),
+    max_leaves=6,
+)
+_utterance = st.fixed_dictionaries(
+    {"conversation_id": _field, "speaker": _field, "text": _field},
+    optional={
+        "utterance_id": st.none() | _texts | st.integers(),
+        "time": st.none() | st.datetimes().map(str) | st.floats() | st.integers() | st.just("soon"),
+        "mood": _field,
+        "likes": st.integers(-9, 9) | st.none(),
+        "tags": st.lists(_texts, max_size=2),
+        "meta": st.dictionaries(st.sampled_from("ab"), st.integers(0, 3) | st.none()),
+        "any": _values,
+    },
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=300)
+@given(st.lists(_utterance, min_size=1, max_size=8), st.booleans(), st.sampled_from([b"\n", b"\r\n"]))
+def test_both_paths_give_the_same_rows(
+    tmp_path: Path, utterances: list[dict[str, Any]], escaped: bool, newline: bytes
+) -> None:
+    path = tmp_path / "dump.jsonl"
+    path.write_bytes(newline.join(json.dumps(u, ensure_ascii=escaped).encode() for u in utterances))
+    assert rows_of(JsonlReader(path)) == exact(path)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(
+        st.fixed_dictionaries(dict.fromkeys(("conversation_id", "speaker", "text", "mood"), _texts)),
+        min_size=1,
+    )
+)
+def test_plain_rows_stay_on_the_fast_path(tmp_path: Path, utterances: list[dict[str, str]]) -> None:
+    path = tmp_path / "dump.jsonl"
+    path.write_text("".join(json.dumps(u) + "\n" for u in utterances))
+    rows = fast(path)
+    assert [{k: row[k] for k in ("conversation_id", "speaker", "text")} for row in rows] == [
+        {k: u[k] for k in ("conversation_id", "speaker", "text")} for u in utterances
+    ]
+    assert [json.loads(row["metadata"]) for row in rows] == [{"mood": u["mood"]} for u in utterances]
+
+
+_json_bytes = st.sampled_from(
+    [b'{"text":"x"}', b"{", b"}", b'"', b"{}", b"[]", b"\r", b" ", b"\xff", b"\\", b"1", b":"]
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.binary(max_size=20) | st.lists(_json_bytes, max_size=5).map(b"".join), max_size=30))
+def test_whatever_the_bytes_every_line_is_accounted_for(tmp_path: Path, lines: list[bytes]) -> None:
+    path = tmp_path / "dump.jsonl"
+    content = b"\n".join([b'{"text":"x"}', *lines])
+    path.write_bytes(content)
+    wanted = [line for line in content.split(b"\n") if line.strip()]
+    rows = rows_of(JsonlReader(path))
+    assert len(rows) == len(wanted)
+    assert all(row["raw"] == line for row, line in zip(rows, wanted, strict=True) if "problem" in row)
+
+
+@pytest.mark.parametrize("block_bytes", [1, 50, 1000])
+def test_blocks_do_not_show(
+    write: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, block_bytes: int
+) -> None:
+    lines = [{**HELLO, "utterance_id": f"u{i}", "text": "x" * (i * 7 % 300)} for i in range(100)]
+    path = write(*lines, b"{", *lines)
+    whole = rows_of(JsonlReader(path))
+    monkeypatch.setattr(JsonlReader, "block_bytes", block_bytes)
+    assert rows_of(JsonlReader(path, batch_rows=7)) == whole
+    assert len(whole) == 201
+
+
+def test_a_line_longer_than_a_block_and_than_arrow_parses(
+    write: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(JsonlReader, "block_bytes", 1 << 10)
+    monkeypatch.setattr(JsonlReader, "parse_bytes", 1 << 10)
+    rows = rows_of(JsonlReader(write(HELLO, {**HELLO, "text": "x" * 100_000}, HELLO)))
+    assert [len(row["text"]) for row in rows] == [len(HELLO["text"]), 100_000, len(HELLO["text"])]
+
+
+def test_packed_dumps_read_as_plain_ones_and_progress_counts_stored_bytes(write: Callable[..., Path]) -> None:
+    plain = write(*[{**HELLO, "utterance_id": f"u{i}"} for i in range(500)])
+    packer = zstandard.ZstdCompressor()
+    half = len(plain.read_bytes()) // 2
+    for name, content in {
+        "a.bin": gzip.compress(plain.read_bytes()),
+        "b.bin": packer.compress(plain.read_bytes()),
+        "c.bin": packer.compress(plain.read_bytes()[:half]) + packer.compress(plain.read_bytes()[half:]),
+        "d.bin": gzip.compress(plain.read_bytes()[:half]) + gzip.compress(plain.read_bytes()[half:]),
+        "e.bin": b"\xef\xbb\xbf" + plain.read_bytes(),
+    }.items():
+        packed = plain.with_name(name)
+        packed.write_bytes(content)
+        reader = open_dump(packed)
+        assert reader.format == "jsonl"
+        assert [{**row, "file": "dump.jsonl"} for row in rows_of(reader)] == rows_of(JsonlReader(plain))
+        assert reader.bytes_read == reader.total_bytes == len(content)
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zstandard.ZstdCompressor().compress])
+def test_a_packed_dump_that_is_cut_off_is_an_error(
+    write: Callable[..., Path], pack: Callable[[bytes], bytes]
+) -> None:
+    plain = write(*[{**HELLO, "utterance_id": f"u{i * 7919}"} for i in range(2000)])
+    packed = plain.with_name("cut")
+    packed.write_bytes(pack(plain.read_bytes())[:-100])
+    with pytest.raises(DumpError, match="damaged or cut off"):
+        rows_of(JsonlReader(packed))
+
+
+def test_keys_are_renamed_by_a_mapping_on_both_paths(write: Callable[..., Path]) -> None:
+    lines = [{"show": "x", "n": i, "who": "ann", "said": "hey", "text": "other", "id": "k"} for i in range(3)]
+    mapping = {"conversation": ("show", "n"), "speaker": ("who",), "text": ("said",)}
+    path = write(*lines)
+    rows = fast(path, mapping=mapping)
+    assert rows == exact(path, mapping=mapping)
+    assert rows[2] == {
+        "record": "message",
+        "file": "dump.jsonl",
+        "line": 3,
+        "conversation_id": "x:2",
+        "utterance_id": "k",
+        "speaker": "ann",
+        "text": "hey",
+        "metadata": '{"text":"other"}',
+    }
+    assert "conversation_id" not in rows_of(JsonlReader(write({**lines[0], "n": None}), mapping=mapping))[0]
+
+
+def test_a_mapped_key_that_is_not_there_lists_those_that_are(write: Callable[..., Path]) -> None:
+    with pytest.raises(
+        DumpError, match="'said', which is not there; the keys are conversation_id, utterance_id"
+    ):
+        open_dump(write(HELLO), mapping={"text": "said"})
+
+
+def test_a_mapped_key_may_be_rare(write: Callable[..., Path]) -> None:
+    path = write(*[HELLO] * 3000, {**HELLO, "answers": "u9"})
+    rows = rows_of(open_dump(path, mapping={"reply_to": "answers"}))
+    assert [row.get("reply_to") for row in rows] == [None] * 3000 + ["u9"]
+
+
+def test_objects_of_another_kind_are_refused(write: Callable[..., Path]) -> None:
+    with pytest.raises(
+        DumpError, match="no key is known as conversation, speaker or text; the keys are a, b"
+    ):
+        open_dump(write({"a": 1, "b": 2}))
+
+
+def test_memory_does_not_grow_with_the_dump(
+    write: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(JsonlReader, "block_bytes", 1 << 16)
+    path = write(*[{**HELLO, "utterance_id": f"u{i}"} for i in range(40_000)], b"{")
+    list(JsonlReader(write(HELLO, name="small.jsonl")))  # imports and caches
+
+    def peak() -> int:
+        arrow, most = pa.total_allocated_bytes(), 0
+        tracemalloc.start()
+        for _ in JsonlReader(path, batch_rows=500):
+            most = max(most, pa.total_allocated_bytes() - arrow)
+        python = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return most + python
+
+    assert path.stat().st_size > 6_000_000
+    assert peak() < 2_500_000

@@ -1,0 +1,139 @@
+"""Opening a dump: the format by its content, and one line where it cannot be."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+from ssrem.errors import DumpError
+from ssrem.readers import FORMATS, guess_format, open_dump, reader_class
+from ssrem.readers.base import Reader
+
+UTTERANCE = {"conversation_id": "c", "speaker": "a", "text": "x, y"}
+
+
+def _convokit(folder: Path) -> None:
+    folder.mkdir()
+    (folder / "utterances.jsonl").write_text(json.dumps({"id": "u", **UTTERANCE, "meta": {}}) + "\n")
+
+
+def _cornell(folder: Path) -> None:
+    folder.mkdir()
+    (folder / "movie_lines.txt").write_text("L1 +++$+++ u0 +++$+++ m0 +++$+++ ANN +++$+++ Hi\n")
+    (folder / "movie_conversations.txt").write_text("u0 +++$+++ u1 +++$+++ m0 +++$+++ ['L1']\n")
+
+
+def _parquet(path: Path) -> None:
+    pyarrow.parquet.write_table(pa.table({name: [value] for name, value in UTTERANCE.items()}), path)
+
+
+SAMPLES: dict[str, Callable[[Path], object]] = {
+    "convokit": _convokit,
+    "cornell": _cornell,
+    "parquet": _parquet,
+    "chitchat": lambda path: path.write_text(
+        '{"c": {"start": "", "messages": [[{"sender": "a", "text": "x"}]]}}'
+    ),
+    "jsonl": lambda path: path.write_text(json.dumps(UTTERANCE) + "\n"),
+    "csv": lambda path: path.write_text('conversation_id,speaker,text\nc,a,"x, y"\n'),
+    "tsv": lambda path: path.write_text("conversation_id\tspeaker\ttext\tnote, said\nc\ta\tx, y\t\n"),
+}
+
+
+@pytest.fixture(params=FORMATS)
+def sample(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, Path]:
+    path = tmp_path / "dump"
+    SAMPLES[request.param](path)
+    return request.param, path
+
+
+def test_every_format_is_known_by_its_content(sample: tuple[str, Path]) -> None:
+    format, path = sample
+    assert guess_format(path) == format
+    assert open_dump(path).format == format
+    assert open_dump(str(path), format=format).format == format
+
+
+@pytest.mark.parametrize("wrong", FORMATS)
+def test_a_format_that_the_content_is_not_is_one_line(sample: tuple[str, Path], wrong: str) -> None:
+    format, path = sample
+    # A tab-separated header may hold commas, and one line of JSON may be either kind of JSON.
+    if wrong == format or {wrong, format} in ({"csv", "tsv"}, {"chitchat", "jsonl"}):
+        return
+    with pytest.raises(DumpError) as error:
+        open_dump(path, format=wrong)
+    assert str(error.value) == (
+        f"{path} is not {wrong} but looks like {format}; leave out --format or give --format {format}"
+    )
+
+
+def test_what_every_reader_offers(sample: tuple[str, Path]) -> None:
+    format, path = sample
+    reader = reader_class(format)(path)
+    assert reader.format == format
+    assert reader.describes
+    assert reader.files() == sorted(reader.files()) and all(file.is_file() for file in reader.files())
+    assert reader.bytes_read == 0
+    first, again = (pa.Table.from_batches(reader) for _ in range(2))
+    assert first == again
+    assert {"message"} <= set(first.column("record").to_pylist()) <= {"message", "conversation"}
+    assert reader.bytes_read == reader.total_bytes
+
+
+@pytest.mark.parametrize("format", ["chitchat", "convokit", "cornell"])
+def test_a_mapping_is_refused_where_the_fields_are_known(tmp_path: Path, format: str) -> None:
+    SAMPLES[format](tmp_path / "dump")
+    with pytest.raises(DumpError, match="--map does not apply"):
+        open_dump(tmp_path / "dump", mapping={"text": "x"})
+
+
+def _file(content: bytes) -> Callable[[Path], Any]:
+    return lambda path: path.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda _: None, "there is no such file or folder"),
+        (_file(b""), "the file is empty"),
+        (_file(b" \n\n"), "the file is empty"),
+        (_file(gzip.compress(b"")), "the file is empty"),
+        (_file(gzip.compress(b"abc" * 1000)[:-20]), "damaged or cut off"),
+        (lambda path: path.mkdir(), "the folder is empty"),
+        (lambda path: (path.mkdir(), (path / "x").touch()), "the folder is of no known format"),
+        (_file(b"just words\n"), "of no known format; the formats are chitchat, convokit"),
+        (_file(b'[\n {"a": 1}\n]'), "of no known format"),
+        (_file(b"\x00\x01\x02, \xff"), "of no known format"),
+        (_file(b"PAR1 and nothing"), "not a whole Parquet file"),
+    ],
+)
+def test_dumps_that_cannot_be_read_are_one_line(
+    tmp_path: Path, make: Callable[[Path], Any], says: str
+) -> None:
+    path = tmp_path / "dump"
+    make(path)
+    with pytest.raises(DumpError) as error:
+        for _ in open_dump(path):
+            pass
+    assert says in str(error.value)
+    assert str(path) in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_an_unknown_format_lists_those_there_are(tmp_path: Path) -> None:
+    with pytest.raises(
+        DumpError, match="no format 'xml'; the formats are chitchat, convokit, cornell, csv, jsonl"
+    ):
+        open_dump(tmp_path, format="xml")
+
+
+def test_a_reader_says_what_it_reads() -> None:
+    assert all(issubclass(reader_class(format), Reader) for format in FORMATS)
+    assert all(reader_class(format).format == format for format in FORMATS)

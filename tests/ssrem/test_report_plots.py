@@ -1,0 +1,92 @@
+"""What the plots compute, and how figures are written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ssrem.report import numbers
+from ssrem.report.plots import clouds, identification_panels, learning_panels
+
+
+def points(pairs: list[tuple[float, float]]) -> list[dict[str, Any]]:
+    return [
+        {"evaluator": "e", "dataset": "d", "criterion": "c", "human": human, "score": score}
+        for human, score in pairs
+    ]
+
+
+def test_regression_is_fitted_on_the_scores_as_they_are() -> None:
+    rng = np.random.default_rng(3)
+    human, score = rng.integers(1, 6, 50).astype(float), rng.random(50)
+    [(cloud, panel)] = clouds(points(list(zip(human.tolist(), score.tolist(), strict=True))))
+    slope, intercept = np.polyfit(human, score, 1)
+    assert cloud.slope == pytest.approx(slope)
+    assert cloud.intercept == pytest.approx(intercept)
+    assert f"coef {numbers.real(slope)}" in panel.svg
+
+
+def test_jitter_moves_dots_sideways_only() -> None:
+    [(_, panel)] = clouds(points([(3.0, 0.5)] * 40 + [(1.0, 0.1), (5.0, 0.9)]))
+    places = [part.split('"') for part in panel.svg.split("<circle cx=")[1:41]]
+    assert len({place[1] for place in places}) > 20
+    assert len({place[3] for place in places}) == 1
+
+
+def test_no_line_where_human_scores_do_not_vary() -> None:
+    [(cloud, panel)] = clouds(points([(3.0, 0.1), (3.0, 0.9)]))
+    assert cloud.slope is None
+    assert "no line: the human scores do not vary" in panel.svg
+
+
+def test_points_without_a_score_are_left_out() -> None:
+    [(cloud, _)] = clouds(points([(1.0, 0.1), (2.0, 0.2), (3.0, float("nan"))]))
+    assert cloud.n == 2
+    assert clouds(points([(1.0, float("nan"))])) == []
+
+
+def test_the_share_stands_under_its_kind() -> None:
+    row = {"evaluator": "e", "version": "v", "corpus": "c", "low": 0.1, "high": 0.3, "n": 9}
+    rows = [
+        row | {"kind": "GT", "mean": 0.2, "gt_above": None},
+        row | {"kind": "Context", "mean": 0.25, "gt_above": 0.125},
+    ]
+    [panel] = identification_panels(rows, lambda name, _: str(name))
+    assert "12%" in panel.svg
+    assert panel.svg.index("GT") < panel.svg.index("Context")
+
+
+def test_the_epoch_kept_is_the_first_with_the_lowest_validation_loss() -> None:
+    losses = {"train": [3.0, 2.0, 1.0, 0.5], "valid": [3.0, 1.25, 1.25, 2.0]}
+    rows = [
+        {"evaluator": "e", "version": "v", "epoch": epoch, "split": split, "loss": loss}
+        for split, values in losses.items()
+        for epoch, loss in enumerate(values, 1)
+    ]
+    [panel] = learning_panels(rows, lambda name, _: str(name))
+    assert panel.note == "lowest validation loss 1.250 after epoch 2"
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        (numbers.real(-0.12345), "−0.123"),
+        (numbers.real(0.00012), "1.2e−04"),
+        (numbers.real(0), "0.000"),
+        (numbers.real(None), "–"),
+        (numbers.percent(0.9999), "> 99%"),
+        (numbers.percent(1.0), "100%"),
+        (numbers.percent(0.001), "< 1%"),
+        (numbers.p_value(0.0), "p\N{NO-BREAK SPACE}<\N{NO-BREAK SPACE}0.001"),
+        (numbers.p_value(0.05), "p\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}0.050"),
+        (numbers.interval(0.1, 0.2), "[0.100, 0.200]"),
+        (numbers.interval(None, 0.2), ""),
+        (numbers.count(1234567), "1,234,567"),
+        (numbers.plain({"loss": 1.5, "epochs": 1200}), "loss 1.500, epochs 1,200"),
+        (numbers.plain(True), "yes"),
+    ],
+)
+def test_figures_are_written_alike(written: str, expected: str) -> None:
+    assert written == expected

@@ -1,0 +1,56 @@
+"""Similarity of sets against the pairs themselves."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ssrem.agreement import similarity
+from ssrem.agreement.similarity import SetMeans, set_similarity, summarise
+
+
+def brute_force(vectors: np.ndarray) -> float:
+    vectors = vectors.astype(np.float64)
+    units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    cosines = units @ units.T
+    return float(cosines[np.triu_indices(len(units), 1)].mean())
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 3, 7, 1000])
+def test_equals_the_mean_over_pairs_whatever_the_chunk(monkeypatch: pytest.MonkeyPatch, chunk: int) -> None:
+    monkeypatch.setattr(similarity, "_CHUNK", chunk)
+    generator = np.random.default_rng(0)
+    vectors = generator.normal(size=(30, 5)).astype(np.float32)
+    vectors[3] = 0
+    rows = generator.permutation(30)[:24].astype(np.int64)
+    rows[5] = 3
+    set_id = np.repeat([4, 1, 9, 7, 2], [6, 1, 10, 2, 5]).astype(np.int64)
+    found = set_similarity(vectors, set_id, rows)
+    assert found.set_id.tolist() == [4, 9, 7, 2]
+    for set_at, mean, n in zip(found.set_id, found.mean, found.n, strict=True):
+        members = vectors[rows[set_id == set_at]]
+        members = members[members.any(axis=1)]
+        assert n == len(members)
+        assert mean == pytest.approx(brute_force(members), abs=1e-9)
+
+
+def test_sets_of_fewer_than_two_known_texts_are_left_out() -> None:
+    vectors = np.array([[1.0, 0.0], [0.0, 0.0], [0.0, 2.0]])
+    found = set_similarity(vectors, np.array([0, 0, 1, 1]), np.array([0, 1, 0, 2]))
+    assert found.set_id.tolist() == [1]
+    assert found.mean.tolist() == [0.0]
+    empty = set_similarity(vectors, np.array([], dtype=np.int64), np.array([], dtype=np.int64))
+    assert len(empty.mean) == 0
+
+
+def test_scattered_sets_are_refused() -> None:
+    with pytest.raises(ValueError, match="grouped"):
+        set_similarity(np.eye(3), np.array([0, 1, 0]), np.array([0, 1, 2]))
+
+
+def test_summary() -> None:
+    summary = summarise(SetMeans(np.array([0, 1]), np.array([0.2, 0.4]), np.array([3, 2])))
+    assert (summary.mean, summary.sets, summary.pairs) == (pytest.approx(0.3), 2, 4)
+    assert summary.high == pytest.approx(0.3 + 1.959964 * np.sqrt(0.02 / 2), abs=1e-6)
+    nothing = summarise(SetMeans(np.array([], dtype=np.int64), np.array([]), np.array([], dtype=np.int64)))
+    assert (nothing.mean, nothing.low, nothing.sets, nothing.pairs) == (None, None, 0, 0)

@@ -1,0 +1,108 @@
+"""The cache of vectors: exact, complete, never twice, healing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from ssrem.encoders import store as store_module
+from ssrem.encoders.store import VectorStore, text_hashes
+from ssrem.encoders.word_average import WordAverage
+from ssrem.errors import HomeError
+
+
+class Counting(WordAverage):
+    """Notes every text that it is asked to encode."""
+
+    seen: list[str]
+
+    def _encode(self, texts: Sequence[str]) -> NDArray[Any]:
+        self.seen.extend(texts)
+        return super()._encode(texts)
+
+
+@pytest.fixture
+def encoder() -> Counting:
+    generator = np.random.default_rng(0)
+    made = Counting("counting", [f"w{number}" for number in range(40)], generator.normal(size=(40, 6)))
+    made.seen = []
+    return made
+
+
+TEXTS = [f"w{number % 17} w{number % 5} w{number % 3}" for number in range(120)] + ["", "unknown"]
+
+
+@pytest.mark.parametrize("chunk", [3, 1000])
+def test_equals_the_encoder_and_encodes_nothing_twice(
+    encoder: Counting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk: int
+) -> None:
+    monkeypatch.setattr(store_module, "_ENCODE_CHUNK", chunk)
+    store = VectorStore(tmp_path)
+    first = store.encode(encoder, TEXTS[:70])
+    again = store.encode(encoder, TEXTS)
+    assert len(encoder.seen) == len(set(TEXTS))
+    shuffled = store.encode(encoder, TEXTS[::-1])
+    assert len(encoder.seen) == len(set(TEXTS))
+    expected = encoder.encode(TEXTS)
+    assert np.array_equal(first, expected[:70])
+    assert np.array_equal(again, expected)
+    assert np.array_equal(shuffled, expected[::-1])
+    assert store.encode(encoder, []).shape == (0, 6)
+
+
+def test_another_encoder_has_vectors_of_its_own(encoder: Counting, tmp_path: Path) -> None:
+    store = VectorStore(tmp_path)
+    store.encode(encoder, ["w1"])
+    other = WordAverage("counting", encoder.vocabulary, encoder.vectors * 2)
+    assert np.array_equal(store.encode(other, ["w1"]), other.encode(["w1"]))
+    assert {path.name for path in tmp_path.iterdir()} == {encoder.signature, other.signature}
+
+
+@pytest.mark.parametrize("damage", ["cut", "flip", "foreign"])
+def test_a_damaged_part_is_removed_and_made_again(encoder: Counting, tmp_path: Path, damage: str) -> None:
+    store = VectorStore(tmp_path)
+    expected = store.encode(encoder, TEXTS)
+    (part,) = (tmp_path / encoder.signature).glob("*.parquet")
+    content = bytearray(part.read_bytes())
+    if damage == "cut":
+        content = content[: len(content) // 2]
+    elif damage == "flip":
+        content[len(content) // 3] ^= 0xFF
+    else:
+        content = bytearray(b"not parquet")
+    part.write_bytes(content)
+    encoder.seen.clear()
+    assert np.array_equal(store.encode(encoder, TEXTS), expected)
+    assert len(encoder.seen) == len(set(TEXTS))
+    encoder.seen.clear()
+    assert np.array_equal(store.encode(encoder, TEXTS), expected)
+    assert encoder.seen == []
+
+
+def test_no_half_written_part_stays(
+    encoder: Counting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import pyarrow.parquet as pq
+
+    def full(table: object, path: Path, **options: object) -> None:
+        Path(path).write_bytes(b"half")
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(pq, "write_table", full)
+        with pytest.raises(HomeError, match="No space left"):
+            VectorStore(tmp_path).encode(encoder, ["w1"])
+    assert list((tmp_path / encoder.signature).iterdir()) == []
+    assert VectorStore(tmp_path).encode(encoder, ["w1"]).any()
+
+
+def test_hashes_tell_texts_apart() -> None:
+    hashes = text_hashes(["a", "b", "", "a", "\ud800"])
+    assert hashes.dtype == np.uint64
+    assert hashes[0] == hashes[3]
+    assert len(set(hashes.tolist())) == 4
