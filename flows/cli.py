@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import atexit
 import os
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NoReturn
 
 from ssrem import __version__
 from ssrem.errors import SsremError
@@ -23,7 +25,7 @@ examples:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; returns its exit status: 0, 1 for a failure told in one line, 130 when interrupted."""
     options = parser().parse_args(arguments)
-    atexit.register(_close_stderr)  # first registered, so run last
+    atexit.register(close_stderr)  # first registered, so run last
     try:
         from flows import commands
 
@@ -39,25 +41,38 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
+    except OSError as error:  # a disk that is full or a folder that may not be written, wherever it showed
+        where = f"{error.filename}: " if error.filename else ""
+        print(
+            f"ssrem: {where}{error.strerror or error}; make room, or change its permissions", file=sys.stderr
+        )
+        return 1
     return 0
 
 
-def _close_stderr() -> None:
+def close_stderr() -> None:
     """DuckDB's bindings list what a gate's libraries still hold when the interpreter ends; nobody can act on it."""
     sys.stderr.flush()
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
 
 
+class _Parser(argparse.ArgumentParser):
+    """Tells what is wrong with a command in one line, as every other error."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"ssrem: {message}; see {self.prog} --help\n")
+
+
 def parser() -> argparse.ArgumentParser:
     """The command's options."""
-    top = argparse.ArgumentParser(
+    top = _Parser(
         prog="ssrem",
         description="Learns from people's own conversations to tell good dialogue responses from bad ones.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     top.add_argument("--version", action="version", version=f"ssrem {__version__}")
-    verbs = top.add_subparsers(dest="verb", required=True, metavar="VERB")
+    verbs = top.add_subparsers(title="verbs", dest="verb", required=True, metavar="VERB")
 
     def verb(name: str, help: str, *groups: argparse.ArgumentParser) -> argparse.ArgumentParser:
         return verbs.add_parser(name, help=help, description=help, parents=[_home(), *groups])
@@ -93,14 +108,16 @@ def parser() -> argparse.ArgumentParser:
         "train", "train evaluators and score their test splits", _json(), _corpora(), _room(), _learn()
     )
     train.add_argument("evaluator", nargs="*", metavar="NAME", help="evaluators (default: ssrem rsrem)")
-    train.add_argument("--seed", type=int, default=0, help="seed of the training (default: %(default)s)")
+    train.add_argument(
+        "--seed", type=_from(0), metavar="N", default=0, help="seed of the training (default: %(default)s)"
+    )
     train.add_argument(
         "--set",
         nargs="+",
         action="extend",
         default=[],
         metavar="KEY=VALUE",
-        help="settings, such as epochs=10",
+        help="settings, such as epochs=10 or reference=embedding-average",
     )
 
     agree = verb("agree", "correlate scores with human scores", _json(), _room())
@@ -133,6 +150,7 @@ def _home() -> argparse.ArgumentParser:
     group.add_argument(
         "--home",
         type=Path,
+        metavar="FOLDER",
         default=Path(os.environ.get("SSREM_HOME", "warehouse")),
         help="home folder (default: $SSREM_HOME or ./warehouse)",
     )
@@ -141,13 +159,16 @@ def _home() -> argparse.ArgumentParser:
 
 def _json() -> argparse.ArgumentParser:
     group = argparse.ArgumentParser(add_help=False)
-    group.add_argument("--json", action="store_true", help="print JSON")
+    group.add_argument("--json", action="store_true", help="print JSON instead of tables")
     return group
 
 
 def _dump() -> argparse.ArgumentParser:
     group = argparse.ArgumentParser(add_help=False)
-    group.add_argument("--format", help="format of the dump (default: guessed from its content)")
+    group.add_argument(
+        "--format",
+        help="chitchat, jsonl, csv, tsv, parquet, convokit or cornell (default: guessed from the content)",
+    )
     group.add_argument(
         "--map",
         nargs="+",
@@ -161,7 +182,8 @@ def _dump() -> argparse.ArgumentParser:
         "--speakers",
         choices=("auto", "person", "conversation"),
         default="auto",
-        help="what a speaker id names: one person throughout, or a seat in one conversation",
+        help="what a speaker id names: a person, whatever the conversation, or a seat in one conversation "
+        "(default: person, but ids that look like seats stop the ingest)",
     )
     return group
 
@@ -175,9 +197,13 @@ def _corpora() -> argparse.ArgumentParser:
 def _room() -> argparse.ArgumentParser:
     group = argparse.ArgumentParser(add_help=False)
     group.add_argument(
-        "--memory-limit", default="2GB", help="DuckDB spills to disk above it (default: %(default)s)"
+        "--memory-limit",
+        type=_memory,
+        metavar="SIZE",
+        default="2GB",
+        help="DuckDB spills to disk above it (default: %(default)s)",
     )
-    group.add_argument("--threads", type=int, help="threads of DuckDB (default: all cores)")
+    group.add_argument("--threads", type=_from(1), metavar="N", help="threads of DuckDB (default: all cores)")
     return group
 
 
@@ -185,16 +211,39 @@ def _learn() -> argparse.ArgumentParser:
     group = argparse.ArgumentParser(add_help=False)
     group.add_argument(
         "--encoder",
-        help="word2vec, glove-6b-50d, a vectors file, a gensim.downloader name, or A+B (see docs)",
+        metavar="SPEC",
+        help="word2vec, glove-6b-50d, a vectors file, a gensim.downloader name, or A+B "
+        "(default: glove-6b-50d+word2vec)",
     )
     return group
 
 
 def _draws(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument("--seed", type=int, default=0, help="seed of every draw (default: %(default)s)")
     verb.add_argument(
-        "--context-turns", type=int, default=5, help="turns of a context at most (default: %(default)s)"
+        "--seed", type=_from(0), metavar="N", default=0, help="seed of every draw (default: %(default)s)"
     )
+    verb.add_argument(
+        "--context-turns",
+        type=_from(1),
+        metavar="N",
+        default=5,
+        help="turns of a context at most (default: %(default)s)",
+    )
+
+
+def _from(lowest: int) -> Callable[[str], int]:
+    def number(text: str) -> int:
+        if not text.isdecimal() or int(text) < lowest:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {lowest} up")
+        return int(text)
+
+    return number
+
+
+def _memory(text: str) -> str:
+    if not re.fullmatch(r"\d+(\.\d+)?\s*([KMGT]i?B)", text, re.IGNORECASE):
+        raise argparse.ArgumentTypeError(f"{text!r} is no amount of memory, such as 2GB or 500MB")
+    return text
 
 
 if __name__ == "__main__":

@@ -5,14 +5,16 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
+import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from flows import show
-from ssrem.errors import SsremError
-from tasks.home import Home
+from ssrem.errors import AnnotationError, SsremError
+from tasks.home import Home, landed_corpora
 
 
 def run(options: argparse.Namespace) -> None:
@@ -23,6 +25,9 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _run(options: argparse.Namespace, home: Home) -> None:
+    _check_dump(options)
+    _check_evaluators(options.evaluator or ())
+    _check_annotated(options.annotations)
     _prepare(home)
     from flows.pipeline import pipeline
 
@@ -46,15 +51,17 @@ def _run(options: argparse.Namespace, home: Home) -> None:
     if options.json:
         show.as_json({**found, "report": path})
         return
-    show.tables(found)
+    _print(found)
     print(f"report: {path}")
-    shown = "" if options.home == Path("warehouse") else f" --home {options.home}"
+    usual = options.home == Path(os.environ.get("SSREM_HOME", "warehouse"))
+    shown = "" if usual else f" --home {shlex.quote(str(options.home))}"
     if not options.annotations:
-        print(f"next:   ssrem agree{shown} YOUR_ANNOTATED_SET.json   (compare with human scores)")
-    print(f'next:   ssrem sql{shown} "SELECT kind, avg(f) FROM scores GROUP BY kind"')
+        print(f"next:   ssrem agree{shown} ANNOTATED.json   compares the scores with people's")
+    print(f'next:   ssrem sql{shown} "SELECT * FROM scores ORDER BY f DESC LIMIT 10"')
 
 
 def _ingest(options: argparse.Namespace, home: Home) -> None:
+    _check_dump(options)
     _prepare(home)
     from flows.ingest import ingest
     from tasks.overview import summary
@@ -69,21 +76,23 @@ def _ingest(options: argparse.Namespace, home: Home) -> None:
         replace=options.replace,
         **_room(options),
     )
-    found = summary(home, ["corpus", "quarantine"])
+    found = summary(home, ["corpora", "quarantine"])
     found = {
         name: mine for name, rows in found.items() if (mine := [r for r in rows if r["corpus"] == corpus])
     }
     if options.json:
         show.as_json(
-            {"corpus": corpus, "new": new, **found["corpus"][0], "quarantine": found.get("quarantine", [])}
+            {"corpus": corpus, "new": new, **found["corpora"][0], "quarantine": found.get("quarantine", [])}
         )
         return
-    form = found["corpus"][0]["format"]
-    print(f"landed {corpus} (read as {form})" if new else f"{corpus} has this content already; nothing to do")
-    show.tables(found)
+    form = found["corpora"][0]["format"]
+    print(f"landed {corpus}, read as {form}" if new else f"{corpus} has this content already; nothing to do")
+    print()
+    _print(found)
 
 
 def _tables(options: argparse.Namespace, home: Home) -> None:
+    landed_corpora(str(home.root))
     _prepare(home)
     from flows.tables import tables
 
@@ -96,11 +105,17 @@ def _tables(options: argparse.Namespace, home: Home) -> None:
         **_room(options),
     )
     _after(
-        options, home, ["speaker sets"], {c: "built" if new else "there already" for c, new in built.items()}
+        options, home, ["speaker_sets"], {c: "built" if new else "there already" for c, new in built.items()}
     )
 
 
 def _train(options: argparse.Namespace, home: Home) -> None:
+    from ssrem.evaluators.config import BilinearConfig
+
+    config = {"seed": options.seed, **_settings(options.set)}
+    BilinearConfig.of(config)
+    _check_evaluators(options.evaluator)
+    landed_corpora(str(home.root))
     _prepare(home)
     from flows.train import train
 
@@ -108,39 +123,46 @@ def _train(options: argparse.Namespace, home: Home) -> None:
         str(home.root),
         options.evaluator or None,
         options.corpus,
-        config={"seed": options.seed, **_settings(options.set)},
+        config=config,
         **_encoder(options),
         **_room(options),
     )
     done = {
         name: f"version {v} {'trained' if new else 'is there already'}" for name, (v, new) in trained.items()
     }
-    _after(options, home, ["evaluators", "identification on the test split"], done)
+    _after(options, home, ["evaluators", "identification"], done)
 
 
 def _agree(options: argparse.Namespace, home: Home) -> None:
+    from tasks.versions import promoted
+
+    promoted(home, options.evaluator or ())
+    _check_annotated(options.file)
     _prepare(home)
     from flows.agree import agree
 
     done = agree(options.file, str(home.root), options.evaluator, options.keep_ground_truth, **_room(options))
-    names = ["agreement with human scores (mean of raters, without ground truth)"]
-    _after(
-        options, home, names, {name: "correlated" if new else "there already" for name, new in done.items()}
-    )
+    correlated = {name: "correlated" if new else "there already" for name, new in done.items()}
+    _after(options, home, ["agreement"], correlated)
 
 
 def _score(options: argparse.Namespace, home: Home) -> None:
     from ssrem.agreement.annotated import read_samples
     from ssrem.evaluators import load_evaluator
+    from tasks.progress import progress
     from tasks.versions import promoted
 
     ((name, version),) = promoted(home, [options.evaluator])
     samples = read_samples(Path(options.file))
-    evaluator = load_evaluator(home.models / name / str(version))
-    scores, parts = evaluator.score(samples), evaluator.components(samples)
+    if not samples:
+        raise AnnotationError(f"{options.file} is an empty list; there is nothing to score")
+    with progress(f"scoring {options.file} with {name}"):
+        evaluator = load_evaluator(home.models / name / str(version))
+        scores, parts = evaluator.score(samples), evaluator.components(samples)
     lines = [] if options.json else ["row\tscore\tf\tg\th"]
     for number, score in enumerate(scores):
-        values: dict[str, Any] = {"row": number, "score": float(score)}
+        # Rows count from 1, as in the messages about a file's rows.
+        values: dict[str, Any] = {"row": number + 1, "score": float(score)}
         values |= {part: _or_none(getattr(parts, part)[number]) for part in ("f", "g", "h")}
         line = json.dumps({**values, "signature": evaluator.signature}) if options.json else _tabbed(values)
         lines.append(line)
@@ -159,7 +181,7 @@ def _sql(options: argparse.Namespace, home: Home) -> None:
     if options.json:
         show.as_json(found)
     elif found:
-        show.tables({f"{len(found):,} rows": found})
+        show.tables({show.count(len(found), "row"): found}, raw=True)
     else:
         print(f"no rows ({', '.join(columns)})")
 
@@ -171,7 +193,7 @@ def _evaluators(options: argparse.Namespace, home: Home) -> None:
     if options.json:
         show.as_json(found.get("evaluators", []))
     elif found:
-        show.tables(found)
+        _print(found)
     else:
         from ssrem.evaluators import EVALUATORS
 
@@ -181,15 +203,13 @@ def _evaluators(options: argparse.Namespace, home: Home) -> None:
 def _status(options: argparse.Namespace, home: Home) -> None:
     from tasks.overview import remarks, summary
 
-    found: dict[str, Any] = summary(
-        home, ["corpus", "progress", "quarantine", "annotated sets", "evaluators"]
-    )
+    found: dict[str, Any] = summary(home, ["corpora", "progress", "quarantine", "annotated", "evaluators"])
     notes = remarks(home)
     if options.json:
         show.as_json({"home": str(home.root), **found, "remarks": notes})
         return
-    print(f"home: {home.root}")
-    show.tables(found)
+    print(f"home: {home.root}\n")
+    _print(found)
     if not found:
         print("nothing has landed yet; ssrem run lands the corpus that comes with the install")
     for note in notes:
@@ -236,7 +256,41 @@ def _after(options: argparse.Namespace, home: Home, names: list[str], done: dict
         return
     for name, what in done.items():
         print(f"{name}: {what}")
-    show.tables(found)
+    print()
+    _print(found)
+
+
+def _print(found: dict[str, list[dict[str, Any]]]) -> None:
+    """The summaries as tables; signatures, which no table has room for, below that of the evaluators."""
+    from tasks.overview import TITLES
+
+    for name, rows in found.items():
+        show.tables({TITLES[name]: [{k: v for k, v in row.items() if k != "signature"} for row in rows]})
+        if name == "evaluators":
+            for row in rows:
+                print(f"{row['evaluator']} version {row['version']}: {row['signature']}")
+            print()
+
+
+def _check_dump(options: argparse.Namespace) -> None:
+    """What is wrong with a dump at first sight is told before anything starts."""
+    from ssrem.readers import open_dump
+
+    open_dump(options.source, format=options.format, mapping=_mapping(options))
+
+
+def _check_evaluators(names: Sequence[str]) -> None:
+    from ssrem.evaluators import evaluator_class
+
+    for name in names:
+        evaluator_class(name)
+
+
+def _check_annotated(files: Sequence[str]) -> None:
+    from ssrem.agreement.annotated import read_annotated
+
+    for file in files:
+        read_annotated(Path(file))
 
 
 def _mapping(options: argparse.Namespace) -> dict[str, Any] | None:
@@ -253,7 +307,7 @@ def _room(options: argparse.Namespace) -> dict[str, Any]:
     return {"memory_limit": options.memory_limit, "threads": options.threads}
 
 
-def _settings(pairs: list[str]) -> dict[str, Any]:
+def _settings(pairs: Sequence[str]) -> dict[str, Any]:
     settings = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")

@@ -6,6 +6,7 @@ from prefect import flow
 from prefect.events import emit_event
 
 from tasks.ingest import land
+from tasks.stage import Resources
 
 
 @flow(name="ingest")
@@ -17,12 +18,11 @@ def ingest(
     name: str | None = None,
     speakers: str = "auto",
     replace: bool = False,
+    announce: bool = True,
     memory_limit: str = "2GB",
     threads: int | None = None,
 ) -> tuple[str, bool]:
-    """Land a dump; returns the corpus's name and whether it is new. A new one emits the event `corpus.landed`."""
-    from tasks.stage import Resources
-
+    """Land a dump; returns the corpus's name and whether it is new. A new one emits `corpus.landed` if to `announce`."""
     corpus, new = land(
         source,
         home,
@@ -33,7 +33,7 @@ def ingest(
         replace=replace,
         resources=Resources(memory_limit, threads),
     )
-    if new:
+    if new and announce:
         # Best effort: the ledger, not the event, is the truth about what has landed.
         emit_event(
             event="corpus.landed",

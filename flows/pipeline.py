@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from prefect import flow
@@ -11,6 +12,7 @@ from flows.ingest import ingest
 from flows.report import report
 from flows.tables import tables
 from flows.train import train
+from ssrem.agreement.annotated import read_annotated
 from ssrem.encoders import DEFAULT_ENCODER
 
 
@@ -31,8 +33,12 @@ def pipeline(
     threads: int | None = None,
 ) -> str:
     """Land the dump, build its speaker tables, train, score, correlate and report; returns the report's path."""
+    for file in annotations or ():  # a slip in the last stage's input is told before the first one starts
+        read_annotated(Path(file))
     room: dict[str, Any] = {"memory_limit": memory_limit, "threads": threads}
-    corpus, _ = ingest(source, home, format=format, mapping=mapping, name=name, speakers=speakers, **room)
+    # Not announced: what listens for landed corpora would train beside us, and one home has one writer.
+    landing: dict[str, Any] = {"format": format, "mapping": mapping, "name": name, "speakers": speakers}
+    corpus, _ = ingest(source, home, announce=False, **landing, **room)
     tables(home, [corpus], seed=seed, context_turns=context_turns, encoder=encoder, **room)
     train(home, evaluators, [corpus], encoder=encoder, config={"seed": seed}, **room)
     if annotations:

@@ -19,7 +19,10 @@ DEFAULTS = {
 
 
 def prepare(home: Path) -> None:
-    """Set what the environment does not say yet; call it before Prefect is imported. HomeError where the home cannot be written."""
+    """Set what the environment does not say yet; call it before Prefect is imported.
+
+    Raises HomeError where the home folder cannot be written.
+    """
     for name, value in DEFAULTS.items():
         os.environ.setdefault(name, value)
     if "PREFECT_HOME" not in os.environ:

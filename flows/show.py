@@ -3,56 +3,101 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import date, datetime
+from decimal import Decimal
 from typing import Any
 
 Rows = Sequence[Mapping[str, Any]]
 
+UNBOUNDED = 100_000
+"""Columns of what is no terminal: a row stays on its line, so that it can be searched and cut."""
+
 
 def as_json(value: Any) -> None:
-    """Print JSON; times in ISO 8601."""
-    json.dump(value, sys.stdout, default=str, indent=2, ensure_ascii=False)
+    """Print JSON: times in ISO 8601, bytes as text, null for what JSON has no number for."""
+    json.dump(_plain(value), sys.stdout, indent=2, ensure_ascii=False, allow_nan=False)
     print()
 
 
-def tables(found: Mapping[str, Rows]) -> None:
-    """Print each list of rows as a titled table."""
+def tables(found: Mapping[str, Rows], *, raw: bool = False) -> None:
+    """Print each list of rows as a titled table; `raw` shows numbers as they are, not rounded for reading."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
 
-    console = Console(width=None if sys.stdout.isatty() else 120, highlight=False)
+    # What people wrote is shown as it is: [words in brackets] and :names: are no markup here.
+    console = Console(
+        width=None if sys.stdout.isatty() else UNBOUNDED, highlight=False, markup=False, emoji=False
+    )
     for title, rows in found.items():
-        table = Table(title=title, box=SIMPLE_HEAD, title_justify="left", title_style="bold", pad_edge=False)
+        table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
         for name in rows[0]:
             number = any(_is_number(row[name]) for row in rows)
-            table.add_column(name, justify="right" if number else "left", overflow="fold")
+            table.add_column(
+                name, justify="right" if number else "left", overflow="fold", no_wrap=number or None
+            )
         for row in rows:
-            table.add_row(*(_cell(name, value) for name, value in row.items()))
-        console.print(table)
+            table.add_row(*(_raw(value) if raw else _cell(name, value) for name, value in row.items()))
+        with console.capture() as capture:
+            console.print(table)
+        print(_bold(title))
+        print("\n".join(line.rstrip() for line in capture.get().splitlines()))
+        print()
+
+
+def count(number: int, what: str) -> str:
+    """`1 row`, `2 rows`."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def _bold(text: str) -> str:
+    return f"\033[1m{text}\033[0m" if sys.stdout.isatty() else text
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, int | float | Decimal) and not isinstance(value, bool)
 
 
 def _cell(name: str, value: Any) -> str:
+    if isinstance(value, float):
+        if name == "p":
+            return "<.001" if value < 0.001 else f"{value:.3f}"
+        if name == "gt_above":
+            return f"{value:.1%}"
+        return f"{value:.1f}" if name == "seconds" else f"{value:.3f}"
+    if _is_number(value) and name != "version":
+        return f"{value:,}"
+    if isinstance(value, datetime):
+        return f"{value:%Y-%m-%d %H:%M}"
+    return _raw(value)
+
+
+def _raw(value: Any) -> str:
     if value is None:
         return "–"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if name == "p":
-        return "<.001" if value < 0.001 else f"{value:.3f}"
-    if name == "gt_above":
-        return f"{value:.1%}"
-    if name == "seconds":
-        return f"{value:.1f}"
     if isinstance(value, float):
-        return f"{value:.3f}"
-    if isinstance(value, int):
-        return f"{value:,}"
-    if isinstance(value, datetime):
-        return f"{value:%Y-%m-%d %H:%M}"
-    return str(value)
+        return f"{value:.6g}"
+    text = str(_plain(value)) if isinstance(value, bytes | datetime) else str(value)
+    # A line break or a terminal's control code in somebody's message would break the table.
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    if isinstance(value, Decimal):
+        value = float(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, date):  # datetime is one
+        return value.isoformat()
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "backslashreplace")
+    return value if value is None or isinstance(value, str | int) else str(value)

@@ -7,10 +7,12 @@ from typing import Any
 from prefect import flow
 
 from ssrem.encoders import DEFAULT_ENCODER
+from flows.tables import tables
 from tasks.home import landed_corpora
 from tasks.score import score_corpus
 from tasks.stage import Resources
 from tasks.train import train as train_evaluator
+from tasks.train import without_tables
 
 DEFAULT_EVALUATORS = ("ssrem", "rsrem")
 
@@ -25,9 +27,14 @@ def train(
     memory_limit: str = "2GB",
     threads: int | None = None,
 ) -> dict[str, tuple[int, bool]]:
-    """Train the evaluators on the corpora and score their test splits; evaluator to (version, whether it is new)."""
+    """Train the evaluators on the corpora and score their test splits; evaluator to (version, whether it is new).
+
+    Speaker tables that were never built are built first, with default settings.
+    """
     learned_from = corpora or landed_corpora(home)
     resources = Resources(memory_limit, threads)
+    if missing := without_tables(home, learned_from):
+        tables(home, missing, encoder=encoder, memory_limit=memory_limit, threads=threads)
     trained = {}
     for name in evaluators or DEFAULT_EVALUATORS:
         version, new = train_evaluator(

@@ -47,11 +47,12 @@ class References:
     target: tuple[str, ...] = ()
 
     def query(self, table: str) -> str:
-        """Rows of `table` that refer to nothing."""
+        """The columns of the rows of `table` that refer to nothing."""
         target = self.target or self.columns
         match = " AND ".join(f"a.{c} = b.{t}" for c, t in zip(self.columns, target, strict=True))
         present = " AND ".join(f"a.{c} IS NOT NULL" for c in self.columns)
-        return f"SELECT a.* FROM {table} AS a ANTI JOIN {self.table} AS b ON {match} WHERE {present}"
+        named = ", ".join(f"a.{c}" for c in self.columns)
+        return f"SELECT {named} FROM {table} AS a ANTI JOIN {self.table} AS b ON {match} WHERE {present}"
 
 
 @dataclass(frozen=True)

@@ -53,9 +53,10 @@ def agree(
         "evaluators": sorted(evaluators),
         "keep_ground_truth": keep_ground_truth,
     }
-    if already_done(place, "agree", parameters, {file: digest}):
+    inputs = {dataset: digest}  # not its path: the same set from another folder is the same set
+    if already_done(place, "agree", parameters, inputs):
         return dataset, False
-    with open_stage(place, "agree", parameters, {file: digest}, resources) as stage:
+    with open_stage(place, "agree", parameters, inputs, resources) as stage:
         stage.create_from_rows("annotated", list(_annotated_rows(dataset, digest, annotated)))
         stage.create_from_rows("annotations", list(_annotation_rows(dataset, annotated)))
         stage.create("human_scores", "4_agree/human_scores", dataset=dataset)
@@ -73,7 +74,12 @@ def agree(
         stage.create_from_rows("correlations", correlations)
         stage.gate()
         per_version = [
-            Output(table, f"{name}@{version}@{dataset}", f"evaluator = '{name}' AND version = {version}")
+            # A set may be called as a corpus is: its parts must not take the place of the corpus's.
+            Output(
+                table,
+                f"{name}@{version}@{dataset}@annotated",
+                f"evaluator = '{name}' AND version = {version}",
+            )
             for name, version in evaluators
             for table in ("scores", "correlations")
         ]
@@ -160,6 +166,8 @@ def _correlations(
             pairs = [
                 (n, float(values[n]), score) for n, score in fair if annotated[n].reference or part == "f"
             ]
+            if not all(np.isfinite(value) for _, value, _ in pairs):
+                continue  # the gate refuses the scores themselves, and says which
             if not pairs:
                 continue
             where = {**who, "criterion": criterion, "aggregation": aggregation, "score": part}

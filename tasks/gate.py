@@ -52,13 +52,9 @@ def rules(table: Table) -> Iterator[Rule]:
     """The rules that a contract implies: keys, nulls and its expectations."""
     name = table.name
     key = ", ".join(table.key)
-    yield Rule(
-        name,
-        f"({key}) to be unique",
-        "ExpectCompoundColumnsToBeUnique" if len(table.key) > 1 else "ExpectColumnValuesToBeUnique",
-        {"column_list": list(table.key)} if len(table.key) > 1 else {"column": table.key[0]},
-        f"SELECT {key}, count(*) AS times FROM {name} GROUP BY {key} HAVING count(*) > 1",
-    )
+    # As a query: the library's own expectation for several columns takes twice the time on millions of rows.
+    repeated = f"SELECT {key}, count(*) AS times FROM {name} GROUP BY {key} HAVING count(*) > 1"
+    yield _by_query(name, f"({key}) to be unique", repeated)
     for column in table.required:
         yield Rule(
             name,
@@ -153,7 +149,7 @@ def offending_rows(connection: duckdb.DuckDBPyConnection, result: Result) -> str
 
 
 def _short(value: Any) -> str:
-    text = str(value).replace("\n", " ")
+    text = " ".join(str(value).split())
     return text if len(text) <= 40 else text[:37] + "..."
 
 
@@ -196,7 +192,9 @@ def _great_expectations(connection: duckdb.DuckDBPyConnection) -> Iterator[Any]:
         for result in batch.validate(suite, result_format="BASIC").results:
             if any(e.get("exception_message") for e in _exceptions(result.exception_info)):
                 message = next(e["exception_message"] for e in _exceptions(result.exception_info))
-                raise GateError(f"the gate could not check table {table}: {message}; nothing was published")
+                raise GateError(
+                    f"the gate could not check table {table}: {_short(message)}; nothing was published"
+                )
             found = result.result
             unexpected = found.get("unexpected_count", found.get("observed_value", 0))
             config: Any = result.expectation_config

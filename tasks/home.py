@@ -133,11 +133,14 @@ class Home:
         import duckdb
 
         try:
-            connection = duckdb.connect(str(self.catalog), read_only=True)
+            # Attached: connect() would hand out a database that this process has open, even one replaced since.
+            connection = duckdb.connect(":memory:")
+            quoted = str(self.catalog).replace("'", "''")
+            connection.execute(f"ATTACH '{quoted}' AS catalog (READ_ONLY)")
+            connection.execute("USE catalog")
         except duckdb.Error as error:
-            raise HomeError(
-                f"{self.catalog} cannot be opened ({_first_line(error)}); restore it from a backup or use another --home"
-            ) from None
+            reason = f"{self.catalog} cannot be opened ({_first_line(error)})"
+            raise HomeError(f"{reason}; restore it from a backup or use another --home") from None
         with connection:
             try:
                 row = connection.execute("SELECT layout FROM ssrem.home").fetchone()

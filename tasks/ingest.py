@@ -13,7 +13,7 @@ from sql import statement
 from ssrem.errors import DumpError, SsremError
 from ssrem.readers import open_dump, prefetched
 from tasks.home import Home
-from tasks.numbering import numbered, numbered_schema
+from tasks.numbering import SCHEMA, numbered
 from tasks.progress import progress
 from tasks.stage import Output, Resources, Stage, bound, open_stage
 
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from ssrem.readers.base import Reader
 
 SCOPES = ("auto", "person", "conversation")
+
+SPEAKER_TABLES = ("turns", "responses", "sc", "sp", "ss", "rand", "candidates", "set_similarity")
+"""Built from a corpus: where it lands again, they speak of what was there before."""
 
 
 @task(name="land")
@@ -45,6 +48,8 @@ def land(
 
     Raises DumpError where the dump cannot be read, is empty, names seats, or holds nothing that can land.
     """
+    if speakers not in SCOPES:
+        raise DumpError(f"--speakers {speakers}: expected one of {', '.join(SCOPES)}")
     place = Home.at(home)
     reader = open_dump(source, format=format, mapping=mapping)
     digest = content_hash(reader.files())
@@ -84,9 +89,8 @@ def land(
         with progress(f"checking {corpus}"):
             stage.gate()
         with progress(f"publishing {corpus}"):
-            stage.publish(
-                [Output(t, corpus) for t in ("corpora", "conversations", "utterances", "quarantine")]
-            )
+            outputs = [Output(t, corpus) for t in ("corpora", "conversations", "utterances", "quarantine")]
+            stage.publish(outputs, retired=[(table, corpus) for table in SPEAKER_TABLES])
     return corpus, True
 
 
@@ -137,7 +141,7 @@ def _read(stage: Stage, reader: Reader, source: str) -> None:
             failure.append(error)
 
     with progress(f"reading {source} ({reader.format})", reader.total_bytes) as advance:
-        stage.connection.register("dump", pa.RecordBatchReader.from_batches(numbered_schema(), stream()))
+        stage.connection.register("dump", pa.RecordBatchReader.from_batches(SCHEMA, stream()))
         stage.connection.execute("CREATE TABLE raw AS SELECT * FROM dump")
         stage.connection.unregister("dump")
     if failure:

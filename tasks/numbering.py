@@ -1,4 +1,4 @@
-"""Numbers the records of a dump as they stream by: their rank, and the run of neighbours that they belong to."""
+"""Numbers the records of a dump as they stream by, and names what keeps a record by itself from landing."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import pyarrow.compute as pc
 
 from ssrem.readers.base import RAW_SCHEMA
 
+SCHEMA = pa.schema([*RAW_SCHEMA, ("row_no", pa.int64()), ("run_no", pa.int64()), ("reason", pa.string())])
+"""RAW_SCHEMA with row_no, the rank in the dump; run_no, the run of neighbours of one conversation; and the reason
+why the record cannot land whatever the others are, null where there is none."""
 
-def numbered_schema() -> pa.Schema:
-    """RAW_SCHEMA with `row_no`, the record's rank in the dump, and `run_no`, its run of one conversation's records."""
-    return RAW_SCHEMA.append(pa.field("row_no", pa.int64())).append(pa.field("run_no", pa.int64()))
+REQUIRED = (("conversation_id", "no_conversation"), ("speaker", "no_speaker"), ("text", "no_text"))
 
 
 def numbered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The batches with `row_no` and `run_no`, both from 0; a run ends where conversation_id changes."""
-    schema = numbered_schema()
+    """The batches of RAW_SCHEMA as batches of SCHEMA; numbers start at 0."""
     first, run, last = 0, -1, object()
     for batch in batches:
         if batch.num_rows == 0:
@@ -30,5 +30,21 @@ def numbered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         opens[1:] = ~same.to_numpy(zero_copy_only=False)
         runs = run + np.cumsum(opens)
         rows = np.arange(first, first + batch.num_rows)
-        yield pa.RecordBatch.from_arrays([*batch.columns, pa.array(rows), pa.array(runs)], schema=schema)
+        columns = [*batch.columns, pa.array(rows), pa.array(runs), _reasons(batch)]
+        yield pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
         first, run, last = first + batch.num_rows, int(runs[-1]), ids[-1].as_py()
+
+
+def _reasons(batch: pa.RecordBatch) -> pa.Array:
+    """The reader's problem, else the first required field that is missing or blank."""
+    blanks = [_blank(batch.column(name)) for name, _ in REQUIRED]
+    if batch.column("problem").null_count == batch.num_rows and not any(pc.any(b).as_py() for b in blanks):
+        return pa.nulls(batch.num_rows, pa.string())
+    cases = pc.make_struct(pc.is_valid(batch.column("problem")), *blanks)
+    reasons = pc.case_when(cases, batch.column("problem"), *(pa.scalar(reason) for _, reason in REQUIRED))
+    is_message = pc.equal(batch.column("record"), "message")
+    return pc.if_else(is_message, reasons, pa.scalar(None, pa.string()))
+
+
+def _blank(column: pa.Array) -> pa.Array:
+    return pc.fill_null(pc.or_(pc.equal(column, ""), pc.utf8_is_space(column)), True)

@@ -9,45 +9,58 @@ from typing import Any
 from tasks.home import Home
 
 SUMMARIES = {
-    "corpus": """
+    "corpora": """
         SELECT c.corpus, c.format, c.conversations, c.utterances, c.quarantined, c.speakers,
             count(t.turn_id) AS turns, c.speaker_scope
         FROM corpora AS c LEFT JOIN turns AS t ON c.corpus = t.corpus
         GROUP BY ALL ORDER BY c.corpus""",
-    "speaker sets": """
+    "speaker_sets": """
         SELECT corpus, kind, mean AS similarity, low, high, sets, pairs FROM set_similarity
         ORDER BY corpus, list_position(['SC', 'SP', 'SS', 'Rand'], kind)""",
-    "identification on the test split": """
+    "identification": """
         SELECT i.evaluator, i.corpus, i.kind, i.mean AS mean_f, i.low, i.high, i.gt_above, i.n
         FROM identification AS i INNER JOIN evaluators AS e USING (evaluator, version) WHERE e.promoted
         ORDER BY i.evaluator DESC, i.corpus, list_position(['GT', 'SC', 'SP', 'SS', 'Rand', 'Context'], i.kind)""",
-    "agreement with human scores (mean of raters, without ground truth)": """
+    "agreement": """
         SELECT c.dataset, c.criterion, c.evaluator, c.score, c.spearman, c.spearman_p AS p, c.pearson, c.n, c.excluded
         FROM correlations AS c INNER JOIN evaluators AS e USING (evaluator, version)
         WHERE e.promoted AND c.level = 'segment' AND c.aggregation = 'mean'
         ORDER BY c.dataset, c.criterion, c.evaluator DESC, c.score""",
-    "agreement with the conversations' own ratings": """
+    "own_ratings": """
         SELECT c.dataset, c.criterion, c.evaluator, c.score, c.spearman, c.spearman_p AS p, c.pearson, c.n, c.excluded
         FROM correlations AS c INNER JOIN evaluators AS e USING (evaluator, version)
         WHERE e.promoted AND c.level = 'conversation'
         ORDER BY c.dataset, c.criterion, c.evaluator DESC, c.score""",
     "evaluators": """
-        SELECT evaluator, version, promoted, valid_loss, train_responses, seconds, trained_at, why, signature
+        SELECT evaluator, version, promoted, valid_loss, train_responses AS trained_on, trained_at, why, signature
         FROM evaluators ORDER BY evaluator DESC, version DESC""",
-    "annotated sets": """
+    "annotated": """
         SELECT dataset, count(*) AS responses, count(*) FILTER (WHERE ground_truth) AS ground_truth,
             count(reference) AS with_reference
         FROM annotated GROUP BY dataset ORDER BY dataset""",
     "progress": """
         SELECT c.corpus, c.landed_at, EXISTS (SELECT 1 FROM candidates AS x WHERE x.corpus = c.corpus) AS tables,
-            (SELECT string_agg(DISTINCT i.evaluator || ' v' || i.version, ', ')
+            (SELECT array_to_string(list_sort(list(DISTINCT i.evaluator || ' v' || i.version)), ', ')
              FROM identification AS i WHERE i.corpus = c.corpus) AS scored_by
         FROM corpora AS c ORDER BY c.landed_at""",
     "quarantine": """
         SELECT corpus, reason, count(*) AS rows FROM quarantine GROUP BY ALL ORDER BY corpus, rows DESC, reason""",
 }
 
-AFTER_RUN = tuple(SUMMARIES)[:5]
+TITLES = {
+    "corpora": "corpora",
+    "speaker_sets": "speaker sets: mean similarity of a speaker's turns, 95% interval",
+    "identification": "identification on the test split: mean f, 95% interval, how often the true response is above",
+    "agreement": "agreement with human scores, mean of raters",
+    "own_ratings": "agreement with the conversations' own ratings, untouched ones left out",
+    "evaluators": "evaluators",
+    "annotated": "annotated sets",
+    "progress": "progress",
+    "quarantine": "quarantine",
+}
+"""Name of a summary, as `--json` has it, to what a person reads above it."""
+
+AFTER_RUN = ("corpora", "speaker_sets", "identification", "agreement", "own_ratings")
 
 
 def summary(home: Home, names: Sequence[str]) -> dict[str, list[dict[str, Any]]]:

@@ -11,7 +11,7 @@ from prefect import task
 
 from ssrem.agreement.identification import identification
 from ssrem.evaluators import load_evaluator
-from ssrem.evaluators.base import TEST
+from ssrem.evaluators.base import CONTEXT_ATTACK, TEST
 from tasks.agreement_rows import correlation_row
 from tasks.candidates import load_candidates, test_responses
 from tasks.encoding import cached_encode
@@ -21,7 +21,7 @@ from tasks.stage import Output, Resources, Stage, already_done, open_stage
 from tasks.tables import landed_corpus
 
 if TYPE_CHECKING:
-    from ssrem.evaluators.base import Floats
+    from ssrem.evaluators.base import Candidates, Floats
 
 UNTOUCHED_RATING = {"chitchat": 5}
 """Format to the score at which its rating sliders start: a rating left there may be no rating, and is left out."""
@@ -49,7 +49,9 @@ def score_corpus(
             encode = cached_encode(place, evaluator.encoder)
             f = evaluator.score_candidates(candidates, TEST, encode=encode)
         who = {"evaluator": name, "version": version}
-        _stage_scores(stage, who, corpus, test_responses(stage.connection, corpus), f, evaluator.f_unit)
+        there = _there(candidates)
+        responses = test_responses(stage.connection, corpus)
+        _stage_scores(stage, who, corpus, responses, f, there, evaluator.f_unit)
         stage.create_from_rows("identification", list(_identification(who, corpus, f)))
         stage.create_from_rows("correlations", list(_ratings(stage.connection, who, corpus)))
         stage.gate()
@@ -58,12 +60,22 @@ def score_corpus(
     return True
 
 
+def _there(candidates: Candidates) -> dict[str, np.ndarray[Any, Any]]:
+    """Kind to whether there is such a candidate, (n, k), on the test split. A score that is missing although its
+    candidate is there stays, as NaN, for the gate to refuse."""
+    rows = candidates.rows(TEST)
+    context = candidates.context_stop[rows] > candidates.context_start[rows]
+    there = {kind: negatives[rows] >= 0 for kind, negatives in candidates.negatives.items()}
+    return {"GT": np.ones((len(rows), 1), dtype=bool), **there, CONTEXT_ATTACK: context[:, None]}
+
+
 def _stage_scores(
     stage: Stage,
     who: Mapping[str, Any],
     corpus: str,
     responses: np.ndarray[Any, Any],
     f: Mapping[str, Floats],
+    candidates: Mapping[str, np.ndarray[Any, Any]],
     to_unit: Any,
 ) -> None:
     import pyarrow as pa
@@ -71,7 +83,7 @@ def _stage_scores(
     stage.create("scores")
     for kind, values in f.items():
         n, k = values.shape
-        there = ~np.isnan(values).ravel()
+        there = candidates[kind].ravel()
         columns = {
             "response_id": pa.array(np.repeat(responses, k)[there]).cast(pa.string()),
             "k": np.tile(np.arange(k), n)[there],

@@ -8,6 +8,7 @@ import json
 import re
 import secrets
 import shutil
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -114,10 +115,17 @@ class Stage:
             f"{first.row['unexpected']:,} rows, such as {rows}{more}; nothing was published; all rows: {folder}"
         )
 
-    def publish(self, outputs: Sequence[Output], folders: Mapping[Path, Path] | None = None) -> None:
+    def publish(
+        self,
+        outputs: Sequence[Output],
+        *,
+        folders: Mapping[Path, Path] | None = None,
+        retired: Sequence[tuple[str, str]] = (),
+    ) -> None:
         """Write the parts as Parquet into a new run folder and replace the catalog in one step.
 
         `folders` are moved first (from, to): what a published row points at, such as a model, is there before it.
+        `retired` (table, key) are parts that the new ones make untrue; they leave the snapshot.
         """
         names = sorted({o.table for o in outputs})
         run = {
@@ -133,7 +141,11 @@ class Stage:
             "ssrem_version": __version__,
         }
         self.create_from_rows("runs", [run])
-        ledger = [Output(name, self.run_id) for name in ("runs", "quality_results") if name in self.staged]
+        ledger = [Output(name, "all") for name in ("runs", "quality_results") if name in self.staged]
+        for output in ledger:  # one growing part, so that no old run's folder is kept for its two rows
+            self.connection.execute(
+                f"INSERT INTO main.{output.table} BY NAME SELECT * FROM published.{output.table}"
+            )
         draft = self.home.lake / f".run={self.run_id}.tmp"
         final = self.home.lake / f"run={self.run_id}"
         draft.mkdir(parents=True)
@@ -150,7 +162,7 @@ class Stage:
             source.replace(target)
         sync_path(draft)
         draft.rename(final)
-        replaced = {(p.table, p.key) for p in written}
+        replaced = {(p.table, p.key) for p in written} | set(retired)
         kept = [p for p in self.home.parts() if (p.table, p.key) not in replaced]
         self.home.write_catalog([*kept, *written])
         assert names, "a stage publishes something"
@@ -162,7 +174,7 @@ class Stage:
         where = f" WHERE {output.where}" if output.where else ""
         self.connection.execute(
             f"COPY (SELECT {columns} FROM main.{table.name}{where}) TO '{_quoted(path)}' "
-            "(FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL 1)"
+            "(FORMAT parquet, COMPRESSION snappy, DICTIONARY_SIZE_LIMIT 1000)"
         )
         found = self.connection.execute(
             f"DESCRIBE SELECT * FROM read_parquet('{_quoted(path)}', hive_partitioning = false)"
@@ -210,7 +222,7 @@ def open_stage(
     parameters: Mapping[str, Any],
     inputs: Mapping[str, Any],
     resources: Resources | None = None,
-    on_cleanup: Callable[[str], None] = lambda message: None,
+    on_cleanup: Callable[[str], None] = lambda message: print(f"ssrem: {message}", file=sys.stderr),
 ) -> Iterator[Stage]:
     """Open a stage under the home folder's lock; scratch goes when it closes, whether it published or not.
 
@@ -234,7 +246,7 @@ def open_stage(
                 _configure(connection, resources, scratch)
                 create_views(connection, home.root, home.parts(), schema="published")
                 yield Stage(home, name, run_id, parameters, inputs, started, connection, scratch)
-        except (OSError, duckdb.IOException, duckdb.OutOfMemoryException) as error:
+        except (OSError, duckdb.Error) as error:
             raise _out_of_room(home, error) or error from None
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
@@ -247,6 +259,8 @@ def _configure(connection: duckdb.DuckDBPyConnection, resources: Resources, scra
         connection.execute(f"SET threads = {int(resources.threads)}")
     connection.execute(f"SET temp_directory = '{_quoted(scratch / 'spill')}'")
     connection.execute("SET preserve_insertion_order = false")
+    # Scratch lives for minutes: compressing it costs more than it saves.
+    connection.execute("SET force_compression = 'uncompressed'")
     connection.execute("CREATE SCHEMA published")
     connection.execute("SET search_path = 'main,published'")
 

@@ -4,18 +4,26 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
+import duckdb
 from prefect import task
 
+from sql import statement
 from ssrem.encoders import DEFAULT_ENCODER
-from ssrem.errors import HomeError
+from ssrem.errors import HomeError, SsremError
 from tasks.encoding import cached_encode, encoder_for, training_texts
 from tasks.home import Home
 from tasks.progress import progress
-from tasks.similarity import SET_TABLES, add_set_similarity
+from tasks.similarity import add_set_similarity
 from tasks.stage import Output, Resources, Stage, already_done, open_stage
 
 DRAWS = {"SC": 1, "SP": 1, "SS": 1, "Rand": 4}
 """Negatives drawn a response: one of each kind trains SSREM, four random ones train RSREM (Bak and Oh 2020, 5.1)."""
+
+
+KIND_CODES = {"SC": 1, "SP": 2, "SS": 3, "Rand": 4}
+"""What tells the draws of one kind from another's in the hash; they never change, so that draws stay."""
+
+MACROS = ("mul64", "mix64_first", "mix64_middle", "mix64_last", "mix64", "draw_hash")
 
 
 @dataclass(frozen=True)
@@ -26,6 +34,13 @@ class TableSettings:
     seed: int = 0
     context_turns: int = 5
     encoder: str = DEFAULT_ENCODER
+
+    def __post_init__(self) -> None:
+        if self.context_turns < 1 or self.seed < 0:
+            raise SsremError(
+                f"a context has at least one turn and a seed is not negative; got --context-turns "
+                f"{self.context_turns} --seed {self.seed}"
+            )
 
 
 @task(name="build speaker tables")
@@ -68,12 +83,19 @@ def create_tables(stage: Stage, corpus: str, speaker_scope: str, settings: Table
         "seed": settings.seed,
         "context_turns": settings.context_turns,
     }
-    for table in ("turns", "responses", "sc", "sp", "ss", "rand"):
+    define_macros(stage.connection)
+    for table in ("turns", "responses", "turn_sets", "sc", "sp", "ss", "rand"):
         stage.create(table, f"2_tables/{table}", **values)
     stage.create("candidates", "2_tables/candidates_true", **values)
     for kind, draws in DRAWS.items():
-        values |= {"kind": kind, "set_table": SET_TABLES[kind], "draws": draws}
+        values |= {"kind": kind, "kind_code": KIND_CODES[kind], "draws": draws}
         stage.append("candidates", "2_tables/candidates_drawn", **values)
+
+
+def define_macros(connection: duckdb.DuckDBPyConnection) -> None:
+    """Define the SQL macros that the draws use."""
+    for macro in MACROS:
+        connection.execute(statement(f"macros/{macro}"))
 
 
 def landed_corpus(home: Home, corpus: str) -> tuple[str, str]:

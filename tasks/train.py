@@ -86,6 +86,12 @@ def train(
     return version, True
 
 
+def without_tables(home: str, corpora: Sequence[str]) -> list[str]:
+    """Those of the corpora whose speaker tables were never built."""
+    built = {part.key for part in Home.at(home).parts() if part.table == "candidates"}
+    return [corpus for corpus in corpora if corpus not in built]
+
+
 def _versions(home: Home, name: str) -> list[dict[str, Any]]:
     with home.reader() as connection:
         cursor = connection.execute("SELECT * FROM evaluators WHERE evaluator = ? ORDER BY version", [name])

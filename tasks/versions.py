@@ -10,13 +10,26 @@ from tasks.home import Home
 
 
 def promoted(home: Home, names: Sequence[str] = ()) -> list[tuple[str, int]]:
-    """(name, version) in use of the evaluators asked for, of all if none is; EvaluatorError for one never trained."""
+    """(name, version) in use of the evaluators asked for, of all if none is.
+
+    EvaluatorError for one that does not exist or was never trained, and where none was.
+    """
+    for name in names:
+        evaluator_class(name)
     with home.reader() as connection:
         rows = connection.execute(
             "SELECT evaluator, version FROM evaluators WHERE promoted ORDER BY ALL"
         ).fetchall()
+    if not rows:
+        what = " ".join(names)
+        raise EvaluatorError(
+            f"no evaluator has been trained in {home.root}; run {f'ssrem train {what}'.strip()} first"
+        )
+    known = {name for name, _ in rows}
     for name in names:
-        evaluator_class(name)
-        if name not in {known for known, _ in rows}:
-            raise EvaluatorError(f"{name} has not been trained in {home.root}; run ssrem train {name} first")
+        if name not in known:
+            raise EvaluatorError(
+                f"{name} has not been trained in {home.root} (trained: {', '.join(sorted(known))}); "
+                f"run ssrem train {name} first"
+            )
     return [(name, version) for name, version in rows if not names or name in names]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -9,7 +10,10 @@ from typing import Any
 
 import pytest
 
+from flows.cli import close_stderr
 from tasks.home import Home
+
+atexit.register(close_stderr)
 
 Row = Mapping[str, Any] | bytes
 

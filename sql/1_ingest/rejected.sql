@@ -1,23 +1,6 @@
 -- One row is a message of the dump that cannot land, with the first reason that applies. Grain: row_no.
 WITH reasons AS (
-    SELECT
-        row_no,
-        1 AS priority,
-        CASE
-            WHEN problem IS NOT NULL THEN problem
-            WHEN conversation_id IS NULL OR trim(conversation_id) = '' THEN 'no_conversation'
-            WHEN speaker IS NULL OR trim(speaker) = '' THEN 'no_speaker'
-            ELSE 'no_text'
-        END AS reason
-    FROM raw
-    WHERE
-        record = 'message'
-        AND (
-            problem IS NOT NULL
-            OR coalesce(trim(conversation_id), '') = ''
-            OR coalesce(trim(speaker), '') = ''
-            OR coalesce(trim(text, chr(9) || chr(10) || chr(13) || ' '), '') = ''
-        )
+    SELECT row_no, 1 AS priority, reason FROM raw WHERE reason IS NOT NULL
     UNION ALL
     SELECT raw.row_no, 2 AS priority, 'duplicate_id' AS reason
     FROM raw

@@ -1,16 +1,9 @@
 -- One row is a message that answers itself through others. Grain: row_no.
--- A cycle needs a reply to a later message, so only conversations with one are walked. Each round doubles the jump
+-- A cycle needs a reply to a later message, so a dump without one has none. Each round doubles the jump
 -- (message, what it answers, and so on): after log2(n) rounds only chains without an end are left, and they all
 -- point into cycles, whatever the length.
 WITH RECURSIVE suspect AS (
-    SELECT raw.row_no
-    FROM raw
-    WHERE raw.conversation_id IN (
-        SELECT child.conversation_id
-        FROM replies
-        INNER JOIN raw AS child ON replies.row_no = child.row_no
-        WHERE replies.parent_no > replies.row_no
-    )
+    SELECT row_no FROM replies WHERE EXISTS (SELECT 1 FROM replies AS forward WHERE forward.parent_no > forward.row_no)
 ),
 
 rounds AS (

@@ -1,45 +1,44 @@
 -- One row is a member of Rand_A: turns of anyone but A in a split, drawn at random. Grain: set_id, position.
 -- As many as SS_A has, so that the kinds compare at equal size, and eight at least, so that draws differ.
--- The pool of a split is sorted by speaker: A's own turns are one block, and skipping it makes each draw exact.
-WITH pool AS (
+-- The pool of a split lists one speaker after the other: A's own turns are one block, and skipping it is exact.
+WITH blocks AS (
     SELECT
-        turn_id,
-        speaker,
-        split,
-        row_number() OVER (PARTITION BY split ORDER BY speaker, turn_id) - 1 AS place,
-        count(*) OVER (PARTITION BY split) AS size
-    FROM turns
+        ss_set,
+        speaker_no,
+        split_no,
+        any_value(ss_size) AS own,
+        (sum(any_value(ss_size)) OVER (PARTITION BY split_no ORDER BY speaker_no) - any_value(ss_size))::BIGINT
+            AS block,
+        (sum(any_value(ss_size)) OVER (PARTITION BY split_no))::BIGINT AS pool_size
+    FROM turn_sets
+    GROUP BY ss_set, speaker_no, split_no
 ),
 
-speakers AS (
-    SELECT
-        speaker, split, min(turn_id) AS set_id, min(place) AS block, count(*) AS own, any_value(size) AS pool_size
-    FROM pool
-    GROUP BY speaker, split
+pool AS (
+    SELECT s.turn_id, s.split_no, b.block + s.ss_position AS place
+    FROM turn_sets AS s
+    INNER JOIN blocks AS b ON s.ss_set = b.ss_set
 ),
 
 draws AS (
-    SELECT
-        s.*,
-        unnest(range(greatest(s.own, 8))) AS position
-    FROM speakers AS s
-    WHERE s.pool_size > s.own
+    SELECT *, unnest(range(greatest(own, 8))) AS position
+    FROM blocks
+    WHERE pool_size > own
 ),
 
 placed AS (
-    SELECT
-        *,
-        md5_number_lower(concat_ws('|', $seed, 'rand', set_id, position)) % (pool_size - own)::UBIGINT AS draw
+    SELECT *, (draw_hash($seed, ss_set, 5, position) % (pool_size - own)::UBIGINT)::BIGINT AS draw
     FROM draws
 )
 
 SELECT
     $corpus AS corpus,
-    d.set_id,
+    d.ss_set AS set_id,
     d.position,
     greatest(d.own, 8) AS size,
     p.turn_id,
-    d.speaker,
-    d.split
+    owner.speaker,
+    owner.split
 FROM placed AS d
-INNER JOIN pool AS p ON d.split = p.split AND p.place = d.draw + CASE WHEN d.draw >= d.block THEN d.own ELSE 0 END
+INNER JOIN pool AS p ON d.split_no = p.split_no AND p.place = d.draw + CASE WHEN d.draw >= d.block THEN d.own ELSE 0 END
+INNER JOIN turns AS owner ON d.ss_set = owner.turn_id

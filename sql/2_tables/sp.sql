@@ -1,15 +1,13 @@
 -- One row is a member of SP_A: A's turns towards one partner in a split. Grain: set_id, position.
 -- Empty where a speaker id names a seat: its turns in different conversations are different people's.
 SELECT
-    corpus,
-    min(turn_id) OVER whole AS set_id,
-    row_number() OVER ranked - 1 AS position,
-    count(*) OVER whole AS size,
-    turn_id,
-    speaker,
-    split
-FROM turns
-WHERE addressee IS NOT NULL AND $speaker_scope = 'person'
-WINDOW
-    whole AS (PARTITION BY speaker, addressee, split),
-    ranked AS (PARTITION BY speaker, addressee, split ORDER BY turn_id)
+    t.corpus,
+    s.sp_set AS set_id,
+    s.sp_position AS position,
+    s.sp_size AS size,
+    t.turn_id,
+    t.speaker,
+    t.split
+FROM turn_sets AS s
+INNER JOIN turns AS t ON s.turn_id = t.turn_id
+WHERE $speaker_scope = 'person' AND s.sp_set IS NOT NULL

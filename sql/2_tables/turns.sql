@@ -1,67 +1,69 @@
 -- One row is a turn: neighbouring messages of one speaker, joined by a blank. Grain: turn_id.
--- Texts stay out of the windows: sorting them would be most of the work.
 WITH messages AS (
     SELECT * FROM utterances WHERE corpus = $corpus
 ),
 
-conversation_sizes AS (
-    SELECT conversation_no, max(turn) + 1 AS turns
+-- Only turns of several messages are aggregated: carrying all texts through a sort would be most of the work.
+several AS (
+    SELECT conversation_no, turn
     FROM messages
-    GROUP BY conversation_no
+    GROUP BY conversation_no, turn
+    HAVING count(*) > 1
 ),
 
-conversation_starts AS (
-    SELECT conversation_no, (sum(turns) OVER (ORDER BY conversation_no))::BIGINT - turns AS first_turn_id
-    FROM conversation_sizes
-),
-
-openings AS (
+joined AS (
+    SELECT conversation_no, turn, conversation_id, speaker, addressee, text, 1 AS messages, time AS started
+    FROM messages
+    ANTI JOIN several USING (conversation_no, turn)
+    UNION ALL
     SELECT
         conversation_no,
         turn,
         any_value(conversation_id) AS conversation_id,
         any_value(speaker) AS speaker,
         arg_min(addressee, position) AS addressee,
+        string_agg(text, ' ' ORDER BY position) AS text,
         count(*) AS messages,
         min(time) AS started
     FROM messages
+    SEMI JOIN several USING (conversation_no, turn)
     GROUP BY conversation_no, turn
 ),
 
-addressed AS (
-    SELECT
-        * EXCLUDE (addressee),
-        -- Neighbouring turns have different speakers, so the turn before is the latest other speaker's. Nobody spoke
-        -- before an opening turn: it is addressed to who answers it.
-        coalesce(addressee, lag(speaker) OVER conversation, lead(speaker) OVER conversation) AS addressee
-    FROM openings
-    WINDOW conversation AS (PARTITION BY conversation_no ORDER BY turn)
+speakers AS (
+    SELECT DISTINCT conversation_no, turn, speaker
+    FROM messages
+    WHERE (conversation_no) IN (SELECT conversation_no FROM joined WHERE addressee IS NULL)
 ),
 
-texts AS (
-    SELECT m.conversation_no, m.turn, m.text
-    FROM messages AS m
-    SEMI JOIN openings AS o ON m.conversation_no = o.conversation_no AND m.turn = o.turn AND o.messages = 1
-    UNION ALL
-    SELECT m.conversation_no, m.turn, string_agg(m.text, ' ' ORDER BY m.position) AS text
-    FROM messages AS m
-    SEMI JOIN openings AS o ON m.conversation_no = o.conversation_no AND m.turn = o.turn AND o.messages > 1
-    GROUP BY m.conversation_no, m.turn
+conversation_starts AS (
+    SELECT
+        conversation_no,
+        (sum(max(turn) + 1) OVER (ORDER BY conversation_no) - max(turn) - 1)::BIGINT AS first_turn_id,
+        -- md5, since DuckDB's own hash may change between versions and a split must stay.
+        CASE md5_number_lower(any_value(conversation_id)) % 10 WHEN 8 THEN 'valid' WHEN 9 THEN 'test' ELSE 'train' END
+            AS split
+    FROM messages
+    GROUP BY conversation_no
 )
 
 SELECT
     $corpus AS corpus,
-    s.first_turn_id + a.turn AS turn_id,
-    a.conversation_id,
-    a.turn,
-    a.speaker,
-    a.addressee,
-    t.text,
-    md5_number_lower(lower(trim(t.text))) AS text_hash,
-    a.messages,
-    a.started,
-    -- md5, since DuckDB's own hash may change between versions and a split must stay.
-    CASE md5_number_lower(a.conversation_id) % 10 WHEN 8 THEN 'valid' WHEN 9 THEN 'test' ELSE 'train' END AS split
-FROM addressed AS a
-INNER JOIN texts AS t ON a.conversation_no = t.conversation_no AND a.turn = t.turn
-INNER JOIN conversation_starts AS s ON a.conversation_no = s.conversation_no
+    s.first_turn_id + j.turn AS turn_id,
+    j.conversation_id,
+    j.turn,
+    j.speaker,
+    -- Neighbouring turns have different speakers, so the turn before is the latest other speaker's. Nobody spoke
+    -- before an opening turn: it is addressed to who answers it.
+    coalesce(j.addressee, before.speaker, after.speaker) AS addressee,
+    j.text,
+    md5_number_lower(lower(trim(j.text))) AS text_hash,
+    j.messages,
+    j.started,
+    s.split
+FROM joined AS j
+INNER JOIN conversation_starts AS s ON j.conversation_no = s.conversation_no
+LEFT JOIN speakers AS before
+    ON j.addressee IS NULL AND j.conversation_no = before.conversation_no AND j.turn - 1 = before.turn
+LEFT JOIN speakers AS after
+    ON j.addressee IS NULL AND j.turn = 0 AND j.conversation_no = after.conversation_no AND after.turn = 1

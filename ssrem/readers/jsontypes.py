@@ -40,7 +40,7 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def exact_type(value: object) -> pa.DataType | None:  # noqa: PLR0911 - one return a JSON type
+def exact_type(value: object) -> pa.DataType | None:
     """The Arrow type that keeps this JSON value exactly, or None."""
     if value is None:
         return pa.null()

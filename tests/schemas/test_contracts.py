@@ -20,15 +20,8 @@ from tasks.stage import bound
 SQL = Path(__file__).resolve().parents[2] / "sql"
 STATEMENTS = sorted(str(p.relative_to(SQL).with_suffix("")) for p in SQL.glob("[0-9]_*/*.sql"))
 
-# Tables of ingest without a contract, in the order in which they are made.
-SCRATCH = ("ids", "replies", "reply_cycles", "rejected", "landed")
-
-# What a statement fills, where that is not the table of its own name; None: a scratch table without a contract.
-FILLS = {
-    **{f"1_ingest/{scratch}": None for scratch in (*SCRATCH, "seats")},
-    "2_tables/candidates_drawn": "candidates",
-    "2_tables/candidates_true": "candidates",
-}
+# What a statement fills, where that is not the table of its own name.
+FILLS = {"2_tables/candidates_drawn": "candidates", "2_tables/candidates_true": "candidates"}
 VALUES: dict[str, Any] = {
     "corpus": "c",
     "format": "jsonl",
@@ -39,27 +32,46 @@ VALUES: dict[str, Any] = {
     "seed": 0,
     "context_turns": 5,
     "kind": "SS",
-    "set_table": "ss",
+    "kind_code": 3,
     "draws": 2,
     "dataset": "d",
 }
 
 
+def filled(name: str) -> str | None:
+    """The table with a contract that a statement fills; None for a scratch table."""
+    table = FILLS.get(name, name.split("/")[1])
+    return table if table in TABLES else None
+
+
 @pytest.fixture
 def connection() -> Iterator[duckdb.DuckDBPyConnection]:
-    """Every table of the contracts, empty, and the scratch tables of ingest."""
-    from ssrem.readers.base import RAW_SCHEMA
+    """Every table of the contracts, empty, and the scratch tables of the stages."""
+    from tasks.numbering import SCHEMA
+    from tasks.tables import define_macros
 
     with duckdb.connect() as opened:
         for table in TABLES.values():
             opened.execute(table.ddl())
-        opened.register("empty", RAW_SCHEMA.empty_table())
-        opened.execute("CREATE TABLE raw AS SELECT *, 0::BIGINT AS row_no FROM empty")
+        opened.register("empty", SCHEMA.empty_table())
+        opened.execute("CREATE TABLE raw AS FROM empty")
         opened.execute("CREATE TABLE vector_norms (turn_id BIGINT, norm DOUBLE)")
-        for scratch in SCRATCH:
-            text = statement(f"1_ingest/{scratch}")
-            opened.execute(f"CREATE TABLE {scratch} AS {text}", bound(text, VALUES))
+        define_macros(opened)
+        scratch = [name for name in STATEMENTS if filled(name) is None]
+        while scratch:  # a scratch table may need others first
+            waiting = [name for name in scratch if not _created(opened, name)]
+            assert len(waiting) < len(scratch), f"these statements read tables that nothing makes: {waiting}"
+            scratch = waiting
         yield opened
+
+
+def _created(connection: duckdb.DuckDBPyConnection, name: str) -> bool:
+    text = statement(name)
+    try:
+        connection.execute(f"CREATE TABLE {name.split('/')[1]} AS {text}", bound(text, VALUES))
+    except duckdb.CatalogException:
+        return False
+    return True
 
 
 @pytest.mark.parametrize("table", TABLES.values(), ids=lambda t: t.name)
@@ -121,7 +133,7 @@ def test_a_statement_yields_the_columns_of_its_contract(
     assert text.startswith("-- One row is ") and "Grain: " in text.split("SELECT")[0]
     cursor = connection.execute(text, bound(text, VALUES))
     found = [d[0] for d in cursor.description or []]
-    target = FILLS.get(name, name.split("/")[1])
+    target = filled(name)
     assert len(set(found)) == len(found)
     if target is not None:
         assert sorted(found) == sorted(TABLES[target].column_names)

@@ -17,8 +17,9 @@ from scipy.stats import chisquare
 
 from ssrem.errors import SsremError
 from tasks.home import Home
+from tasks.similarity import SET_TABLES
 from tasks.stage import Resources, Stage, open_stage
-from tasks.tables import DRAWS, SET_TABLES, TableSettings, create_tables
+from tasks.tables import DRAWS, KIND_CODES, TableSettings, create_tables
 
 WORDS = ("lol", "LOL", " lol ", "lol", "ok", "É bien", "é BIEN", "why not?", "no")
 Message = Mapping[str, Any]
@@ -366,7 +367,14 @@ def test_draws_are_uniform(home: Home, kind: str) -> None:
         members = [
             t for (t,) in fetch(stage, f"SELECT turn_id FROM {table} WHERE speaker = 'A' ORDER BY position")
         ]
-        values = {"corpus": "toy", "kind": kind, "set_table": table, "draws": n, "context_turns": 5}
+        values = {
+            "corpus": "toy",
+            "kind": kind,
+            "kind_code": KIND_CODES[kind],
+            "draws": n,
+            "context_turns": 5,
+        }
+        values["speaker_scope"] = "person"
         seeds = range(100, 160 if kind == "SS" else 120)
         stage.create("candidates")
         for seed in seeds:

@@ -1,12 +1,19 @@
 -- table: utterances
 -- A reply answers a message that landed or one that is in quarantine, never one that the dump does not have.
-SELECT u.*
-FROM utterances AS u
-ANTI JOIN utterances AS parent ON u.corpus = parent.corpus AND u.reply_to = parent.utterance_id
-WHERE
-    u.reply_to IS NOT NULL
-    AND u.reply_to NOT IN (
-        SELECT json_extract_string(decode(q.raw), '$.utterance_id')
-        FROM quarantine AS q
-        WHERE q.corpus = u.corpus AND q.reason NOT IN ('broken_json', 'undecodable', 'malformed_row')
-    )
+WITH unanswered AS (
+    SELECT child.corpus, child.utterance_id, child.reply_to
+    FROM utterances AS child
+    ANTI JOIN utterances AS parent ON child.corpus = parent.corpus AND child.reply_to = parent.utterance_id
+    WHERE child.reply_to IS NOT NULL
+),
+
+quarantined AS (
+    SELECT corpus, json_extract_string(decode(raw), '$.utterance_id') AS utterance_id
+    FROM quarantine
+    WHERE reason NOT IN ('broken_json', 'undecodable', 'malformed_row')
+)
+
+SELECT unanswered.*
+FROM unanswered
+ANTI JOIN quarantined
+    ON unanswered.corpus = quarantined.corpus AND unanswered.reply_to = quarantined.utterance_id

@@ -3,4 +3,4 @@
 SELECT sc.turn_id
 FROM sc
 ANTI JOIN ss ON sc.turn_id = ss.turn_id
-WHERE (SELECT count(*) FROM ss) > 0
+WHERE (SELECT count(*) FROM ss AS any_ss) > 0

@@ -1,0 +1,109 @@
+"""Ingest of a large JSONL dump against DuckDB's read_json on the same file, and against convokit.Corpus.
+
+python -m benchmarks.generate_corpus --output benchmarks/data/corpus.jsonl
+python -m benchmarks.ingest benchmarks/data/corpus.jsonl [--convokit-conversations 20000]
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+from benchmarks.measure import measure
+
+
+def scan(dump: str, database: str) -> None:
+    """DuckDB's own scan of the dump into a table."""
+    import duckdb
+
+    with duckdb.connect(database) as connection:
+        connection.execute("SET memory_limit = '2GB'")
+        connection.execute(
+            f"CREATE TABLE dump AS SELECT * FROM read_json('{dump}', format = 'newline_delimited')"
+        )
+
+
+def land(dump: str, home: str) -> None:
+    """The ingest stage as `ssrem ingest` runs it, without Prefect."""
+    from tasks.ingest import land as land_task
+
+    print(*land_task.fn(dump, home))
+
+
+def load_convokit(folder: str) -> None:
+    """convokit's own loading of a corpus folder."""
+    from convokit import Corpus
+
+    print(len(Corpus(filename=folder).conversations))
+
+
+def write_subset(dump: str, conversations: int, jsonl: Path, folder: Path) -> None:
+    """The first conversations of the dump, as JSONL and as a ConvoKit folder."""
+    folder.mkdir()
+    speakers: dict[str, dict[str, object]] = {}
+    seen: dict[str, dict[str, object]] = {}
+    with (
+        Path(dump).open(encoding="utf-8") as lines,
+        jsonl.open("w", encoding="utf-8") as plain,
+        (folder / "utterances.jsonl").open("w", encoding="utf-8") as utterances,
+    ):
+        rows = ((line, json.loads(line)) for line in lines)
+        for line, row in itertools.takewhile(lambda r: len(seen) <= conversations, rows):
+            seen.setdefault(row["conversation_id"], {"meta": {}, "vectors": []})
+            if len(seen) > conversations:
+                break
+            speakers.setdefault(row["speaker"], {"meta": {}, "vectors": []})
+            plain.write(line)
+            kept = {"id": row["utterance_id"], "conversation_id": row["conversation_id"], "text": row["text"]}
+            kept |= {"speaker": row["speaker"], "reply-to": row.get("reply_to"), "timestamp": row["time"]}
+            utterances.write(json.dumps({**kept, "meta": {}, "vectors": []}) + "\n")
+    kept_conversations = dict(itertools.islice(seen.items(), conversations))
+    index = {"utterances-index": {}, "speakers-index": {}, "conversations-index": {}, "overall-index": {}}
+    for name, content in (
+        ("speakers", speakers),
+        ("conversations", kept_conversations),
+        ("corpus", {}),
+        ("index", {**index, "version": 1, "vectors": []}),
+    ):
+        (folder / f"{name}.json").write_text(json.dumps(content))
+
+
+def main() -> None:
+    """Print both comparisons."""
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    options.add_argument("dump", help="dump written by benchmarks.generate_corpus")
+    options.add_argument("--rounds", type=int, default=1, help="times that each is measured, in turn")
+    options.add_argument("--convokit-conversations", type=int, default=20_000, help="0 leaves convokit out")
+    given = options.parse_args()
+    me = ["-m", "benchmarks.ingest"]
+    with tempfile.TemporaryDirectory() as scratch:
+        place = Path(scratch)
+        for number in range(given.rounds):
+            base = measure([*me, "--scan", given.dump, str(place / f"{number}.duckdb")])
+            ours = measure([*me, "--land", given.dump, str(place / f"home{number}")])
+            print(
+                f"read_json into a table {base}\nssrem ingest           {ours}\nratio {ours.wall / base.wall:.2f}"
+            )
+        if given.convokit_conversations:
+            jsonl, folder = place / "subset.jsonl", place / "convokit"
+            write_subset(given.dump, given.convokit_conversations, jsonl, folder)
+            ours = measure([*me, "--land", str(jsonl), str(place / "subset-home")])
+            theirs = measure([*me, "--convokit", str(folder)])
+            print(f"{given.convokit_conversations:,} conversations:")
+            print(
+                f"convokit.Corpus        {theirs}\nssrem ingest           {ours}\nratio {theirs.wall / ours.wall:.2f}"
+            )
+
+
+if __name__ == "__main__":
+    workers = {"--scan": scan, "--land": land, "--convokit": load_convokit}
+    if len(sys.argv) > 1 and sys.argv[1] in workers:
+        workers[sys.argv[1]](*sys.argv[2:])
+    else:
+        main()

@@ -1,0 +1,70 @@
+"""Speaker tables and candidates against DuckDB's sort of the same turns, in one run; with a second corpus, growth.
+
+python -m benchmarks.generate_corpus --output benchmarks/data/corpus.jsonl
+python -m benchmarks.speaker_tables benchmarks/data/corpus.jsonl [twice as large.jsonl]
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from benchmarks.measure import measure
+
+
+def build(home: str, corpus: str) -> None:
+    """Build the tables in a stage that publishes nothing; then sort the turns; print both times and peak memory."""
+    from tasks.home import Home
+    from tasks.stage import open_stage
+    from tasks.tables import TableSettings, create_tables
+
+    with open_stage(Home.at(home), "tables", {}, {}) as stage:
+        start = time.perf_counter()
+        create_tables(stage, corpus, "person", TableSettings())
+        built = time.perf_counter() - start
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        start = time.perf_counter()
+        stage.connection.execute(
+            "CREATE TABLE sorted AS SELECT * FROM turns ORDER BY speaker, conversation_id, turn"
+        )
+        print(built, time.perf_counter() - start, peak)
+
+
+def main() -> None:
+    """Print the figures of each dump, and how they grow from the first to the second."""
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    options.add_argument("dump", nargs="+", help="dumps written by benchmarks.generate_corpus")
+    options.add_argument("--rounds", type=int, default=1, help="times that each is measured")
+    options.add_argument("--home", help="home folder in which the dumps have landed, or land and stay")
+    given = options.parse_args()
+    times = []
+    with tempfile.TemporaryDirectory() as scratch:
+        home = given.home or scratch
+        for dump in given.dump:
+            from tasks.ingest import land
+
+            corpus, _ = land.fn(dump, home)
+            for _ in range(given.rounds):
+                output = measure(["-m", "benchmarks.speaker_tables", "--build", home, corpus]).output.split()
+                built, ordered, peak = map(float, output)
+                print(
+                    f"{Path(dump).name}: tables {built:.1f} s, sort {ordered:.1f} s, ratio {built / ordered:.2f}, ",
+                    end="",
+                )
+                print(f"peak {peak / 1e9:.2f} GB", flush=True)
+            times.append(built)
+    if len(times) == 2:
+        print(f"growth: {times[1] / times[0]:.2f} times")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1 and sys.argv[1] == "--build":
+        build(*sys.argv[2:])
+    else:
+        main()
