@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 HOME_FOLDER ?= warehouse
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint types check clean constraints benchmarks
+.PHONY: help run test lint types check clean constraints
 
 help:  ## show the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -24,9 +24,6 @@ types: $(VENV)/.installed-dev  ## mypy
 	$(BIN)/mypy
 
 check: lint types test  ## what CI runs
-
-benchmarks: $(VENV)/.installed-dev  ## performance claims, measured: see benchmarks/README.md
-	$(BIN)/python -m benchmarks.run $(ARGS)
 
 constraints: $(VENV)/.installed-dev  ## write constraints.txt from this environment
 	$(BIN)/python -m pip freeze --exclude-editable --exclude ssrem > constraints.txt

@@ -1,7 +1,7 @@
 """Ingest of a large JSONL dump against DuckDB's read_json on the same file, and against convokit.Corpus.
 
 python -m benchmarks.generate_corpus --output benchmarks/data/corpus.jsonl
-python -m benchmarks.ingest benchmarks/data/corpus.jsonl [--convokit-conversations 20000]
+python -m benchmarks.ingest benchmarks/data/corpus.jsonl [--convokit-conversations 200000]
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def main() -> None:
     )
     options.add_argument("dump", help="dump written by benchmarks.generate_corpus")
     options.add_argument("--rounds", type=int, default=1, help="times that each is measured, in turn")
-    options.add_argument("--convokit-conversations", type=int, default=20_000, help="0 leaves convokit out")
+    options.add_argument("--convokit-conversations", type=int, default=200_000, help="0 leaves convokit out")
     given = options.parse_args()
     me = ["-m", "benchmarks.ingest"]
     with tempfile.TemporaryDirectory() as scratch:

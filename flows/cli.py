@@ -13,6 +13,7 @@ from typing import NoReturn
 
 from ssrem import __version__
 from ssrem.errors import SsremError
+from tasks.stage import MEMORY_LIMIT
 
 EPILOG = """\
 examples:
@@ -72,9 +73,11 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     top.add_argument("--version", action="version", version=f"ssrem {__version__}")
-    verbs = top.add_subparsers(title="verbs", dest="verb", required=True, metavar="VERB")
+    verbs = top.add_subparsers(
+        title="verbs", dest="verb", required=True, metavar="VERB", parser_class=_Parser
+    )
 
-    def verb(name: str, help: str, *groups: argparse.ArgumentParser) -> argparse.ArgumentParser:
+    def verb(name: str, help: str, *groups: _Parser) -> argparse.ArgumentParser:
         return verbs.add_parser(name, help=help, description=help, parents=[_home(), *groups])
 
     run = verb(
@@ -145,8 +148,8 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
-def _home() -> argparse.ArgumentParser:
-    group = argparse.ArgumentParser(add_help=False)
+def _home() -> _Parser:
+    group = _Parser(add_help=False)
     group.add_argument(
         "--home",
         type=Path,
@@ -157,14 +160,14 @@ def _home() -> argparse.ArgumentParser:
     return group
 
 
-def _json() -> argparse.ArgumentParser:
-    group = argparse.ArgumentParser(add_help=False)
+def _json() -> _Parser:
+    group = _Parser(add_help=False)
     group.add_argument("--json", action="store_true", help="print JSON instead of tables")
     return group
 
 
-def _dump() -> argparse.ArgumentParser:
-    group = argparse.ArgumentParser(add_help=False)
+def _dump() -> _Parser:
+    group = _Parser(add_help=False)
     group.add_argument(
         "--format",
         help="chitchat, jsonl, csv, tsv, parquet, convokit or cornell (default: guessed from the content)",
@@ -188,27 +191,27 @@ def _dump() -> argparse.ArgumentParser:
     return group
 
 
-def _corpora() -> argparse.ArgumentParser:
-    group = argparse.ArgumentParser(add_help=False)
+def _corpora() -> _Parser:
+    group = _Parser(add_help=False)
     group.add_argument("--corpus", nargs="+", metavar="NAME", help="corpora (default: all that have landed)")
     return group
 
 
-def _room() -> argparse.ArgumentParser:
-    group = argparse.ArgumentParser(add_help=False)
+def _room() -> _Parser:
+    group = _Parser(add_help=False)
     group.add_argument(
         "--memory-limit",
         type=_memory,
         metavar="SIZE",
-        default="2GB",
+        default=MEMORY_LIMIT,
         help="DuckDB spills to disk above it (default: %(default)s)",
     )
     group.add_argument("--threads", type=_from(1), metavar="N", help="threads of DuckDB (default: all cores)")
     return group
 
 
-def _learn() -> argparse.ArgumentParser:
-    group = argparse.ArgumentParser(add_help=False)
+def _learn() -> _Parser:
+    group = _Parser(add_help=False)
     group.add_argument(
         "--encoder",
         metavar="SPEC",

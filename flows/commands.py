@@ -8,11 +8,11 @@ import math
 import os
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from flows import show
+from flows import given, show
 from ssrem.errors import AnnotationError, SsremError
 from tasks.home import Home, landed_corpora
 
@@ -25,9 +25,9 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _run(options: argparse.Namespace, home: Home) -> None:
-    _check_dump(options)
-    _check_evaluators(options.evaluator or ())
-    _check_annotated(options.annotations)
+    given.check_dump(options)
+    given.check_evaluators(options.evaluator or ())
+    given.check_annotated(options.annotations)
     _prepare(home)
     from flows.pipeline import pipeline
 
@@ -36,14 +36,14 @@ def _run(options: argparse.Namespace, home: Home) -> None:
         str(home.root),
         options.annotations,
         format=options.format,
-        mapping=_mapping(options),
+        mapping=given.mapping(options),
         name=options.name,
         speakers=options.speakers,
         evaluators=options.evaluator,
         seed=options.seed,
         context_turns=options.context_turns,
-        **_encoder(options),
-        **_room(options),
+        **given.encoder(options),
+        **given.room(options),
     )
     from tasks.overview import AFTER_RUN, summary
 
@@ -61,7 +61,7 @@ def _run(options: argparse.Namespace, home: Home) -> None:
 
 
 def _ingest(options: argparse.Namespace, home: Home) -> None:
-    _check_dump(options)
+    given.check_dump(options)
     _prepare(home)
     from flows.ingest import ingest
     from tasks.overview import summary
@@ -70,11 +70,11 @@ def _ingest(options: argparse.Namespace, home: Home) -> None:
         options.source,
         str(home.root),
         format=options.format,
-        mapping=_mapping(options),
+        mapping=given.mapping(options),
         name=options.name,
         speakers=options.speakers,
         replace=options.replace,
-        **_room(options),
+        **given.room(options),
     )
     found = summary(home, ["corpora", "quarantine"])
     found = {
@@ -101,8 +101,8 @@ def _tables(options: argparse.Namespace, home: Home) -> None:
         options.corpus,
         seed=options.seed,
         context_turns=options.context_turns,
-        **_encoder(options),
-        **_room(options),
+        **given.encoder(options),
+        **given.room(options),
     )
     _after(
         options, home, ["speaker_sets"], {c: "built" if new else "there already" for c, new in built.items()}
@@ -112,9 +112,9 @@ def _tables(options: argparse.Namespace, home: Home) -> None:
 def _train(options: argparse.Namespace, home: Home) -> None:
     from ssrem.evaluators.config import BilinearConfig
 
-    config = {"seed": options.seed, **_settings(options.set)}
+    config = {"seed": options.seed, **given.settings(options.set)}
     BilinearConfig.of(config)
-    _check_evaluators(options.evaluator)
+    given.check_evaluators(options.evaluator)
     landed_corpora(str(home.root))
     _prepare(home)
     from flows.train import train
@@ -124,8 +124,8 @@ def _train(options: argparse.Namespace, home: Home) -> None:
         options.evaluator or None,
         options.corpus,
         config=config,
-        **_encoder(options),
-        **_room(options),
+        **given.encoder(options),
+        **given.room(options),
     )
     done = {
         name: f"version {v} {'trained' if new else 'is there already'}" for name, (v, new) in trained.items()
@@ -137,11 +137,13 @@ def _agree(options: argparse.Namespace, home: Home) -> None:
     from tasks.versions import promoted
 
     promoted(home, options.evaluator or ())
-    _check_annotated(options.file)
+    given.check_annotated(options.file)
     _prepare(home)
     from flows.agree import agree
 
-    done = agree(options.file, str(home.root), options.evaluator, options.keep_ground_truth, **_room(options))
+    done = agree(
+        options.file, str(home.root), options.evaluator, options.keep_ground_truth, **given.room(options)
+    )
     correlated = {name: "correlated" if new else "there already" for name, new in done.items()}
     _after(options, home, ["agreement"], correlated)
 
@@ -270,54 +272,6 @@ def _print(found: dict[str, list[dict[str, Any]]]) -> None:
             for row in rows:
                 print(f"{row['evaluator']} version {row['version']}: {row['signature']}")
             print()
-
-
-def _check_dump(options: argparse.Namespace) -> None:
-    """What is wrong with a dump at first sight is told before anything starts."""
-    from ssrem.readers import open_dump
-
-    open_dump(options.source, format=options.format, mapping=_mapping(options))
-
-
-def _check_evaluators(names: Sequence[str]) -> None:
-    from ssrem.evaluators import evaluator_class
-
-    for name in names:
-        evaluator_class(name)
-
-
-def _check_annotated(files: Sequence[str]) -> None:
-    from ssrem.agreement.annotated import read_annotated
-
-    for file in files:
-        read_annotated(Path(file))
-
-
-def _mapping(options: argparse.Namespace) -> dict[str, Any] | None:
-    from ssrem.readers import parse_mapping
-
-    return dict(parse_mapping(options.map)) or None
-
-
-def _encoder(options: argparse.Namespace) -> dict[str, Any]:
-    return {"encoder": options.encoder} if options.encoder else {}
-
-
-def _room(options: argparse.Namespace) -> dict[str, Any]:
-    return {"memory_limit": options.memory_limit, "threads": options.threads}
-
-
-def _settings(pairs: Sequence[str]) -> dict[str, Any]:
-    settings = {}
-    for pair in pairs:
-        key, equals, value = pair.partition("=")
-        if not equals:
-            raise SsremError(f"--set {pair}: expected KEY=VALUE, such as epochs=10")
-        try:
-            settings[key] = json.loads(value)
-        except ValueError:
-            settings[key] = value
-    return settings
 
 
 def _or_none(value: float) -> float | None:

@@ -36,9 +36,8 @@ def tables(found: Mapping[str, Rows], *, raw: bool = False) -> None:
         table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
         for name in rows[0]:
             number = any(_is_number(row[name]) for row in rows)
-            table.add_column(
-                name, justify="right" if number else "left", overflow="fold", no_wrap=number or None
-            )
+            whole = number or any(isinstance(row[name], datetime) for row in rows)
+            table.add_column(name, justify="right" if number else "left", overflow="fold", no_wrap=whole)
         for row in rows:
             table.add_row(*(_raw(value) if raw else _cell(name, value) for name, value in row.items()))
         with console.capture() as capture:

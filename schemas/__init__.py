@@ -1,5 +1,7 @@
 """Contracts of the published tables, in the order in which the data flow."""
 
+import hashlib
+
 from schemas import (
     annotations,
     candidates,
@@ -47,3 +49,9 @@ TABLES: dict[str, Table] = {
         ledger.QUALITY_RESULTS,
     )
 }
+
+
+def fingerprint() -> str:
+    """Changes whenever a table's columns or key do: files written under another one cannot be read."""
+    shape = [(t.name, t.part, t.key, [(c.name, c.type) for c in t.columns]) for t in TABLES.values()]
+    return hashlib.sha256(repr(shape).encode()).hexdigest()[:8]

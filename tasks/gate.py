@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import logging
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,19 @@ if TYPE_CHECKING:
 
 SHOWN_ROWS = 3
 SAVED_ROWS = 1000
+
+
+def warm_up() -> threading.Thread:
+    """Import Great Expectations beside the work that its gate will check: it takes seconds, and mostly one core."""
+
+    def load() -> None:
+        with contextlib.suppress(ImportError):  # the gate itself will say so
+            import duckdb_engine  # noqa: F401
+            import great_expectations.expectations  # noqa: F401
+
+    thread = threading.Thread(target=load, daemon=True)
+    thread.start()
+    return thread
 
 
 @dataclass(frozen=True)

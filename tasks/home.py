@@ -13,14 +13,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from schemas import TABLES
+from schemas import TABLES, fingerprint
 from ssrem.errors import HomeError
 
 if TYPE_CHECKING:
     import duckdb
 
-LAYOUT = 1
-"""Version of the home folder's layout; another version is refused, never guessed at."""
+LAYOUT = f"1-{fingerprint()}"
+"""Version of the home folder's files and of the tables' contracts; another one is refused, never guessed at."""
 
 
 def utc_now() -> datetime:
@@ -178,7 +178,7 @@ class Home:
             fresh.unlink()
         with duckdb.connect(str(fresh)) as connection:
             connection.execute("CREATE SCHEMA ssrem")
-            connection.execute("CREATE TABLE ssrem.home (layout BIGINT, published_at TIMESTAMP)")
+            connection.execute("CREATE TABLE ssrem.home (layout VARCHAR, published_at TIMESTAMP)")
             connection.execute("INSERT INTO ssrem.home VALUES (?, ?)", [LAYOUT, utc_now()])
             connection.execute(
                 "CREATE TABLE ssrem.parts (table_name VARCHAR, key VARCHAR, path VARCHAR, rows BIGINT)"

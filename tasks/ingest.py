@@ -12,6 +12,7 @@ from prefect import task
 from sql import statement
 from ssrem.errors import DumpError, SsremError
 from ssrem.readers import open_dump, prefetched
+from tasks.gate import warm_up
 from tasks.home import Home
 from tasks.numbering import SCHEMA, numbered
 from tasks.progress import progress
@@ -65,6 +66,7 @@ def land(
         )
     parameters = {"corpus": corpus, "format": reader.format, "speakers": speakers}
     with open_stage(place, "ingest", parameters, {source: digest}, resources) as stage:
+        warm_up()
         _read(stage, reader, source)
         _reject(stage, reader, source)
         scope = _speaker_scope(stage, source, speakers)
@@ -78,7 +80,6 @@ def land(
         }
         with progress(f"landing {corpus}"):
             for table in (
-                "conversation_ranks",
                 "places",
                 "utterances",
                 "conversations",
@@ -149,7 +150,7 @@ def _read(stage: Stage, reader: Reader, source: str) -> None:
 
 
 def _reject(stage: Stage, reader: Reader, source: str) -> None:
-    for table in ("ids", "replies", "reply_cycles", "rejected"):
+    for table in ("ids", "replies", "reply_cycles", "rejected", "conversation_ranks"):
         stage.create(table, f"1_ingest/{table}")
     messages, rejected = _one(
         stage, "SELECT count(*), (SELECT count(*) FROM rejected) FROM raw WHERE record = 'message'"

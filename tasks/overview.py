@@ -15,7 +15,7 @@ SUMMARIES = {
         FROM corpora AS c LEFT JOIN turns AS t ON c.corpus = t.corpus
         GROUP BY ALL ORDER BY c.corpus""",
     "speaker_sets": """
-        SELECT corpus, kind, mean AS similarity, low, high, sets, pairs FROM set_similarity
+        SELECT corpus, kind, mean AS similarity, low, high, speakers, sets, pairs FROM set_similarity
         ORDER BY corpus, list_position(['SC', 'SP', 'SS', 'Rand'], kind)""",
     "identification": """
         SELECT i.evaluator, i.corpus, i.kind, i.mean AS mean_f, i.low, i.high, i.gt_above, i.n

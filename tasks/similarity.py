@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -44,28 +45,22 @@ def add_set_similarity(stage: Stage, corpus: str, encoder: Encoder, encode: Enco
             connection.execute("INSERT INTO vector_norms SELECT turn_id, norm FROM norms")
             connection.unregister("norms")
             advance(first + len(part))
-    rows = [_row(stage, corpus, kind, table, vectors, encoder) for kind, table in SET_TABLES.items()]
+    # A set is named after its speaker's first turn in it, so a turn's speaker is the set's.
+    people = connection.execute("SELECT speaker_no FROM turn_sets ORDER BY turn_id").fetchnumpy()[
+        "speaker_no"
+    ]
+    kinds, owners = {}, {}
+    for kind, table in SET_TABLES.items():
+        found = connection.execute(
+            f"SELECT set_id, turn_id FROM {table} ORDER BY set_id, position"
+        ).fetchnumpy()
+        kinds[kind] = set_similarity(vectors, *(found[c].astype(np.int64) for c in ("set_id", "turn_id")))
+        owners[kind] = people[kinds[kind].set_id]
+    rows = [
+        {"corpus": corpus, "kind": kind, "encoder": encoder.signature, **asdict(summary)}
+        for kind, summary in summarise(kinds, owners).items()
+    ]
     stage.create_from_rows("set_similarity", rows)
-
-
-def _row(
-    stage: Stage, corpus: str, kind: str, table: str, vectors: np.ndarray[Any, Any], encoder: Encoder
-) -> dict[str, Any]:
-    found = stage.connection.execute(
-        f"SELECT set_id, turn_id FROM {table} ORDER BY set_id, position"
-    ).fetchnumpy()
-    sets = set_similarity(vectors, found["set_id"].astype(np.int64), found["turn_id"].astype(np.int64))
-    summary = summarise(sets)
-    return {
-        "corpus": corpus,
-        "kind": kind,
-        "mean": summary.mean,
-        "low": summary.low,
-        "high": summary.high,
-        "sets": summary.sets,
-        "pairs": summary.pairs,
-        "encoder": encoder.signature,
-    }
 
 
 def _arrow(columns: dict[str, np.ndarray[Any, Any]]) -> Any:

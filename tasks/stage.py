@@ -25,6 +25,9 @@ from tasks.home import Home, Part, create_views, sync_path, utc_now
 if TYPE_CHECKING:
     import duckdb
 
+MEMORY_LIMIT = "1200MB"
+"""What DuckDB takes before it spills, by default: the largest stage of a 5 M turn corpus then stays under 3 GB."""
+
 KEPT_RUNS = 5
 """Run folders that no view points at any more are kept for readers with an older snapshot: the last few."""
 
@@ -33,7 +36,7 @@ KEPT_RUNS = 5
 class Resources:
     """What DuckDB may take: memory before it spills to disk, and threads (None: all cores)."""
 
-    memory_limit: str = "2GB"
+    memory_limit: str = MEMORY_LIMIT
     threads: int | None = None
 
 

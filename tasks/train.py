@@ -73,8 +73,8 @@ def train(
         row["why"] = f"newest; replaces version {retired[-1]['version']}" if retired else "first version"
         stage.create_from_rows("evaluators", [*retired, row])
         stage.create_from_rows("learning_curves", _curves(name, version, training))
-        evaluator.save(stage.scratch / "model", card=_card(row, training))
         stage.gate()
+        evaluator.save(stage.scratch / "model", card=_card(row, training))
         outputs = [
             Output("evaluators", f"{name}@{r['version']}", f"version = {r['version']}")
             for r in [*retired, row]

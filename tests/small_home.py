@@ -92,15 +92,15 @@ def annotated_rows() -> list[dict[str, Any]]:
     ]
 
 
-def command(*arguments: str, timeout: float = 300) -> subprocess.CompletedProcess[str]:
-    """The command in a process of its own, as a user starts it."""
-    environment = {k: v for k, v in os.environ.items() if not k.startswith(("PREFECT_", "SSREM_"))} | QUIET
+def command(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own, as a user starts it; `more` goes to its environment."""
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("PREFECT_", "SSREM_"))}
     return subprocess.run(
         [sys.executable, "-m", "flows.cli", *arguments],
         capture_output=True,
         text=True,
-        timeout=timeout,
-        env=environment,
+        timeout=300,
+        env={**environment, **QUIET, **more},
         cwd=Path(__file__).resolve().parents[1],
         check=False,
     )

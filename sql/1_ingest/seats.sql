@@ -1,19 +1,20 @@
 -- One row is a speaker id that names a seat, not a person: two ids that both speak in nearly every conversation.
 -- Fewer than five conversations between two people prove nothing. Grain: speaker.
 WITH spoken AS (
-    SELECT DISTINCT conversation_id, speaker
+    SELECT DISTINCT ranks.conversation_no, raw.speaker
     FROM raw
-    WHERE record = 'message' AND problem IS NULL AND conversation_id IS NOT NULL AND trim(speaker) <> ''
+    INNER JOIN conversation_ranks AS ranks ON raw.run_no = ranks.run_no
+    WHERE raw.record = 'message' AND raw.reason IS NULL
 ),
 
 shared AS (
-    SELECT conversation_id, speaker
+    SELECT conversation_no, speaker
     FROM spoken
-    QUALIFY count(*) OVER (PARTITION BY conversation_id) > 1
+    QUALIFY count(*) OVER (PARTITION BY conversation_no) > 1
 ),
 
 total AS (
-    SELECT count(DISTINCT conversation_id) AS conversations FROM shared
+    SELECT count(DISTINCT conversation_no) AS conversations FROM shared
 ),
 
 busiest AS (

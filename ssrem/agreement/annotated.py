@@ -65,22 +65,30 @@ def read_samples(path: Path) -> list[Sample]:
 
 def _rows(path: Path) -> list[Any]:
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise AnnotationError(f"{path} does not exist; give the path of a file of responses") from None
     except (OSError, UnicodeDecodeError) as error:
         raise AnnotationError(f"{path} cannot be read as UTF-8 text ({error})") from None
     if not text.strip():
         raise AnnotationError(f"{path} is empty; expected a JSON list of responses")
-    try:
-        if text.lstrip().startswith("{"):
-            return [json.loads(line) for line in text.splitlines() if line.strip()]
-        rows = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise AnnotationError(f"{path}, line {error.lineno}: not JSON ({error.msg})") from None
+    if text.lstrip().startswith("{"):
+        lines = enumerate(text.split("\n"), 1)
+        return [_parsed(path, line, number) for number, line in lines if line.strip()]
+    rows = _parsed(path, text, 1)
     if not isinstance(rows, list):
         raise AnnotationError(f"{path}: expected a JSON list of responses")
     return rows
+
+
+def _parsed(path: Path, text: str, first_line: int) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        line = first_line + error.lineno - 1
+        raise AnnotationError(f"{path}, line {line}: not JSON ({error.msg})") from None
+    except (RecursionError, ValueError):  # nested too deep, or a number with too many digits
+        raise AnnotationError(f"{path}: not JSON that can be read; expected a list of responses") from None
 
 
 def _annotated(path: Path, number: int, row: Any, *, rated: bool) -> Annotated:
@@ -121,7 +129,7 @@ def _ratings(where: str, annotations: Any) -> dict[str, tuple[float, ...]]:
         if not listed:
             raise AnnotationError(f"{where}: no rating for {criterion!r}")
         for rater, score in enumerate(listed, 1):
-            if isinstance(score, bool) or not isinstance(score, int | float) or not math.isfinite(score):
+            if isinstance(score, bool) or not isinstance(score, int | float) or not abs(score) < math.inf:
                 raise AnnotationError(f"{where}: rating {rater} of {criterion!r} is {score!r}, not a number")
         ratings[criterion] = tuple(float(score) for score in listed)
     return ratings

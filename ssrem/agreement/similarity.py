@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,12 +27,13 @@ class SetMeans:
 
 @dataclass(frozen=True)
 class Summary:
-    """Over sets: the mean of their means, each set counting once, its normal 95% interval, how many sets and
-    pairs it rests on. The figures are None where there is nothing to average."""
+    """Over speakers: the mean of their means, its normal 95% interval, and how many speakers, sets and pairs it
+    rests on. The figures are None where there is nothing to average."""
 
     mean: float | None
     low: float | None
     high: float | None
+    speakers: int
     sets: int
     pairs: int
 
@@ -71,10 +73,27 @@ def set_similarity(vectors: NDArray[Any], set_id: Integers, rows: Integers) -> S
     return SetMeans(ids[kept], np.clip(mean, -1.0, 1.0), n)
 
 
-def summarise(sets: SetMeans) -> Summary:
-    """One row of Table 2."""
-    mean, low, high = mean_interval(sets.mean)
-    return Summary(mean, low, high, len(sets.n), int((sets.n * (sets.n - 1) // 2).sum()))
+def summarise(kinds: Mapping[str, SetMeans], owners: Mapping[str, Integers]) -> dict[str, Summary]:
+    """The rows of Table 2: kind → summary. owners: kind → the speaker of each set (s,), as a number.
+
+    A speaker counts once, with the mean over their sets of a kind, and only speakers who have a set of every kind
+    that anyone has count: means over all sets would compare different people (those who meet often have more SP).
+    """
+    by_speaker = {kind: _speaker_means(sets.mean, owners[kind]) for kind, sets in kinds.items()}
+    present = [set(ids.tolist()) for ids, _ in by_speaker.values() if len(ids)]
+    common = np.array(sorted(set.intersection(*present)) if present else [], dtype=np.int64)
+    found = {}
+    for kind, (ids, means) in by_speaker.items():
+        mean, low, high = mean_interval(means[np.isin(ids, common)])
+        sizes = kinds[kind].n[np.isin(owners[kind], common)]
+        speakers = len(common) if len(ids) else 0
+        found[kind] = Summary(mean, low, high, speakers, len(sizes), int((sizes * (sizes - 1) // 2).sum()))
+    return found
+
+
+def _speaker_means(values: NDArray[np.float64], owner: Integers) -> tuple[Integers, NDArray[np.float64]]:
+    ids, place = np.unique(owner, return_inverse=True)
+    return ids, np.bincount(place, weights=values, minlength=len(ids)) / np.maximum(np.bincount(place), 1)
 
 
 def _unit(vectors: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:

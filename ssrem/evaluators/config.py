@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
@@ -38,6 +39,8 @@ class BilinearConfig:
     reference: str = "sms"
 
     def __post_init__(self) -> None:
+        for field in fields(self):
+            _check_type(field.name, getattr(self, field.name), type(field.default))
         for name, allowed in _CHOICES.items():
             if getattr(self, name) not in allowed:
                 raise EvaluatorError(
@@ -57,3 +60,11 @@ class BilinearConfig:
         if unknown:
             raise EvaluatorError(f"no setting {', '.join(unknown)}; there are {', '.join(known)}")
         return cls(**settings)
+
+
+def _check_type(name: str, value: object, kind: type) -> None:
+    # An int will do for a float; a bool is an int to Python alone.
+    fits = isinstance(value, int | float if kind is float else kind) and not isinstance(value, bool)
+    if not fits or (isinstance(value, float) and not math.isfinite(value)):
+        wanted = {int: "a whole number", float: "a number", str: "text"}[kind]
+        raise EvaluatorError(f"{name} is {value!r}; expected {wanted}")

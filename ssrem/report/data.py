@@ -25,7 +25,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
         *("speakers", "turns", "responses", "speaker_scope", "landed_at"),
     ),
     "quarantine": ("corpus", "reason", "rows"),
-    "set_similarity": ("corpus", "kind", "mean", "low", "high", "sets", "pairs", "encoder"),
+    "set_similarity": ("corpus", "kind", "mean", "low", "high", "speakers", "sets", "pairs", "encoder"),
     "identification": ("evaluator", "version", "corpus", "kind", "mean", "low", "high", "gt_above", "n"),
     "correlations": (
         *("evaluator", "version", "dataset", "criterion", "aggregation", "level", "score"),

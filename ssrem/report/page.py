@@ -24,11 +24,13 @@ from ssrem.report.plots import (
 )
 
 AGGREGATIONS = {
+    "rating": "one rating, as given",
     "mean": "mean of the raters",
     "median": "median of the raters",
     "mode": "mode of the raters",
-    "mad": "mean of the raters after outlier removal (MAD)",
+    "mad_mean": "mean of the raters after outlier removal (MAD)",
 }
+OUTCOMES = {"constant": "one side does not vary", "too_few": "fewer than three pairs"}
 MEASURES = {"spearman": "Spearman’s ρ", "pearson": "Pearson’s r", "kendall": "Kendall’s τ-b"}
 
 
@@ -71,6 +73,7 @@ def render(data: ReportData) -> str:
         aggregation_names=AGGREGATIONS,
         measures=MEASURES,
         kind_names=KIND_NAMES,
+        outcomes=OUTCOMES,
         not_ok=sum(row["outcome"] != "ok" for row in data.correlations),
         identification=identification_panels(data.identification, title),
         similarity=similarity_panels(data.set_similarity),

@@ -14,8 +14,9 @@ from typing import Any
 
 import duckdb
 import pytest
-from small_home import Made, copy, made  # noqa: F401
+from small_home import Made
 
+from flows import commands
 from flows.cli import main
 from tasks.home import Home
 
@@ -27,8 +28,17 @@ Say = Callable[..., str]
 
 
 @pytest.fixture
-def says(capsys: pytest.CaptureFixture[str]) -> Say:
-    """Run a command that must fail; returns its one line, without the name of the program."""
+def says(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Say:
+    """Run a command that must fail before Prefect starts; returns its one line, without the name of the program."""
+
+    def prepare(home: Home) -> None:
+        real(home)  # it says where the home cannot be written
+        pytest.fail("Prefect was to start")
+
+    real = commands._prepare
+    monkeypatch.setenv("PREFECT_HOME", os.environ.get("PREFECT_HOME", ""))
+    monkeypatch.delenv("PREFECT_HOME")
+    monkeypatch.setattr(commands, "_prepare", prepare)
 
     def run(*arguments: str | Path, status: int = 1) -> str:
         assert main([str(a) for a in arguments]) == status
@@ -54,7 +64,7 @@ def file(tmp_path: Path) -> Callable[[str, str], Path]:
 
 
 @pytest.fixture
-def whole(made: Made) -> Iterator[Home]:  # noqa: F811
+def whole(made: Made) -> Iterator[Home]:
     """The small home, which the test must leave as it is."""
     before, catalog = made.home.parts(), made.home.catalog.read_bytes()
     assert before
@@ -94,6 +104,7 @@ def test_every_verb_has_help(verb: str, capsys: pytest.CaptureFixture[str]) -> N
 
 READING = """
 import sys
+from flows import commands
 from flows.cli import main
 assert main({arguments!r}) == 0
 print(sorted({{m.split(".")[0] for m in sys.modules}} & {{"prefect", "great_expectations"}}), file=sys.stderr)
@@ -212,7 +223,7 @@ def test_seats_stop_the_ingest_and_the_ways_out_work(whole: Home, home: Home) ->
 # Evaluators
 
 
-def test_unknown_evaluator_names_the_nearest(whole: Home, says: Say, made: Made) -> None:  # noqa: F811
+def test_unknown_evaluator_names_the_nearest(whole: Home, says: Say, made: Made) -> None:
     assert "did you mean ssrem" in says("train", "srem", "--home", whole.root)
     assert "did you mean rsrem" in says("score", made.annotated, "--evaluator", "rsrm", "--home", whole.root)
     said = says("agree", made.annotated, "--evaluator", "srem", "--home", whole.root)
@@ -245,7 +256,7 @@ def test_unknown_encoder(whole: Home) -> None:
         train.fn("ssrem", ["tiny"], str(whole.root), encoder="glove-6b-5d")
 
 
-def test_nothing_before_training(tmp_path: Path, says: Say, made: Made) -> None:  # noqa: F811
+def test_nothing_before_training(tmp_path: Path, says: Say, made: Made) -> None:
     fresh = tmp_path / "fresh"
     for verb in ("agree", "score"):
         said = says(verb, made.annotated, "--home", fresh)
@@ -257,9 +268,9 @@ def test_nothing_before_training(tmp_path: Path, says: Say, made: Made) -> None:
 
 
 def test_a_model_that_was_changed_or_whose_encoder_is_gone(
-    copy: Home,  # noqa: F811
+    copy: Home,
     says: Say,
-    made: Made,  # noqa: F811
+    made: Made,
 ) -> None:
     encoder = copy.models / "ssrem" / "1" / "encoder"
     assert encoder.exists()  # the trained word vectors are kept with the model
@@ -272,7 +283,11 @@ def test_a_model_that_was_changed_or_whose_encoder_is_gone(
 
 # Annotated files
 
-ROW = '{"context": "hi", "response": "ho", "annotations": {"overall": %s}}'
+
+def rated(*ratings: str) -> str:
+    """A file of a response a list of ratings."""
+    rows = [f'{{"context": "hi", "response": "ho", "annotations": {{"overall": {r}}}}}' for r in ratings]
+    return f"[{', '.join(rows)}]"
 
 
 @pytest.mark.parametrize(
@@ -282,9 +297,9 @@ ROW = '{"context": "hi", "response": "ho", "annotations": {"overall": %s}}'
         ("", "is empty"),
         ("[]", "empty list"),
         ("not json", "line 1"),
-        (f"[{ROW % '[1]'}, {ROW % '["good"]'}]", "row 2"),
-        (f"[{ROW % '[NaN]'}]", "nan"),
-        (f"[{ROW % '[]'}]", "no rating"),
+        (rated("[1]", '["good"]'), "row 2"),
+        (rated("[NaN]"), "nan"),
+        (rated("[]"), "no rating"),
         ('[{"context": "hi", "response": "ho"}]', "no ratings"),
         ('[{"context": "hi", "annotations": {"overall": [1]}}]', "no response"),
     ],
@@ -366,7 +381,7 @@ def test_a_home_that_cannot_be_written(tmp_path: Path, file: Any, says: Say) -> 
     assert "--home" in says("ingest", file("d.jsonl", LINE), "--home", closed / "home")
 
 
-def test_a_home_of_another_layout(copy: Home, says: Say) -> None:  # noqa: F811
+def test_a_home_of_another_layout(copy: Home, says: Say) -> None:
     with duckdb.connect(str(copy.catalog)) as connection:
         connection.execute("UPDATE ssrem.home SET layout = 99")
     before = copy.catalog.read_bytes()
@@ -375,7 +390,7 @@ def test_a_home_of_another_layout(copy: Home, says: Say) -> None:  # noqa: F811
     assert copy.catalog.read_bytes() == before
 
 
-def test_a_catalog_that_is_damaged(copy: Home, says: Say) -> None:  # noqa: F811
+def test_a_catalog_that_is_damaged(copy: Home, says: Say) -> None:
     copy.catalog.write_bytes(b"no database at all")
     assert "catalog.duckdb" in says("status", "--home", copy.root)
     assert copy.catalog.read_bytes() == b"no database at all"
@@ -459,7 +474,7 @@ def test_no_rows(whole: Home, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_score_prints_a_row_a_response(
     whole: Home,
-    made: Made,  # noqa: F811
+    made: Made,
     capsys: pytest.CaptureFixture[str],
     tmp_path: Path,
 ) -> None:

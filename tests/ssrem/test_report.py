@@ -95,6 +95,7 @@ def make_data() -> ReportData:
                 "mean": 0.9 - i / 100,
                 "low": 0.8,
                 "high": 0.91,
+                "speakers": 3,
                 "sets": 7,
                 "pairs": 9,
             }

@@ -48,9 +48,22 @@ def test_scattered_sets_are_refused() -> None:
         set_similarity(np.eye(3), np.array([0, 1, 0]), np.array([0, 1, 2]))
 
 
-def test_summary() -> None:
-    summary = summarise(SetMeans(np.array([0, 1]), np.array([0.2, 0.4]), np.array([3, 2])))
-    assert (summary.mean, summary.sets, summary.pairs) == (pytest.approx(0.3), 2, 4)
-    assert summary.high == pytest.approx(0.3 + 1.959964 * np.sqrt(0.02 / 2), abs=1e-6)
-    nothing = summarise(SetMeans(np.array([], dtype=np.int64), np.array([]), np.array([], dtype=np.int64)))
-    assert (nothing.mean, nothing.low, nothing.sets, nothing.pairs) == (None, None, 0, 0)
+def sets(means: list[float], sizes: list[int]) -> SetMeans:
+    return SetMeans(np.arange(len(means)), np.array(means), np.array(sizes, dtype=np.int64))
+
+
+def test_a_speaker_counts_once_and_only_with_sets_of_every_kind() -> None:
+    kinds = {"SC": sets([0.2, 0.4, 0.9, 0.5], [3, 2, 5, 2]), "SS": sets([0.1, 0.3], [5, 2])}
+    owners = {"SC": np.array([7, 7, 8, 9]), "SS": np.array([7, 9])}  # 8 has no SS
+    found = summarise(kinds, owners)
+    assert found["SC"].mean == pytest.approx(((0.2 + 0.4) / 2 + 0.5) / 2)
+    assert found["SS"].mean == pytest.approx(0.2)
+    assert (found["SC"].speakers, found["SC"].sets, found["SC"].pairs) == (2, 3, 3 + 1 + 1)
+    assert found["SS"].high == pytest.approx(0.2 + 1.959964 * np.sqrt(0.02 / 2), abs=1e-6)
+
+
+def test_a_kind_that_nobody_has_leaves_the_others() -> None:
+    nobody = np.array([], dtype=np.int64)
+    found = summarise({"SC": sets([0.2], [3]), "SP": sets([], [])}, {"SC": np.array([1]), "SP": nobody})
+    assert (found["SC"].mean, found["SC"].speakers) == (pytest.approx(0.2), 1)
+    assert (found["SP"].mean, found["SP"].low, found["SP"].speakers, found["SP"].pairs) == (None, None, 0, 0)

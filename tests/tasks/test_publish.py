@@ -228,7 +228,7 @@ def test_a_folder_that_cannot_be_is_one_line(tmp_path: Path) -> None:
 
 def _other_layout(catalog: Path) -> None:
     with duckdb.connect(str(catalog)) as connection:
-        connection.execute(f"UPDATE ssrem.home SET layout = {LAYOUT + 1}")
+        connection.execute("UPDATE ssrem.home SET layout = '9-other'")
 
 
 def _no_layout(catalog: Path) -> None:
@@ -242,7 +242,7 @@ def _cut(catalog: Path) -> None:
 
 
 DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
-    "another layout": (_other_layout, f"layout {LAYOUT + 1}.*reads layout {LAYOUT}"),
+    "another layout": (_other_layout, f"layout 9-other.*reads layout {LAYOUT}"),
     "no layout": (_no_layout, "no layout"),
     "not a database": (
         lambda catalog: catalog.write_bytes(b"garbage\n" * 1000),

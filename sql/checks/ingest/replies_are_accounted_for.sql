@@ -1,19 +1,19 @@
 -- table: utterances
 -- A reply answers a message that landed or one that is in quarantine, never one that the dump does not have.
+-- An ingest lands one corpus, so ids need no corpus beside them.
 WITH unanswered AS (
     SELECT child.corpus, child.utterance_id, child.reply_to
     FROM utterances AS child
-    ANTI JOIN utterances AS parent ON child.corpus = parent.corpus AND child.reply_to = parent.utterance_id
+    ANTI JOIN utterances AS parent ON child.reply_to = parent.utterance_id
     WHERE child.reply_to IS NOT NULL
 ),
 
 quarantined AS (
-    SELECT corpus, json_extract_string(decode(raw), '$.utterance_id') AS utterance_id
+    SELECT json_extract_string(decode(raw), '$.utterance_id') AS utterance_id
     FROM quarantine
     WHERE reason NOT IN ('broken_json', 'undecodable', 'malformed_row')
 )
 
 SELECT unanswered.*
 FROM unanswered
-ANTI JOIN quarantined
-    ON unanswered.corpus = quarantined.corpus AND unanswered.reply_to = quarantined.utterance_id
+ANTI JOIN quarantined ON unanswered.reply_to = quarantined.utterance_id

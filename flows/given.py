@@ -1,0 +1,65 @@
+"""From a command's options to what flows take; what is wrong at first sight is told before anything starts."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ssrem.errors import SsremError
+
+
+def check_dump(options: argparse.Namespace) -> None:
+    """Raise DumpError where the dump is missing, empty, or not of the format or mapping given."""
+    from ssrem.readers import open_dump
+
+    open_dump(options.source, format=options.format, mapping=mapping(options))
+
+
+def check_evaluators(names: Sequence[str]) -> None:
+    """Raise EvaluatorError for a name that is no evaluator's."""
+    from ssrem.evaluators import evaluator_class
+
+    for name in names:
+        evaluator_class(name)
+
+
+def check_annotated(files: Sequence[str]) -> None:
+    """Raise AnnotationError for a file that cannot be read as an annotated set."""
+    from ssrem.agreement.annotated import read_annotated
+
+    for file in files:
+        read_annotated(Path(file))
+
+
+def mapping(options: argparse.Namespace) -> dict[str, str] | None:
+    """`--map` as fields to columns; None where there is none."""
+    from ssrem.readers import parse_mapping
+
+    return {field: "+".join(columns) for field, columns in parse_mapping(options.map).items()} or None
+
+
+def encoder(options: argparse.Namespace) -> dict[str, Any]:
+    """The encoder, where one was given: what a flow takes by default is its own to say."""
+    return {"encoder": options.encoder} if options.encoder else {}
+
+
+def room(options: argparse.Namespace) -> dict[str, Any]:
+    """Memory and threads."""
+    return {"memory_limit": options.memory_limit, "threads": options.threads}
+
+
+def settings(pairs: Sequence[str]) -> dict[str, Any]:
+    """`--set KEY=VALUE`: values as JSON has them, or else text."""
+    found = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals:
+            raise SsremError(f"--set {pair}: expected KEY=VALUE, such as epochs=10")
+        try:
+            found[key] = json.loads(value)
+        except ValueError:
+            found[key] = value
+    return found

@@ -1,0 +1,211 @@
+"""`ssrem run` as a user meets it: what it prints, what it leaves, and a second time; and flows that fail midway."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_home import Made, command
+
+from flows import commands
+from flows.cli import main
+from ssrem.errors import EvaluatorError
+from tasks.home import Home
+
+TITLES = ["corpora", "speaker sets", "identification on the test split", "agreement with human scores"]
+
+
+def test_tables_report_and_next_command(made: Made) -> None:
+    assert made.said.returncode == 0, made.said.stderr
+    lines = made.said.stdout.splitlines()
+    starts = [next(i for i, line in enumerate(lines) if line.startswith(title)) for title in TITLES]
+    assert starts == sorted(starts)
+    assert f"report: {made.home.reports / 'report.html'}" in lines
+    assert lines[-1].startswith("next:   ssrem sql --home ")
+    assert all(line == line.rstrip() and len(line) <= 120 for line in lines if not line.startswith("report:"))
+    ground_truth = [line.split() for line in lines if " GT " in line]
+    assert [row[:3] for row in ground_truth] == [["ssrem", "tiny", "GT"], ["rsrem", "tiny", "GT"]]
+
+
+def test_stderr_is_silent_where_it_is_no_terminal(made: Made) -> None:
+    assert (made.said.stderr, made.again.stderr) == ("", "")
+
+
+def test_json_holds_the_same_figures(made: Made) -> None:
+    found = json.loads(made.again.stdout, parse_constant=pytest.fail)
+    assert list(found) == ["corpora", "speaker_sets", "identification", "agreement", "report"]
+    assert found["corpora"][0] == {
+        "corpus": "tiny",
+        "format": "jsonl",
+        "conversations": 60,
+        "utterances": 600,
+        "quarantined": 0,
+        "speakers": 12,
+        "turns": 600,
+        "speaker_scope": "person",
+    }
+    assert {row["n"] + row["excluded"] for row in found["agreement"]} == {30}
+    truth = next(row for row in found["identification"] if row["kind"] == "GT")
+    assert f"{truth['mean_f']:.3f}" in made.said.stdout
+
+
+def test_a_second_run_publishes_nothing(made: Made) -> None:
+    assert made.again.returncode == 0
+    assert [[p.table, p.key, p.path] for p in made.home.parts()] == made.parts_before_again
+
+
+class Page(HTMLParser):
+    """What a page opens, and what it would fetch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.fetched: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        names = ("src", "href") if tag in ("script", "link", "img", "iframe") else ("src",)
+        self.fetched += [v for k, v in attrs if k in names and v and not v.startswith("data:")]
+
+
+def test_the_report_opens_without_a_network(made: Made) -> None:
+    page = Page()
+    text = (made.home.reports / "report.html").read_text(encoding="utf-8")
+    page.feed(text)
+    assert page.tags[:2] == ["html", "head"]
+    assert page.fetched == []
+    assert "people" in text
+    assert {"svg", "img"} & set(page.tags)
+
+
+def test_every_gate_left_its_results(made: Made) -> None:
+    with made.home.reader() as reader:
+        stages = reader.execute(
+            "SELECT r.stage, count(*), bool_and(q.passed) FROM quality_results AS q "
+            "INNER JOIN runs AS r USING (run_id) GROUP BY r.stage"
+        ).fetchall()
+    assert {stage for stage, *_ in stages} == {"ingest", "tables", "train", "score", "agree"}
+    assert all(passed for *_, passed in stages)
+
+
+def test_nothing_is_left_in_staging(made: Made) -> None:
+    assert not list(made.home.staging.glob("*"))
+    assert not list(made.home.lake.glob(".run=*"))
+
+
+@pytest.mark.parametrize(("width", "verb"), [("80", "evaluators"), ("80", "status"), ("120", "status")])
+def test_tables_fit_the_terminal(made: Made, width: str, verb: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    import io
+    import sys
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    screen = Terminal()
+    monkeypatch.setenv("COLUMNS", width)
+    monkeypatch.setattr(sys, "stdout", screen)
+    assert main([verb, "--home", str(made.home.root)]) == 0
+    lines = re.sub(r"\033\[\d*m", "", screen.getvalue()).splitlines()
+    fixed = ("home:", "ssrem version", "rsrem version")
+    assert all(len(line) <= int(width) or line.startswith(fixed) for line in lines)
+    assert any(line.startswith("ssrem version 1: ssrem|") for line in lines)
+
+
+def test_an_error_within_a_flow_is_one_line_too(made: Made, copy: Home) -> None:
+    """Neither Prefect's log nor a traceback; the encoder is looked at in the midst of a stage."""
+    before, catalog = copy.parts(), copy.catalog.read_bytes()
+    done = command(
+        "train",
+        "--encoder",
+        "glove-6b-5d",
+        "--home",
+        str(copy.root),
+        PREFECT_HOME=str(made.home.root / ".prefect"),
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("ssrem: no encoder or file 'glove-6b-5d'; did you mean glove-6b-50d")
+    assert done.stderr.count("\n") == 1
+    assert copy.parts() == before
+    assert copy.catalog.read_bytes() == catalog
+
+
+# Through Prefect, in this process
+
+
+@pytest.fixture(scope="session")
+def prefect_server() -> Iterator[None]:
+    from prefect.testing.utilities import prefect_test_harness
+
+    with prefect_test_harness(server_startup_timeout=60):
+        yield
+
+
+@pytest.fixture
+def started(prefect_server: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The harness's server stands for the one that a command would start."""
+    monkeypatch.setattr(commands, "_prepare", lambda home: None)
+
+
+@pytest.mark.prefect
+@pytest.mark.usefixtures("started", "sql_gate")
+@pytest.mark.parametrize(
+    ("error", "status", "says"),
+    [
+        (EvaluatorError("the model fell over; train again"), 1, "ssrem: the model fell over; train again"),
+        (
+            KeyboardInterrupt(),
+            130,
+            "ssrem: interrupted; nothing of this stage was published, run it again to go on",
+        ),
+    ],
+)
+def test_a_stage_that_fails_midway(
+    tmp_path: Path,
+    made: Made,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    error: BaseException,
+    status: int,
+    says: str,
+) -> None:
+    from ssrem.evaluators.bilinear import Bilinear
+
+    def broken(*arguments: Any, **options: Any) -> Any:
+        raise error
+
+    monkeypatch.setattr(Bilinear, "fit", broken)
+    home = Home.at(tmp_path / "home")
+    assert main(["run", str(made.dump), "--home", str(home.root), "--encoder", "glove-6b-50d"]) == status
+    captured = capsys.readouterr()
+    assert [line for line in captured.err.splitlines() if line.startswith("ssrem")] == [says]
+    assert captured.out == ""
+    published = {part.table for part in home.parts()}
+    assert {"corpora", "utterances", "turns", "candidates", "set_similarity"} <= published
+    assert not published & {"evaluators", "scores"}
+    assert not list(home.staging.glob("*"))
+    assert not list(home.models.glob("*/*"))
+
+
+@pytest.mark.prefect
+@pytest.mark.usefixtures("started")
+def test_landing_is_announced_once_and_not_by_the_pipeline(
+    copy: Home, made: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from flows import ingest as module
+
+    events: list[dict[str, Any]] = []
+    monkeypatch.setattr(module, "emit_event", lambda **event: events.append(event))
+    monkeypatch.setattr(module, "land", lambda *_, **__: ("tiny", True))
+    assert module.ingest(str(made.dump), str(copy.root)) == ("tiny", True)
+    assert [event["event"] for event in events] == ["corpus.landed"]
+    assert events[0]["payload"] == {"name": "tiny"}
+    module.ingest(str(made.dump), str(copy.root), announce=False)
+    monkeypatch.setattr(module, "land", lambda *_, **__: ("tiny", False))
+    module.ingest(str(made.dump), str(copy.root))
+    assert len(events) == 1

@@ -1,0 +1,125 @@
+"""Annotated sets: what is read, and which file and row a message names."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ssrem.agreement.annotated import dataset_name, read_annotated, read_samples
+from ssrem.errors import AnnotationError
+
+ROW: dict[str, Any] = {"context": ["a", "b"], "response": "r", "annotations": {"overall": [1, 2.5]}}
+
+
+def write(tmp_path: Path, rows: object) -> Path:
+    path = tmp_path / "set_eval.json"
+    path.write_text(rows if isinstance(rows, str) else json.dumps(rows), encoding="utf-8")
+    return path
+
+
+def test_a_row_is_read(tmp_path: Path) -> None:
+    (row,) = read_annotated(write(tmp_path, [{**ROW, "dialogue_id": 7, "reference": "t", "model": "gpt"}]))
+    assert (row.dialogue_id, row.context, row.response) == ("7", ("a", "b"), "r")
+    assert (row.reference, row.system, row.ratings) == ("t", "gpt", {"overall": (1.0, 2.5)})
+    assert row.sample.context == ("a", "b")
+
+
+def test_context_as_one_text_is_its_lines(tmp_path: Path) -> None:
+    (row,) = read_annotated(write(tmp_path, [{**ROW, "context": "a\n\nb \n"}]))
+    assert row.context == ("a", "b ")
+
+
+@pytest.mark.parametrize("name", ["model", "model_name", "system"])
+@pytest.mark.parametrize(("system", "true"), [("Ground-Truth", True), ("gpt", False)])
+def test_ground_truth_by_name(tmp_path: Path, name: str, system: str, true: bool) -> None:
+    (row,) = read_annotated(write(tmp_path, [{**ROW, name: system, "reference": "r"}]))
+    assert row.ground_truth is true
+
+
+@pytest.mark.parametrize(("reference", "true"), [(" R ", True), ("other", False), (None, False)])
+def test_ground_truth_by_text_where_no_system_is_named(
+    tmp_path: Path, reference: str | None, true: bool
+) -> None:
+    (row,) = read_annotated(write(tmp_path, [{**ROW, "reference": reference}]))
+    assert row.ground_truth is true
+
+
+def test_first_of_several_references(tmp_path: Path) -> None:
+    rows = [{**ROW, "reference": ["x", "y"]}, {**ROW, "reference": []}]
+    assert [r.reference for r in read_annotated(write(tmp_path, rows))] == ["x", None]
+
+
+def test_one_rating_need_not_be_a_list(tmp_path: Path) -> None:
+    (row,) = read_annotated(write(tmp_path, [{**ROW, "annotations": {"overall": 3}}]))
+    assert row.ratings == {"overall": (3.0,)}
+
+
+@pytest.mark.parametrize("rows", [[ROW, ROW], "\n".join([json.dumps(ROW)] * 2) + "\n\n"])
+def test_samples_as_a_list_or_a_row_a_line(tmp_path: Path, rows: object) -> None:
+    assert [s.response for s in read_samples(write(tmp_path, rows))] == ["r", "r"]
+
+
+def test_samples_need_no_ratings(tmp_path: Path) -> None:
+    (sample,) = read_samples(write(tmp_path, [{"context": "a", "response": "r"}]))
+    assert (sample.context, sample.reference) == (("a",), None)
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"context": 5}, "context"),
+        ({"context": ["a", None]}, "context"),
+        ({"response": None}, "response"),
+        ({"reference": 5}, "reference"),
+        ({"annotations": {}}, "no ratings"),
+        ({"annotations": [1]}, "no ratings"),
+        ({"annotations": {"overall": []}}, "no rating for 'overall'"),
+        ({"annotations": {"overall": [1, None]}}, "rating 2 of 'overall' is None"),
+        ({"annotations": {"overall": [True]}}, "rating 1 of 'overall' is True"),
+        ({"annotations": {"overall": ["4"]}}, "rating 1 of 'overall' is '4'"),
+        ({"annotations": {"overall": [float("nan")]}}, "is nan"),
+        ({"annotations": {"overall": [float("inf")]}}, "is inf"),
+    ],
+)
+def test_a_message_names_file_row_and_field(tmp_path: Path, change: dict[str, Any], named: str) -> None:
+    path = write(tmp_path, [ROW, {**ROW, **change}])
+    with pytest.raises(AnnotationError) as raised:
+        read_annotated(path)
+    said = str(raised.value)
+    assert said.startswith(f"{path}, row 2: ")
+    assert named in said
+    assert "\n" not in said
+
+
+@pytest.mark.parametrize(
+    ("content", "named"),
+    [
+        ("", "is empty"),
+        ("[]", "empty list"),
+        ('"text"', "JSON list"),
+        ("[\n1,\n", "line 3"),
+        ('{"context": "a", "response": "r"}\n{"context": \n', "line 2"),
+        ("[1]", "row 1"),
+    ],
+)
+def test_a_file_of_something_else(tmp_path: Path, content: str, named: str) -> None:
+    with pytest.raises(AnnotationError, match=named):
+        read_annotated(write(tmp_path, content))
+
+
+def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+    for path in (tmp_path / "gone.json", tmp_path):
+        with pytest.raises(AnnotationError, match=str(path)):
+            read_annotated(path)
+    latin = tmp_path / "latin.json"
+    latin.write_bytes('["é"]'.encode("latin-1"))
+    with pytest.raises(AnnotationError, match="UTF-8"):
+        read_annotated(latin)
+
+
+@pytest.mark.parametrize("file", ["persona-zhao_eval.json", "persona-zhao.json"])
+def test_name_of_a_set(file: str) -> None:
+    assert dataset_name(Path("some") / file) == "persona-zhao"
