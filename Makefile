@@ -32,13 +32,15 @@ clean:  ## remove the environment and caches; the home folder stays
 	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(VENV)/bin/python:
-	$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(None if (3, 11) <= v < (3, 14) else f"ssrem needs Python 3.11 to 3.13, {sys.executable} is {v[0]}.{v[1]}; name another with make PYTHON=...")'
+	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(None if (3, 11) <= v < (3, 14) else f"ssrem needs Python 3.11 to 3.13, {sys.executable} is {v[0]}.{v[1]}; name another with make PYTHON=...")'
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
-	touch $@
+	@echo "installing into $(VENV): the first time takes a few minutes"
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e .
+	@touch $@
 
 $(VENV)/.installed-dev: pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
-	touch $@ $(VENV)/.installed
+	@echo "installing into $(VENV): the first time takes a few minutes"
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@ $(VENV)/.installed

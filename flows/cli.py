@@ -42,6 +42,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
+    except RuntimeError as error:
+        if "Prefect API server" not in str(error):
+            raise
+        reason = "Prefect's server did not start within its time; try again, or name a running one in PREFECT_API_URL"
+        print(f"ssrem: {reason}", file=sys.stderr)
+        return 1
     except OSError as error:  # a disk that is full or a folder that may not be written, wherever it showed
         where = f"{error.filename}: " if error.filename else ""
         print(

@@ -149,6 +149,8 @@ def _agree(options: argparse.Namespace, home: Home) -> None:
 
 
 def _score(options: argparse.Namespace, home: Home) -> None:
+    import numpy as np
+
     from ssrem.agreement.annotated import read_samples
     from ssrem.evaluators import load_evaluator
     from tasks.progress import progress
@@ -160,7 +162,9 @@ def _score(options: argparse.Namespace, home: Home) -> None:
         raise AnnotationError(f"{options.file} is an empty list; there is nothing to score")
     with progress(f"scoring {options.file} with {name}"):
         evaluator = load_evaluator(home.models / name / str(version))
-        scores, parts = evaluator.score(samples), evaluator.components(samples)
+        parts = evaluator.components(samples)
+    # What evaluator.score gives: h where every sample has a reference, else f.
+    scores = parts.f if np.isnan(parts.h).any() else parts.h
     lines = [] if options.json else ["row\tscore\tf\tg\th"]
     for number, score in enumerate(scores):
         # Rows count from 1, as in the messages about a file's rows.

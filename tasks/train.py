@@ -46,10 +46,10 @@ def train(
     digests = {corpus: landed_corpus(place, corpus)[0] for corpus in corpora}
     inputs = {**digests, "tables": _table_runs(place, corpora)}
     parameters = {"evaluator": name, "encoder": encoder, "config": asdict(settings)}
-    versions = _versions(place, name)
     if already_done(place, "train", parameters, inputs):
-        return versions[-1]["version"], False
+        return _versions(place, name)[-1]["version"], False
     with open_stage(place, "train", parameters, inputs, resources) as stage:
+        versions = _versions(place, name)  # under the lock: a number is given once
         candidates = load_candidates(stage.connection, corpora)
         if len(candidates) == 0:
             raise EvaluatorError(f"{', '.join(corpora)}: no response to learn from; run ssrem tables first")

@@ -496,3 +496,15 @@ def test_score_prints_a_row_a_response(
     assert {row["signature"] for row in found} == {stored[0][1]}
     assert main([*arguments, "--output", str(tmp_path / "no" / "where")]) == 1
     assert "--output" in capsys.readouterr().err
+
+
+def test_a_prefect_server_that_does_not_start_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("Timed out while attempting to connect to ephemeral Prefect API server.")
+
+    monkeypatch.setitem(commands.VERBS, "report", fail)
+    assert main(["report", "--home", str(tmp_path)]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("ssrem: Prefect's server did not start") and said.count("\n") == 1
