@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from great_expectations.expectations import UnexpectedRowsExpectation
+from great_expectations.expectations.core.unexpected_rows_expectation import UnexpectedRowsExpectation
 
 
 class ExpectQueryToReturnNoRows(UnexpectedRowsExpectation):
