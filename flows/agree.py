@@ -6,7 +6,7 @@ from prefect import flow
 
 from tasks.agree import agree as agree_with
 from tasks.home import Home
-from tasks.stage import MEMORY_LIMIT, Resources
+from tasks.stage import Resources
 from tasks.versions import promoted
 
 
@@ -16,7 +16,7 @@ def agree(
     home: str = "warehouse",
     evaluators: list[str] | None = None,
     keep_ground_truth: bool = False,
-    memory_limit: str = MEMORY_LIMIT,
+    memory_limit: str | None = None,
     threads: int | None = None,
 ) -> dict[str, bool]:
     """Score each annotated file with the promoted evaluators and correlate; dataset to whether anything was new."""

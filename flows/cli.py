@@ -13,7 +13,6 @@ from typing import NoReturn
 
 from ssrem import __version__
 from ssrem.errors import SsremError
-from tasks.stage import MEMORY_LIMIT
 
 EPILOG = """\
 examples:
@@ -209,8 +208,7 @@ def _room() -> _Parser:
         "--memory-limit",
         type=_memory,
         metavar="SIZE",
-        default=MEMORY_LIMIT,
-        help="DuckDB spills to disk above it (default: %(default)s)",
+        help="DuckDB spills to disk above it (default: by stage, 2GB at most)",
     )
     group.add_argument("--threads", type=_from(1), metavar="N", help="threads of DuckDB (default: all cores)")
     return group

@@ -6,7 +6,7 @@ from prefect import flow
 from prefect.events import emit_event
 
 from tasks.ingest import land
-from tasks.stage import MEMORY_LIMIT, Resources
+from tasks.stage import Resources
 
 
 @flow(name="ingest")
@@ -19,7 +19,7 @@ def ingest(
     speakers: str = "auto",
     replace: bool = False,
     announce: bool = True,
-    memory_limit: str = MEMORY_LIMIT,
+    memory_limit: str | None = None,
     threads: int | None = None,
 ) -> tuple[str, bool]:
     """Land a dump; returns the corpus's name and whether it is new. A new one emits `corpus.landed`, if `announce`."""

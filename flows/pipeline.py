@@ -14,7 +14,6 @@ from flows.tables import tables
 from flows.train import train
 from ssrem.agreement.annotated import read_annotated
 from ssrem.encoders import DEFAULT_ENCODER
-from tasks.stage import MEMORY_LIMIT
 
 
 @flow(name="pipeline")
@@ -30,7 +29,7 @@ def pipeline(
     encoder: str = DEFAULT_ENCODER,
     seed: int = 0,
     context_turns: int = 5,
-    memory_limit: str = MEMORY_LIMIT,
+    memory_limit: str | None = None,
     threads: int | None = None,
 ) -> str:
     """Land the dump, build its speaker tables, train, score, correlate and report; returns the report's path."""

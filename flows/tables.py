@@ -6,7 +6,7 @@ from prefect import flow
 
 from ssrem.encoders import DEFAULT_ENCODER
 from tasks.home import landed_corpora
-from tasks.stage import MEMORY_LIMIT, Resources
+from tasks.stage import Resources
 from tasks.tables import TableSettings, build
 
 
@@ -17,7 +17,7 @@ def tables(
     seed: int = 0,
     context_turns: int = 5,
     encoder: str = DEFAULT_ENCODER,
-    memory_limit: str = MEMORY_LIMIT,
+    memory_limit: str | None = None,
     threads: int | None = None,
 ) -> dict[str, bool]:
     """Build the speaker tables of the corpora, by default of all that have landed; corpus to whether it was new."""

@@ -10,7 +10,7 @@ from flows.tables import tables
 from ssrem.encoders import DEFAULT_ENCODER
 from tasks.home import landed_corpora
 from tasks.score import score_corpus
-from tasks.stage import MEMORY_LIMIT, Resources
+from tasks.stage import Resources
 from tasks.train import train as train_evaluator
 from tasks.train import without_tables
 
@@ -24,7 +24,7 @@ def train(
     corpora: list[str] | None = None,
     encoder: str = DEFAULT_ENCODER,
     config: dict[str, Any] | None = None,
-    memory_limit: str = MEMORY_LIMIT,
+    memory_limit: str | None = None,
     threads: int | None = None,
 ) -> dict[str, tuple[int, bool]]:
     """Train the evaluators on the corpora and score their test splits; evaluator to (version, whether it is new).

@@ -25,8 +25,9 @@ from tasks.home import Home, Part, create_views, sync_path, utc_now
 if TYPE_CHECKING:
     import duckdb
 
-MEMORY_LIMIT = "1200MB"
-"""What DuckDB takes before it spills, by default: the largest stage of a 5 M turn corpus then stays under 3 GB."""
+MEMORY_LIMITS = {"ingest": "1200MB"}
+DEFAULT_MEMORY_LIMIT = "2GB"
+"""What DuckDB takes before it spills, by stage: with 5 M turns ingest then stays under 2 GB, speaker tables under 3."""
 
 KEPT_RUNS = 5
 """Run folders that no view points at any more are kept for readers with an older snapshot: the last few."""
@@ -34,9 +35,9 @@ KEPT_RUNS = 5
 
 @dataclass(frozen=True)
 class Resources:
-    """What DuckDB may take: memory before it spills to disk, and threads (None: all cores)."""
+    """What DuckDB may take: memory before it spills to disk (None: by stage), and threads (None: all cores)."""
 
-    memory_limit: str = MEMORY_LIMIT
+    memory_limit: str | None = None
     threads: int | None = None
 
 
@@ -244,7 +245,7 @@ def open_stage(
             (scratch / "run.json").write_text(json.dumps({"stage": name, "started": f"{started:%F %T}"}))
             connection = duckdb.connect(str(scratch / "scratch.duckdb"))
             with connection:
-                _configure(connection, resources, scratch)
+                _configure(connection, name, resources, scratch)
                 create_views(connection, home.root, home.parts(), schema="published")
                 yield Stage(home, name, run_id, parameters, inputs, started, connection, scratch)
         except (OSError, duckdb.Error) as error:
@@ -254,8 +255,11 @@ def open_stage(
             shutil.rmtree(home.lake / f".run={run_id}.tmp", ignore_errors=True)
 
 
-def _configure(connection: duckdb.DuckDBPyConnection, resources: Resources, scratch: Path) -> None:
-    connection.execute(f"SET memory_limit = '{_quoted(resources.memory_limit)}'")
+def _configure(
+    connection: duckdb.DuckDBPyConnection, stage: str, resources: Resources, scratch: Path
+) -> None:
+    limit = resources.memory_limit or MEMORY_LIMITS.get(stage, DEFAULT_MEMORY_LIMIT)
+    connection.execute(f"SET memory_limit = '{_quoted(limit)}'")
     if resources.threads:
         connection.execute(f"SET threads = {int(resources.threads)}")
     connection.execute(f"SET temp_directory = '{_quoted(scratch / 'spill')}'")
