@@ -1,7 +1,6 @@
 """`sc`, `sp`, `ss`, `rand`: the four sets of turns for each speaker (Bak and Oh 2020, section 3.1)."""
 
-from schemas.contract import Between, Column, OneOf, References, Table
-from schemas.turns import SPLITS
+from schemas.contract import Between, Column, References, Table
 
 
 def _table(name: str, grain: str) -> Table:
@@ -16,12 +15,9 @@ def _table(name: str, grain: str) -> Table:
             Column("position", "BIGINT", "rank in the set, from 0, by turn_id; in rand, in the order drawn"),
             Column("size", "BIGINT", "members of the set"),
             Column("turn_id", "BIGINT", "the member"),
-            Column("speaker", "VARCHAR", "A, whose set this is"),
-            Column("split", "VARCHAR", "train, valid or test: a set stays within one"),
         ),
         expectations=(
             References(("corpus", "turn_id"), "turns"),
-            OneOf("split", SPLITS),
             Between("position", 0),
             Between("size", 1),
         ),

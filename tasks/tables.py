@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import duckdb
 from prefect import task
@@ -89,7 +91,14 @@ def create_tables(stage: Stage, corpus: str, speaker_scope: str, settings: Table
     stage.create("candidates", "2_tables/candidates_true", **values)
     for kind, draws in DRAWS.items():
         values |= {"kind": kind, "kind_code": KIND_CODES[kind], "draws": draws}
-        stage.append("candidates", "2_tables/candidates_drawn", **values)
+        draw(stage, values)
+
+
+def draw(stage: Stage, values: Mapping[str, Any]) -> None:
+    """Append the draws of one kind to the staged `candidates`, then draw again those that clash."""
+    stage.append("candidates", "2_tables/candidates_drawn", **values)
+    stage.create("candidates_redrawn", "2_tables/candidates_redrawn", **values)
+    stage.connection.execute(statement("2_tables/update_candidates"), {"kind": values["kind"]})
 
 
 def define_macros(connection: duckdb.DuckDBPyConnection) -> None:

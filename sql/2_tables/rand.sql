@@ -1,5 +1,4 @@
 -- One row is a member of Rand_A: turns of anyone but A in a split, drawn at random. Grain: set_id, position.
--- As many as SS_A has, so that the kinds compare at equal size, and eight at least, so that draws differ.
 -- The pool of a split lists one speaker after the other: A's own turns are one block, and skipping it is exact.
 WITH blocks AS (
     SELECT
@@ -7,6 +6,7 @@ WITH blocks AS (
         speaker_no,
         split_no,
         any_value(ss_size) AS own,
+        any_value(rand_size) AS size,
         (sum(any_value(ss_size)) OVER (PARTITION BY split_no ORDER BY speaker_no) - any_value(ss_size))::BIGINT
             AS block,
         (sum(any_value(ss_size)) OVER (PARTITION BY split_no))::BIGINT AS pool_size
@@ -21,7 +21,7 @@ pool AS (
 ),
 
 draws AS (
-    SELECT *, unnest(range(greatest(own, 8))) AS position
+    SELECT *, unnest(range(size)) AS position
     FROM blocks
     WHERE pool_size > own
 ),
@@ -35,10 +35,7 @@ SELECT
     $corpus AS corpus,
     d.ss_set AS set_id,
     d.position,
-    greatest(d.own, 8) AS size,
-    p.turn_id,
-    owner.speaker,
-    owner.split
+    d.size,
+    p.turn_id
 FROM placed AS d
 INNER JOIN pool AS p ON d.split_no = p.split_no AND p.place = d.draw + CASE WHEN d.draw >= d.block THEN d.own ELSE 0 END
-INNER JOIN turns AS owner ON d.ss_set = owner.turn_id

@@ -1,13 +1,10 @@
 -- One row is a member of SP_A: A's turns towards one partner in a split. Grain: set_id, position.
 -- Empty where a speaker id names a seat: its turns in different conversations are different people's.
 SELECT
-    t.corpus,
-    s.sp_set AS set_id,
-    s.sp_position AS position,
-    s.sp_size AS size,
-    t.turn_id,
-    t.speaker,
-    t.split
-FROM turn_sets AS s
-INNER JOIN turns AS t ON s.turn_id = t.turn_id
-WHERE $speaker_scope = 'person' AND s.sp_set IS NOT NULL
+    $corpus AS corpus,
+    sp_set AS set_id,
+    sp_position AS position,
+    sp_size AS size,
+    turn_id
+FROM turn_sets
+WHERE $speaker_scope = 'person' AND sp_set IS NOT NULL

@@ -1,7 +1,7 @@
 -- One row is a turn and where it stands in its speaker's sets; people are numbered, as numbers sort faster than names.
 -- Grain: turn_id. Scratch: sc, sp, ss and the draws are read from it.
 WITH people AS (
-    SELECT speaker AS person, row_number() OVER (ORDER BY speaker) AS person_no
+    SELECT speaker AS person, (row_number() OVER (ORDER BY speaker))::INTEGER AS person_no
     FROM (
         SELECT speaker FROM turns
         UNION
@@ -12,11 +12,12 @@ WITH people AS (
 numbered AS (
     SELECT
         t.turn_id,
+        t.turn::INTEGER AS turn,
         t.turn_id - t.turn AS conversation,
         t.text_hash,
         a.person_no AS speaker_no,
         b.person_no AS addressee_no,
-        CASE t.split WHEN 'train' THEN 0 WHEN 'valid' THEN 1 ELSE 2 END AS split_no
+        (CASE t.split WHEN 'train' THEN 0 WHEN 'valid' THEN 1 ELSE 2 END)::TINYINT AS split_no
     FROM turns AS t
     INNER JOIN people AS a ON t.speaker = a.person
     LEFT JOIN people AS b ON t.addressee = b.person
@@ -24,22 +25,24 @@ numbered AS (
 
 SELECT
     turn_id,
-    conversation,
+    turn,
     text_hash,
     speaker_no,
     split_no,
     first_value(turn_id) OVER sc AS sc_set,
-    row_number() OVER sc - 1 AS sc_position,
-    count(*) OVER whole_sc AS sc_size,
+    (row_number() OVER sc - 1)::INTEGER AS sc_position,
+    (count(*) OVER whole_sc)::INTEGER AS sc_size,
     -- A's turns among the context's: in A's sets they and the response are neighbours.
-    count(*) OVER context AS own_context,
+    (count(*) OVER context)::INTEGER AS own_context,
     CASE WHEN addressee_no IS NOT NULL THEN first_value(turn_id) OVER sp END AS sp_set,
-    row_number() OVER sp - 1 AS sp_position,
-    count(*) OVER whole_sp AS sp_size,
-    count(*) OVER addressed_context AS own_addressed_context,
+    (row_number() OVER sp - 1)::INTEGER AS sp_position,
+    (count(*) OVER whole_sp)::INTEGER AS sp_size,
+    (count(*) OVER addressed_context)::INTEGER AS own_addressed_context,
     first_value(turn_id) OVER ss AS ss_set,
-    row_number() OVER ss - 1 AS ss_position,
-    count(*) OVER whole_ss AS ss_size
+    (row_number() OVER ss - 1)::INTEGER AS ss_position,
+    (count(*) OVER whole_ss)::INTEGER AS ss_size,
+    -- As many as SS_A has, so that the kinds compare at equal size, and eight at least, so that draws differ.
+    greatest(count(*) OVER whole_ss, 8)::INTEGER AS rand_size
 FROM numbered
 WINDOW
     sc AS (PARTITION BY conversation, speaker_no ORDER BY turn_id),

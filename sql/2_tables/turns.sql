@@ -1,5 +1,5 @@
 -- One row is a turn: neighbouring messages of one speaker, joined by a blank. Grain: turn_id.
-WITH messages AS (
+WITH messages AS NOT MATERIALIZED (
     SELECT * FROM utterances WHERE corpus = $corpus
 ),
 
@@ -33,7 +33,7 @@ joined AS (
 speakers AS (
     SELECT DISTINCT conversation_no, turn, speaker
     FROM messages
-    WHERE (conversation_no) IN (SELECT conversation_no FROM joined WHERE addressee IS NULL)
+    WHERE conversation_no IN (SELECT m.conversation_no FROM messages AS m WHERE m.addressee IS NULL)
 ),
 
 conversation_starts AS (
@@ -57,7 +57,10 @@ SELECT
     -- before an opening turn: it is addressed to who answers it.
     coalesce(j.addressee, before.speaker, after.speaker) AS addressee,
     j.text,
-    md5_number_lower(lower(trim(j.text))) AS text_hash,
+    -- trim is slow, and few texts begin or end with a blank.
+    md5_number_lower(
+        lower(CASE WHEN starts_with(j.text, ' ') OR ends_with(j.text, ' ') THEN trim(j.text) ELSE j.text END)
+    ) AS text_hash,
     j.messages,
     j.started,
     s.split

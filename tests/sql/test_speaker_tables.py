@@ -19,7 +19,7 @@ from ssrem.errors import SsremError
 from tasks.home import Home
 from tasks.similarity import SET_TABLES
 from tasks.stage import Resources, Stage, open_stage
-from tasks.tables import DRAWS, KIND_CODES, TableSettings, create_tables
+from tasks.tables import DRAWS, KIND_CODES, TableSettings, create_tables, draw
 
 WORDS = ("lol", "LOL", " lol ", "lol", "ok", "É bien", "é BIEN", "why not?", "no")
 Message = Mapping[str, Any]
@@ -152,6 +152,10 @@ def fetch(stage: Stage, query: str) -> list[tuple[Any, ...]]:
     return stage.connection.execute(query).fetchall()
 
 
+# A set is named after its speaker's first turn in it.
+RAND = "(SELECT s.*, t.speaker, t.split FROM rand AS s INNER JOIN turns AS t ON s.set_id = t.turn_id)"
+
+
 def draws(stage: Stage) -> list[tuple[Any, ...]]:
     return fetch(stage, "SELECT response_id, kind, k, turn_id FROM candidates ORDER BY ALL")
 
@@ -160,7 +164,7 @@ def check_draws(stage: Stage, turns: Sequence[Turn], scope: str, context_turns: 
     """Every draw is valid, and null where, and only where, its set has nothing valid left."""
     sets = own_sets(turns, scope)
     others = defaultdict(set)
-    for speaker, split, turn_id in fetch(stage, "SELECT speaker, split, turn_id FROM rand"):
+    for speaker, split, turn_id in fetch(stage, f"SELECT speaker, split, turn_id FROM {RAND}"):
         others[speaker, split].add(turn_id)
     drawn = {(r, kind, k): t for r, kind, k, t in draws(stage)}
     responses = [t for t in turns if t.rank > 0]
@@ -217,7 +221,7 @@ def test_tables_are_what_the_definitions_say(home: Home, seed: int, scope: str, 
         for kind, sets in own_sets(turns, scope).items():
             found = fetch(stage, f"SELECT * EXCLUDE corpus FROM {SET_TABLES[kind]} ORDER BY set_id, position")
             assert found == [
-                (min(ids), position, len(ids), turn_id, turns[turn_id].speaker, turns[turn_id].split)
+                (min(ids), position, len(ids), turn_id)
                 for ids in sorted(sets.values())
                 for position, turn_id in enumerate(ids)
             ], kind
@@ -231,7 +235,9 @@ def test_rand_holds_turns_of_others_in_the_split(home: Home, seed: int) -> None:
     for t in turns:
         own[t.speaker, t.split].append(t)
     with built(home, rows) as stage:
-        found = fetch(stage, "SELECT speaker, split, set_id, position, size, turn_id FROM rand ORDER BY ALL")
+        found = fetch(
+            stage, f"SELECT speaker, split, set_id, position, size, turn_id FROM {RAND} ORDER BY ALL"
+        )
     members = {who: list(rows) for who, rows in groupby(found, key=lambda row: row[:2])}
     assert members.keys() == {
         (who, split) for who, split in own if any(t.speaker != who and t.split == split for t in turns)
@@ -365,7 +371,12 @@ def test_draws_are_uniform(home: Home, kind: str) -> None:
     with built(home, messages(talk)) as stage:
         table, n = SET_TABLES[kind], DRAWS[kind]
         members = [
-            t for (t,) in fetch(stage, f"SELECT turn_id FROM {table} WHERE speaker = 'A' ORDER BY position")
+            t
+            for (t,) in fetch(
+                stage,
+                f"SELECT s.turn_id FROM {table} AS s INNER JOIN turns AS a ON s.set_id = a.turn_id "
+                "WHERE a.speaker = 'A' ORDER BY s.position",
+            )
         ]
         values = {
             "corpus": "toy",
@@ -378,7 +389,7 @@ def test_draws_are_uniform(home: Home, kind: str) -> None:
         seeds = range(100, 160 if kind == "SS" else 120)
         stage.create("candidates")
         for seed in seeds:
-            stage.append("candidates", "2_tables/candidates_drawn", **values, seed=seed)
+            draw(stage, values | {"seed": seed})
         drawn = fetch(stage, "SELECT response_id, turn_id FROM candidates")
     if kind == "SS":
         # The rank among what is left, which is every answer but the response's own.

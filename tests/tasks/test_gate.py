@@ -60,9 +60,9 @@ SOUND = {
         TURNS,
         """INSERT INTO responses BY NAME SELECT corpus, turn_id AS response_id, turn_id - turn AS context_from,
             turn_id - 1 AS context_to, conversation_id, speaker, addressee, split FROM turns WHERE turn > 0""",
-        """INSERT INTO sc SELECT corpus, min(turn_id) OVER w, row_number() OVER w - 1, 1, turn_id, speaker, split
+        """INSERT INTO sc SELECT corpus, min(turn_id) OVER w, row_number() OVER w - 1, 1, turn_id
             FROM turns WINDOW w AS (PARTITION BY conversation_id, speaker ORDER BY turn_id)""",
-        """INSERT INTO ss SELECT corpus, min(turn_id) OVER w, row_number() OVER w - 1, 1, turn_id, speaker, split
+        """INSERT INTO ss SELECT corpus, min(turn_id) OVER w, row_number() OVER w - 1, 1, turn_id
             FROM turns WINDOW w AS (PARTITION BY split, speaker ORDER BY turn_id)""",
         "INSERT INTO candidates SELECT corpus, response_id, 'GT', 0, response_id FROM responses",
         """INSERT INTO candidates VALUES ('t', 2, 'SC', 0, 0), ('t', 2, 'SP', 0, 4), ('t', 2, 'SS', 0, 7),

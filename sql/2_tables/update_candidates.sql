@@ -1,0 +1,8 @@
+-- Puts the draws that were drawn again where -1 stands for a clash.
+UPDATE candidates SET turn_id = r.turn_id
+FROM candidates_redrawn AS r
+WHERE
+    candidates.kind = $kind
+    AND candidates.turn_id = -1
+    AND candidates.response_id = r.response_id
+    AND candidates.k = r.k
