@@ -2,9 +2,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 HOME_FOLDER ?= warehouse
+ANNOTATED ?= $(wildcard ../shared/data/annotations/*.json)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint types check clean constraints
+.PHONY: help run test agreement lint types check clean constraints
 
 help:  ## show the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -14,6 +15,11 @@ run: $(VENV)/.installed  ## everything on the default corpus: land, tables, trai
 
 test: $(VENV)/.installed-dev  ## all tests
 	$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
+
+agreement: $(VENV)/.installed  ## every evaluator against the papers' figures; hours, resumable; ANNOTATED="FILE ..."
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[lm]'
+	@test -e $(HOME_FOLDER)/catalog.duckdb || $(BIN)/ssrem run --home $(HOME_FOLDER)
+	$(BIN)/python -m benchmarks.agreement $(ANNOTATED) --home $(HOME_FOLDER) $(ARGS)
 
 lint: $(VENV)/.installed-dev  ## ruff and sqlfluff
 	$(BIN)/ruff check .
@@ -25,7 +31,8 @@ types: $(VENV)/.installed-dev  ## mypy
 
 check: lint types test  ## what CI runs
 
-constraints: $(VENV)/.installed-dev  ## write constraints.txt from this environment
+constraints: $(VENV)/.installed-dev  ## write constraints.txt from this environment, with all extras
+	$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[dev,bench,lm]'
 	$(BIN)/python -m pip freeze --exclude-editable --exclude ssrem > constraints.txt
 
 clean:  ## remove the environment and caches; the home folder stays

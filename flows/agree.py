@@ -6,8 +6,9 @@ from prefect import flow
 
 from tasks.agree import agree as agree_with
 from tasks.home import Home
+from tasks.register import register
 from tasks.stage import Resources
-from tasks.versions import promoted
+from tasks.versions import promoted, unregistered
 
 
 @flow(name="agree")
@@ -19,9 +20,14 @@ def agree(
     memory_limit: str | None = None,
     threads: int | None = None,
 ) -> dict[str, bool]:
-    """Score each annotated file with the promoted evaluators and correlate; dataset to whether anything was new."""
-    versions = promoted(Home.at(home), evaluators or ())
+    """Score each annotated file with the promoted evaluators and correlate; dataset to whether anything was new.
+
+    An evaluator that learns nothing is registered first where it is asked for by name and was not.
+    """
     resources = Resources(memory_limit, threads)
+    for name in unregistered(Home.at(home), evaluators or ()):
+        register(name, home, resources=resources)
+    versions = promoted(Home.at(home), evaluators or ())
     return dict(
         agree_with(file, versions, home, keep_ground_truth=keep_ground_truth, resources=resources)
         for file in files

@@ -112,6 +112,31 @@ def parser() -> argparse.ArgumentParser:
     )
     _draws(tables)
 
+    negatives = verb(
+        "negatives", "make responses that are wrong on purpose, as a table", _json(), _corpora(), _room()
+    )
+    negatives.add_argument(
+        "generator",
+        metavar="SPEC",
+        help="random-2, sc, sp, ss, mask-and-fill, drop-golden, shuffle-golden, …; A+B for several",
+    )
+    negatives.add_argument("--split", default="train", help="train, valid or test (default: %(default)s)")
+    negatives.add_argument(
+        "--responses",
+        type=_from(0),
+        metavar="N",
+        default=1000,
+        help="how many responses, 0 for all (default: %(default)s)",
+    )
+    negatives.add_argument(
+        "--model",
+        metavar="SPEC",
+        help="masked language model of mask-and-fill, a name or folder (default: one fine-tuned here, once)",
+    )
+    negatives.add_argument(
+        "--seed", type=_from(0), metavar="N", default=0, help="seed of every draw (default: %(default)s)"
+    )
+
     train = verb(
         "train", "train evaluators and score their test splits", _json(), _corpora(), _room(), _learn()
     )
@@ -140,14 +165,25 @@ def parser() -> argparse.ArgumentParser:
         "file", metavar="FILE", help="responses with their contexts, a JSON list or one object a line"
     )
     score.add_argument(
-        "--evaluator", default="ssrem", metavar="NAME", help="trained evaluator (default: %(default)s)"
+        "--evaluator",
+        default="ssrem",
+        metavar="NAME",
+        help="evaluator (default: %(default)s, which comes trained where the home folder has none)",
     )
     score.add_argument("--output", metavar="FILE", help="write there instead of to the terminal")
 
     sql = verb("sql", "ask the published tables, read-only", _json())
     sql.add_argument("query", help="one SELECT; SHOW TABLES lists the tables")
 
-    verb("evaluators", "list trained evaluators", _json())
+    export = verb("export", "write a trained evaluator into one file, to carry it elsewhere", _json())
+    export.add_argument("evaluator", metavar="NAME", help="trained evaluator")
+    export.add_argument("--version", type=_from(1), metavar="N", help="its version (default: the one in use)")
+    export.add_argument("--output", type=Path, metavar="FILE", help="default: NAME-VERSION.ssrem, here")
+
+    take = verb("import", "take in an evaluator that ssrem export wrote", _json(), _room())
+    take.add_argument("file", metavar="FILE", help="what ssrem export wrote")
+
+    verb("evaluators", "list the evaluators there are, and those trained", _json())
     verb("status", "show what has landed and how far each corpus is", _json())
     verb("report", "write the report and print its path", _json())
     return top

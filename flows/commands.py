@@ -10,11 +10,15 @@ import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flows import given, show
 from ssrem.errors import AnnotationError, SsremError
+from ssrem.evaluators import DEFAULT_EVALUATORS
 from tasks.home import Home, landed_corpora
+
+if TYPE_CHECKING:
+    from ssrem.evaluators.base import Scores
 
 
 def run(options: argparse.Namespace) -> None:
@@ -109,13 +113,24 @@ def _tables(options: argparse.Namespace, home: Home) -> None:
     )
 
 
-def _train(options: argparse.Namespace, home: Home) -> None:
-    from ssrem.evaluators.config import BilinearConfig
+def _negatives(options: argparse.Namespace, home: Home) -> None:
+    from tasks.negatives import NegativeSettings
 
-    config = {"seed": options.seed, **given.settings(options.set)}
-    BilinearConfig.of(config)
-    given.check_evaluators(options.evaluator)
+    chosen = (options.split, options.responses, options.model, options.seed)
+    NegativeSettings(options.generator, *chosen)
     landed_corpora(str(home.root))
+    _prepare(home)
+    from flows.negatives import negatives
+
+    made = negatives(options.generator, str(home.root), options.corpus, *chosen, **given.room(options))
+    done = {corpus: "made" if new else "there already" for corpus, new in made.items()}
+    _after(options, home, ["negatives"], done)
+
+
+def _train(options: argparse.Namespace, home: Home) -> None:
+    config = {"seed": options.seed, **given.settings(options.set)}
+    if given.learners(options.evaluator or DEFAULT_EVALUATORS, config):
+        landed_corpora(str(home.root))
     _prepare(home)
     from flows.train import train
 
@@ -134,9 +149,12 @@ def _train(options: argparse.Namespace, home: Home) -> None:
 
 
 def _agree(options: argparse.Namespace, home: Home) -> None:
-    from tasks.versions import promoted
+    from tasks.versions import promoted, unregistered
 
-    promoted(home, options.evaluator or ())
+    named = options.evaluator or []
+    new = unregistered(home, named)
+    if not new or len(new) < len(named):
+        promoted(home, [name for name in named if name not in new])
     given.check_annotated(options.file)
     _prepare(home)
     from flows.agree import agree
@@ -149,26 +167,27 @@ def _agree(options: argparse.Namespace, home: Home) -> None:
 
 
 def _score(options: argparse.Namespace, home: Home) -> None:
-    import numpy as np
-
     from ssrem.agreement.annotated import read_samples
-    from ssrem.evaluators import load_evaluator
+    from ssrem.evaluators import packaged
     from tasks.progress import progress
-    from tasks.versions import promoted
+    from tasks.versions import in_use, versions
 
-    ((name, version),) = promoted(home, [options.evaluator])
     samples = read_samples(Path(options.file))
     if not samples:
         raise AnnotationError(f"{options.file} is an empty list; there is nothing to score")
-    with progress(f"scoring {options.file} with {name}"):
-        evaluator = load_evaluator(home.models / name / str(version))
+    if options.evaluator in packaged() and not versions(home, options.evaluator):
+        print(
+            f"{options.evaluator}: none trained in {home.root}, so the one that comes with ssrem",
+            file=sys.stderr,
+        )
+    with progress(f"scoring {options.file} with {options.evaluator}"):
+        evaluator = in_use(home, options.evaluator)
         parts = evaluator.components(samples)
-    # What evaluator.score gives: h where every sample has a reference, else f.
-    scores = parts.f if np.isnan(parts.h).any() else parts.h
+    scores = _one_score(parts)
     lines = [] if options.json else ["row\tscore\tf\tg\th"]
     for number, score in enumerate(scores):
         # Rows count from 1, as in the messages about a file's rows.
-        values: dict[str, Any] = {"row": number + 1, "score": float(score)}
+        values: dict[str, Any] = {"row": number + 1, "score": _or_none(score)}
         values |= {part: _or_none(getattr(parts, part)[number]) for part in ("f", "g", "h")}
         line = json.dumps({**values, "signature": evaluator.signature}) if options.json else _tabbed(values)
         lines.append(line)
@@ -192,18 +211,44 @@ def _sql(options: argparse.Namespace, home: Home) -> None:
         print(f"no rows ({', '.join(columns)})")
 
 
+def _export(options: argparse.Namespace, home: Home) -> None:
+    from tasks.carry import export_evaluator
+
+    file = export_evaluator(home, options.evaluator, options.version, options.output)
+    if options.json:
+        show.as_json({"file": str(file)})
+    else:
+        print(file)
+
+
+def _import(options: argparse.Namespace, home: Home) -> None:
+    given.check_packed(options.file)
+    _prepare(home)
+    from flows.carry import import_
+
+    name, version, new = import_(options.file, str(home.root), **given.room(options))
+    _after(
+        options,
+        home,
+        ["evaluators"],
+        {name: f"version {version} {'taken in' if new else 'is there already'}"},
+    )
+
+
 def _evaluators(options: argparse.Namespace, home: Home) -> None:
     from tasks.overview import summary
+    from tasks.versions import catalogue
 
     found = summary(home, ["evaluators"])
+    known = catalogue()
     if options.json:
-        show.as_json(found.get("evaluators", []))
-    elif found:
+        show.as_json({"evaluators": known, "versions": found.get("evaluators", [])})
+        return
+    show.tables({"evaluators that there are": known})
+    if found:
         _print(found)
     else:
-        from ssrem.evaluators import EVALUATORS
-
-        print(f"none trained in {home.root} yet; train one of {', '.join(EVALUATORS)} with ssrem train NAME")
+        print(f"none trained in {home.root} yet; train one with ssrem train NAME")
 
 
 def _status(options: argparse.Namespace, home: Home) -> None:
@@ -237,10 +282,13 @@ VERBS: dict[str, Callable[[argparse.Namespace, Home], None]] = {
     "run": _run,
     "ingest": _ingest,
     "tables": _tables,
+    "negatives": _negatives,
     "train": _train,
     "agree": _agree,
     "score": _score,
     "sql": _sql,
+    "export": _export,
+    "import": _import,
     "evaluators": _evaluators,
     "status": _status,
     "report": _report,
@@ -276,6 +324,14 @@ def _print(found: dict[str, list[dict[str, Any]]]) -> None:
             for row in rows:
                 print(f"{row['evaluator']} version {row['version']}: {row['signature']}")
             print()
+
+
+def _one_score(parts: Scores) -> list[float]:
+    """What `score` of an evaluator gives: h where every sample has a reference, else f; g of one that has g alone."""
+    h, f, g = ([float(value) for value in part] for part in (parts.h, parts.f, parts.g))
+    if not any(math.isnan(value) for value in h):
+        return h
+    return g if all(math.isnan(value) for value in f) else f
 
 
 def _or_none(value: float) -> float | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +26,31 @@ def check_evaluators(names: Sequence[str]) -> None:
         evaluator_class(name)
 
 
+def learners(names: Sequence[str], config: Mapping[str, Any]) -> list[str]:
+    """Those of the evaluators that learn; EvaluatorError for a name or a setting that does not exist."""
+    from ssrem.evaluators import evaluator_class
+    from ssrem.evaluators.settings import route
+
+    route(names, config)
+    return [name for name in names if evaluator_class(name).trained]
+
+
 def check_annotated(files: Sequence[str]) -> None:
     """Raise AnnotationError for a file that cannot be read as an annotated set."""
     from ssrem.agreement.annotated import read_annotated
 
     for file in files:
         read_annotated(Path(file))
+
+
+def check_packed(file: str) -> None:
+    """Raise EvaluatorError for a file that holds no evaluator."""
+    from tempfile import TemporaryDirectory
+
+    from ssrem.evaluators.archive import unpack
+
+    with TemporaryDirectory() as folder:
+        unpack(Path(file), Path(folder))
 
 
 def mapping(options: argparse.Namespace) -> dict[str, str] | None:

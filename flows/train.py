@@ -8,13 +8,14 @@ from prefect import flow
 
 from flows.tables import tables
 from ssrem.encoders import DEFAULT_ENCODER
+from ssrem.evaluators import DEFAULT_EVALUATORS, evaluator_class
+from ssrem.evaluators.settings import route
 from tasks.home import landed_corpora
+from tasks.register import register
 from tasks.score import score_corpus
 from tasks.stage import Resources
 from tasks.train import train as train_evaluator
 from tasks.train import without_tables
-
-DEFAULT_EVALUATORS = ("ssrem", "rsrem")
 
 
 @flow(name="train")
@@ -29,16 +30,27 @@ def train(
 ) -> dict[str, tuple[int, bool]]:
     """Train the evaluators on the corpora and score their test splits; evaluator to (version, whether it is new).
 
-    Speaker tables that were never built are built first, with default settings.
+    Speaker tables that were never built are built first, with default settings. Evaluators that learn nothing are
+    registered and need no corpus. config: settings; each evaluator gets those that it has.
     """
-    learned_from = corpora or landed_corpora(home)
+    names = evaluators or list(DEFAULT_EVALUATORS)
     resources = Resources(memory_limit, threads)
+    settings = route(names, config or {})
+    trained = {
+        name: register(name, home, settings=settings[name], resources=resources)
+        for name in names
+        if not evaluator_class(name).trained
+    }
+    if len(trained) == len(names):
+        return trained
+    learned_from = corpora or landed_corpora(home)
     if missing := without_tables(home, learned_from):
         tables(home, missing, encoder=encoder, memory_limit=memory_limit, threads=threads)
-    trained = {}
-    for name in evaluators or DEFAULT_EVALUATORS:
+    for name in names:
+        if name in trained:
+            continue
         version, new = train_evaluator(
-            name, learned_from, home, encoder=encoder, config=config, resources=resources
+            name, learned_from, home, encoder=encoder, config=settings[name], resources=resources
         )
         for corpus in learned_from:
             score_corpus(name, version, corpus, home, resources=resources)

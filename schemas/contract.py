@@ -56,6 +56,22 @@ class References:
 
 
 @dataclass(frozen=True)
+class WithinBounds:
+    """Every value of `columns` that is not null lies in [low, high] of the row of `table` with the same `key`; a
+    bound that is null leaves that side open."""
+
+    columns: tuple[str, ...]
+    table: str
+    key: tuple[str, ...]
+
+    def query(self, table: str) -> str:
+        """The rows of `table` that hold a value outside."""
+        match = " AND ".join(f"a.{c} = b.{c}" for c in self.key)
+        outside = " OR ".join(f"a.{c} < b.low OR a.{c} > b.high" for c in self.columns)
+        return f"SELECT a.*, b.low, b.high FROM {table} AS a INNER JOIN {self.table} AS b ON {match} WHERE {outside}"
+
+
+@dataclass(frozen=True)
 class Finite:
     """Every value of the floating-point `columns` that is not null is finite."""
 
@@ -67,7 +83,7 @@ class Finite:
         return f"SELECT * FROM {table} WHERE {broken}"
 
 
-Expectation = Between | OneOf | NotEmpty | References | Finite
+Expectation = Between | OneOf | NotEmpty | References | WithinBounds | Finite
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """`identification`: how well an evaluator tells the true response from each kind of false one (section 6)."""
 
-from schemas.contract import Between, Column, Finite, OneOf, References, Table
+from schemas.contract import Between, Column, Finite, OneOf, References, Table, WithinBounds
 
 TABLE = Table(
     name="identification",
@@ -22,7 +22,7 @@ TABLE = Table(
         References(("evaluator", "version"), "evaluators"),
         OneOf("kind", ("GT", "SC", "SP", "SS", "Rand", "Context")),
         Finite(("mean", "low", "high", "gt_above")),
-        Between("mean", -1, 1),
+        WithinBounds(("mean",), "evaluators", ("evaluator", "version")),
         Between("gt_above", 0, 1),
         Between("n", 0),
     ),

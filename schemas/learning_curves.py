@@ -12,7 +12,7 @@ TABLE = Table(
         Column("version", "BIGINT", "its version"),
         Column("epoch", "BIGINT", "epoch, from 1; 0 is before training"),
         Column("split", "VARCHAR", "train or valid"),
-        Column("loss", "DOUBLE", "cross-entropy in nats a response"),
+        Column("loss", "DOUBLE", "mean loss a response, as the evaluator defines it"),
     ),
     expectations=(
         References(("evaluator", "version"), "evaluators"),

@@ -1,6 +1,6 @@
 """`scores`: what an evaluator says of a response."""
 
-from schemas.contract import Between, Column, Finite, OneOf, References, Table
+from schemas.contract import Between, Column, Finite, OneOf, References, Table, WithinBounds
 
 KINDS = ("response", "GT", "SC", "SP", "SS", "Rand", "Context")
 
@@ -18,21 +18,19 @@ TABLE = Table(
             "kind", "VARCHAR", "response: as annotated; GT, SC, SP, SS, Rand: candidate; Context: copied turn"
         ),
         Column("k", "BIGINT", "which candidate of that kind, from 0"),
-        Column("f", "DOUBLE", "context against response"),
+        Column("f", "DOUBLE", "context against response; null where it has no such part", nullable=True),
         Column("g", "DOUBLE", "reference against response; null where there is no reference", nullable=True),
-        Column("f_unit", "DOUBLE", "f scaled to the unit range"),
+        Column("f_unit", "DOUBLE", "f scaled to the unit range; null where it is not scaled", nullable=True),
         Column("g_unit", "DOUBLE", "g scaled to the unit range", nullable=True),
-        Column("h", "DOUBLE", "mean of f_unit and g_unit; null where there is no reference", nullable=True),
+        Column("h", "DOUBLE", "f_unit and g_unit in one; null where either is missing", nullable=True),
         Column("truncated", "BOOLEAN", "whether the evaluator left out some of the text"),
     ),
     expectations=(
         References(("evaluator", "version"), "evaluators"),
         OneOf("kind", KINDS),
         Finite(("f", "g", "f_unit", "g_unit", "h")),
-        Between("f", -1, 1),
-        Between("g", -1, 1),
+        WithinBounds(("f", "g", "h"), "evaluators", ("evaluator", "version")),
         Between("f_unit", 0, 1),
         Between("g_unit", 0, 1),
-        Between("h", 0, 1),
     ),
 )

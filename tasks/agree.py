@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,14 +14,14 @@ from ssrem.agreement.annotated import Annotated, dataset_name, read_annotated
 from ssrem.errors import AnnotationError
 from ssrem.evaluators import load_evaluator
 from tasks.agreement_rows import correlation_row
-from tasks.encoding import cached_encode
+from tasks.encoding import encode_option
 from tasks.home import Home
 from tasks.ingest import content_hash
 from tasks.progress import progress
 from tasks.stage import Output, Resources, Stage, already_done, open_stage
 
 if TYPE_CHECKING:
-    from ssrem.evaluators.base import Scores
+    from ssrem.evaluators.base import Evaluator, Scores
 
 MIN_SYSTEMS = 5
 """System-level correlations need at least this many systems: from two, every coefficient is 1 or -1."""
@@ -65,11 +65,13 @@ def agree(
         for name, version in evaluators:
             with progress(f"scoring {dataset} with {name}"):
                 evaluator: Any = load_evaluator(place.models / name / str(version))
-                encode = cached_encode(place, evaluator.encoder)
-                found = evaluator.components([row.sample for row in annotated], encode=encode)
+                found = evaluator.components(
+                    [row.sample for row in annotated], **encode_option(place, evaluator)
+                )
+            parts = _parts(evaluator, annotated)
             who = {"evaluator": name, "version": version, "dataset": dataset}
-            scores += _score_rows(who, found)
-            correlations += _correlations(stage, who, annotated, found, keep_ground_truth)
+            scores += _score_rows(who, found, parts)
+            correlations += _correlations(stage, who, annotated, found, parts, keep_ground_truth)
         stage.create_from_rows("scores", scores)
         stage.create_from_rows("correlations", correlations)
         stage.gate()
@@ -128,22 +130,28 @@ def _annotation_rows(dataset: str, annotated: Sequence[Annotated]) -> Iterator[d
                 }
 
 
-def _score_rows(who: dict[str, Any], scores: Scores) -> list[dict[str, Any]]:
-    def known(value: float, paired: float) -> float | None:
-        # A reference is absent, which is not the same as a score that is not a number: the gate refuses that one.
-        return None if np.isnan(value) and np.isnan(paired) else float(value)
+def _parts(evaluator: Evaluator, annotated: Sequence[Annotated]) -> dict[str, list[bool]]:
+    """Column of `scores` to whether the evaluator gives it of a row: g and h only where there is a reference."""
+    referenced = [row.reference is not None for row in annotated]
+    of = {"f": [True] * len(annotated), "g": referenced, "h": referenced}
+    absent = [False] * len(annotated)
+    there = {part: of[part] if part in evaluator.parts else absent for part in SCORES}
+    mixed = "h" in evaluator.parts  # what is not mixed is not scaled
+    return there | {f"{part}_unit": there[part] if mixed else absent for part in ("f", "g")}
 
+
+def _score_rows(
+    who: dict[str, Any], scores: Scores, parts: Mapping[str, Sequence[bool]]
+) -> list[dict[str, Any]]:
+    # A part that is not there is null, which is not the same as a score that is not a number: the gate refuses that.
+    columns = {part: getattr(scores, part).tolist() for part in parts}
     return [
         {
             **who,
             "response_id": str(number),
             "kind": "response",
             "k": 0,
-            "f": float(scores.f[number]),
-            "g": known(scores.g[number], scores.h[number]),
-            "f_unit": float(scores.f_unit[number]),
-            "g_unit": known(scores.g_unit[number], scores.h[number]),
-            "h": known(scores.h[number], scores.g[number]),
+            **{part: values[number] if parts[part][number] else None for part, values in columns.items()},
             "truncated": bool(scores.truncated[number]),
         }
         for number in range(len(scores))
@@ -151,7 +159,12 @@ def _score_rows(who: dict[str, Any], scores: Scores) -> list[dict[str, Any]]:
 
 
 def _correlations(
-    stage: Stage, who: dict[str, Any], annotated: Sequence[Annotated], scores: Scores, keep_ground_truth: bool
+    stage: Stage,
+    who: dict[str, Any],
+    annotated: Sequence[Annotated],
+    scores: Scores,
+    parts: Mapping[str, Sequence[bool]],
+    keep_ground_truth: bool,
 ) -> Iterator[dict[str, Any]]:
     """Segment level for every criterion, aggregation and score; system level where there are enough systems."""
     human = stage.connection.execute(
@@ -163,9 +176,7 @@ def _correlations(
         excluded = len(rows) - len(fair)
         for part in SCORES:
             values = getattr(scores, part)
-            pairs = [
-                (n, float(values[n]), score) for n, score in fair if annotated[n].reference or part == "f"
-            ]
+            pairs = [(n, float(values[n]), score) for n, score in fair if parts[part][n]]
             if not all(np.isfinite(value) for _, value, _ in pairs):
                 continue  # the gate refuses the scores themselves, and says which
             if not pairs:

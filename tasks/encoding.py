@@ -15,7 +15,7 @@ from tasks.progress import progress
 
 if TYPE_CHECKING:
     from ssrem.encoders import Encoder
-    from ssrem.evaluators.base import Encode
+    from ssrem.evaluators.base import Encode, Evaluator
 
 
 def encoder_for(
@@ -43,6 +43,11 @@ def cached_encode(home: Home, encoder: Encoder) -> Encode:
 
     store = VectorStore(home.vectors)
     return lambda texts: store.encode(encoder, texts)
+
+
+def encode_option(home: Home, evaluator: Evaluator) -> dict[str, Encode]:
+    """`encode=` through the cache, for the methods of an evaluator that has an encoder; nothing for the others."""
+    return {"encode": cached_encode(home, evaluator.encoder)} if evaluator.encoder else {}
 
 
 def training_texts(connection: duckdb.DuckDBPyConnection, corpora: Sequence[str]) -> list[str]:

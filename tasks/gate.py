@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from schemas import TABLES
-from schemas.contract import Between, Finite, NotEmpty, OneOf, References, Table
+from schemas.contract import Between, Finite, NotEmpty, OneOf, References, Table, WithinBounds
 from sql import checks
 from ssrem.errors import GateError
 
@@ -110,6 +110,9 @@ def rules(table: Table) -> Iterator[Rule]:
                 )
             case References(columns, target):
                 says = f"({', '.join(columns)}) to be found in {target}"
+                yield _by_query(name, says, expectation.query(name))
+            case WithinBounds(columns, target):
+                says = f"({', '.join(columns)}) to be in the range of {target}"
                 yield _by_query(name, says, expectation.query(name))
             case Finite(columns):
                 yield _by_query(name, f"({', '.join(columns)}) to be finite", expectation.query(name))

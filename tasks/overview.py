@@ -34,6 +34,11 @@ SUMMARIES = {
     "evaluators": """
         SELECT evaluator, version, promoted, valid_loss, train_responses AS trained_on, trained_at, why, signature
         FROM evaluators ORDER BY evaluator DESC, version DESC""",
+    "negatives": """
+        SELECT n.corpus, n.generator, n.k, r.split, count(*) AS negatives,
+            avg(n.replaced / n.tokens) AS tokens_replaced, count(*) FILTER (WHERE n.truncated) AS truncated
+        FROM negatives AS n INNER JOIN responses AS r ON n.corpus = r.corpus AND n.response_id = r.response_id
+        GROUP BY ALL ORDER BY n.corpus, n.generator, n.k, r.split""",
     "annotated": """
         SELECT dataset, count(*) AS responses, count(*) FILTER (WHERE ground_truth) AS ground_truth,
             count(reference) AS with_reference
@@ -53,7 +58,8 @@ TITLES = {
     "identification": "identification on the test split: mean f, 95% interval, how often the true response is above",
     "agreement": "agreement with human scores, mean of raters",
     "own_ratings": "agreement with the conversations' own ratings, untouched ones left out",
-    "evaluators": "evaluators",
+    "evaluators": "versions in this home folder",
+    "negatives": "negatives: how many, and the share of a response's tokens that no longer stand",
     "annotated": "annotated sets",
     "progress": "progress",
     "quarantine": "quarantine",

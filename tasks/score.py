@@ -14,7 +14,7 @@ from ssrem.evaluators import load_evaluator
 from ssrem.evaluators.base import CONTEXT_ATTACK, TEST
 from tasks.agreement_rows import correlation_row
 from tasks.candidates import load_candidates, test_responses
-from tasks.encoding import cached_encode
+from tasks.encoding import encode_option
 from tasks.home import Home
 from tasks.progress import progress
 from tasks.stage import Output, Resources, Stage, already_done, open_stage
@@ -45,12 +45,14 @@ def score_corpus(
     with open_stage(place, "score", parameters, inputs, resources) as stage:
         with progress(f"scoring the test split of {corpus} with {name}"):
             evaluator: Any = load_evaluator(folder)
-            candidates = load_candidates(stage.connection, [corpus])
-            encode = cached_encode(place, evaluator.encoder)
-            f = evaluator.score_candidates(candidates, TEST, encode=encode)
+            everyone = load_candidates(stage.connection, [corpus])
+            sample = evaluator.test_sample
+            candidates = everyone if sample is None else everyone.sampled(TEST, sample)
+            f = evaluator.score_candidates(candidates, TEST, **encode_option(place, evaluator))
         who = {"evaluator": name, "version": version}
         there = _there(candidates)
         responses = test_responses(stage.connection, corpus)
+        responses = responses[np.isin(everyone.rows(TEST), candidates.rows(TEST))]
         _stage_scores(stage, who, corpus, responses, f, there, evaluator.f_unit)
         stage.create_from_rows("identification", list(_identification(who, corpus, f)))
         stage.create_from_rows("correlations", list(_ratings(stage.connection, who, corpus)))

@@ -13,14 +13,15 @@ from ssrem.encoders import DEFAULT_ENCODER
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import evaluator_class
 from tasks.candidates import load_candidates
-from tasks.encoding import cached_encode, encoder_for, training_texts
-from tasks.home import Home, utc_now
+from tasks.encoding import encode_option, encoder_for, training_texts
+from tasks.home import Home
 from tasks.progress import progress
 from tasks.stage import Output, Resources, already_done, open_stage
 from tasks.tables import landed_corpus
+from tasks.versions import stage_version, versions
 
 if TYPE_CHECKING:
-    from ssrem.evaluators.base import Candidates, Evaluator, Training
+    from ssrem.evaluators.base import Candidates, TrainedEvaluator, Training
 
 
 @task(name="train evaluator")
@@ -38,47 +39,44 @@ def train(
     The same settings on the same corpora are trained once. Raises EvaluatorError where the name or a setting is
     unknown or the corpora give nothing to learn from, HomeError where a corpus has not landed.
     """
-    from ssrem.evaluators.config import BilinearConfig
-
     place = Home.at(home)
-    settings = BilinearConfig.of(config or {})
     kind: Any = evaluator_class(name)
+    settings = kind.config_class.of(config or {})
     digests = {corpus: landed_corpus(place, corpus)[0] for corpus in corpora}
     inputs = {**digests, "tables": _table_runs(place, corpora)}
-    parameters = {"evaluator": name, "encoder": encoder, "config": asdict(settings)}
+    parameters = {
+        "evaluator": name,
+        "encoder": encoder if kind.takes_encoder else None,
+        "config": asdict(settings),
+    }
     if already_done(place, "train", parameters, inputs):
-        return _versions(place, name)[-1]["version"], False
+        return versions(place, name)[-1]["version"], False
     with open_stage(place, "train", parameters, inputs, resources) as stage:
-        versions = _versions(place, name)  # under the lock: a number is given once
         candidates = load_candidates(stage.connection, corpora)
         if len(candidates) == 0:
             raise EvaluatorError(f"{', '.join(corpora)}: no response to learn from; run ssrem tables first")
-        words = encoder_for(
-            place, encoder, settings.seed, digests, lambda: training_texts(stage.connection, list(corpora))
-        )
-        evaluator: Evaluator = kind(words, settings)
+        words = None
+        if kind.takes_encoder:
+            words = encoder_for(
+                place,
+                encoder,
+                settings.seed,
+                digests,
+                lambda: training_texts(stage.connection, list(corpora)),
+            )
+        evaluator: TrainedEvaluator = kind(words, settings)
         with progress(f"training {name}") as advance:
-            training = evaluator.fit(  # type: ignore[call-arg]
+            training = evaluator.fit(
                 candidates,
                 progress=lambda done, total: advance(done),
-                encode=cached_encode(place, words),
+                **encode_option(place, evaluator),
             )
-        version = versions[-1]["version"] + 1 if versions else 1
-        row = _row(name, version, evaluator, words.signature, training, candidates, digests)
-        retired = [
-            {**old, "promoted": False, "why": f"replaced by version {version}"}
-            for old in versions
-            if old["promoted"]
-        ]
-        row["why"] = f"newest; replaces version {retired[-1]['version']}" if retired else "first version"
-        stage.create_from_rows("evaluators", [*retired, row])
+        learned = {**_learned(training, candidates, digests), "test_sample": kind.test_sample}
+        row, outputs = stage_version(stage, evaluator, asdict(settings), learned)
+        version = int(row["version"])
         stage.create_from_rows("learning_curves", _curves(name, version, training))
         stage.gate()
         evaluator.save(stage.scratch / "model", card=_card(row, training))
-        outputs = [
-            Output("evaluators", f"{name}@{r['version']}", f"version = {r['version']}")
-            for r in [*retired, row]
-        ]
         stage.publish(
             [*outputs, Output("learning_curves", f"{name}@{version}")],
             folders={stage.scratch / "model": place.models / name / str(version)},
@@ -92,33 +90,12 @@ def without_tables(home: str, corpora: Sequence[str]) -> list[str]:
     return [corpus for corpus in corpora if corpus not in built]
 
 
-def _versions(home: Home, name: str) -> list[dict[str, Any]]:
-    with home.reader() as connection:
-        cursor = connection.execute("SELECT * FROM evaluators WHERE evaluator = ? ORDER BY version", [name])
-        columns = [d[0] for d in cursor.description or []]
-        return [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
-
-
 def _table_runs(home: Home, corpora: Sequence[str]) -> list[str]:
     return sorted(p.path for p in home.parts() if p.table == "candidates" and p.key in corpora)
 
 
-def _row(
-    name: str,
-    version: int,
-    evaluator: Evaluator,
-    encoder: str,
-    training: Training,
-    candidates: Candidates,
-    digests: Mapping[str, str],
-) -> dict[str, Any]:
-    config: Any = evaluator
+def _learned(training: Training, candidates: Candidates, digests: Mapping[str, str]) -> dict[str, Any]:
     return {
-        "evaluator": name,
-        "version": version,
-        "signature": evaluator.signature,
-        "encoder": encoder,
-        "config": json.dumps(asdict(config.config), sort_keys=True),
         "corpora": json.dumps(digests, sort_keys=True),
         "train_responses": int(training.rows.get("train", len(candidates.rows(0)))),
         "valid_responses": int(training.rows.get("valid", len(candidates.rows(1)))),
@@ -127,8 +104,6 @@ def _row(
         "best_epoch": training.best_epoch,
         "epochs": len(training.history),
         "seconds": training.seconds,
-        "promoted": True,
-        "trained_at": utc_now(),
     }
 
 

@@ -1,12 +1,20 @@
-"""Which versions of the evaluators are in use."""
+"""Which versions of the evaluators there are, and which are in use."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from ssrem.errors import EvaluatorError
-from ssrem.evaluators import evaluator_class
-from tasks.home import Home
+from ssrem.evaluators import EVALUATORS, evaluator_class, load_evaluator, packaged
+from tasks.home import Home, utc_now
+from tasks.stage import Output, Stage
+
+if TYPE_CHECKING:
+    from ssrem.evaluators.base import Evaluator
 
 
 def promoted(home: Home, names: Sequence[str] = ()) -> list[tuple[str, int]]:
@@ -33,3 +41,82 @@ def promoted(home: Home, names: Sequence[str] = ()) -> list[tuple[str, int]]:
                 f"run ssrem train {name} first"
             )
     return [(name, version) for name, version in rows if not names or name in names]
+
+
+def catalogue() -> list[dict[str, Any]]:
+    """What evaluators there are: what each needs, whether it learns, the range of its scores, and its source."""
+    found = []
+    for name in EVALUATORS:
+        kind = evaluator_class(name)
+        found.append(
+            {
+                "evaluator": name,
+                "learns": kind.trained,
+                "needs": ", ".join(["context"] * ("f" in kind.parts) + ["reference"] * ("g" in kind.parts)),
+                "lowest": None if np.isinf(kind.range[0]) else kind.range[0],
+                "highest": None if np.isinf(kind.range[1]) else kind.range[1],
+                "source": kind.source,
+            }
+        )
+    return found
+
+
+def unregistered(home: Home, names: Sequence[str]) -> list[str]:
+    """Those of the names that learn nothing and are no version yet; EvaluatorError for one that does not exist."""
+    return [name for name in names if not evaluator_class(name).trained and not versions(home, name)]
+
+
+def in_use(home: Home, name: str) -> Evaluator:
+    """The promoted version of an evaluator, loaded. Where there is none: one that learns nothing by its defaults,
+    one that comes with the package from there.
+
+    EvaluatorError where there is none of these, or no evaluator of that name.
+    """
+    if unregistered(home, [name]):
+        return evaluator_class(name)()
+    if name in packaged() and not versions(home, name):
+        return load_evaluator(name)
+    ((_, version),) = promoted(home, [name])
+    return load_evaluator(home.models / name / str(version))
+
+
+def versions(home: Home, name: str) -> list[dict[str, Any]]:
+    """The rows of `evaluators` that are versions of `name`, oldest first."""
+    with home.reader() as connection:
+        cursor = connection.execute("SELECT * FROM evaluators WHERE evaluator = ? ORDER BY version", [name])
+        columns = [d[0] for d in cursor.description or []]
+        return [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
+
+
+def stage_version(
+    stage: Stage, evaluator: Evaluator, settings: Mapping[str, Any], learned: Mapping[str, Any] | None = None
+) -> tuple[dict[str, Any], list[Output]]:
+    """Stage the evaluator as its newest version, which takes the place of the promoted one; its row, and what to
+    publish. learned: columns that only training fills. To be called under the home's lock: a number is given once.
+    """
+    name = evaluator.name
+    old = versions(stage.home, name)
+    low, high = (float(bound) if np.isfinite(bound) else None for bound in evaluator.range)
+    row = {
+        "evaluator": name,
+        "version": old[-1]["version"] + 1 if old else 1,
+        "signature": evaluator.signature,
+        "low": low,
+        "high": high,
+        "encoder": evaluator.encoder.signature if evaluator.encoder else None,
+        "config": json.dumps(settings, sort_keys=True),
+        "corpora": "{}",
+        **dict.fromkeys(("train_responses", "valid_responses", "test_responses", "epochs"), 0),
+        **dict.fromkeys(("test_sample", "valid_loss", "best_epoch")),
+        "seconds": 0.0,
+        "promoted": True,
+        "trained_at": utc_now(),
+        **(learned or {}),
+    }
+    retired = [
+        {**r, "promoted": False, "why": f"replaced by version {row['version']}"} for r in old if r["promoted"]
+    ]
+    row["why"] = f"newest; replaces version {retired[-1]['version']}" if retired else "first version"
+    rows = [*retired, row]
+    stage.create_from_rows("evaluators", rows)
+    return row, [Output("evaluators", f"{name}@{r['version']}", f"version = {r['version']}") for r in rows]

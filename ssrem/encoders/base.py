@@ -66,6 +66,10 @@ class Encoder(ABC):
         known = vectors.any(axis=1) & (weights > 0)
         return vectors[known], weights[known]
 
+    def truncated(self, texts: Sequence[str]) -> NDArray[np.bool_]:
+        """Which texts are not read to their end, bool (n,); none where the encoder has no limit."""
+        return np.zeros(len(texts), dtype=bool)
+
     @abstractmethod
     def save(self, folder: Path) -> None:
         """Write safetensors and JSON into `folder`, which is made if need be."""

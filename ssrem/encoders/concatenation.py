@@ -44,6 +44,10 @@ class Concatenation(Encoder):
     def bag(self, text: str) -> tuple[Vectors, NDArray[np.float64]]:
         return self.parts[0].bag(text)
 
+    def truncated(self, texts: Sequence[str]) -> NDArray[np.bool_]:
+        cut: NDArray[np.bool_] = np.any([part.truncated(texts) for part in self.parts], axis=0)
+        return cut
+
     def save(self, folder: Path) -> None:
         """Parts that their origin makes again are named, the others are written into subfolders."""
         folder.mkdir(parents=True, exist_ok=True)

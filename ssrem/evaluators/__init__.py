@@ -15,8 +15,37 @@ if TYPE_CHECKING:
 EVALUATORS: dict[str, str] = {
     "ssrem": "ssrem.evaluators.ssrem:SSREM",
     "rsrem": "ssrem.evaluators.rsrem:RSREM",
+    "ruber": "ssrem.evaluators.ruber:Ruber",
+    "ruber-unref": "ssrem.evaluators.ruber:RuberUnref",
+    "ruber-ref": "ssrem.evaluators.ruber:RuberRef",
+    "adem": "ssrem.evaluators.adem:Adem",
+    "adem-unref": "ssrem.evaluators.adem:AdemUnref",
+    "adem-ref": "ssrem.evaluators.adem:AdemRef",
+    "blend": "ssrem.evaluators.blend:Blend",
+    "blend-ref": "ssrem.evaluators.blend:BlendRef",
+    "cosine": "ssrem.evaluators.cosine:Cosine",
+    "lm-coherence": "ssrem.evaluators.likelihood:LmCoherence",
+    "lm-pmi": "ssrem.evaluators.likelihood:LmPmi",
+    "lm-sum": "ssrem.evaluators.likelihood:LmSum",
+    "mlm-likelihood": "ssrem.evaluators.likelihood:MlmLikelihood",
+    "bleu-1": "ssrem.evaluators.overlap:Bleu1",
+    "bleu-2": "ssrem.evaluators.overlap:Bleu2",
+    "bleu-3": "ssrem.evaluators.overlap:Bleu3",
+    "bleu-4": "ssrem.evaluators.overlap:Bleu4",
+    "rouge-l": "ssrem.evaluators.overlap:RougeL",
+    "meteor": "ssrem.evaluators.overlap:Meteor",
+    "emb-average": "ssrem.evaluators.embedding:EmbeddingAverage",
+    "emb-greedy": "ssrem.evaluators.embedding:EmbeddingGreedy",
+    "emb-extrema": "ssrem.evaluators.embedding:EmbeddingExtrema",
+    "sms": "ssrem.evaluators.embedding:SentenceMovers",
+    "bertscore": "ssrem.evaluators.bertscore:BertScore",
 }
 """Name → where the class is, as module:class."""
+
+PACKAGED = Path(__file__).parent.parent / "packaged"
+
+DEFAULT_EVALUATORS = ("ssrem", "rsrem")
+"""What is trained where nothing else is asked for."""
 
 
 def evaluator_class(name: str) -> type[Evaluator]:
@@ -29,8 +58,17 @@ def evaluator_class(name: str) -> type[Evaluator]:
     return found
 
 
-def load_evaluator(folder: Path) -> Evaluator:
-    """Whatever evaluator was saved in `folder`; EvaluatorError where none was, or it is damaged."""
+def load_evaluator(where: Path | str) -> Evaluator:
+    """The evaluator saved in a folder, or the one of that name that comes with the package.
+
+    EvaluatorError where there is none, or it is damaged.
+    """
     from ssrem.encoders.files import read_json
 
+    folder = PACKAGED / where if where in packaged() else Path(where)
     return evaluator_class(read_json(folder / "evaluator.json", ("name",))["name"]).load(folder)
+
+
+def packaged() -> list[str]:
+    """Names of the trained evaluators that come with the package."""
+    return sorted(path.parent.name for path in PACKAGED.glob("*/evaluator.json"))

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ssrem.errors import EvaluatorError
+
+if TYPE_CHECKING:
+    from ssrem.encoders.base import Encoder
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -21,6 +24,7 @@ Encode = Callable[[Sequence[str]], NDArray[np.float32]]
 """Texts to vectors (n, d); stands in for the encoder's own `encode`, as a cache does."""
 
 TRAIN, VALID, TEST = 0, 1, 2
+_LEFT_OUT = 255
 KINDS = ("GT", "SC", "SP", "SS", "Rand")
 CONTEXT_ATTACK = "Context"
 
@@ -79,6 +83,16 @@ class Candidates:
     def __len__(self) -> int:
         return len(self.response)
 
+    def sampled(self, split: int, n: int, seed: int = 0) -> Candidates:
+        """These candidates with `n` responses of the split, drawn from the seed; all where there are no more."""
+        rows = self.rows(split)
+        if len(rows) <= n:
+            return self
+        left_out = np.random.default_rng(seed).permutation(rows)[n:]
+        splits = self.split.copy()
+        splits[left_out] = _LEFT_OUT
+        return replace(self, split=splits)
+
     def rows(self, split: int | None) -> Rows:
         """Positions of a split's responses, in order; all of them for None."""
         return np.arange(len(self)) if split is None else np.flatnonzero(self.split == split)
@@ -86,7 +100,7 @@ class Candidates:
 
 @dataclass(frozen=True)
 class Scores:
-    """Scores of n samples, float64 (n,); NaN only where a reference that is needed is absent.
+    """Scores of n samples, float64 (n,). NaN: the evaluator has no such part, or the sample lacks what it needs.
 
     f: unreferenced. g: referenced. h: mixed. f_unit, g_unit: scaled to the unit range. truncated: bool (n,).
     """
@@ -121,16 +135,20 @@ class Evaluator(ABC):
     needs: ClassVar[frozenset[str]] = frozenset({"context"})
     """What a sample must have: a subset of {"context", "reference"}."""
     range: ClassVar[tuple[float, float]]
-    """The lowest and the highest value that `score` can give."""
+    """The lowest and the highest value that `score` can give; infinite where there is no bound."""
+    source: ClassVar[str]
+    """Where it is described: authors, year, section."""
+    trained: ClassVar[bool] = False
+    """Whether it learns from candidates: then it is a TrainedEvaluator."""
+    parts: ClassVar[tuple[str, ...]]
+    """Which of f, g, h `components` gives; g and h only of samples that have a reference."""
+    encoder: Encoder | None = None
+    """Where it has one, `score` and `components` take `encode=`, which stands in for the encoder's own."""
 
     @property
     @abstractmethod
     def signature(self) -> str:
         """Name, settings, encoder and weights' hash: equal signatures score equally."""
-
-    @abstractmethod
-    def fit(self, candidates: Candidates, *, progress: Progress | None = None) -> Training:
-        """Learn from `candidates`; the train split is learned from, the valid split chooses."""
 
     @abstractmethod
     def score(self, samples: Sequence[Sample]) -> Floats:
@@ -141,10 +159,6 @@ class Evaluator(ABC):
         """The parts that the score is made of."""
 
     @abstractmethod
-    def score_candidates(self, candidates: Candidates, split: int | None = TEST) -> dict[str, Floats]:
-        """Kind → f (n, k) of a split's responses in order; NaN where there is no such negative."""
-
-    @abstractmethod
     def save(self, folder: Path, *, card: Mapping[str, Any] | None = None) -> None:
         """Write safetensors and JSON into `folder`; `card` goes to card.json as it is."""
 
@@ -152,3 +166,46 @@ class Evaluator(ABC):
     @abstractmethod
     def load(cls, folder: Path) -> Evaluator:
         """What `save` wrote; EvaluatorError for a foreign, incomplete or changed folder."""
+
+
+class TrainedEvaluator(Evaluator):
+    """An evaluator that learns: from candidates, from human scores, or from both."""
+
+    trained: ClassVar[bool] = True
+    config_class: ClassVar[type[Any]]
+    """Its settings, a Config."""
+    takes_encoder: ClassVar[bool] = True
+    """Whether it is made with an Encoder; the others are made with None, and `fit` then takes no `encode=`."""
+    learns_from: ClassVar[frozenset[str]] = frozenset({"candidates"})
+    """What it can learn from: "candidates" (`fit`), "labels" (`fine_tuned`)."""
+
+    test_sample: ClassVar[int | None] = None
+    """How many responses of a test split are scored for the identification figures; None: all. For slow ones."""
+
+    @abstractmethod
+    def __init__(self, encoder: Encoder | None, config: Any = None) -> None: ...
+
+    @abstractmethod
+    def fit(self, candidates: Candidates, *, progress: Progress | None = None) -> Training:
+        """Learn from `candidates`; the train split is learned from, the valid split chooses."""
+
+    def fine_tuned(
+        self,
+        annotated: Sequence[tuple[Sample, float]],
+        *,
+        scale: tuple[float, float],
+        progress: Progress | None = None,
+    ) -> Self:
+        """A copy that has learned from human scores; this evaluator is left as it is.
+
+        annotated: samples with their human score, within `scale`, the lowest and highest that a rater could give.
+        """
+        raise EvaluatorError(f"{self.name} does not learn from human scores")
+
+    @abstractmethod
+    def score_candidates(self, candidates: Candidates, split: int | None = TEST) -> dict[str, Floats]:
+        """Kind → f (n, k) of a split's responses in order; NaN where there is no such negative."""
+
+    @abstractmethod
+    def f_unit(self, f: Floats) -> Floats:
+        """f scaled to the unit range by bounds that were fitted once."""

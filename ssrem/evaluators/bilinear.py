@@ -20,12 +20,12 @@ from ssrem.evaluators.base import (
     VALID,
     Candidates,
     Encode,
-    Evaluator,
     Floats,
     Progress,
     Rows,
     Sample,
     Scores,
+    TrainedEvaluator,
     Training,
 )
 from ssrem.evaluators.cases import Cases, products
@@ -49,7 +49,7 @@ class State:
     g_bounds: Bounds
 
 
-class Bilinear(Evaluator):
+class Bilinear(TrainedEvaluator):
     """f from a learned matrix, g from the reference, h their mean on the unit range.
 
     `score` is h where every sample has a reference and f otherwise; `components` has all of them.
@@ -60,6 +60,9 @@ class Bilinear(Evaluator):
     draws: ClassVar[Mapping[str, int]]
     """Kind → how many negatives of it stand beside the true response."""
     range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
+    parts: ClassVar[tuple[str, ...]] = ("f", "g", "h")
+    config_class: ClassVar[type[Any]] = BilinearConfig
+    encoder: Encoder
 
     def __init__(self, encoder: Encoder, config: BilinearConfig | None = None) -> None:
         self.encoder = encoder

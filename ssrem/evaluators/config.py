@@ -1,24 +1,59 @@
-"""The settings of bilinear evaluators."""
+"""Settings of what is trained: typed, checked, and the same from JSON and from the command line."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Self
 
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.reference import METRICS
 
-_CHOICES = {
-    "init": ("zero", "identity", "normal"),
-    "logits": ("raw", "tanh"),
-    "reference": METRICS,
-}
+
+@dataclass(frozen=True)
+class Config:
+    """A dataclass of settings, each with a default that tells its type; None stands for text or nothing."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            _check_type(field.name, getattr(self, field.name), field.default)
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """The settings there are."""
+        return tuple(field.name for field in fields(cls))
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any]) -> Self:
+        """From a mapping; EvaluatorError for a setting that does not exist or a value that it cannot have."""
+        if unknown := sorted(set(settings) - set(cls.names())):
+            raise EvaluatorError(f"no setting {', '.join(unknown)}; there are {', '.join(cls.names())}")
+        return cls(**settings)
+
+    def at_least(self, lowest: float, *names: str) -> None:
+        """EvaluatorError where one of these settings is below `lowest`."""
+        for name in names:
+            if getattr(self, name) < lowest:
+                raise EvaluatorError(f"{name} is {getattr(self, name)}; expected {lowest} or more")
+
+    def above_zero(self, *names: str) -> None:
+        """EvaluatorError where one of these settings is not above 0."""
+        for name in names:
+            if getattr(self, name) <= 0:
+                raise EvaluatorError(f"{name} is {getattr(self, name)}; expected above 0")
+
+    def one_of(self, **choices: tuple[str, ...]) -> None:
+        """EvaluatorError where a setting is none of its choices."""
+        for name, allowed in choices.items():
+            if getattr(self, name) not in allowed:
+                raise EvaluatorError(
+                    f"{name} is {getattr(self, name)!r}; expected one of {', '.join(allowed)}"
+                )
 
 
 @dataclass(frozen=True)
-class BilinearConfig:
+class BilinearConfig(Config):
     """Settings of a fit; every one is kept with the model.
 
     context_turns: how many of the last turns V(c) averages.
@@ -39,32 +74,18 @@ class BilinearConfig:
     reference: str = "sms"
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            _check_type(field.name, getattr(self, field.name), type(field.default))
-        for name, allowed in _CHOICES.items():
-            if getattr(self, name) not in allowed:
-                raise EvaluatorError(
-                    f"{name} is {getattr(self, name)!r}; expected one of {', '.join(allowed)}"
-                )
-        for name in ("context_turns", "epochs", "batch_size", "patience"):
-            if getattr(self, name) < 1:
-                raise EvaluatorError(f"{name} is {getattr(self, name)}; expected 1 or more")
-        if self.learning_rate <= 0 or self.weight_decay < 0 or self.seed < 0:
-            raise EvaluatorError("learning_rate must be above 0, weight_decay and seed must not be negative")
-
-    @classmethod
-    def of(cls, settings: Mapping[str, Any]) -> BilinearConfig:
-        """From a mapping; EvaluatorError for a setting that does not exist."""
-        known = [field.name for field in fields(cls)]
-        unknown = sorted(set(settings) - set(known))
-        if unknown:
-            raise EvaluatorError(f"no setting {', '.join(unknown)}; there are {', '.join(known)}")
-        return cls(**settings)
+        super().__post_init__()
+        self.one_of(init=("zero", "identity", "normal"), logits=("raw", "tanh"), reference=METRICS)
+        self.at_least(1, "context_turns", "epochs", "batch_size", "patience")
+        self.above_zero("learning_rate")
+        self.at_least(0, "weight_decay", "seed")
 
 
-def _check_type(name: str, value: object, kind: type) -> None:
-    # An int will do for a float; a bool is an int to Python alone.
-    fits = isinstance(value, int | float if kind is float else kind) and not isinstance(value, bool)
+def _check_type(name: str, value: object, default: object) -> None:
+    """EvaluatorError unless `value` is of its default's type; an int will do for a float, text for None."""
+    kind: Any = {float: (int, float), type(None): (str, type(None))}.get(type(default), type(default))
+    # A bool is an int to Python alone.
+    fits = isinstance(value, kind) and isinstance(value, bool) == isinstance(default, bool)
     if not fits or (isinstance(value, float) and not math.isfinite(value)):
-        wanted = {int: "a whole number", float: "a number", str: "text"}[kind]
+        wanted = {int: "a whole number", float: "a number", bool: "true or false"}.get(type(default), "text")
         raise EvaluatorError(f"{name} is {value!r}; expected {wanted}")

@@ -12,4 +12,5 @@ class RSREM(Bilinear):
     """SSREM's form, learned from four random negatives a response."""
 
     name: ClassVar[str] = "rsrem"
+    source: ClassVar[str] = "Bak and Oh 2020, section 5.1"
     draws: ClassVar[Mapping[str, int]] = {"Rand": 4}

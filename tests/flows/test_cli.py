@@ -22,7 +22,10 @@ from tasks.home import Home
 
 ROOT = Path(__file__).resolve().parents[2]
 DAILYDIALOG = ROOT / ".." / "shared" / "data" / "corpora" / "dailydialog_valid.jsonl"
-VERBS = ["run", "ingest", "tables", "train", "agree", "score", "sql", "evaluators", "status", "report"]
+VERBS = [
+    *("run", "ingest", "tables", "negatives", "train", "agree", "score"),
+    *("sql", "export", "import", "evaluators", "status", "report"),
+]
 
 Say = Callable[..., str]
 
@@ -258,13 +261,44 @@ def test_unknown_encoder(whole: Home) -> None:
 
 def test_nothing_before_training(tmp_path: Path, says: Say, made: Made) -> None:
     fresh = tmp_path / "fresh"
-    for verb in ("agree", "score"):
-        said = says(verb, made.annotated, "--home", fresh)
-        assert "ssrem train" in said
+    assert "ssrem train" in says("agree", made.annotated, "--home", fresh)
+    assert "ssrem train" in says("score", made.annotated, "--evaluator", "rsrem", "--home", fresh)
     assert "ssrem ingest" in says("train", "--home", fresh)
     assert "ssrem ingest" in says("tables", "--home", fresh)
     assert "ssrem run" in says("sql", "SELECT 1", "--home", fresh)
     assert not fresh.exists()
+
+
+def test_scores_come_without_training(tmp_path: Path, made: Made, capsys: pytest.CaptureFixture[str]) -> None:
+    """The packaged ssrem, and evaluators that learn nothing; neither makes a home folder."""
+    fresh = tmp_path / "fresh"
+    for name, part in (("ssrem", 1), ("bleu-2", 3)):
+        assert main(["score", str(made.annotated), "--evaluator", name, "--home", str(fresh)]) == 0
+        said = capsys.readouterr()
+        rows = [line.split("\t") for line in said.out.splitlines()]
+        assert rows[0] == ["row", "score", "f", "g", "h"]
+        assert len(rows) == 31 and all(row[part] for row in rows[1:])
+        assert ("comes with ssrem" in said.err) == (name == "ssrem")
+    assert not fresh.exists()
+
+
+def test_an_evaluator_is_carried_to_another_home(
+    tmp_path: Path, made: Made, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, other = tmp_path / "x.ssrem", tmp_path / "other"
+    assert main(["export", "rsrem", "--output", str(file), "--home", str(made.home.root)]) == 0
+    assert capsys.readouterr().out.strip() == str(file)
+    assert main(["import", str(file), "--home", str(other)]) == 0
+    assert "rsrem: version 1 taken in" in capsys.readouterr().out
+    assert main(["import", str(file), "--home", str(other)]) == 0
+    assert "rsrem: version 1 is there already" in capsys.readouterr().out
+
+
+def test_what_cannot_be_carried(says: Say, made: Made, tmp_path: Path) -> None:
+    home = made.home.root
+    assert "versions: 1" in says("export", "ssrem", "--version", "7", "--home", home)
+    assert "does not exist" in says("import", tmp_path / "none.ssrem", "--home", home)
+    assert "not what ssrem export wrote" in says("import", made.annotated, "--home", home)
 
 
 def test_a_model_that_was_changed_or_whose_encoder_is_gone(

@@ -70,17 +70,23 @@ SOUND = {
         "CREATE OR REPLACE TABLE vector_norms AS SELECT turn_id, 1.0::DOUBLE AS norm FROM turns",
         "UPDATE candidates SET turn_id = NULL WHERE kind = 'SC'",
     ],
+    "negatives": [
+        TURNS,
+        """INSERT INTO responses BY NAME SELECT corpus, turn_id AS response_id, turn_id - turn AS context_from,
+            turn_id - 1 AS context_to, conversation_id, speaker, addressee, split FROM turns WHERE turn > 0""",
+        "INSERT INTO negatives VALUES ('t', 2, 'random-1', 0, 'what nobody said', 3, 3, false)",
+    ],
     "score": [
         "INSERT INTO responses SELECT 't', i, i - 1, i - 1, 'c', 'ann', 'bob', 'test' FROM range(1, 4) AS r (i)",
-        """INSERT INTO evaluators SELECT 'e', 1, 's', 'n', '{}', '{}', 1, 1, 1, 0.5, 1, 1, 1.0, true, 'first',
-            TIMESTAMP '2020-01-01'""",
+        """INSERT INTO evaluators SELECT 'e', 1, 's', -1, 1, 'n', '{}', '{}', 1, 1, 1, NULL, 0.5, 1, 1, 1.0, true,
+            'first', TIMESTAMP '2020-01-01'""",
         "INSERT INTO identification SELECT 'e', 1, 't', 'GT', 0.5, 0.4, 0.6, NULL, 3",
         """INSERT INTO scores VALUES ('e', 1, 't', '1', 'GT', 0, 0.5, 0.5, 0.25, 0.75, 0.5, false),
             ('e', 1, 't', '2', 'GT', 0, 0.5, NULL, 0.25, NULL, NULL, false)""",
     ],
     "agree": [
-        """INSERT INTO evaluators SELECT 'e', 1, 's', 'n', '{}', '{}', 1, 1, 1, 0.5, 1, 1, 1.0, true, 'first',
-            TIMESTAMP '2020-01-01'""",
+        """INSERT INTO evaluators SELECT 'e', 1, 's', -1, 1, 'n', '{}', '{}', 1, 1, 1, NULL, 0.5, 1, 1, 1.0, true,
+            'first', TIMESTAMP '2020-01-01'""",
         "INSERT INTO annotated SELECT 'd', 's', i::VARCHAR, 'x', ['c'], 'r', NULL, NULL, i = 4 FROM range(5) AS r (i)",
         """INSERT INTO correlations BY NAME SELECT 'e' AS evaluator, 1 AS version, 'd' AS dataset,
             'overall' AS criterion, 'mean' AS aggregation, 'segment' AS level, 'f' AS score, 0.5 AS pearson,
@@ -90,8 +96,8 @@ SOUND = {
             1 AS excluded, 'too_few' AS outcome""",
     ],
     "train": [
-        """INSERT INTO evaluators SELECT 'e', 1, 's', 'n', '{}', '{}', 1, 1, 1, 0.5, 1, 2, 1.0, true, 'first',
-            TIMESTAMP '2020-01-01'""",
+        """INSERT INTO evaluators SELECT 'e', 1, 's', -1, 1, 'n', '{}', '{}', 1, 1, 1, NULL, 0.5, 1, 2, 1.0, true,
+            'first', TIMESTAMP '2020-01-01'""",
         """INSERT INTO learning_curves VALUES ('e', 1, 1, 'valid', 0.5), ('e', 1, 2, 'valid', 0.6),
             ('e', 1, 1, 'train', 0.4), ('e', 1, 2, 'train', 0.3)""",
     ],
@@ -108,6 +114,18 @@ class Break:
 
 
 BREAKS = [
+    Break("negatives", "generated_are_not_blank", "UPDATE negatives SET text = chr(10)"),
+    Break("negatives", "no_more_replaced_than_there_are", "UPDATE negatives SET replaced = 4"),
+    Break(
+        "negatives",
+        "generated_are_not_the_response",
+        "UPDATE negatives SET text = ' ' || upper((SELECT text FROM turns WHERE turn_id = 2))",
+    ),
+    Break(
+        "negatives",
+        "generated_are_not_in_the_context",
+        "UPDATE negatives SET text = (SELECT text FROM turns WHERE turn_id = 1)",
+    ),
     Break(
         "train",
         "kept_epoch_is_the_best",
@@ -193,8 +211,13 @@ BREAKS = [
     Break("tables", "sets_nest", "DELETE FROM ss WHERE turn_id = 4"),
     Break("tables", "vectors_are_finite", "UPDATE vector_norms SET norm = 'NaN' WHERE turn_id = 4"),
     Break("score", "every_test_response_is_scored", "UPDATE identification SET n = 2"),
-    Break("score", "h_is_the_mean", "UPDATE scores SET h = 0.51 WHERE h IS NOT NULL"),
-    Break("score", "h_is_the_mean", "UPDATE scores SET h = NULL"),
+    Break("score", "h_lies_between_its_parts", "UPDATE scores SET h = 0.76 WHERE h IS NOT NULL"),
+    Break("score", "h_lies_between_its_parts", "UPDATE scores SET h = NULL"),
+    Break(
+        "score",
+        "h_lies_between_its_parts",
+        "UPDATE scores SET h = 0.51, evaluator = 'ssrem' WHERE h IS NOT NULL",
+    ),
     Break("agree", "enough_pairs", "UPDATE correlations SET n = 2 WHERE outcome = 'ok'"),
     Break("agree", "enough_pairs", "UPDATE correlations SET spearman = NULL WHERE outcome = 'ok'"),
     Break("agree", "enough_pairs", "UPDATE correlations SET pearson = 0.1 WHERE outcome = 'too_few'"),
@@ -304,6 +327,10 @@ def break_rule(connection: duckdb.DuckDBPyConnection, table: Table, rule: Rule, 
     elif rule.says.endswith("to be finite"):
         touched = rule.says.split(")")[0].removeprefix("(").split(", ")[-1]
         connection.execute(f"UPDATE {name} SET \"{touched}\" = 'NaN'")
+    elif " to be in the range of " in rule.says:
+        touched = rule.says.split(")")[0].removeprefix("(").split(", ")[-1]
+        connection.execute("UPDATE main.evaluators SET high = 1")
+        connection.execute(f'UPDATE {name} SET "{touched}" = 1.5')
     else:
         touched = rule.says.split(" to be found in ")[1]
         connection.execute(f"DELETE FROM main.{touched}")

@@ -113,7 +113,7 @@ def test_a_loss_that_is_no_number_is_not_published(copy: Home, monkeypatch: pyte
 
     monkeypatch.setattr(Bilinear, "fit", broken)
     before = copy.parts()
-    with pytest.raises(GateError, match="evaluators: expected valid_loss"):
+    with pytest.raises(GateError, match=r"learning_curves: expected \(loss\) to be finite"):
         train.fn("ssrem", ["tiny"], str(copy.root), config=SHORT)
     assert copy.parts() == before
     assert not (copy.models / "ssrem" / "2").exists()

@@ -1,0 +1,276 @@
+"""Responses scored a second, and the same figures as the libraries that the evaluators come from, in one run.
+
+python -m benchmarks.evaluators [FILE] [--only NAME…] [--saved FOLDER…] [--count 10000] [--seconds 60]
+
+FILE is an annotated set, or one of samples, as `ssrem score` reads it; without one, COUNT turns of the default
+corpus are drawn, a random turn answers each context and the true one is the reference. Every evaluator without
+training, and every saved one that is named, is measured in a process of its own: the model is loaded, then single
+responses are scored, then COUNT at once, or as many as fit into SECONDS by the time of the first hundred. Loading
+is not counted. Peak memory is that of the whole process, after the first response and after the last.
+The second table: both scorers over the same texts, taken in turns, the median of three rounds; `difference` is the
+greatest between their scores, `alone` that of the fifty most different samples when the library scores them one
+by one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from benchmarks.measure import measure
+from ssrem.agreement.annotated import read_samples
+from ssrem.encoders import hub
+from ssrem.errors import SsremError
+from ssrem.evaluators import EVALUATORS, evaluator_class, load_evaluator
+from ssrem.evaluators.base import Evaluator, Sample
+
+CONTEXT = 5
+SINGLES = 20
+FIRST = 100
+ROUNDS = 3
+WORST = 50
+
+SPEED = "{ready:.1f} | {one:.2f} | {n:,} | {rate:,.0f} | {peak_one:.0f} | {peak:.0f}"
+COMPARISON = "{n:,} | {ours:.2f} | {theirs:.2f} | {ratio:.2f} | {difference:.0e} | {alone:.0e}"
+
+# Pairs to scores, what it takes loaded already.
+Scorer = Callable[[Sequence[Sample]], Sequence[float]]
+
+
+def draw_samples(count: int, seed: int) -> list[Sample]:
+    """Contexts of the default corpus, each with a random turn as its response and the true one as its reference."""
+    from benchmarks.encoders import read_turns
+
+    turns = read_turns("chitchat")
+    generator = np.random.default_rng(seed)
+    answers = np.array([row for row, start in enumerate(turns.start) if row > start])
+    rows = generator.choice(answers, min(count, len(answers)), replace=False)
+    others = generator.integers(len(turns.text), size=len(rows))
+    return [
+        Sample(
+            tuple(turns.text[max(turns.start[row], row - CONTEXT) : row]), turns.text[other], turns.text[row]
+        )
+        for row, other in zip(rows, others, strict=True)
+    ]
+
+
+def write_samples(file: str, source: str, count: str, seed: str) -> None:
+    """Samples of `source`, or of the default corpus where it is empty, into `file`, as `read_samples` reads them.
+
+    In a process of its own: a process that another one starts is charged with the memory that one had.
+    """
+    samples = read_samples(Path(source))[: int(count)] if source else draw_samples(int(count), int(seed))
+    rows = [{"context": s.context, "response": s.response, "reference": s.reference} for s in samples]
+    Path(file).write_text(json.dumps(rows), encoding="utf-8")
+
+
+def made(what: str) -> Evaluator:
+    """The evaluator of that name, as it comes, or the one that was saved in that folder."""
+    return evaluator_class(what)() if what in EVALUATORS else load_evaluator(Path(what))
+
+
+def affordable(score: Scorer, samples: Sequence[Sample], seconds: float) -> Sequence[Sample]:
+    """As many of the samples as are scored in so many seconds, by the time that the first ones take."""
+    start = time.perf_counter()
+    score(samples[:FIRST])
+    taken = time.perf_counter() - start
+    return samples[: max(FIRST, int(FIRST * seconds / max(taken, 1e-9)))]
+
+
+def peak() -> float:
+    """MB that this process has held at the most."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def speed(what: str, file: str, seconds: str) -> None:
+    """Print, as JSON, what an evaluator takes; in a process of its own."""
+    samples = read_samples(Path(file))
+    start = time.perf_counter()
+    try:
+        evaluator = made(what)
+        evaluator.score(samples[:1])
+    except SsremError as error:
+        print(json.dumps({"skipped": str(error)}))
+        return
+    found: dict[str, float] = {"ready": time.perf_counter() - start, "peak_one": peak()}
+    singles = []
+    for sample in samples[1 : 1 + SINGLES]:
+        start = time.perf_counter()
+        evaluator.score([sample])
+        singles.append(time.perf_counter() - start)
+    some = affordable(evaluator.score, samples, float(seconds))
+    start = time.perf_counter()
+    evaluator.score(some)
+    taken = time.perf_counter() - start
+    print(
+        json.dumps(
+            {
+                **found,
+                "one": statistics.median(singles) * 1000,
+                "n": len(some),
+                "rate": len(some) / taken,
+                "peak": peak(),
+            }
+        )
+    )
+
+
+def bleu(order: int) -> Scorer:
+    """nltk's sentence_bleu with smoothing 7, over the same tokens."""
+    from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
+
+    from ssrem.evaluators.overlap import tokens
+
+    weights = tuple(1 / order if n < order else 0 for n in range(4))
+    smooth = SmoothingFunction().method7
+    return lambda samples: [
+        sentence_bleu([tokens(s.reference or "")], tokens(s.response), weights, smooth) for s in samples
+    ]
+
+
+def meteor() -> Scorer:
+    """nltk's METEOR without WordNet's synonyms, over the same tokens."""
+    from nltk.translate.meteor_score import single_meteor_score
+
+    from ssrem.evaluators.overlap import tokens
+
+    none: Any = SimpleNamespace(synsets=lambda word: [])
+    return lambda samples: [
+        single_meteor_score(tokens(s.reference or ""), tokens(s.response), wordnet=none) for s in samples
+    ]
+
+
+def rouge() -> Scorer:
+    """rouge-score's ROUGE-L, without stems."""
+    from rouge_score.rouge_scorer import RougeScorer
+
+    scorer = RougeScorer(["rougeL"])
+    return lambda samples: [scorer.score(s.reference or "", s.response)["rougeL"].fmeasure for s in samples]
+
+
+def bert_score() -> Scorer:
+    """The authors' BERTScore with the packaged MiniLM's last layer."""
+    from bert_score import BERTScorer
+
+    with hub.quiet():
+        scorer = BERTScorer(model_type=hub.model_folder(hub.MINILM), num_layers=6)
+
+    def score(samples: Sequence[Sample]) -> Sequence[float]:
+        found: list[float] = scorer.score(
+            [s.response for s in samples], [s.reference or "" for s in samples]
+        )[2]
+        return [float(f) for f in found]
+
+    return score
+
+
+LIBRARIES: dict[str, tuple[str, Callable[[], Scorer]]] = {
+    "bleu-1": ("nltk", lambda: bleu(1)),
+    "bleu-2": ("nltk", lambda: bleu(2)),
+    "bleu-3": ("nltk", lambda: bleu(3)),
+    "bleu-4": ("nltk", lambda: bleu(4)),
+    "rouge-l": ("rouge-score", rouge),
+    "meteor": ("nltk", meteor),
+    "bertscore": ("bert-score", bert_score),
+}
+
+
+def comparable(sample: Sample) -> bool:
+    """Whether every library reads all of it: rouge-score keeps ASCII alone, bert-score refuses empty texts."""
+    return all(
+        text is not None and text.isascii() and text.strip() for text in (sample.response, sample.reference)
+    )
+
+
+def compare(what: str, file: str, seconds: str) -> None:
+    """Print, as JSON, an evaluator beside its library, taken in turns so that a busy machine slows both alike."""
+    try:
+        theirs = LIBRARIES[what][1]()
+    except ImportError as error:
+        print(json.dumps({"skipped": f"{LIBRARIES[what][0]} is not installed ({error})"}))
+        return
+    evaluator = made(what)
+    samples = [sample for sample in read_samples(Path(file)) if comparable(sample)]
+    theirs(samples[:1])
+    some = affordable(theirs, samples, float(seconds) / (2 * ROUNDS))
+    evaluator.score(some[:FIRST])
+    times: dict[str, list[float]] = {"ours": [], "theirs": []}
+    for _ in range(ROUNDS):
+        start = time.perf_counter()
+        ours = evaluator.score(some)
+        between = time.perf_counter()
+        other = theirs(some)
+        times["ours"].append(between - start)
+        times["theirs"].append(time.perf_counter() - between)
+    ratio = statistics.median(b / a for a, b in zip(times["ours"], times["theirs"], strict=True))
+    found: dict[str, float] = {name: statistics.median(taken) for name, taken in times.items()}
+    differences = np.abs(ours - np.asarray(other))
+    # bert-score's figures depend on the batch: where a token's best cosine is below 0, its padding counts as 0.
+    worst = np.argsort(-differences)[:WORST]
+    alone = max(abs(ours[at] - theirs([some[at]])[0]) for at in worst)
+    found |= {"n": len(some), "ratio": ratio, "difference": float(differences.max()), "alone": float(alone)}
+    print(json.dumps(found))
+
+
+def main() -> None:
+    """Print two tables in Markdown: speed and memory, and each evaluator beside its library."""
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    options.add_argument("file", nargs="?", type=Path, help="an annotated set")
+    options.add_argument("--only", nargs="*", help="evaluators by name, instead of all without training")
+    options.add_argument("--saved", nargs="*", type=Path, default=[], help="folders of saved evaluators")
+    options.add_argument("--count", type=int, default=10_000)
+    options.add_argument("--seconds", type=float, default=60)
+    options.add_argument("--seed", type=int, default=0)
+    given = options.parse_args()
+    names = (
+        [name for name in EVALUATORS if not evaluator_class(name).trained]
+        if given.only is None
+        else given.only
+    )
+    with tempfile.TemporaryDirectory() as scratch:
+        file = f"{scratch}/samples.json"
+        source, saved = str(given.file.resolve() if given.file else ""), [f.resolve() for f in given.saved]
+        measure(["-m", "benchmarks.evaluators", "--samples", file, source, str(given.count), str(given.seed)])
+
+        def child(worker: str, what: str) -> dict[str, Any]:
+            arguments = ["-m", "benchmarks.evaluators", worker, what, file, str(given.seconds)]
+            return dict(json.loads(measure(arguments).output.splitlines()[-1]))
+
+        heading("evaluator | ready, s | one, ms | responses | a second | MB, first | MB, last")
+        for what in (*names, *map(str, saved)):
+            line(what, child("--speed", what), SPEED)
+        print()
+        heading("evaluator | library | responses | ours, s | theirs, s | theirs / ours | difference | alone")
+        for what in (name for name in names if name in LIBRARIES):
+            line(f"{what} | {LIBRARIES[what][0]}", child("--compare", what), COMPARISON)
+
+
+def heading(names: str) -> None:
+    """The first two lines of a table."""
+    print(f"| {names} |\n|{'---|' * len(names.split(' | '))}")
+
+
+def line(what: str, found: dict[str, Any], form: str) -> None:
+    """A line of a table, or why there is none."""
+    print(f"| {what} | {found['skipped'] if 'skipped' in found else form.format(**found)} |", flush=True)
+
+
+if __name__ == "__main__":
+    workers = {"--samples": write_samples, "--speed": speed, "--compare": compare}
+    if len(sys.argv) > 1 and sys.argv[1] in workers:
+        workers[sys.argv[1]](*sys.argv[2:])
+    else:
+        main()

@@ -1,0 +1,16 @@
+"""Flow `import`: an evaluator that was trained elsewhere becomes a version of this home folder."""
+
+from __future__ import annotations
+
+from prefect import flow
+
+from tasks.carry import import_evaluator
+from tasks.stage import Resources
+
+
+@flow(name="import")
+def import_(
+    file: str, home: str = "warehouse", memory_limit: str | None = None, threads: int | None = None
+) -> tuple[str, int, bool]:
+    """Publish the evaluator in `file`; returns its name, its version here, and whether it is new."""
+    return import_evaluator(file, home, resources=Resources(memory_limit, threads))

