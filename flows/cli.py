@@ -141,17 +141,7 @@ def parser() -> argparse.ArgumentParser:
         "train", "train evaluators and score their test splits", _json(), _corpora(), _room(), _learn()
     )
     train.add_argument("evaluator", nargs="*", metavar="NAME", help="evaluators (default: ssrem rsrem)")
-    train.add_argument(
-        "--seed", type=_from(0), metavar="N", default=0, help="seed of the training (default: %(default)s)"
-    )
-    train.add_argument(
-        "--set",
-        nargs="+",
-        action="extend",
-        default=[],
-        metavar="KEY=VALUE",
-        help="settings, such as epochs=10 or reference=embedding-average",
-    )
+    _training(train)
 
     agree = verb("agree", "correlate scores with human scores", _json(), _room())
     agree.add_argument("file", nargs="+", metavar="FILE", help="annotated sets")
@@ -187,6 +177,35 @@ def parser() -> argparse.ArgumentParser:
     verb("status", "show what has landed and how far each corpus is", _json())
     verb("report", "write the report and print its path", _json())
     return top
+
+
+def _training(train: argparse.ArgumentParser) -> None:
+    train.add_argument(
+        "--seed", type=_from(0), metavar="N", default=0, help="seed of the training (default: %(default)s)"
+    )
+    train.add_argument(
+        "--set",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="KEY=VALUE",
+        help="settings, such as epochs=10 or reference=embedding-average",
+    )
+    train.add_argument(
+        "--negatives",
+        metavar="SPEC",
+        help="what true responses are told from, such as random-1+mask-and-fill",
+    )
+    train.add_argument("--init", metavar="MODEL", help="transformer to start from, a name or folder")
+    train.add_argument("--device", help="cpu, cuda or mps (default: the best there is)")
+    train.add_argument("--labels", metavar="FILE", help="annotated set whose human scores to learn from, too")
+    train.add_argument("--criterion", metavar="NAME", help="which of its scores (default: overall)")
+    train.add_argument(
+        "--labels-only", action="store_true", help="learn from the human scores, not from the corpora"
+    )
+    train.add_argument(
+        "--dry-run", action="store_true", help="say what would be trained on what, and train nothing"
+    )
 
 
 def _home() -> _Parser:

@@ -128,9 +128,26 @@ def _negatives(options: argparse.Namespace, home: Home) -> None:
 
 
 def _train(options: argparse.Namespace, home: Home) -> None:
-    config = {"seed": options.seed, **given.settings(options.set)}
-    if given.learners(options.evaluator or DEFAULT_EVALUATORS, config):
+    names = options.evaluator or list(DEFAULT_EVALUATORS)
+    config = given.learning(options)
+    if given.learners(names, config):
         landed_corpora(str(home.root))
+    given.check_labels(names, options)
+    if options.dry_run:
+        from tasks.plan import plan
+
+        encoder = given.encoder(options).get("encoder")
+        rows = plan(home, names, options.corpus, config, encoder, options.labels)
+        if options.json:
+            show.as_json(rows)
+            return
+        short = [{key: value for key, value in row.items() if key != "settings"} for row in rows]
+        show.tables({"what would be trained, on what": short})
+        for row in rows:
+            print(
+                f"{row['evaluator']}: {' '.join(f'{k}={v}' for k, v in row['settings'].items()) or 'no settings'}"
+            )
+        return
     _prepare(home)
     from flows.train import train
 
@@ -139,6 +156,9 @@ def _train(options: argparse.Namespace, home: Home) -> None:
         options.evaluator or None,
         options.corpus,
         config=config,
+        labels=options.labels,
+        criterion=options.criterion,
+        labels_only=options.labels_only,
         **given.encoder(options),
         **given.room(options),
     )

@@ -35,6 +35,37 @@ def learners(names: Sequence[str], config: Mapping[str, Any]) -> list[str]:
     return [name for name in names if evaluator_class(name).trained]
 
 
+def learning(options: argparse.Namespace) -> dict[str, Any]:
+    """Settings of a training: `--set`, and the options that are settings with a name of their own."""
+    named = {"negatives": options.negatives, "model": options.init, "device": options.device}
+    return {
+        "seed": options.seed,
+        **settings(options.set),
+        **{key: value for key, value in named.items() if value is not None},
+    }
+
+
+def check_labels(names: Sequence[str], options: argparse.Namespace) -> None:
+    """Raise where the labels cannot be read, or an evaluator cannot learn from what is given."""
+    from ssrem.agreement.annotated import read_annotated
+    from ssrem.agreement.labels import labels_of
+    from ssrem.evaluators import evaluator_class
+    from tasks.train import HumanScores, check_labels
+
+    if options.labels is None and (options.criterion or options.labels_only):
+        raise SsremError("--criterion and --labels-only speak of --labels FILE; give it")
+    labels = HumanScores(options.labels, options.criterion, options.labels_only) if options.labels else None
+    if labels:
+        labels_of(read_annotated(Path(labels.file)), labels.criterion)
+    for name in names:
+        if evaluator_class(name).trained:
+            check_labels(name, labels)
+        elif labels:
+            raise SsremError(
+                f"{name} learns nothing, so it cannot learn from --labels; leave one of them out"
+            )
+
+
 def check_annotated(files: Sequence[str]) -> None:
     """Raise AnnotationError for a file that cannot be read as an annotated set."""
     from ssrem.agreement.annotated import read_annotated

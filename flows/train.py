@@ -14,8 +14,8 @@ from tasks.home import landed_corpora
 from tasks.register import register
 from tasks.score import score_corpus
 from tasks.stage import Resources
+from tasks.train import HumanScores, without_tables
 from tasks.train import train as train_evaluator
-from tasks.train import without_tables
 
 
 @flow(name="train")
@@ -25,15 +25,20 @@ def train(
     corpora: list[str] | None = None,
     encoder: str = DEFAULT_ENCODER,
     config: dict[str, Any] | None = None,
+    labels: str | None = None,
+    criterion: str | None = None,
+    labels_only: bool = False,
     memory_limit: str | None = None,
     threads: int | None = None,
 ) -> dict[str, tuple[int, bool]]:
     """Train the evaluators on the corpora and score their test splits; evaluator to (version, whether it is new).
 
     Speaker tables that were never built are built first, with default settings. Evaluators that learn nothing are
-    registered and need no corpus. config: settings; each evaluator gets those that it has.
+    registered and need no corpus. config: settings; each evaluator gets those that it has. labels: an annotated set
+    to learn from after the corpora, or, with labels_only, instead of them; criterion: which of its scores.
     """
     names = evaluators or list(DEFAULT_EVALUATORS)
+    human = HumanScores(labels, criterion, labels_only) if labels else None
     resources = Resources(memory_limit, threads)
     settings = route(names, config or {})
     trained = {
@@ -50,9 +55,15 @@ def train(
         if name in trained:
             continue
         version, new = train_evaluator(
-            name, learned_from, home, encoder=encoder, config=settings[name], resources=resources
+            name,
+            learned_from,
+            home,
+            encoder=encoder,
+            config=settings[name],
+            labels=human,
+            resources=resources,
         )
-        for corpus in learned_from:
+        for corpus in learned_from if "f" in evaluator_class(name).parts else ():
             score_corpus(name, version, corpus, home, resources=resources)
         trained[name] = (version, new)
     return trained

@@ -31,7 +31,7 @@ TABLE = Table(
             "loss on the validation split; null where nothing is learned",
             nullable=True,
         ),
-        Column("best_epoch", "BIGINT", "epoch whose weights are kept, from 1", nullable=True),
+        Column("best_epoch", "BIGINT", "epoch whose weights are kept; 0: what it was before", nullable=True),
         Column("epochs", "BIGINT", "epochs run"),
         Column("seconds", "DOUBLE", "wall time of the training"),
         Column("promoted", "BOOLEAN", "whether commands use this version by default"),
@@ -42,7 +42,7 @@ TABLE = Table(
         Between("version", 1),
         Between("train_responses", 0),
         Between("valid_loss", 0),
-        Between("best_epoch", 1),
+        Between("best_epoch", 0),
         Between("seconds", 0),
     ),
 )

@@ -3,25 +3,42 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from prefect import task
 
+from ssrem.agreement.annotated import read_annotated
+from ssrem.agreement.labels import Labels, labels_of
 from ssrem.encoders import DEFAULT_ENCODER
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import evaluator_class
+from ssrem.negatives import needs_model
 from tasks.candidates import load_candidates
 from tasks.encoding import encode_option, encoder_for, training_texts
 from tasks.home import Home
+from tasks.ingest import content_hash
+from tasks.masked_lm import masked_lm_for
 from tasks.progress import progress
-from tasks.stage import Output, Resources, already_done, open_stage
+from tasks.stage import Output, Resources, already_done, open_stage, run_key
 from tasks.tables import landed_corpus
-from tasks.versions import stage_version, versions
+from tasks.versions import in_use, stage_version, versions
 
 if TYPE_CHECKING:
-    from ssrem.evaluators.base import Candidates, TrainedEvaluator, Training
+    from ssrem.evaluators.base import Candidates, Training
+
+
+@dataclass(frozen=True)
+class HumanScores:
+    """Human scores to learn from. file: an annotated set; criterion: as `labels_of` takes it; alone: nothing else is
+    learned from."""
+
+    file: str
+    criterion: str | None = None
+    alone: bool = False
 
 
 @task(name="train evaluator")
@@ -32,25 +49,33 @@ def train(
     *,
     encoder: str = DEFAULT_ENCODER,
     config: Mapping[str, Any] | None = None,
+    labels: HumanScores | None = None,
     resources: Resources | None = None,
 ) -> tuple[int, bool]:
     """Train the evaluator `name` on the corpora and promote it; returns its version and whether it is new.
 
-    The same settings on the same corpora are trained once. Raises EvaluatorError where the name or a setting is
-    unknown or the corpora give nothing to learn from, HomeError where a corpus has not landed.
+    The same settings on the same corpora and labels are trained once; one that was broken off goes on where it can.
+    Raises EvaluatorError where the name or a setting is unknown or there is nothing to learn from, HomeError where a
+    corpus has not landed, AnnotationError for labels that cannot be read.
     """
     place = Home.at(home)
     kind: Any = evaluator_class(name)
     settings = kind.config_class.of(config or {})
+    check_labels(name, labels)
+    human = labels_of(read_annotated(Path(labels.file)), labels.criterion) if labels else None
     digests = {corpus: landed_corpus(place, corpus)[0] for corpus in corpora}
-    inputs = {**digests, "tables": _table_runs(place, corpora)}
-    parameters = {
+    inputs: dict[str, Any] = {**digests, "tables": _table_runs(place, corpora)}
+    parameters: dict[str, Any] = {
         "evaluator": name,
         "encoder": encoder if kind.takes_encoder else None,
         "config": asdict(settings),
     }
+    if labels:
+        inputs["labels"] = content_hash([Path(labels.file)])
+        parameters["labels"] = [labels.criterion, labels.alone]
     if already_done(place, "train", parameters, inputs):
         return versions(place, name)[-1]["version"], False
+    unfinished = place.root / "checkpoints" / run_key("train", parameters, inputs)[:16]
     with open_stage(place, "train", parameters, inputs, resources) as stage:
         candidates = load_candidates(stage.connection, corpora)
         if len(candidates) == 0:
@@ -64,24 +89,63 @@ def train(
                 digests,
                 lambda: training_texts(stage.connection, list(corpora)),
             )
-        evaluator: TrainedEvaluator = kind(words, settings)
+        settings = _with_masked_lm(place, settings, candidates, digests)
+        evaluator: Any = kind(words, settings, **_members(place, kind, settings))
         with progress(f"training {name}") as advance:
-            training = evaluator.fit(
-                candidates,
-                progress=lambda done, total: advance(done),
-                **encode_option(place, evaluator),
-            )
+            done = {"progress": lambda done, total: advance(done)}
+            if not (labels and labels.alone):
+                resumed = {"checkpoint": unfinished} if kind.resumes else {}
+                training = evaluator.fit(candidates, **done, **resumed, **encode_option(place, evaluator))
+            if human:
+                evaluator = evaluator.fine_tuned(human.pairs, scale=human.scale, **done)
+                training = evaluator.training
         learned = {**_learned(training, candidates, digests), "test_sample": kind.test_sample}
         row, outputs = stage_version(stage, evaluator, asdict(settings), learned)
         version = int(row["version"])
         stage.create_from_rows("learning_curves", _curves(name, version, training))
         stage.gate()
-        evaluator.save(stage.scratch / "model", card=_card(row, training))
+        evaluator.save(stage.scratch / "model", card=_card(row, training, human))
         stage.publish(
             [*outputs, Output("learning_curves", f"{name}@{version}")],
             folders={stage.scratch / "model": place.models / name / str(version)},
         )
+    shutil.rmtree(unfinished, ignore_errors=True)
     return version, True
+
+
+def check_labels(name: str, labels: HumanScores | None) -> None:
+    """EvaluatorError where the evaluator cannot learn from human scores, or from nothing else, or from them alone."""
+    kind: Any = evaluator_class(name)
+    if labels is None and "candidates" not in kind.learns_from:
+        raise EvaluatorError(
+            f"{name} learns from human scores alone; give an annotated set, --labels FILE --labels-only"
+        )
+    if labels is not None and "labels" not in kind.learns_from:
+        raise EvaluatorError(f"{name} does not learn from human scores; leave --labels out")
+    if labels is not None and not labels.alone and "candidates" not in kind.learns_from:
+        raise EvaluatorError(f"{name} learns from human scores alone; add --labels-only")
+
+
+def _with_masked_lm(home: Home, settings: Any, candidates: Candidates, digests: Mapping[str, str]) -> Any:
+    """The settings with a masked language model, where their negatives need one and none is named."""
+    if getattr(settings, "negatives_model", None) != "" or not needs_model(settings.negatives):
+        return settings
+    return replace(settings, negatives_model=str(masked_lm_for(home, candidates, digests)))
+
+
+def _members(home: Home, kind: Any, settings: Any) -> dict[str, Any]:
+    """`members=` of an evaluator made of others, where one of them is trained: the versions in use here."""
+    if not kind.takes_members or not any(
+        evaluator_class(part.evaluator).trained for part in settings.members
+    ):
+        return {}
+    made: dict[str, Any] = {}
+    for part in settings.members:
+        if evaluator_class(part.evaluator).trained:
+            made[part.name] = in_use(home, part.evaluator)
+        else:
+            made[part.name] = evaluator_class(part.evaluator)(**part.settings)
+    return {"members": made}
 
 
 def without_tables(home: str, corpora: Sequence[str]) -> list[str]:
@@ -100,7 +164,7 @@ def _learned(training: Training, candidates: Candidates, digests: Mapping[str, s
         "train_responses": int(training.rows.get("train", len(candidates.rows(0)))),
         "valid_responses": int(training.rows.get("valid", len(candidates.rows(1)))),
         "test_responses": len(candidates.rows(2)),
-        "valid_loss": min(epoch["valid_loss"] for epoch in training.history),
+        "valid_loss": next(e["valid_loss"] for e in training.history if e["epoch"] == training.best_epoch),
         "best_epoch": training.best_epoch,
         "epochs": len(training.history),
         "seconds": training.seconds,
@@ -118,12 +182,19 @@ def _curves(name: str, version: int, training: Training) -> list[dict[str, Any]]
         }
         for epoch in training.history
         for split in ("train", "valid")
+        if epoch.get(f"{split}_loss") is not None  # before training there is none on the train split
     ]
 
 
-def _card(row: Mapping[str, Any], training: Training) -> dict[str, Any]:
+def _card(row: Mapping[str, Any], training: Training, human: Labels | None) -> dict[str, Any]:
     card = {key: row[key] for key in row if key not in ("promoted", "why")}
     card |= {key: json.loads(row[key]) for key in ("config", "corpora")}
+    if human:
+        card["human_scores"] = {
+            "criterion": human.criterion,
+            "responses": len(human.pairs),
+            "scale": list(human.scale),
+        }
     return {
         **card,
         "trained_at": f"{row['trained_at']:%F %T}",

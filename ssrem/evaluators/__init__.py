@@ -21,6 +21,8 @@ EVALUATORS: dict[str, str] = {
     "adem": "ssrem.evaluators.adem:Adem",
     "adem-unref": "ssrem.evaluators.adem:AdemUnref",
     "adem-ref": "ssrem.evaluators.adem:AdemRef",
+    "retrieval": "ssrem.evaluators.retrieval:Retrieval",
+    "roberta-eval": "ssrem.evaluators.roberta_eval:RobertaEval",
     "blend": "ssrem.evaluators.blend:Blend",
     "blend-ref": "ssrem.evaluators.blend:BlendRef",
     "cosine": "ssrem.evaluators.cosine:Cosine",

@@ -179,6 +179,10 @@ class TrainedEvaluator(Evaluator):
     learns_from: ClassVar[frozenset[str]] = frozenset({"candidates"})
     """What it can learn from: "candidates" (`fit`), "labels" (`fine_tuned`)."""
 
+    takes_members: ClassVar[bool] = False
+    """Whether it is made of other evaluators, which `members=` hands over where they are trained."""
+    resumes: ClassVar[bool] = False
+    """Whether `fit` takes `checkpoint=`, a folder from which a training that was broken off goes on."""
     test_sample: ClassVar[int | None] = None
     """How many responses of a test split are scored for the identification figures; None: all. For slow ones."""
 

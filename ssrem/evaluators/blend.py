@@ -59,6 +59,8 @@ class Blend(TrainedEvaluator):
     parts: ClassVar[tuple[str, ...]] = ("f",)
     config_class: ClassVar[type[Any]] = BlendConfig
     takes_encoder: ClassVar[bool] = False
+    takes_members: ClassVar[bool] = True
+    test_sample: ClassVar[int | None] = 50
     learns_from: ClassVar[frozenset[str]] = frozenset({"candidates", "labels"})
     _learn: ClassVar[str] = "fit or fine_tuned"
 

@@ -99,6 +99,7 @@ class RuberUnref(TrainedEvaluator):
     source: ClassVar[str] = "Tao et al. 2018, unreferenced metric; turns and schedule of Zhao et al. 2020"
     parts: ClassVar[tuple[str, ...]] = ("f",)
     draws: ClassVar[Mapping[str, int]] = {"Rand": 1}
+    learns_from: ClassVar[frozenset[str]] = frozenset({"candidates", "labels"})
     config_class: ClassVar[type[Any]] = RuberConfig
     encoder: Encoder
 

@@ -1,0 +1,177 @@
+"""Trains and scores one row; what is done is kept as JSON and not done again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.agreement.plan import Entry
+from ssrem import __version__
+from ssrem.agreement.correlation import pearson, spearman
+from ssrem.agreement.cross_validation import Labelled, folds_by_context, out_of_fold
+from ssrem.agreement.labels import Labels
+from ssrem.encoders import load_encoder
+from ssrem.errors import EvaluatorError
+from ssrem.evaluators import evaluator_class
+from ssrem.evaluators.base import TRAIN, Candidates, Evaluator, Floats
+
+FOLDS = 5
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What rows have in common. candidates: of the corpus, whose content hash is `digest`. sets: by name."""
+
+    candidates: Candidates
+    digest: str
+    sets: Mapping[str, Labels]
+    rows: Path
+    say: Say
+    untrained: list[Evaluator] = field(default_factory=list)
+    """Kept, so that those with one language model share it, and what it has scored already."""
+
+    def kept(self, entry: Entry, seed: int) -> dict[str, Any] | None:
+        """The row, where it was made before with the same version, corpus and annotated sets."""
+        file = self._file(entry, seed)
+        return json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
+
+    def keep(self, entry: Entry, seed: int, row: Mapping[str, Any]) -> None:
+        """Write the row, whole or not at all."""
+        file = self._file(entry, seed)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        part = file.with_suffix(".part")
+        part.write_text(json.dumps(row, indent=1), encoding="utf-8")
+        part.replace(file)
+
+    def _file(self, entry: Entry, seed: int) -> Path:
+        sets = {name: [len(labels.pairs), float(labels.human.sum())] for name, labels in self.sets.items()}
+        content = json.dumps([__version__, self.digest, sets, entry.key, seed], sort_keys=True)
+        return self.rows / f"{hashlib.sha256(content.encode()).hexdigest()[:20]}.json"
+
+
+def row_of(entry: Entry, seed: int, bench: Bench) -> dict[str, Any]:
+    """Figures of an entry on every annotated set that it is tested on, its signature, and what it cost."""
+    began = time.perf_counter()
+    evaluator = _made(entry, seed, bench)
+    notes: dict[str, Any] = {}
+    if entry.learn in ("corpus", "both"):
+        training = evaluator.fit(bench.candidates, progress=_progress(bench.say))
+        notes = {
+            "rows": dict(training.rows),
+            "epochs": len(training.history),
+            "figures": dict(training.figures),
+        }
+    fitted = time.perf_counter() - began
+    results, scored, seconds = {}, 0, 0.0
+    for name in [entry.target] if entry.target else list(bench.sets):
+        labels = bench.sets[name]
+        if "reference" in evaluator.needs and any(sample.reference is None for sample in labels.samples):
+            continue  # the set has no references
+        start = time.perf_counter()
+        scores = _scores(entry, evaluator, name, seed, bench)
+        seconds, scored = seconds + time.perf_counter() - start, scored + len(scores)
+        results[name] = _figures(scores, labels)
+    known = entry.learn in ("nothing", "corpus")
+    settings = "".join(f"|{key}:{value}" for key, value in sorted(entry.settings.items()))
+    return {
+        "signature": evaluator.signature
+        if known
+        else f"{entry.evaluator}{settings}|{FOLDS} folds by context|seed:{seed}",
+        "results": results,
+        "training": notes,
+        "fit_seconds": round(fitted, 1) if entry.learn != "nothing" else 0.0,
+        "seconds_per_1000": round(1000 * seconds / max(scored, 1), 3),
+        "weights": getattr(evaluator, "weights", None) if known else None,
+    }
+
+
+def _made(entry: Entry, seed: int, bench: Bench) -> Any:
+    kind: Any = evaluator_class(entry.evaluator)
+    if not kind.trained:
+        made = kind(**entry.settings)
+        _ = made.signature  # whatever is missing shows here
+        bench.untrained.append(made)
+        return made
+    known = kind.config_class.names()
+    settings = {key: value for key, value in {**entry.settings, "seed": seed}.items() if key in known}
+    encoder = None
+    if kind.takes_encoder:
+        texts = _training_texts(bench.candidates) if entry.encoder and "word2vec" in entry.encoder else None
+        encoder = load_encoder(entry.encoder or "", train_texts=texts, seed=seed)
+    return kind(encoder, kind.config_class.of(settings))
+
+
+def _training_texts(candidates: Candidates) -> list[str]:
+    rows = candidates.rows(TRAIN)
+    there = np.zeros(len(candidates.texts), dtype=bool)
+    for start, stop in zip(candidates.context_start[rows], candidates.response[rows], strict=True):
+        there[start : stop + 1] = True
+    return [text for text, wanted in zip(candidates.texts, there.tolist(), strict=True) if wanted]
+
+
+def _scores(entry: Entry, evaluator: Any, name: str, seed: int, bench: Bench) -> Floats:
+    labels = bench.sets[name]
+    if entry.learn in ("nothing", "corpus"):
+        return _only(evaluator, labels)
+    if entry.source:
+        learned = bench.sets[entry.source]
+        tuned = evaluator.fine_tuned(learned.pairs, scale=learned.scale)
+        return _only(tuned, labels)
+
+    def make(pairs: Labelled) -> Any:
+        some = _share(pairs, entry.share, seed)
+        return evaluator.fine_tuned(some, scale=labels.scale)
+
+    return out_of_fold(make, labels.pairs, FOLDS, seed)
+
+
+def _share(pairs: Labelled, share: float, seed: int) -> Labelled:
+    """The responses to a share of the contexts."""
+    if share >= 1:
+        return pairs
+    fold = folds_by_context([sample for sample, _ in pairs], round(1 / share), seed)
+    return [pair for pair, at in zip(pairs, fold, strict=True) if at == 0]
+
+
+def _only(evaluator: Evaluator, labels: Labels) -> Floats:
+    scores = evaluator.score(labels.samples)
+    if not np.isfinite(scores).all():
+        raise EvaluatorError(f"{evaluator.name}: {int((~np.isfinite(scores)).sum())} scores are not numbers")
+    return scores
+
+
+def _figures(scores: Floats, labels: Labels) -> dict[str, Any]:
+    human = labels.human
+    lengths = np.array([len(sample.response.split()) for sample in labels.samples], dtype=np.float64)
+    rank, linear, length = spearman(scores, human), pearson(scores, human), spearman(scores, lengths)
+    return {
+        "n": len(scores),
+        "excluded": labels.excluded,
+        "spearman": [rank.statistic, rank.low, rank.high, rank.p],
+        "pearson": [linear.statistic, linear.low, linear.high, linear.p],
+        "length": length.statistic,
+    }
+
+
+def _progress(say: Say) -> Callable[[int, int], None]:
+    last = [0.0]
+
+    def tell(done: int, total: int) -> None:
+        if time.perf_counter() - last[0] > 10 or done == total:
+            last[0] = time.perf_counter()
+            say(f"{done}/{total}")
+
+    return tell
+
+
+def figures_of(rows: Sequence[Mapping[str, Any]], name: str) -> list[Mapping[str, Any]]:
+    """One set's figures, a seed each; empty where the rows do not have the set."""
+    return [row["results"][name] for row in rows if name in row["results"]]
