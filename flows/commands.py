@@ -114,15 +114,20 @@ def _tables(options: argparse.Namespace, home: Home) -> None:
 
 
 def _negatives(options: argparse.Namespace, home: Home) -> None:
-    from tasks.negatives import NegativeSettings
-
-    chosen = (options.split, options.responses, options.model, options.seed)
-    NegativeSettings(options.generator, *chosen)
     landed_corpora(str(home.root))
     _prepare(home)
     from flows.negatives import negatives
 
-    made = negatives(options.generator, str(home.root), options.corpus, *chosen, **given.room(options))
+    made = negatives(
+        options.generator,
+        str(home.root),
+        options.corpus,
+        options.split,
+        options.responses,
+        options.model,
+        options.seed,
+        **given.room(options),
+    )
     done = {corpus: "made" if new else "there already" for corpus, new in made.items()}
     _after(options, home, ["negatives"], done)
 
@@ -232,7 +237,7 @@ def _sql(options: argparse.Namespace, home: Home) -> None:
 
 
 def _export(options: argparse.Namespace, home: Home) -> None:
-    from tasks.carry import export_evaluator
+    from tasks.export import export_evaluator
 
     file = export_evaluator(home, options.evaluator, options.version, options.output)
     if options.json:

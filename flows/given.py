@@ -50,7 +50,7 @@ def check_labels(names: Sequence[str], options: argparse.Namespace) -> None:
     from ssrem.agreement.annotated import read_annotated
     from ssrem.agreement.labels import labels_of
     from ssrem.evaluators import evaluator_class
-    from tasks.train import HumanScores, check_labels
+    from tasks.labels import HumanScores, check_labels
 
     if options.labels is None and (options.criterion or options.labels_only):
         raise SsremError("--criterion and --labels-only speak of --labels FILE; give it")

@@ -27,9 +27,9 @@ def negatives(
 
     Speaker tables that were never built are built first, with default settings.
     """
+    settings = NegativeSettings(generator, split, responses, model, seed)
     chosen = corpora or landed_corpora(home)
     if missing := without_tables(home, chosen):
         tables(home, missing, memory_limit=memory_limit, threads=threads)
-    settings = NegativeSettings(generator, split, responses, model, seed)
     resources = Resources(memory_limit, threads)
     return {corpus: make_negatives(corpus, home, settings, resources=resources) for corpus in chosen}

@@ -11,11 +11,12 @@ from ssrem.encoders import DEFAULT_ENCODER
 from ssrem.evaluators import DEFAULT_EVALUATORS, evaluator_class
 from ssrem.evaluators.settings import route
 from tasks.home import landed_corpora
+from tasks.labels import HumanScores
 from tasks.register import register
 from tasks.score import score_corpus
 from tasks.stage import Resources
-from tasks.train import HumanScores, without_tables
 from tasks.train import train as train_evaluator
+from tasks.train import without_tables
 
 
 @flow(name="train")

@@ -1,4 +1,4 @@
-"""Carry: a version of an evaluator leaves the home folder as one file, and comes in from one."""
+"""Import: an evaluator comes in from the file that `ssrem export` wrote elsewhere."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from typing import Any
 from prefect import task
 
 from ssrem.encoders.files import read_json
-from ssrem.errors import EvaluatorError
 from ssrem.evaluators import load_evaluator
-from ssrem.evaluators.archive import SUFFIX, pack, unpack
+from ssrem.evaluators.archive import unpack
 from tasks.home import Home
 from tasks.progress import progress
 from tasks.stage import Resources, open_stage
-from tasks.versions import promoted, stage_version, versions
+from tasks.versions import stage_version, versions
 
 _LEARNED = (
     "corpora",
@@ -28,23 +27,6 @@ _LEARNED = (
     "epochs",
     "seconds",
 )
-
-
-def export_evaluator(home: Home, name: str, version: int | None, file: Path | None) -> Path:
-    """Write a version of the evaluator, the promoted one for None, into `file`; returns its path.
-
-    file: None for NAME-VERSION.ssrem in the current folder. EvaluatorError where there is no such version.
-    """
-    if version is None:
-        ((_, version),) = promoted(home, [name])
-    known = [row["version"] for row in versions(home, name)]
-    if version not in known:
-        there = ", ".join(map(str, known)) or "none"
-        raise EvaluatorError(f"{name} has no version {version} in {home.root} (versions: {there})")
-    target = file or Path(f"{name}-{version}{SUFFIX}")
-    with progress(f"writing {target}"):
-        pack(home.models / name / str(version), target)
-    return target
 
 
 @task(name="import evaluator")

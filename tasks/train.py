@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ from tasks.candidates import load_candidates
 from tasks.encoding import encode_option, encoder_for, training_texts
 from tasks.home import Home
 from tasks.ingest import content_hash
+from tasks.labels import HumanScores, check_labels
 from tasks.masked_lm import masked_lm_for
 from tasks.progress import progress
 from tasks.stage import Output, Resources, already_done, open_stage, run_key
@@ -29,16 +30,6 @@ from tasks.versions import in_use, stage_version, versions
 
 if TYPE_CHECKING:
     from ssrem.evaluators.base import Candidates, Training
-
-
-@dataclass(frozen=True)
-class HumanScores:
-    """Human scores to learn from. file: an annotated set; criterion: as `labels_of` takes it; alone: nothing else is
-    learned from."""
-
-    file: str
-    criterion: str | None = None
-    alone: bool = False
 
 
 @task(name="train evaluator")
@@ -111,19 +102,6 @@ def train(
         )
     shutil.rmtree(unfinished, ignore_errors=True)
     return version, True
-
-
-def check_labels(name: str, labels: HumanScores | None) -> None:
-    """EvaluatorError where the evaluator cannot learn from human scores, or from nothing else, or from them alone."""
-    kind: Any = evaluator_class(name)
-    if labels is None and "candidates" not in kind.learns_from:
-        raise EvaluatorError(
-            f"{name} learns from human scores alone; give an annotated set, --labels FILE --labels-only"
-        )
-    if labels is not None and "labels" not in kind.learns_from:
-        raise EvaluatorError(f"{name} does not learn from human scores; leave --labels out")
-    if labels is not None and not labels.alone and "candidates" not in kind.learns_from:
-        raise EvaluatorError(f"{name} learns from human scores alone; add --labels-only")
 
 
 def _with_masked_lm(home: Home, settings: Any, candidates: Candidates, digests: Mapping[str, str]) -> Any:

@@ -117,6 +117,12 @@ def test_tables_fit_the_terminal(made: Made, width: str, verb: str, monkeypatch:
     assert any(line.startswith("ssrem version 1: ssrem|") for line in lines)
 
 
+@pytest.mark.parametrize("verb", [("train", "bleu-2"), ("negatives", "sc", "--responses", "5")])
+def test_nothing_is_heard_of_prefect(verb: tuple[str, ...], made: Made, copy: Home) -> None:
+    done = command(*verb, "--home", str(copy.root), PREFECT_HOME=str(made.home.root / ".prefect"))
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_an_error_within_a_flow_is_one_line_too(made: Made, copy: Home) -> None:
     """Neither Prefect's log nor a traceback; the encoder is looked at in the midst of a stage."""
     before, catalog = copy.parts(), copy.catalog.read_bytes()

@@ -9,7 +9,8 @@ import pytest
 from ssrem.errors import EvaluatorError, HomeError
 from ssrem.evaluators import load_evaluator
 from ssrem.evaluators.base import Sample
-from tasks.carry import export_evaluator, import_evaluator
+from tasks.carry import import_evaluator
+from tasks.export import export_evaluator
 from tasks.home import Home
 from tasks.versions import promoted, versions
 

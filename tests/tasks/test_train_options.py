@@ -13,10 +13,11 @@ from ssrem.errors import AnnotationError, EvaluatorError, GateError
 from ssrem.evaluators import load_evaluator
 from ssrem.evaluators.blend import Blend
 from tasks.home import Home
+from tasks.labels import HumanScores
 from tasks.plan import plan
 from tasks.score import score_corpus
 from tasks.stage import Stage
-from tasks.train import HumanScores, train
+from tasks.train import train
 
 QUICK = {"epochs": 1, "max_train": 50, "hidden": 4, "mlp": 4, "tune_epochs": 1}
 GLOVE = "glove-6b-50d"

@@ -1,0 +1,32 @@
+"""Human scores that a training is asked to learn from. Light: a command checks them before Prefect starts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ssrem.errors import EvaluatorError
+from ssrem.evaluators import evaluator_class
+
+
+@dataclass(frozen=True)
+class HumanScores:
+    """Human scores to learn from. file: an annotated set; criterion: as `labels_of` takes it; alone: nothing else is
+    learned from."""
+
+    file: str
+    criterion: str | None = None
+    alone: bool = False
+
+
+def check_labels(name: str, labels: HumanScores | None) -> None:
+    """EvaluatorError where the evaluator cannot learn from human scores, or from nothing else, or from them alone."""
+    kind: Any = evaluator_class(name)
+    if labels is None and "candidates" not in kind.learns_from:
+        raise EvaluatorError(
+            f"{name} learns from human scores alone; give an annotated set, --labels FILE --labels-only"
+        )
+    if labels is not None and "labels" not in kind.learns_from:
+        raise EvaluatorError(f"{name} does not learn from human scores; leave --labels out")
+    if labels is not None and not labels.alone and "candidates" not in kind.learns_from:
+        raise EvaluatorError(f"{name} learns from human scores alone; add --labels-only")
