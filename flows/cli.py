@@ -274,8 +274,8 @@ def _learn() -> _Parser:
     group.add_argument(
         "--encoder",
         metavar="SPEC",
-        help="word2vec, glove-6b-50d, a vectors file, a gensim.downloader name, or A+B "
-        "(default: glove-6b-50d+word2vec)",
+        help="word2vec, glove-6b-50d, all-minilm-l6-v2, a vectors file, a transformer's folder or hf:NAME, a "
+        "gensim.downloader name, or A+B (default: glove-6b-50d+word2vec)",
     )
     return group
 

@@ -12,9 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flows import given, show
+from flows import given, learning, show
+from flows.outcome import after, summaries
+from flows.settings import prepare
 from ssrem.errors import AnnotationError, SsremError
-from ssrem.evaluators import DEFAULT_EVALUATORS
 from tasks.home import Home, landed_corpora
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def _run(options: argparse.Namespace, home: Home) -> None:
     given.check_dump(options)
     given.check_evaluators(options.evaluator or ())
     given.check_annotated(options.annotations)
-    _prepare(home)
+    prepare(home.root)
     from flows.pipeline import pipeline
 
     path = pipeline(
@@ -55,7 +56,7 @@ def _run(options: argparse.Namespace, home: Home) -> None:
     if options.json:
         show.as_json({**found, "report": path})
         return
-    _print(found)
+    summaries(found)
     print(f"report: {path}")
     usual = options.home == Path(os.environ.get("SSREM_HOME", "warehouse"))
     shown = "" if usual else f" --home {shlex.quote(str(options.home))}"
@@ -66,7 +67,7 @@ def _run(options: argparse.Namespace, home: Home) -> None:
 
 def _ingest(options: argparse.Namespace, home: Home) -> None:
     given.check_dump(options)
-    _prepare(home)
+    prepare(home.root)
     from flows.ingest import ingest
     from tasks.overview import summary
 
@@ -92,12 +93,12 @@ def _ingest(options: argparse.Namespace, home: Home) -> None:
     form = found["corpora"][0]["format"]
     print(f"landed {corpus}, read as {form}" if new else f"{corpus} has this content already; nothing to do")
     print()
-    _print(found)
+    summaries(found)
 
 
 def _tables(options: argparse.Namespace, home: Home) -> None:
     landed_corpora(str(home.root))
-    _prepare(home)
+    prepare(home.root)
     from flows.tables import tables
 
     built = tables(
@@ -108,69 +109,9 @@ def _tables(options: argparse.Namespace, home: Home) -> None:
         **given.encoder(options),
         **given.room(options),
     )
-    _after(
+    after(
         options, home, ["speaker_sets"], {c: "built" if new else "there already" for c, new in built.items()}
     )
-
-
-def _negatives(options: argparse.Namespace, home: Home) -> None:
-    landed_corpora(str(home.root))
-    _prepare(home)
-    from flows.negatives import negatives
-
-    made = negatives(
-        options.generator,
-        str(home.root),
-        options.corpus,
-        options.split,
-        options.responses,
-        options.model,
-        options.seed,
-        **given.room(options),
-    )
-    done = {corpus: "made" if new else "there already" for corpus, new in made.items()}
-    _after(options, home, ["negatives"], done)
-
-
-def _train(options: argparse.Namespace, home: Home) -> None:
-    names = options.evaluator or list(DEFAULT_EVALUATORS)
-    config = given.learning(options)
-    if given.learners(names, config):
-        landed_corpora(str(home.root))
-    given.check_labels(names, options)
-    if options.dry_run:
-        from tasks.plan import plan
-
-        encoder = given.encoder(options).get("encoder")
-        rows = plan(home, names, options.corpus, config, encoder, options.labels)
-        if options.json:
-            show.as_json(rows)
-            return
-        short = [{key: value for key, value in row.items() if key != "settings"} for row in rows]
-        show.tables({"what would be trained, on what": short})
-        for row in rows:
-            print(
-                f"{row['evaluator']}: {' '.join(f'{k}={v}' for k, v in row['settings'].items()) or 'no settings'}"
-            )
-        return
-    _prepare(home)
-    from flows.train import train
-
-    trained = train(
-        str(home.root),
-        options.evaluator or None,
-        options.corpus,
-        config=config,
-        labels=options.labels,
-        criterion=options.criterion,
-        labels_only=options.labels_only,
-        **given.encoder(options),
-        **given.room(options),
-    )
-    done = {
-        name: f"version {v} {'trained' if new else 'is there already'}" for name, (v, new) in trained.items()
-    }
-    _after(options, home, ["evaluators", "identification"], done)
 
 
 def _agree(options: argparse.Namespace, home: Home) -> None:
@@ -181,14 +122,14 @@ def _agree(options: argparse.Namespace, home: Home) -> None:
     if not new or len(new) < len(named):
         promoted(home, [name for name in named if name not in new])
     given.check_annotated(options.file)
-    _prepare(home)
+    prepare(home.root)
     from flows.agree import agree
 
     done = agree(
         options.file, str(home.root), options.evaluator, options.keep_ground_truth, **given.room(options)
     )
     correlated = {name: "correlated" if new else "there already" for name, new in done.items()}
-    _after(options, home, ["agreement"], correlated)
+    after(options, home, ["agreement"], correlated)
 
 
 def _score(options: argparse.Namespace, home: Home) -> None:
@@ -236,46 +177,6 @@ def _sql(options: argparse.Namespace, home: Home) -> None:
         print(f"no rows ({', '.join(columns)})")
 
 
-def _export(options: argparse.Namespace, home: Home) -> None:
-    from tasks.export import export_evaluator
-
-    file = export_evaluator(home, options.evaluator, options.version, options.output)
-    if options.json:
-        show.as_json({"file": str(file)})
-    else:
-        print(file)
-
-
-def _import(options: argparse.Namespace, home: Home) -> None:
-    given.check_packed(options.file)
-    _prepare(home)
-    from flows.carry import import_
-
-    name, version, new = import_(options.file, str(home.root), **given.room(options))
-    _after(
-        options,
-        home,
-        ["evaluators"],
-        {name: f"version {version} {'taken in' if new else 'is there already'}"},
-    )
-
-
-def _evaluators(options: argparse.Namespace, home: Home) -> None:
-    from tasks.overview import summary
-    from tasks.versions import catalogue
-
-    found = summary(home, ["evaluators"])
-    known = catalogue()
-    if options.json:
-        show.as_json({"evaluators": known, "versions": found.get("evaluators", [])})
-        return
-    show.tables({"evaluators that there are": known})
-    if found:
-        _print(found)
-    else:
-        print(f"none trained in {home.root} yet; train one with ssrem train NAME")
-
-
 def _status(options: argparse.Namespace, home: Home) -> None:
     from tasks.overview import remarks, summary
 
@@ -285,7 +186,7 @@ def _status(options: argparse.Namespace, home: Home) -> None:
         show.as_json({"home": str(home.root), **found, "remarks": notes})
         return
     print(f"home: {home.root}\n")
-    _print(found)
+    summaries(found)
     if not found:
         print("nothing has landed yet; ssrem run lands the corpus that comes with the install")
     for note in notes:
@@ -293,7 +194,7 @@ def _status(options: argparse.Namespace, home: Home) -> None:
 
 
 def _report(options: argparse.Namespace, home: Home) -> None:
-    _prepare(home)
+    prepare(home.root)
     from flows.report import report
 
     path = report(str(home.root))
@@ -307,48 +208,17 @@ VERBS: dict[str, Callable[[argparse.Namespace, Home], None]] = {
     "run": _run,
     "ingest": _ingest,
     "tables": _tables,
-    "negatives": _negatives,
-    "train": _train,
+    "negatives": learning.negatives,
+    "train": learning.train,
     "agree": _agree,
     "score": _score,
     "sql": _sql,
-    "export": _export,
-    "import": _import,
-    "evaluators": _evaluators,
+    "export": learning.export,
+    "import": learning.import_,
+    "evaluators": learning.evaluators,
     "status": _status,
     "report": _report,
 }
-
-
-def _prepare(home: Home) -> None:
-    from flows.settings import prepare
-
-    prepare(home.root)
-
-
-def _after(options: argparse.Namespace, home: Home, names: list[str], done: dict[str, str]) -> None:
-    from tasks.overview import summary
-
-    found = summary(home, names)
-    if options.json:
-        show.as_json({"done": done, **found})
-        return
-    for name, what in done.items():
-        print(f"{name}: {what}")
-    print()
-    _print(found)
-
-
-def _print(found: dict[str, list[dict[str, Any]]]) -> None:
-    """The summaries as tables; signatures, which no table has room for, below that of the evaluators."""
-    from tasks.overview import TITLES
-
-    for name, rows in found.items():
-        show.tables({TITLES[name]: [{k: v for k, v in row.items() if k != "signature"} for row in rows]})
-        if name == "evaluators":
-            for row in rows:
-                print(f"{row['evaluator']} version {row['version']}: {row['signature']}")
-            print()
 
 
 def _one_score(parts: Scores) -> list[float]:

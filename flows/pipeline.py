@@ -26,7 +26,7 @@ def pipeline(
     name: str | None = None,
     speakers: str = "auto",
     evaluators: list[str] | None = None,
-    encoder: str = DEFAULT_ENCODER,
+    encoder: str | None = None,
     seed: int = 0,
     context_turns: int = 5,
     memory_limit: str | None = None,
@@ -39,7 +39,7 @@ def pipeline(
     # Not announced: what listens for landed corpora would train beside us, and one home has one writer.
     landing: dict[str, Any] = {"format": format, "mapping": mapping, "name": name, "speakers": speakers}
     corpus, _ = ingest(source, home, announce=False, **landing, **room)
-    tables(home, [corpus], seed=seed, context_turns=context_turns, encoder=encoder, **room)
+    tables(home, [corpus], seed=seed, context_turns=context_turns, encoder=encoder or DEFAULT_ENCODER, **room)
     train(home, evaluators, [corpus], encoder=encoder, config={"seed": seed}, **room)
     if annotations:
         agree(annotations, home, evaluators, **room)

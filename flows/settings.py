@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from contextlib import ExitStack
 from pathlib import Path
@@ -38,6 +39,8 @@ def prepare(home: Path) -> None:
                 f"cannot write to {home}: {error.strerror}; choose another folder with --home"
             ) from None
         os.environ["PREFECT_HOME"] = str(folder)
+    # On a busy machine it says what is left to send when the command ends; nobody can act on it.
+    logging.getLogger("EventsWorker").setLevel(logging.CRITICAL)
     from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
 
     # Nobody listens for the heartbeat of a run from the command line, and its end costs each flow a second.

@@ -9,7 +9,7 @@ from prefect import flow
 from flows.tables import tables
 from ssrem.encoders import DEFAULT_ENCODER
 from ssrem.evaluators import DEFAULT_EVALUATORS, evaluator_class
-from ssrem.evaluators.settings import route
+from ssrem.evaluators.settings import names_of, route
 from tasks.home import landed_corpora
 from tasks.labels import HumanScores
 from tasks.register import register
@@ -24,7 +24,7 @@ def train(
     home: str = "warehouse",
     evaluators: list[str] | None = None,
     corpora: list[str] | None = None,
-    encoder: str = DEFAULT_ENCODER,
+    encoder: str | None = None,
     config: dict[str, Any] | None = None,
     labels: str | None = None,
     criterion: str | None = None,
@@ -35,13 +35,17 @@ def train(
     """Train the evaluators on the corpora and score their test splits; evaluator to (version, whether it is new).
 
     Speaker tables that were never built are built first, with default settings. Evaluators that learn nothing are
-    registered and need no corpus. config: settings; each evaluator gets those that it has. labels: an annotated set
-    to learn from after the corpora, or, with labels_only, instead of them; criterion: which of its scores.
+    registered and need no corpus. encoder: of those that take one; None for each one's default. config: settings;
+    each evaluator gets those that it has. labels: an annotated set to learn from after the corpora, or, with
+    labels_only, instead of them; criterion: which of its scores.
     """
     names = evaluators or list(DEFAULT_EVALUATORS)
     human = HumanScores(labels, criterion, labels_only) if labels else None
     resources = Resources(memory_limit, threads)
     settings = route(names, config or {})
+    for name in names:
+        if encoder and "encoder" in names_of(name):
+            settings[name].setdefault("encoder", encoder)
     trained = {
         name: register(name, home, settings=settings[name], resources=resources)
         for name in names
@@ -51,7 +55,7 @@ def train(
         return trained
     learned_from = corpora or landed_corpora(home)
     if missing := without_tables(home, learned_from):
-        tables(home, missing, encoder=encoder, memory_limit=memory_limit, threads=threads)
+        tables(home, missing, encoder=encoder or DEFAULT_ENCODER, memory_limit=memory_limit, threads=threads)
     for name in names:
         if name in trained:
             continue
@@ -59,7 +63,7 @@ def train(
             name,
             learned_from,
             home,
-            encoder=encoder,
+            encoder=encoder or DEFAULT_ENCODER,
             config=settings[name],
             labels=human,
             resources=resources,

@@ -12,6 +12,7 @@ from tiny_transformer import write_bert
 from ssrem.errors import AnnotationError, EvaluatorError, GateError
 from ssrem.evaluators import load_evaluator
 from ssrem.evaluators.blend import Blend
+from ssrem.evaluators.settings import route
 from tasks.home import Home
 from tasks.labels import HumanScores
 from tasks.plan import plan
@@ -164,3 +165,18 @@ def test_a_plan_says_what_would_be_trained(copy: Home) -> None:
     assert rows[0]["train_responses"] > 100
     assert rows[2]["encoder"] is None
     assert copy.parts() == before
+
+
+def test_settings_go_to_those_that_have_them() -> None:
+    given = {"epochs": 2, "encoder": "glove-6b-50d", "seed": 1}
+    assert route(["ssrem", "emb-average", "bleu-2"], given) == {
+        "ssrem": {"epochs": 2, "seed": 1},
+        "emb-average": {"encoder": "glove-6b-50d"},
+        "bleu-2": {},
+    }
+    with pytest.raises(EvaluatorError, match=r"no setting epoks; did you mean epochs\?"):
+        route(["ssrem", "bleu-2"], {"epoks": 2})
+    with pytest.raises(EvaluatorError, match=r"bleu-2: no setting epochs; there are none"):
+        route(["bleu-2"], {"epochs": 2})
+    with pytest.raises(EvaluatorError, match="expected a whole number"):
+        route(["ssrem"], {"epochs": "two"})

@@ -1,0 +1,116 @@
+"""The verbs by which evaluators are trained, listed and carried: options in, what a person reads out."""
+
+from __future__ import annotations
+
+import argparse
+
+from flows import given, show
+from flows.outcome import after, summaries
+from flows.settings import prepare
+from ssrem.evaluators import DEFAULT_EVALUATORS
+from tasks.home import Home, landed_corpora
+
+
+def negatives(options: argparse.Namespace, home: Home) -> None:
+    """Make negatives of landed corpora, as a table."""
+    landed_corpora(str(home.root))
+    prepare(home.root)
+    from flows.negatives import negatives as flow
+
+    made = flow(
+        options.generator,
+        str(home.root),
+        options.corpus,
+        options.split,
+        options.responses,
+        options.model,
+        options.seed,
+        **given.room(options),
+    )
+    done = {corpus: "made" if new else "there already" for corpus, new in made.items()}
+    after(options, home, ["negatives"], done)
+
+
+def train(options: argparse.Namespace, home: Home) -> None:
+    """Train evaluators, or say what would be trained."""
+    names = options.evaluator or list(DEFAULT_EVALUATORS)
+    config = given.learning(options)
+    if given.learners(names, config):
+        landed_corpora(str(home.root))
+    given.check_labels(names, options)
+    if options.dry_run:
+        from tasks.plan import plan
+
+        encoder = given.encoder(options).get("encoder")
+        rows = plan(home, names, options.corpus, config, encoder, options.labels)
+        if options.json:
+            show.as_json(rows)
+            return
+        short = [{key: value for key, value in row.items() if key != "settings"} for row in rows]
+        show.tables({"what would be trained, on what": short})
+        for row in rows:
+            print(
+                f"{row['evaluator']}: {' '.join(f'{k}={v}' for k, v in row['settings'].items()) or 'no settings'}"
+            )
+        return
+    prepare(home.root)
+    from flows.train import train as flow
+
+    trained = flow(
+        str(home.root),
+        options.evaluator or None,
+        options.corpus,
+        config=config,
+        labels=options.labels,
+        criterion=options.criterion,
+        labels_only=options.labels_only,
+        **given.encoder(options),
+        **given.room(options),
+    )
+    done = {
+        name: f"version {v} {'trained' if new else 'is there already'}" for name, (v, new) in trained.items()
+    }
+    after(options, home, ["evaluators", "identification"], done)
+
+
+def export(options: argparse.Namespace, home: Home) -> None:
+    """Write an evaluator into one file."""
+    from tasks.export import export_evaluator
+
+    file = export_evaluator(home, options.evaluator, options.version, options.output)
+    if options.json:
+        show.as_json({"file": str(file)})
+    else:
+        print(file)
+
+
+def import_(options: argparse.Namespace, home: Home) -> None:
+    """Take in an evaluator from one file."""
+    given.check_packed(options.file)
+    prepare(home.root)
+    from flows.carry import import_ as flow
+
+    name, version, new = flow(options.file, str(home.root), **given.room(options))
+    after(
+        options,
+        home,
+        ["evaluators"],
+        {name: f"version {version} {'taken in' if new else 'is there already'}"},
+    )
+
+
+def evaluators(options: argparse.Namespace, home: Home) -> None:
+    """List the evaluators that there are, and the versions trained here."""
+    from tasks.overview import summary
+    from tasks.versions import catalogue
+
+    found = summary(home, ["evaluators"])
+    known = catalogue()
+    if options.json:
+        show.as_json({"evaluators": known, "versions": found.get("evaluators", [])})
+        return
+    show.tables({"evaluators that there are": known})
+    if found:
+        summaries(found)
+    else:
+        print(f"none trained in {home.root} yet; train one with ssrem train NAME")
