@@ -12,9 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flows import given, learning, show
+from flows import given, learning, settings, show
 from flows.outcome import after, summaries
-from flows.settings import prepare
 from ssrem.errors import AnnotationError, SsremError
 from tasks.home import Home, landed_corpora
 
@@ -33,7 +32,7 @@ def _run(options: argparse.Namespace, home: Home) -> None:
     given.check_dump(options)
     given.check_evaluators(options.evaluator or ())
     given.check_annotated(options.annotations)
-    prepare(home.root)
+    settings.prepare(home.root)
     from flows.pipeline import pipeline
 
     path = pipeline(
@@ -67,7 +66,7 @@ def _run(options: argparse.Namespace, home: Home) -> None:
 
 def _ingest(options: argparse.Namespace, home: Home) -> None:
     given.check_dump(options)
-    prepare(home.root)
+    settings.prepare(home.root)
     from flows.ingest import ingest
     from tasks.overview import summary
 
@@ -98,7 +97,7 @@ def _ingest(options: argparse.Namespace, home: Home) -> None:
 
 def _tables(options: argparse.Namespace, home: Home) -> None:
     landed_corpora(str(home.root))
-    prepare(home.root)
+    settings.prepare(home.root)
     from flows.tables import tables
 
     built = tables(
@@ -122,7 +121,7 @@ def _agree(options: argparse.Namespace, home: Home) -> None:
     if not new or len(new) < len(named):
         promoted(home, [name for name in named if name not in new])
     given.check_annotated(options.file)
-    prepare(home.root)
+    settings.prepare(home.root)
     from flows.agree import agree
 
     done = agree(
@@ -194,7 +193,7 @@ def _status(options: argparse.Namespace, home: Home) -> None:
 
 
 def _report(options: argparse.Namespace, home: Home) -> None:
-    prepare(home.root)
+    settings.prepare(home.root)
     from flows.report import report
 
     path = report(str(home.root))

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from flows import given, show
+from flows import given, settings, show
 from flows.outcome import after, summaries
-from flows.settings import prepare
 from ssrem.evaluators import DEFAULT_EVALUATORS
 from tasks.home import Home, landed_corpora
 
@@ -14,7 +13,7 @@ from tasks.home import Home, landed_corpora
 def negatives(options: argparse.Namespace, home: Home) -> None:
     """Make negatives of landed corpora, as a table."""
     landed_corpora(str(home.root))
-    prepare(home.root)
+    settings.prepare(home.root)
     from flows.negatives import negatives as flow
 
     made = flow(
@@ -53,7 +52,7 @@ def train(options: argparse.Namespace, home: Home) -> None:
                 f"{row['evaluator']}: {' '.join(f'{k}={v}' for k, v in row['settings'].items()) or 'no settings'}"
             )
         return
-    prepare(home.root)
+    settings.prepare(home.root)
     from flows.train import train as flow
 
     trained = flow(
@@ -87,7 +86,7 @@ def export(options: argparse.Namespace, home: Home) -> None:
 def import_(options: argparse.Namespace, home: Home) -> None:
     """Take in an evaluator from one file."""
     given.check_packed(options.file)
-    prepare(home.root)
+    settings.prepare(home.root)
     from flows.carry import import_ as flow
 
     name, version, new = flow(options.file, str(home.root), **given.room(options))

@@ -16,7 +16,7 @@ import duckdb
 import pytest
 from small_home import Made
 
-from flows import commands
+from flows import commands, settings
 from flows.cli import main
 from tasks.home import Home
 
@@ -34,14 +34,14 @@ Say = Callable[..., str]
 def says(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Say:
     """Run a command that must fail before Prefect starts; returns its one line, without the name of the program."""
 
-    def prepare(home: Home) -> None:
-        real(home)  # it says where the home cannot be written
+    def prepare(root: Path) -> None:
+        real(root)  # it says where the home cannot be written
         pytest.fail("Prefect was to start")
 
-    real = commands._prepare
+    real = settings.prepare
     monkeypatch.setenv("PREFECT_HOME", os.environ.get("PREFECT_HOME", ""))
     monkeypatch.delenv("PREFECT_HOME")
-    monkeypatch.setattr(commands, "_prepare", prepare)
+    monkeypatch.setattr(settings, "prepare", prepare)
 
     def run(*arguments: str | Path, status: int = 1) -> str:
         assert main([str(a) for a in arguments]) == status

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from small_home import Made, command
 
-from flows import commands
+from flows import settings
 from flows.cli import main
 from ssrem.errors import EvaluatorError
 from tasks.home import Home
@@ -155,7 +155,7 @@ def prefect_server() -> Iterator[None]:
 @pytest.fixture
 def started(prefect_server: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """The harness's server stands for the one that a command would start."""
-    monkeypatch.setattr(commands, "_prepare", lambda home: None)
+    monkeypatch.setattr(settings, "prepare", lambda root: None)
 
 
 @pytest.mark.prefect
