@@ -68,13 +68,23 @@ def file(tmp_path: Path) -> Callable[[str, str], Path]:
 
 @pytest.fixture
 def whole(made: Made) -> Iterator[Home]:
-    """The small home, which the test must leave as it is."""
-    before, catalog = made.home.parts(), made.home.catalog.read_bytes()
+    """The small home, which the test only reads and must leave as it is: other workers look at it too."""
+    yield from left_alone(made.home)
+
+
+@pytest.fixture
+def own(copy: Home) -> Iterator[Home]:
+    """A copy of it, in which a stage may begin, and which must be as it was in the end."""
+    yield from left_alone(copy)
+
+
+def left_alone(home: Home) -> Iterator[Home]:
+    before, catalog = home.parts(), home.catalog.read_bytes()
     assert before
-    yield made.home
-    assert made.home.parts() == before
-    assert made.home.catalog.read_bytes() == catalog
-    assert not list(made.home.staging.glob("*"))
+    yield home
+    assert home.parts() == before
+    assert home.catalog.read_bytes() == catalog
+    assert not list(home.staging.glob("*"))
 
 
 # What it loads
@@ -204,17 +214,17 @@ def ingest_fails(home: Home, dump: Path, says_so: str, **options: Any) -> None:
     assert "\n" not in str(raised.value)
 
 
-def test_a_dump_in_which_everything_is_quarantined(whole: Home, file: Any) -> None:
+def test_a_dump_in_which_everything_is_quarantined(own: Home, file: Any) -> None:
     broken = file("d.jsonl", LINE.replace("hi", " ") * 3)
-    ingest_fails(whole, broken, "none of the 3 messages")
+    ingest_fails(own, broken, "none of the 3 messages")
 
 
 @pytest.mark.skipif(not DAILYDIALOG.exists(), reason="needs the dump dailydialog_valid.jsonl in ../shared")
 @pytest.mark.usefixtures("sql_gate")
-def test_seats_stop_the_ingest_and_the_ways_out_work(whole: Home, home: Home) -> None:
+def test_seats_stop_the_ingest_and_the_ways_out_work(own: Home, home: Home) -> None:
     from tasks.ingest import land
 
-    ingest_fails(whole, DAILYDIALOG, "--speakers conversation.*--speakers person")
+    ingest_fails(own, DAILYDIALOG, "--speakers conversation.*--speakers person")
     for way in ("conversation", "person"):
         name, new = land.fn(str(DAILYDIALOG), str(home.root), speakers=way, replace=True)
         assert new
@@ -251,12 +261,12 @@ def test_wrong_settings(whole: Home, says: Say, setting: str, named: str) -> Non
     assert named in says("train", "--set", setting, "--home", whole.root)
 
 
-def test_unknown_encoder(whole: Home) -> None:
+def test_unknown_encoder(own: Home) -> None:
     from ssrem.errors import EvaluatorError
     from tasks.train import train
 
     with pytest.raises(EvaluatorError, match="did you mean glove-6b-50d"):
-        train.fn("ssrem", ["tiny"], str(whole.root), encoder="glove-6b-5d")
+        train.fn("ssrem", ["tiny"], str(own.root), encoder="glove-6b-5d")
 
 
 def test_nothing_before_training(tmp_path: Path, says: Say, made: Made) -> None:
@@ -439,12 +449,12 @@ with Home.at(sys.argv[1]).lock("train"):
 """
 
 
-def test_a_home_that_another_process_writes_to(whole: Home, file: Any) -> None:
+def test_a_home_that_another_process_writes_to(own: Home, file: Any) -> None:
     from ssrem.errors import HomeError
     from tasks.ingest import land
 
     holder = subprocess.Popen(
-        [sys.executable, "-c", HOLD, str(whole.root)],
+        [sys.executable, "-c", HOLD, str(own.root)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         cwd=ROOT,
@@ -454,8 +464,8 @@ def test_a_home_that_another_process_writes_to(whole: Home, file: Any) -> None:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
         with pytest.raises(HomeError, match=rf"process {holder.pid} .*train"):
-            land.fn(str(file("new.jsonl", LINE)), str(whole.root))
-        assert main(["sql", "SELECT 1", "--home", str(whole.root)]) == 0  # readers go on
+            land.fn(str(file("new.jsonl", LINE)), str(own.root))
+        assert main(["sql", "SELECT 1", "--home", str(own.root)]) == 0  # readers go on
 
 
 # What it prints
