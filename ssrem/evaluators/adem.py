@@ -16,8 +16,8 @@ from ssrem.evaluators import checkpoint
 from ssrem.evaluators.adem_config import AdemConfig
 from ssrem.evaluators.adem_embed import context_rows, encode_rows, encode_samples
 from ssrem.evaluators.adem_state import MATRICES, State, bilinear
+from ssrem.evaluators.alternatives import Alternatives
 from ssrem.evaluators.base import (
-    CONTEXT_ATTACK,
     TEST,
     Candidates,
     Encode,
@@ -187,18 +187,12 @@ class Adem(TrainedEvaluator):
 
         An evaluator without f gives g, with the true response for a reference: its GT equals the reference.
         """
-        rows = candidates.rows(split)
-        start, stop = candidates.context_start[rows], candidates.context_stop[rows]
-        wanted = {"GT": candidates.response[rows, None]}
-        wanted |= {kind: negatives[rows] for kind, negatives in candidates.negatives.items()}
-        wanted[CONTEXT_ATTACK] = np.where(stop > start, stop - 1, -1)[:, None]
-        joined = np.concatenate(list(wanted.values()), axis=1)
-        f = np.full(joined.shape, np.nan)
-        for first in range(0, len(rows), _CHUNK):
+        found = Alternatives.of(candidates, split)
+        f = np.full(found.joined.shape, np.nan)
+        for first in range(0, len(found.rows), _CHUNK):
             at = slice(first, first + _CHUNK)
-            f[at] = self._of_rows(candidates, rows[at], joined[at], encode or self.encoder.encode)
-        edges = np.cumsum([column.shape[1] for column in wanted.values()])[:-1]
-        return dict(zip(wanted, np.split(f, edges, axis=1), strict=True))
+            f[at] = self._of_rows(candidates, found.rows[at], found.joined[at], encode or self.encoder.encode)
+        return found.by_kind(f)
 
     def save(self, folder: Path, *, card: Mapping[str, Any] | None = None) -> None:
         state = self.state

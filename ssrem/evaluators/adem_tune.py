@@ -19,13 +19,12 @@ from ssrem.evaluators.adem_state import HIGHEST, LOWEST, Constants, State
 from ssrem.evaluators.base import Encode, Floats, Progress, Rows, Sample, Training
 from ssrem.evaluators.scaling import Bounds
 from ssrem.evaluators.training import one_thread
+from ssrem.evaluators.tuning import check_enough, held_out, on_scale
 
 if TYPE_CHECKING:
     from ssrem.evaluators.adem_model import HierarchicalEncoder
 
 Matrices = Mapping[str, NDArray[np.float32]]
-
-_FEWEST_SAMPLES, _FEWEST_CONTEXTS = 10, 5
 
 
 @dataclass(frozen=True)
@@ -53,26 +52,14 @@ def tune(
     """Squared error and γ(‖M‖ + ‖N‖), over-sampled by length and score; held-out contexts choose the epoch."""
     began = time.perf_counter()
     low, high = scale
-    given = np.array([score for _, score in annotated], dtype=np.float64)
-    if not low < high or not (np.isfinite(given) & (given >= low) & (given <= high)).all():
-        raise EvaluatorError(
-            f"{name}: human scores must lie on the scale, which is {low:g} to {high:g}; "
-            "give the lowest and the highest score that a rater could choose as scale"
-        )
+    on_scale(name, annotated, scale)
     usable = [pair for pair in annotated if "g" not in state.matrices or pair[0].reference is not None]
     # Sorted, so that the rows' order in a file does not show.
     usable.sort(key=lambda pair: (pair[0].context, pair[0].response, pair[0].reference or "", pair[1]))
     samples = [sample for sample, _ in usable]
-    contexts = list(dict.fromkeys(sample.context for sample in samples))
-    if len(samples) < _FEWEST_SAMPLES or len(contexts) < _FEWEST_CONTEXTS:
-        kind = "annotated responses with a reference" if "g" in state.matrices else "annotated responses"
-        raise EvaluatorError(
-            f"{name}: {len(samples)} {kind} to {len(contexts)} contexts are too few to learn from; "
-            f"give {_FEWEST_SAMPLES} to {_FEWEST_CONTEXTS} contexts or more"
-        )
-    held = np.random.default_rng([config.seed, 7]).permutation(len(contexts))
-    chosen = {contexts[at] for at in held[: max(1, round(config.held_out * len(contexts)))].tolist()}
-    out = np.array([sample.context in chosen for sample in samples], dtype=bool)
+    kind = "annotated responses with a reference" if "g" in state.matrices else "annotated responses"
+    check_enough(name, samples, kind)
+    out = held_out(samples, config.held_out, [config.seed, 7])
     targets = LOWEST + (np.array([score for _, score in usable]) - low) * (HIGHEST - LOWEST) / (high - low)
     vectors = encode_samples(samples, state.matrices, encode, config, net, state.projection)
     labelled = Labelled(vectors, targets)
@@ -96,7 +83,7 @@ def tune(
         seconds=time.perf_counter() - began,
         rows={
             **{"train": len(train.targets), "train_over_sampled": len(drawn)},
-            **{"valid": len(valid.targets), "contexts": len(contexts)},
+            **{"valid": len(valid.targets), "contexts": len({sample.context for sample in samples})},
         },
         figures=figures,
         notes=tuple(notes),

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from ssrem.encoders.base import Encoder
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import checkpoint
+from ssrem.evaluators.alternatives import Alternatives
 from ssrem.evaluators.base import (
-    CONTEXT_ATTACK,
     TEST,
     TRAIN,
     VALID,
@@ -151,17 +151,11 @@ class Bilinear(TrainedEvaluator):
     ) -> dict[str, Floats]:
         """Kind → f (n, k) for GT, the kinds at hand and Context (the last turn copied); NaN where missing."""
         state = self.state
-        rows = candidates.rows(split)
-        start, stop = candidates.context_start[rows], candidates.context_stop[rows]
-        wanted = {"GT": candidates.response[rows, None]}
-        wanted |= {kind: negatives[rows] for kind, negatives in candidates.negatives.items()}
-        wanted[CONTEXT_ATTACK] = np.where(stop > start, stop - 1, -1)[:, None]
-        joined = np.concatenate(list(wanted.values()), axis=1)
+        found = Alternatives.of(candidates, split)
         vectors = self._vectors(candidates.texts, encode)
-        cases = Cases(vectors, start, stop, joined, self.config.context_turns)
+        cases = Cases(vectors, found.start, found.stop, found.joined, self.config.context_turns)
         f = np.tanh(products(state.matrix, cases))
-        edges = np.cumsum([column.shape[1] for column in wanted.values()])[:-1]
-        return dict(zip(wanted, np.split(f, edges, axis=1), strict=True))
+        return found.by_kind(f)
 
     def save(self, folder: Path, *, card: Mapping[str, Any] | None = None) -> None:
         checkpoint.save(folder, self, card)

@@ -14,8 +14,8 @@ import numpy as np
 from ssrem.encoders.base import Encoder
 from ssrem.encoders.files import read_json, read_tensors, write_json, write_tensors
 from ssrem.errors import EvaluatorError
+from ssrem.evaluators.alternatives import Alternatives
 from ssrem.evaluators.base import (
-    CONTEXT_ATTACK,
     TEST,
     Candidates,
     Evaluator,
@@ -169,24 +169,18 @@ class Blend(TrainedEvaluator):
 
         Every part scores every candidate: with a language model among them, a thousand responses take minutes.
         """
-        rows = candidates.rows(split)
-        start, stop = candidates.context_start[rows], candidates.context_stop[rows]
-        wanted = {"GT": candidates.response[rows, None]}
-        wanted |= {kind: negatives[rows] for kind, negatives in candidates.negatives.items()}
-        wanted[CONTEXT_ATTACK] = np.where(stop > start, stop - 1, -1)[:, None]
-        joined = np.concatenate(list(wanted.values()), axis=1)
-        f = np.full(joined.shape, np.nan)
-        for first in range(0, len(rows), _RESPONSES):
+        found = Alternatives.of(candidates, split)
+        f = np.full(found.joined.shape, np.nan)
+        for first in range(0, len(found.rows), _RESPONSES):
             here = slice(first, first + _RESPONSES)
-            there = joined[here] >= 0
+            there = found.joined[here] >= 0
             contexts = [
                 tuple(candidates.texts[at] for at in range(low, high))
-                for low, high in zip(start[here].tolist(), stop[here].tolist(), strict=True)
+                for low, high in zip(found.start[here].tolist(), found.stop[here].tolist(), strict=True)
             ]
-            at = zip(np.nonzero(there)[0].tolist(), joined[here][there].tolist(), strict=True)
+            at = zip(np.nonzero(there)[0].tolist(), found.joined[here][there].tolist(), strict=True)
             f[here][there] = self.score([Sample(contexts[row], candidates.texts[text]) for row, text in at])
-        edges = np.cumsum([column.shape[1] for column in wanted.values()])[:-1]
-        return dict(zip(wanted, np.split(f, edges, axis=1), strict=True))
+        return found.by_kind(f)
 
     def save(self, folder: Path, *, card: Mapping[str, Any] | None = None) -> None:
         """Also each part, in members/PART; the manifest comes last, so a folder that has it is whole."""

@@ -8,14 +8,13 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ssrem.agreement.cross_validation import folds_by_context
-from ssrem.errors import EvaluatorError
 from ssrem.evaluators.base import Floats, Progress, Sample, Training
 from ssrem.evaluators.blend_config import BlendConfig
 from ssrem.evaluators.blend_parts import Features
 from ssrem.evaluators.blend_state import State, scales, standardised
 from ssrem.evaluators.scaling import Bounds
+from ssrem.evaluators.tuning import check_enough, on_scale
 
-_FEWEST_SAMPLES, _FEWEST_CONTEXTS = 10, 5
 _STRENGTHS = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0)
 
 
@@ -37,19 +36,10 @@ def tune(
     """
     began = time.perf_counter()
     low, high = scale
-    human = np.array([given for _, given in annotated], dtype=np.float64)
-    if not low < high or not (np.isfinite(human) & (human >= low) & (human <= high)).all():
-        raise EvaluatorError(
-            f"{name}: human scores must lie on the scale, which is {low:g} to {high:g}; "
-            "give the lowest and the highest score that a rater could choose as scale"
-        )
+    human = on_scale(name, annotated, scale)
     samples = [sample for sample, _ in annotated]
     contexts = len({sample.context for sample in samples})
-    if len(samples) < _FEWEST_SAMPLES or contexts < _FEWEST_CONTEXTS:
-        raise EvaluatorError(
-            f"{name}: {len(samples)} annotated responses to {contexts} contexts are too few to learn from; "
-            f"give {_FEWEST_SAMPLES} to {_FEWEST_CONTEXTS} contexts or more"
-        )
+    check_enough(name, samples)
     values, target = score(samples).values, (human - low) / (high - low)
     centre, spread = (before.centre, before.spread) if before else scales(values)
     z = standardised(values, centre, spread, config.clip)

@@ -15,8 +15,8 @@ from ssrem.encoders.base import Encoder
 from ssrem.encoders.hub import MINILM
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import checkpoint as stored
+from ssrem.evaluators.alternatives import Alternatives
 from ssrem.evaluators.base import (
-    CONTEXT_ATTACK,
     TEST,
     Candidates,
     Floats,
@@ -200,25 +200,19 @@ class CrossEncoder(TrainedEvaluator):
 
     def score_candidates(self, candidates: Candidates, split: int | None = TEST) -> dict[str, Floats]:
         """Kind → f (n, k) for GT, the kinds at hand and Context (the last turn copied); NaN where missing."""
-        rows = candidates.rows(split)
-        start, stop = candidates.context_start[rows], candidates.context_stop[rows]
-        wanted = {"GT": candidates.response[rows, None]}
-        wanted |= {kind: negatives[rows] for kind, negatives in candidates.negatives.items()}
-        wanted[CONTEXT_ATTACK] = np.where(stop > start, stop - 1, -1)[:, None]
-        joined = np.concatenate(list(wanted.values()), axis=1)
+        found = Alternatives.of(candidates, split)
         contexts = [
             tuple(candidates.texts[turn] for turn in range(first, last))
-            for first, last in zip(start.tolist(), stop.tolist(), strict=True)
+            for first, last in zip(found.start.tolist(), found.stop.tolist(), strict=True)
         ]
-        at = np.argwhere(joined >= 0)
-        f = np.full(joined.shape, np.nan)
+        at = np.argwhere(found.joined >= 0)
+        f = np.full(found.joined.shape, np.nan)
         for first in range(0, len(at), _CHUNK):
             here = at[first : first + _CHUNK]
-            texts = (candidates.texts[int(joined[row, column])] for row, column in here)
+            texts = (candidates.texts[int(found.joined[row, column])] for row, column in here)
             samples = [Sample(contexts[row], text) for (row, _), text in zip(here, texts, strict=True)]
             f[here[:, 0], here[:, 1]] = self._f(samples)[0]
-        edges = np.cumsum([column.shape[1] for column in wanted.values()])[:-1]
-        return dict(zip(wanted, np.split(f, edges, axis=1), strict=True))
+        return found.by_kind(f)
 
     def save(self, folder: Path, *, card: Mapping[str, Any] | None = None) -> None:
         """What was learned; the transformer beside it unless it can be had again by name."""

@@ -21,10 +21,10 @@ from ssrem.evaluators.cross_encoder_learn import Examples, Plan, learn
 from ssrem.evaluators.cross_encoder_model import CrossNet, logits
 from ssrem.evaluators.cross_encoder_state import Checkpoint
 from ssrem.evaluators.scaling import Bounds
+from ssrem.evaluators.tuning import check_enough, held_out, on_scale
 from ssrem.negatives.base import Generator
 
 _HELD_OUT = 0.1
-_FEWEST_SAMPLES, _FEWEST_CONTEXTS = 10, 5
 _STEPS_A_STATE = 50
 _WORDS = {TRAIN: "training", VALID: "validation"}
 
@@ -92,24 +92,13 @@ def tune(
     began = time.perf_counter()
     name, config, base = evaluator.name, evaluator.config, evaluator.base
     low, high = scale
-    given = np.array([score for _, score in annotated], dtype=np.float64)
-    if not low < high or not (np.isfinite(given) & (given >= low) & (given <= high)).all():
-        raise EvaluatorError(
-            f"{name}: human scores must lie on the scale, which is {low:g} to {high:g}; "
-            "give the lowest and the highest score that a rater could choose as scale"
-        )
+    on_scale(name, annotated, scale)
     # Sorted, so that the rows' order in a file does not show.
     ordered = sorted(annotated, key=lambda pair: (pair[0].context, pair[0].response, pair[1]))
-    contexts = list(dict.fromkeys(sample.context for sample, _ in ordered))
-    if len(ordered) < _FEWEST_SAMPLES or len(contexts) < _FEWEST_CONTEXTS:
-        raise EvaluatorError(
-            f"{name}: {len(ordered)} annotated responses to {len(contexts)} contexts are too few to learn from; "
-            f"give {_FEWEST_SAMPLES} to {_FEWEST_CONTEXTS} contexts or more"
-        )
-    shuffled = np.random.default_rng([config.seed, 6]).permutation(len(contexts))
-    held = {contexts[at] for at in shuffled[: max(1, round(_HELD_OUT * len(contexts)))].tolist()}
-    out = np.array([sample.context in held for sample, _ in ordered], dtype=bool)
-    inputs = net.held(base, base.read([sample for sample, _ in ordered]))
+    samples = [sample for sample, _ in ordered]
+    check_enough(name, samples)
+    out = held_out(samples, _HELD_OUT, [config.seed, 6])
+    inputs = net.held(base, base.read(samples))
     targets = (np.array([score for _, score in ordered]) - low) / (high - low)
     train, valid = (
         Examples(inputs.part(rows), targets[rows].astype(np.float32), np.arange(len(rows)))
@@ -126,7 +115,11 @@ def tune(
         history=history,
         best_epoch=best_epoch,
         seconds=time.perf_counter() - began,
-        rows={"train": len(train), "valid": len(valid), "contexts": len(contexts)},
+        rows={
+            "train": len(train),
+            "valid": len(valid),
+            "contexts": len({sample.context for sample in samples}),
+        },
         figures=figures,
         notes=(f"learned human scores from {low:g} to {high:g}; validation has contexts of its own",),
     )

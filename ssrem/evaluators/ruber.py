@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from ssrem.encoders.base import Encoder
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import checkpoint
+from ssrem.evaluators.alternatives import Alternatives
 from ssrem.evaluators.base import (
-    CONTEXT_ATTACK,
     TEST,
     Candidates,
     Encode,
@@ -195,19 +195,15 @@ class RuberUnref(TrainedEvaluator):
         from ssrem.evaluators.ruber_model import scores
 
         net = self._network
-        rows = candidates.rows(split)
-        start, stop = candidates.context_start[rows], candidates.context_stop[rows]
-        wanted = {"GT": candidates.response[rows, None]}
-        wanted |= {kind: negatives[rows] for kind, negatives in candidates.negatives.items()}
-        wanted[CONTEXT_ATTACK] = np.where(stop > start, stop - 1, -1)[:, None]
-        joined = np.concatenate(list(wanted.values()), axis=1)
-        there = joined >= 0
-        laid = lay_candidates(candidates, rows, joined, encode or self.encoder.encode, self.config)
-        pairs = np.stack([np.nonzero(there)[0], joined[there]], axis=1)
-        f = np.full(joined.shape, np.nan)
+        found = Alternatives.of(candidates, split)
+        there = found.joined >= 0
+        laid = lay_candidates(
+            candidates, found.rows, found.joined, encode or self.encoder.encode, self.config
+        )
+        pairs = np.stack([np.nonzero(there)[0], found.joined[there]], axis=1)
+        f = np.full(found.joined.shape, np.nan)
         f[there] = scores(net, laid, pairs)
-        edges = np.cumsum([column.shape[1] for column in wanted.values()])[:-1]
-        return dict(zip(wanted, np.split(f, edges, axis=1), strict=True))
+        return found.by_kind(f)
 
     def save(self, folder: Path, *, card: Mapping[str, Any] | None = None) -> None:
         state = self.state

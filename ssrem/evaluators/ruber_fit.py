@@ -24,10 +24,10 @@ from ssrem.evaluators.ruber_config import RuberConfig
 from ssrem.evaluators.ruber_model import Examples, Plan, RuberNet, learn, scores
 from ssrem.evaluators.ruber_words import lay_candidates, lay_samples, pooled_cosine
 from ssrem.evaluators.scaling import Bounds
+from ssrem.evaluators.tuning import check_enough, held_out, on_scale
 
 _FIGURES = ("valid_loss", "valid_gt_above")
 _HELD_OUT = 0.1
-_FEWEST_SAMPLES, _FEWEST_CONTEXTS = 10, 5
 
 
 def fit(
@@ -89,24 +89,13 @@ def tune(
     """Mean squared error on human scores scaled to the unit range (Zhao et al. 2020, section 5.2)."""
     began = time.perf_counter()
     low, high = scale
-    given = np.array([score for _, score in annotated], dtype=np.float64)
-    if not low < high or not (np.isfinite(given) & (given >= low) & (given <= high)).all():
-        raise EvaluatorError(
-            f"{name}: human scores must lie on the scale, which is {low:g} to {high:g}; "
-            "give the lowest and the highest score that a rater could choose as scale"
-        )
+    on_scale(name, annotated, scale)
     # Sorted, so that the rows' order in a file does not show.
     ordered = sorted(annotated, key=lambda pair: (pair[0].context, pair[0].response, pair[1]))
-    contexts = list(dict.fromkeys(sample.context for sample, _ in ordered))
-    if len(ordered) < _FEWEST_SAMPLES or len(contexts) < _FEWEST_CONTEXTS:
-        raise EvaluatorError(
-            f"{name}: {len(ordered)} annotated responses to {len(contexts)} contexts are too few to tune on; "
-            f"give {_FEWEST_SAMPLES} to {_FEWEST_CONTEXTS} contexts or more"
-        )
-    held = np.random.default_rng([config.seed, 6]).permutation(len(contexts))
-    chosen = {contexts[at] for at in held[: max(1, round(_HELD_OUT * len(contexts)))].tolist()}
-    out = np.array([sample.context in chosen for sample, _ in ordered], dtype=bool)
-    laid, pairs = lay_samples([sample for sample, _ in ordered], encode, config)
+    samples = [sample for sample, _ in ordered]
+    check_enough(name, samples, aim="tune on")
+    out = held_out(samples, _HELD_OUT, [config.seed, 6])
+    laid, pairs = lay_samples(samples, encode, config)
     targets = (np.array([score for _, score in ordered]) - low) / (high - low)
     examples = Examples(pairs[:, 0], pairs[:, 1:], targets.astype(np.float32))
     net = RuberNet.of(state.weights, dimensions, config)
@@ -117,7 +106,11 @@ def tune(
         history=history,
         best_epoch=best_epoch,
         seconds=time.perf_counter() - began,
-        rows={"train": len(train), "valid": len(valid), "contexts": len(contexts)},
+        rows={
+            "train": len(train),
+            "valid": len(valid),
+            "contexts": len({sample.context for sample in samples}),
+        },
         figures={"valid_loss": history[best_epoch - 1]["valid_loss"]},
         notes=(f"tuned on human scores from {low:g} to {high:g}; validation has contexts of its own",),
     )
