@@ -43,18 +43,14 @@ class Retrieval(CrossEncoder):
         load_generator(spec, **settings)  # an unknown name shows now, not after minutes
 
     def negatives(self) -> tuple[str, dict[str, Any]]:
-        from ssrem.negatives.mask_and_fill import VARIANTS
+        from ssrem.negatives import needs_model
 
         spec, model = self.config.negatives, self.config.negatives_model
-        names = [part.strip() for part in spec.split("+")]
-        needy = [
-            name for name in names if any(name == base or name.startswith(f"{base}-") for base in VARIANTS)
-        ]
-        if not needy:
+        if not needs_model(spec):
             return spec, {}
         if not model:
             raise EvaluatorError(
-                f"{self.name}: negatives {needy[0]} need a masked language model; set negatives_model to its name "
+                f"{self.name}: negatives {spec} need a masked language model; set negatives_model to its name "
                 "or folder, or make one from the packaged encoder with ssrem.negatives.tied_head"
             )
         device = self.config.device
