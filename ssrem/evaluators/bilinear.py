@@ -89,8 +89,9 @@ class Bilinear(TrainedEvaluator):
             raise EvaluatorError(f"{self.name} is not trained yet, so it has no signature; call fit first")
         drawn = "+".join(kind if count == 1 else f"{kind}x{count}" for kind, count in self.draws.items())
         settings = self.config
+        ranking = "-ranking" if settings.loss == "ranking" else ""
         return (
-            f"{self.name}|f:tanh|loss:{settings.logits}|enc:{self.encoder.signature}"
+            f"{self.name}|f:tanh|loss:{settings.logits}{ranking}|enc:{self.encoder.signature}"
             f"|ctx:{settings.context_turns}|neg:{drawn}|g:{settings.reference}|seed:{settings.seed}"
             f"|w:{self._weights_hash[:8]}"
         )
@@ -101,6 +102,10 @@ class Bilinear(TrainedEvaluator):
         """Learn M on the train split and the bounds on the valid split. encode: cached encoding, if any."""
         from ssrem.evaluators.training import train
 
+        if self.config.loss == "ranking" and len(self.draws) == 1:
+            raise EvaluatorError(
+                f"{self.name}: its negatives are all of one kind; loss=ranking needs an order"
+            )
         wanted = self._wanted(candidates)
         vectors = self._vectors(candidates.texts, encode)
         cases = {}

@@ -58,6 +58,7 @@ class BilinearConfig(Config):
 
     context_turns: how many of the last turns V(c) averages.
     logits: what the softmax takes, 'raw' cᵀMr as the authors' code does, or 'tanh' of it as eq. (4) has it.
+    loss: 'softmax', the true response against all negatives, or 'ranking', the order GT > SC > SP > SS > Rand.
     init: M at the start: 'zero', 'identity' (/ d), or 'normal', N(0, 1) as in the authors' code.
     reference: g, 'sms' | 'embedding-average'.
     """
@@ -71,11 +72,13 @@ class BilinearConfig(Config):
     seed: int = 0
     init: str = "zero"
     logits: str = "raw"
+    loss: str = "softmax"
     reference: str = "sms"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.one_of(init=("zero", "identity", "normal"), logits=("raw", "tanh"), reference=METRICS)
+        self.one_of(loss=("softmax", "ranking"))
         self.at_least(1, "context_turns", "epochs", "batch_size", "patience")
         self.above_zero("learning_rate")
         self.at_least(0, "weight_decay", "seed")

@@ -19,19 +19,28 @@ if TYPE_CHECKING:
     from ssrem.evaluators.config import BilinearConfig
 
 
+# As good as minus infinity in a softmax, and without its gradients that are no numbers.
+_ABSENT = -1e30
+
+
 def row_scores(context: torch.Tensor, matrix: torch.Tensor, responses: torch.Tensor) -> torch.Tensor:
     """cᵀMr of each row's own candidates: (b, d), (d, d), (b, k, d) → (b, k). Nothing is of size b × b."""
     return torch.einsum("bd,bkd->bk", context @ matrix, responses)
 
 
-def row_loss(scores: torch.Tensor, present: torch.Tensor, logits: str) -> torch.Tensor:
-    """Mean of -log p(true response), eq. (4) and (5); the true one is column 0, absent ones take no part.
+def row_loss(scores: torch.Tensor, present: torch.Tensor, logits: str, loss: str = "softmax") -> torch.Tensor:
+    """Mean over the rows of scores (b, k); the true response is column 0, absent ones take no part.
 
     logits: 'tanh' puts f into the softmax as the paper writes it, 'raw' puts cᵀMr as the authors' code does.
+    loss: 'softmax' is -log p(true response), eq. (4) and (5); 'ranking' is -log p(the columns in their order) in the
+    model of Plackett and Luce (ListMLE, Xia et al. 2008, section 4.3), a product with that p as its first factor.
     """
     values = torch.tanh(scores) if logits == "tanh" else scores
-    values = values.masked_fill(~present, float("-inf"))
-    return -torch.log_softmax(values, dim=1)[:, 0].mean()
+    values = values.masked_fill(~present, _ABSENT)
+    if loss == "softmax":
+        return -torch.log_softmax(values, dim=1)[:, 0].mean()
+    rest = torch.logcumsumexp(values.flip(1), dim=1).flip(1)  # of each column and all after it
+    return (rest - values).masked_fill(~present, 0).sum(dim=1).mean()
 
 
 @contextmanager
@@ -57,7 +66,7 @@ def _evaluate(cases: Cases, matrix: torch.Tensor, config: BilinearConfig) -> tup
         rows = np.arange(first, min(first + config.batch_size, len(cases)))
         context, responses, present = _batch(cases, rows)
         scores = row_scores(context, matrix, responses)
-        loss += float(row_loss(scores, present, config.logits)) * len(rows)
+        loss += float(row_loss(scores, present, config.logits, config.loss)) * len(rows)
         difference = scores[:, :1] - scores[:, 1:]
         wins = (difference > 0).double() + 0.5 * (difference == 0).double()
         above += float((wins * present[:, 1:]).sum())
@@ -88,7 +97,7 @@ def train(
             for first in range(0, len(order), config.batch_size):
                 rows = order[first : first + config.batch_size]
                 context, responses, present = _batch(cases, rows)
-                loss = row_loss(row_scores(context, matrix, responses), present, config.logits)
+                loss = row_loss(row_scores(context, matrix, responses), present, config.logits, config.loss)
                 optimiser.zero_grad()
                 loss.backward()  # type: ignore[no-untyped-call]
                 torch.nn.utils.clip_grad_norm_([matrix], 1.0)

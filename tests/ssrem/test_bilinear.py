@@ -258,6 +258,34 @@ def test_row_loss_by_hand(logits: str) -> None:
     assert float(row_loss(scores, present, logits)) == pytest.approx(expected, rel=1e-6)
 
 
+def test_ranking_loss_by_hand() -> None:
+    scores = torch.tensor([[2.0, 1.0, 0.5], [1.0, 7.0, 0.0]], requires_grad=True)
+    present = torch.tensor([[True, True, True], [True, False, True]])
+    e = np.exp([2.0, 1.0, 0.5])
+    first = -np.log(e[0] / e.sum()) - np.log(e[1] / e[1:].sum())
+    second = -np.log(np.e / (np.e + 1))
+    loss = row_loss(scores, present, "raw", "ranking")
+    assert float(loss.detach()) == pytest.approx((first + second) / 2, rel=1e-6)
+    loss.backward()  # type: ignore[no-untyped-call]
+    assert scores.grad is not None
+    assert torch.isfinite(scores.grad).all()
+    assert scores.grad[1, 1] == 0
+    assert scores.grad[0, 2] > 0  # the last in the order goes down
+
+
+def test_ranking_learns_the_order_of_the_kinds_and_needs_one() -> None:
+    candidates = topical_candidates()
+    ranked = SSREM(topical_encoder(), replace(CONFIG, loss="ranking"))
+    figures = ranked.fit(candidates).figures
+    plain = SSREM(topical_encoder(), CONFIG)
+    plain.fit(candidates)
+    assert figures["valid_gt_above"] > 0.95
+    assert "loss:raw-ranking" in ranked.signature
+    assert ranked.signature.split("|w:")[1] != plain.signature.split("|w:")[1]
+    with pytest.raises(EvaluatorError, match="needs an order"):
+        RSREM(topical_encoder(), replace(CONFIG, loss="ranking")).fit(candidates)
+
+
 def test_row_scores_equal_the_diagonal_of_the_full_product() -> None:
     generator = torch.Generator().manual_seed(0)
     context = torch.randn(6, 4, generator=generator)
