@@ -38,6 +38,10 @@ ZHAO = {
 }
 NONE = ("–", "–")
 
+# A sentence encoder of BERT-base's size, beside the packaged one of a fifth of it.
+_LARGER = "sentence-transformers/all-mpnet-base-v2"
+_LARGER_BLEND = {"settings": json.dumps({"cosine": {"encoder": f"hf:{_LARGER}"}})}
+
 SECTIONS = {
     "untrained": "Without training",
     "corpus": "Trained on the corpus, without a human score",
@@ -94,8 +98,9 @@ def entries(contexts: int, seeds: int, masked_model: str | None) -> Iterator[Ent
 def _untrained(masked_model: str | None) -> Iterator[Entry]:
     overlap = ("bleu-1", "bleu-2", "bleu-3", "bleu-4", "rouge-l", "meteor")
     embedding = ("emb-average", "emb-greedy", "emb-extrema", "sms", "bertscore", "ruber-ref")
-    for name in (*overlap, *embedding, "cosine", "lm-coherence", "lm-pmi", "lm-sum"):
+    for name in ("length", *overlap, *embedding, "cosine", "lm-coherence", "lm-pmi", "lm-sum"):
         yield Entry("untrained", f"`{name}`", name, paper=PARK.get(name, NONE))
+    yield Entry("untrained", f"`cosine` ({_LARGER})", "cosine", {"encoder": f"hf:{_LARGER}"})
     if masked_model is not None:
         label = "`mlm-likelihood` (tied head over MiniLM)"
         yield Entry(
@@ -107,11 +112,14 @@ def _trained(contexts: int, seeds: int) -> Iterator[Entry]:
     default = "glove-6b-50d+word2vec"
     for name in ("ssrem", "rsrem"):
         yield Entry("corpus", f"`{name}`", name, {}, default, "corpus", seeds=seeds)
+    yield Entry(
+        "corpus", "`ssrem`, ranking loss", "ssrem", {"loss": "ranking"}, default, "corpus", seeds=seeds
+    )
     yield Entry("corpus", "`ruber-unref`", "ruber-unref", {}, "glove-6b-50d", "corpus")
     yield Entry("corpus", "`ruber`", "ruber", {}, "glove-6b-50d", "corpus", paper=PARK["ruber"])
     yield Entry("corpus", "`roberta-eval` (MiniLM)", "roberta-eval", {"contexts": contexts}, None, "corpus")
-    few = {"contexts": max(contexts // 5, 20), "valid_contexts": max(contexts // 10, 20)}
-    yield Entry("corpus", "`blend`", "blend", few, None, "corpus")
+    yield Entry("corpus", "`blend`", "blend", {}, None, "corpus")
+    yield Entry("corpus", f"`blend` ({_LARGER})", "blend", _LARGER_BLEND, None, "corpus")
 
 
 def _negatives(contexts: int, masked_model: str | None) -> Iterator[Entry]:
@@ -130,6 +138,7 @@ def _negatives(contexts: int, masked_model: str | None) -> Iterator[Entry]:
 
 def _labelled() -> Iterator[Entry]:
     yield Entry("labels", "`blend`", "blend", {}, None, "labels")
+    yield Entry("labels", f"`blend` ({_LARGER})", "blend", _LARGER_BLEND, None, "labels")
     yield Entry("labels", "`blend-ref`", "blend-ref", {}, None, "labels")
     tuned = {"tune_epochs": 3}
     paper = ZHAO["roberta-eval"]

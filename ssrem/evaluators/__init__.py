@@ -41,6 +41,7 @@ EVALUATORS: dict[str, str] = {
     "emb-extrema": "ssrem.evaluators.embedding:EmbeddingExtrema",
     "sms": "ssrem.evaluators.embedding:SentenceMovers",
     "bertscore": "ssrem.evaluators.bertscore:BertScore",
+    "length": "ssrem.evaluators.length:Length",
 }
 """Name → where the class is, as module:class."""
 

@@ -46,7 +46,8 @@ class Blend(TrainedEvaluator):
     parts need no training: how near the response is to the last turns, how much likelier the context makes it,
     a token and in all, and how likely it is. Likelier a token favours short responses (ρ with the number of words
     of -.7 on 52 true responses of the default corpus), likelier in all long ones (.4): a blend with both follows
-    the length least. `training.figures` show how f follows it.
+    the length least. `training.figures` show how f follows it. The part `length` has no weight until human scores
+    say whether long responses are better or worse.
 
     members: evaluators at hand, ready to score, by part or as a list; they decide the parts. The others are built
     by the settings. A sample's reference is not read. Parts with one language model share its passes, and the
@@ -115,9 +116,7 @@ class Blend(TrainedEvaluator):
         valid split chooses how far they may part from one another and gives the bounds."""
         from ssrem.evaluators import blend_fit
 
-        state, self.training = blend_fit.fit(
-            self.name, self.members.names, candidates, self.members.features, self.config, progress
-        )
+        state, self.training = blend_fit.fit(self.name, self.members, candidates, self.config, progress)
         self.keep(state)
         return self.training
 
@@ -138,14 +137,7 @@ class Blend(TrainedEvaluator):
 
         tuned = copy.copy(self)
         state, tuned.training = blend_tune.tune(
-            self.name,
-            self.members.names,
-            annotated,
-            scale,
-            self._state,
-            self.members.features,
-            self.config,
-            progress,
+            self.name, self.members, annotated, scale, self._state, self.config, progress
         )
         tuned.keep(state)
         return tuned

@@ -18,6 +18,8 @@ VARIANTS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
 }
 """Parts that are an evaluator under other settings: name → evaluator and settings."""
 
+CONTROL = "length"
+
 _PART = re.compile(r"(?:([a-z0-9][a-z0-9-]*)=)?([a-z0-9][a-z0-9-]*)")
 
 
@@ -29,12 +31,18 @@ class Part:
     evaluator: str
     settings: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def is_control(self) -> bool:
+        """Whether it is no judgement, and only human scores may give it a weight."""
+        return self.evaluator == CONTROL
+
 
 @dataclass(frozen=True)
 class BlendConfig(Config):
     """Settings of a fit; every one is kept with the model.
 
     parts: names of evaluators or of VARIANTS, joined by "+" or ","; OWN=NAME gives a part a name of its own.
+    `length` is a control: weight 0 unless human scores give it one.
     settings: a JSON object, part → settings of its evaluator; {"folder": PATH} takes a saved evaluator.
 
     negatives: what true responses are told from: 'drawn', all the candidates hold, or a spec of
@@ -49,7 +57,7 @@ class BlendConfig(Config):
     human scores are learned.
     """
 
-    parts: str = "cosine+lm-pmi+lm-pmi-sum+lm-coherence"
+    parts: str = "cosine+lm-pmi+lm-pmi-sum+lm-coherence+length"
     settings: str = "{}"
     negatives: str = "drawn"
     generator_settings: str = "{}"
@@ -89,6 +97,8 @@ class BlendConfig(Config):
                 raise EvaluatorError("parts: a blend is no part of a blend; name its parts")
             evaluator, settings = VARIANTS.get(name, (name, {}))
             found[own] = Part(own, evaluator, {**settings, **given.get(own, {})})
+        if all(part.is_control for part in found.values()):
+            raise EvaluatorError(f"parts {self.parts!r}: {CONTROL} alone judges nothing; add an evaluator")
         if unknown := [name for name in given if name not in found]:
             raise EvaluatorError(f"settings: no part {', '.join(unknown)}; there are {', '.join(found)}")
         return tuple(found.values())
@@ -114,7 +124,7 @@ class BlendConfig(Config):
 class BlendRefConfig(BlendConfig):
     """The same for a blend that reads the reference; what concerns negatives has no effect there."""
 
-    parts: str = "cosine+lm-pmi+lm-pmi-sum+lm-coherence+bertscore+rouge-l"
+    parts: str = "cosine+lm-pmi+lm-pmi-sum+lm-coherence+length+bertscore+rouge-l"
 
 
 def _object(name: str, text: str) -> dict[str, Any]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ssrem.evaluators.base import TRAIN, VALID, Candidates, Floats, Progress, Sample, Training
+from ssrem.evaluators.base import TRAIN, VALID, Candidates, Floats, Progress, Training
 from ssrem.evaluators.blend_config import BlendConfig
-from ssrem.evaluators.blend_parts import Features
+from ssrem.evaluators.blend_parts import Members
 from ssrem.evaluators.blend_state import State, scales, standardised
 from ssrem.evaluators.blend_trials import Trials, above, groups_of, length_correlations, trials_of
 from ssrem.evaluators.scaling import Bounds
@@ -21,17 +22,16 @@ _LENGTH_L2 = 1e-5
 
 def fit(
     name: str,
-    names: Sequence[str],
+    members: Members,
     candidates: Candidates,
-    score: Callable[[Sequence[Sample]], Features],
     config: BlendConfig,
     progress: Progress | None,
 ) -> tuple[State, Training]:
     """Weights by conditional logistic regression: each true response against its own negatives.
 
     Minimises -log softmax(Σ w z + β log(1 + words))[true], averaged, + l2 Σ (w - mean w)²: it is the equal weights
-    that are held on to, not zero. The strongest l2 is taken whose validation loss is within one standard error of
-    the lowest. The weights that are kept sum to 1, and β is left out.
+    that are held on to, not zero. A control has no weight. The strongest l2 is taken whose validation loss is
+    within one standard error of the lowest. The weights that are kept sum to 1, and β is left out.
     """
     began = time.perf_counter()
     groups = {split: groups_of(name, candidates, split, config) for split in (TRAIN, VALID)}
@@ -39,7 +39,7 @@ def fit(
     blocks, strengths = range(0, len(samples), _BLOCK), config.strengths
     steps, rows = len(blocks) + len(strengths), []
     for done, first in enumerate(blocks, 1):
-        rows.append(score(samples[first : first + _BLOCK]).values)
+        rows.append(members.features(samples[first : first + _BLOCK]).values)
         if progress is not None:
             progress(done, steps)
     values = np.concatenate(rows)
@@ -49,7 +49,7 @@ def fit(
     train, valid = trials_of(groups[TRAIN], z[:learned]), trials_of(groups[VALID], z[learned:])
     found, losses, history = [], [], []
     for at, strength in enumerate(strengths, 1):
-        weights, beta = _minimised(train, strength, config)
+        weights, beta = _minimised(train, strength, members.judging, config)
         losses.append(_losses(valid, weights, beta))
         found.append((weights, beta))
         history.append(
@@ -68,19 +68,21 @@ def fit(
     weights, beta = found[chosen]
     notes = [
         f"{part} is the same for all responses and tells nothing"
-        for part, column in zip(names, values[:learned].T, strict=True)
+        for part, column in zip(members.names, values[:learned].T, strict=True)
         if np.ptp(column) == 0
     ]
     total = float(np.abs(weights).sum())
     if total < 1e-6:
-        weights, total = np.ones(len(names)), float(len(names))
+        weights, total = members.judging.astype(np.float64), float(members.judging.sum())
         notes.append("no part tells true responses from negatives: the weights are equal")
     weights = weights / total
     f = valid.f(weights)
     figures = {key: history[chosen][key] for key in ("valid_loss", "valid_gt_above", "l2")}
-    figures |= {f"weight {part}": float(weight) for part, weight in zip(names, weights, strict=True)}
-    figures |= {f"gt_above {part}": above(valid.z[:, :, at], valid.there) for at, part in enumerate(names)}
-    figures["gt_above equal weights"] = above(valid.z.mean(axis=2), valid.there)
+    figures |= {f"weight {part}": float(weight) for part, weight in zip(members.names, weights, strict=True)}
+    figures |= {
+        f"gt_above {part}": above(valid.z[:, :, at], valid.there) for at, part in enumerate(members.names)
+    }
+    figures["gt_above equal weights"] = above(valid.z[:, :, members.judging].mean(axis=2), valid.there)
     figures["gt_above length"] = above(valid.words, valid.there)
     figures["length_coefficient"] = beta
     figures |= length_correlations(f, valid)
@@ -107,7 +109,9 @@ def _losses(trials: Trials, weights: Floats, beta: float) -> Floats:
     return -_log_softmax(trials, weights, beta)[:, 0]
 
 
-def _minimised(trials: Trials, strength: float, config: BlendConfig) -> tuple[Floats, float]:
+def _minimised(
+    trials: Trials, strength: float, judging: NDArray[np.bool_], config: BlendConfig
+) -> tuple[Floats, float]:
     """The weights and the coefficient of the length that minimise the loss of `fit`, which is convex."""
     from scipy.optimize import minimize
 
@@ -120,15 +124,16 @@ def _minimised(trials: Trials, strength: float, config: BlendConfig) -> tuple[Fl
         error = np.exp(log_p)
         error[:, 0] -= 1
         gradient = np.einsum("nk,nkm->m", error, columns) / len(columns)
-        apart = weights - weights.mean()
+        apart = np.where(judging, weights - weights[judging].mean(), 0.0)
         gradient[:parts] += 2 * strength * apart
         gradient[parts] += 2 * _LENGTH_L2 * beta
         return float(strength * apart @ apart + _LENGTH_L2 * beta**2 - log_p[:, 0].mean()), gradient
 
     lowest = 0.0 if config.non_negative else None
-    bounds: list[tuple[float | None, float | None]] = [(lowest, None)] * parts
+    free: tuple[float | None, float | None] = (lowest, None)
+    bounds = [free if judges else (0.0, 0.0) for judges in judging.tolist()]
     bounds.append((None, None) if config.length_control else (0.0, 0.0))
-    start = np.append(np.full(parts, 1 / parts), 0.0)
+    start = np.append(judging / judging.sum(), 0.0)
     options = {"maxiter": 2000, "maxfun": 20000, "ftol": 1e-13, "gtol": 1e-8}
     found = minimize(loss, start, jac=True, bounds=bounds, method="L-BFGS-B", options=options)
     return np.asarray(found.x[:parts], dtype=np.float64), float(found.x[parts])

@@ -45,6 +45,8 @@ class Members:
     ) -> None:
         self.parts = tuple(parts)
         self.names = tuple(part.name for part in parts)
+        self.judging = np.array([not part.is_control for part in parts])
+        """Of which parts a weight is learned without human scores, bool (m,)."""
         self.referenced = referenced
         self._given = dict(given or {})
         self._known: dict[Sample, tuple[Floats, bool]] = {}

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from ssrem.agreement.cross_validation import folds_by_context
 from ssrem.evaluators.base import Floats, Progress, Sample, Training
 from ssrem.evaluators.blend_config import BlendConfig
-from ssrem.evaluators.blend_parts import Features
+from ssrem.evaluators.blend_parts import Members
 from ssrem.evaluators.blend_state import State, scales, standardised
 from ssrem.evaluators.scaling import Bounds
 from ssrem.evaluators.tuning import check_enough, on_scale
@@ -20,19 +20,18 @@ _STRENGTHS = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0)
 
 def tune(
     name: str,
-    names: Sequence[str],
+    members: Members,
     annotated: Sequence[tuple[Sample, float]],
     scale: tuple[float, float],
     before: State | None,
-    score: Callable[[Sequence[Sample]], Features],
     config: BlendConfig,
     progress: Progress | None,
 ) -> tuple[State, Training]:
     """Ridge regression of (score - low) / (high - low) on the parts, in closed form.
 
-    w = a w₀ + d, where w₀ are the weights before (equal ones where there are none): a is free, l2 Σ d² is added to
-    the mean squared error, and l2 chosen by cross-validation by context. Without a state before, the centre
-    and the spread of the parts are those of the annotated samples.
+    w = a w₀ + d, where w₀ are the weights before (equal ones where there are none, 0 for a control): a is free,
+    l2 Σ d² is added to the mean squared error, and l2 chosen by cross-validation by context. Without a state
+    before, the centre and the spread of the parts are those of the annotated samples.
     """
     began = time.perf_counter()
     low, high = scale
@@ -40,10 +39,10 @@ def tune(
     samples = [sample for sample, _ in annotated]
     contexts = len({sample.context for sample in samples})
     check_enough(name, samples)
-    values, target = score(samples).values, (human - low) / (high - low)
+    values, target = members.features(samples).values, (human - low) / (high - low)
     centre, spread = (before.centre, before.spread) if before else scales(values)
     z = standardised(values, centre, spread, config.clip)
-    prior = before.weights if before else np.full(z.shape[1], 1 / z.shape[1])
+    prior = before.weights if before else members.judging / members.judging.sum()
     fold = folds_by_context(samples, min(config.folds, contexts), config.seed)
     history = []
     for at, strength in enumerate(_STRENGTHS, 1):
@@ -69,7 +68,9 @@ def tune(
     bounds = Bounds.of(offset + z @ weights)
     total = float(np.abs(weights).sum()) or 1.0
     figures = {key: history[best][key] for key in ("valid_loss", "l2")}
-    figures |= {f"weight {part}": float(weight) / total for part, weight in zip(names, weights, strict=True)}
+    figures |= {
+        f"weight {part}": float(weight) / total for part, weight in zip(members.names, weights, strict=True)
+    }
     training = Training(
         history=tuple(history),
         best_epoch=best + 1,

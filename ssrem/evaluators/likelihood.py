@@ -33,7 +33,9 @@ _SCALES = ("coherence_mean", "coherence_deviation", "pmi_mean", "pmi_deviation")
 
 # What `calibrate` found under the default settings for 300 responses of the default corpus's validation split
 # (benchmarks/calibrate.py): model → _SCALES.
-CALIBRATIONS: Mapping[str, tuple[float, float, float, float]] = {GEMMA: (-3.89067, 1.35996, 0.963793, 1.11406)}
+CALIBRATIONS: Mapping[str, tuple[float, float, float, float]] = {
+    GEMMA: (-3.89067, 1.35996, 0.963793, 1.11406)
+}
 
 
 class Likelihood(Metric):

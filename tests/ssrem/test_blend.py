@@ -24,6 +24,7 @@ from ssrem.evaluators.blend_state import scales
 from ssrem.evaluators.blend_trials import Trials, groups_of
 from ssrem.evaluators.blend_tune import _ridge
 from ssrem.evaluators.language_model import Tokens
+from ssrem.evaluators.length import Length
 from ssrem.evaluators.likelihood import LmCoherence, LmPmi
 from ssrem.evaluators.metric import Metric, Scored
 
@@ -158,7 +159,7 @@ def test_weights_equal_an_independent_regression() -> None:
         gradient = apart.T @ (p - 1) / 200 + 2 * strength * centring @ weights
         hessian = (apart * (p * (1 - p))[:, None]).T @ apart / 200 + 2 * strength * centring
         weights = weights - np.linalg.solve(hessian, gradient)
-    found, beta = _minimised(trials, strength, config)
+    found, beta = _minimised(trials, strength, np.ones(3, dtype=bool), config)
     assert found == pytest.approx(weights, abs=1e-4)
     assert beta == 0
 
@@ -168,6 +169,23 @@ def test_a_part_is_not_turned_against_its_meaning() -> None:
     assert fitted(candidates, replace(CONFIG, l2="0.01")).weights == {"good": 1.0, "noise": 0.0}
     free = fitted(candidates, replace(CONFIG, l2="0.01", non_negative=False)).weights
     assert free["noise"] < -0.3 and sum(map(abs, free.values())) == pytest.approx(1)
+
+
+def test_length_has_a_weight_from_human_scores_alone() -> None:
+    members = {**numbers("good"), "length": Length()}
+    blend = Blend(None, CONFIG, members=members)
+    blend.fit(planted([1.0], words=(9, 3)))  # true responses are longer: a giveaway that f must not take
+    assert blend.weights == {"good": 1.0, "length": 0.0}
+    generator = np.random.default_rng(1)
+    pairs = []
+    for row in range(120):
+        value, words = generator.normal(), int(generator.integers(1, 20))
+        sample = Sample((f"hi {row // 3}",), text([value], words))
+        pairs.append((sample, float(np.clip(3 + 0.5 * value - 0.8 * (np.log1p(words + 1) - 2.2), 1, 5))))
+    for before in (blend, Blend(None, CONFIG, members=members)):
+        tuned = before.fine_tuned(pairs)
+        assert tuned.weights["length"] < -0.2 < 0.2 < tuned.weights["good"]
+    assert Length().score([Sample((), ""), Sample((), "one two")]).tolist() == [0.0, pytest.approx(np.log(3))]
 
 
 def test_strong_regularisation_gives_equal_weights() -> None:
@@ -331,7 +349,7 @@ def test_parts_by_name_and_settings() -> None:
     blend = Blend(None, config)
     assert blend.members.features([Sample((), "3")]).values.tolist() == [[3.0, 6.0]]
     default = BlendConfig().members
-    assert [part.name for part in default] == ["cosine", "lm-pmi", "lm-pmi-sum", "lm-coherence"]
+    assert [part.name for part in default] == ["cosine", "lm-pmi", "lm-pmi-sum", "lm-coherence", "length"]
     assert default[2] == Part("lm-pmi-sum", "lm-pmi", {"aggregate": "sum"})
 
 
@@ -342,6 +360,7 @@ def test_parts_by_name_and_settings() -> None:
         ({"parts": "Number/../x"}, "is no name"),
         ({"parts": "number+number"}, "number stands there twice; write OWN=number"),
         ({"parts": "number+blend"}, "a blend is no part of a blend"),
+        ({"parts": "length"}, "length alone judges nothing"),
         ({"settings": "[1]"}, "settings is '\\[1\\]'; expected a JSON object"),
         ({"settings": '{"cosine": 1}'}, "cosine has 1; expected an object"),
         ({"parts": "number", "settings": '{"nobody": {}}'}, "no part nobody; there are number"),
@@ -609,7 +628,7 @@ def test_nothing_is_loaded_before_it_is_needed(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setitem(EVALUATORS, "lm-pmi", "ssrem.evaluators.likelihood:LmPmi")
     monkeypatch.setitem(EVALUATORS, "lm-coherence", "ssrem.evaluators.likelihood:LmCoherence")
     blend = Blend(None)
-    assert blend.members.names == ("cosine", "lm-pmi", "lm-pmi-sum", "lm-coherence")
+    assert blend.members.names == ("cosine", "lm-pmi", "lm-pmi-sum", "lm-coherence", "length")
     assert "evaluators" not in vars(blend.members)
     assert (Blend.takes_encoder, Blend.parts, Blend.needs) == (False, ("f",), frozenset({"context"}))
     assert Blend.learns_from == {"candidates", "labels"}
