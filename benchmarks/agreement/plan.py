@@ -38,6 +38,8 @@ ZHAO = {
 }
 NONE = ("–", "–")
 
+# Epochs of some minutes on one core.
+_RUBER = {"epochs": 6}
 # A sentence encoder of BERT-base's size, beside the packaged one of a fifth of it.
 _LARGER = "sentence-transformers/all-mpnet-base-v2"
 _LARGER_BLEND = {"settings": json.dumps({"cosine": {"encoder": f"hf:{_LARGER}"}})}
@@ -115,8 +117,10 @@ def _trained(contexts: int, seeds: int) -> Iterator[Entry]:
     yield Entry(
         "corpus", "`ssrem`, ranking loss", "ssrem", {"loss": "ranking"}, default, "corpus", seeds=seeds
     )
-    yield Entry("corpus", "`ruber-unref`", "ruber-unref", {}, "glove-6b-50d", "corpus")
-    yield Entry("corpus", "`ruber`", "ruber", {}, "glove-6b-50d", "corpus", paper=PARK["ruber"])
+    yield Entry("corpus", "`ruber-unref`", "ruber-unref", _RUBER, "glove-6b-50d", "corpus")
+    semi, label = ZHAO["ruber semi-supervised"], "`ruber-unref`, semi-supervised"
+    yield Entry("labels", label, "ruber-unref", _RUBER, "glove-6b-50d", "both", paper=semi)
+    yield Entry("corpus", "`ruber`", "ruber", _RUBER, "glove-6b-50d", "corpus", paper=PARK["ruber"])
     yield Entry("corpus", "`roberta-eval` (MiniLM)", "roberta-eval", {"contexts": contexts}, None, "corpus")
     yield Entry("corpus", "`blend`", "blend", {}, None, "corpus")
     yield Entry("corpus", f"`blend` ({_LARGER})", "blend", _LARGER_BLEND, None, "corpus")
@@ -143,10 +147,6 @@ def _labelled() -> Iterator[Entry]:
     tuned = {"tune_epochs": 3}
     paper = ZHAO["roberta-eval"]
     yield Entry("labels", "`roberta-eval` (MiniLM)", "roberta-eval", tuned, None, "labels", paper=paper)
-    semi = ZHAO["ruber semi-supervised"]
-    yield Entry(
-        "labels", "`ruber-unref`, semi-supervised", "ruber-unref", {}, "glove-6b-50d", "both", paper=semi
-    )
     yield Entry("labels", "`adem`", "adem", {}, "glove-6b-50d", "both", paper=ZHAO["adem"])
     sets = {"DD": "dailydialog-zhao", "PC": "persona-zhao"}
     for name in ("blend", "roberta-eval"):

@@ -37,6 +37,8 @@ class Bench:
     say: Say
     untrained: list[Evaluator] = field(default_factory=list)
     """Kept, so that those with one language model share it, and what it has scored already."""
+    fitted: dict[str, tuple[Any, float]] = field(default_factory=dict)
+    """What was learned from the corpus and in how many seconds, for rows that only differ in what comes after."""
 
     def kept(self, entry: Entry, seed: int) -> dict[str, Any] | None:
         """The row, where it was made before with the same version, corpus and annotated sets."""
@@ -59,17 +61,15 @@ class Bench:
 
 def row_of(entry: Entry, seed: int, bench: Bench) -> dict[str, Any]:
     """Figures of an entry on every annotated set that it is tested on, its signature, and what it cost."""
-    began = time.perf_counter()
-    evaluator = _made(entry, seed, bench)
+    evaluator, fitted = _fitted(entry, seed, bench)
+    training = evaluator.training if entry.learn in ("corpus", "both") else None
     notes: dict[str, Any] = {}
-    if entry.learn in ("corpus", "both"):
-        training = evaluator.fit(bench.candidates, progress=_progress(bench.say))
+    if training is not None:
         notes = {
             "rows": dict(training.rows),
             "epochs": len(training.history),
             "figures": dict(training.figures),
         }
-    fitted = time.perf_counter() - began
     results, scored, seconds = {}, 0, 0.0
     for name in [entry.target] if entry.target else list(bench.sets):
         labels = bench.sets[name]
@@ -87,10 +87,24 @@ def row_of(entry: Entry, seed: int, bench: Bench) -> dict[str, Any]:
         else f"{entry.evaluator}{settings}|{FOLDS} folds by context|seed:{seed}",
         "results": results,
         "training": notes,
-        "fit_seconds": round(fitted, 1) if entry.learn != "nothing" else 0.0,
+        "fit_seconds": round(fitted, 1),
         "seconds_per_1000": round(1000 * seconds / max(scored, 1), 3),
         "weights": getattr(evaluator, "weights", None) if known else None,
     }
+
+
+def _fitted(entry: Entry, seed: int, bench: Bench) -> tuple[Any, float]:
+    """The evaluator, trained on the corpus where the entry says so, and the seconds that it took."""
+    if entry.learn not in ("corpus", "both"):
+        return _made(entry, seed, bench), 0.0
+    about = json.dumps([entry.evaluator, dict(entry.settings), entry.encoder, seed], sort_keys=True)
+    if about not in bench.fitted:
+        began = time.perf_counter()
+        evaluator = _made(entry, seed, bench)
+        evaluator.fit(bench.candidates, progress=_progress(bench.say))
+        bench.fitted.clear()  # rows that share one stand side by side
+        bench.fitted[about] = evaluator, time.perf_counter() - began
+    return bench.fitted[about]
 
 
 def _made(entry: Entry, seed: int, bench: Bench) -> Any:
