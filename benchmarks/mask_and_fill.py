@@ -1,0 +1,91 @@
+"""How mask-and-fill fares by the paper's own check (Park et al. 2021, sections 3.2 and 4.3).
+
+python -m benchmarks.mask_and_fill HOME --model NAME_OR_FOLDER [--corpus chitchat] [--responses 300] [--seed 0]
+
+Over responses of the training split: the share that get a negative, the share of their tokens that are replaced, and
+the parts of speech of the words that are replaced beside those of all words. Tags are the Hannover Tagger's
+(`pip install 'ssrem[bench]'`), mapped to the universal tagset; the paper's are NLTK's, whose model has to be
+downloaded.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ssrem.evaluators.base import TRAIN
+from ssrem.negatives import load_generator
+from ssrem.negatives.fares import PAPER, fares
+from tasks.candidates import load_candidates
+from tasks.home import Home
+
+# The tagger's tags (CLAWS 5) by their beginnings; the first that fits counts.
+UNIVERSAL = {
+    "V": "VERB", "N": "NOUN", "AJ": "ADJ", "ORD": "ADJ", "AV": "ADV", "XX": "ADV", "PN": "PRON", "PR": "ADP",
+    "AT": "DET", "D": "DET", "EX": "DET", "CJ": "CONJ", "CRD": "NUM", "PO": "PRT", "TO": "PRT", "PU": ".",
+}  # fmt: skip
+# Words and punctuation, clitics apart.
+_TOKEN = re.compile(r"n't\b|'\w+|\w+(?=n't\b)|\w+|[^\w\s]+")
+
+
+def universal(tag: str) -> str:
+    """The universal tag of one of the tagger's; 'X' where there is none."""
+    return next((name for start, name in UNIVERSAL.items() if tag.startswith(start)), "X")
+
+
+def replaced(before: Sequence[str], after: Sequence[str]) -> Iterator[int]:
+    """Where words of `before` do not stand in `after` any more; nowhere if they are not as many."""
+    if len(before) == len(after):
+        yield from (at for at, pair in enumerate(zip(before, after, strict=True)) if pair[0] != pair[1])
+
+
+def main() -> None:
+    """Print both shares beside the paper's, and the table of tags."""
+    options = _options()
+    from HanTa.HanoverTagger import HanoverTagger
+
+    tagger: Any = HanoverTagger("morphmodel_en.pgz")
+    with Home.at(options.home).reader() as connection:
+        candidates = load_candidates(connection, [options.corpus])
+    rows = np.random.default_rng(options.seed).permutation(candidates.rows(TRAIN))[: options.responses]
+    generator = load_generator("mask-and-fill", model=options.model)
+    made = [
+        negative for batch in generator.generate(candidates, rows, seed=options.seed) for negative in batch
+    ]
+    texts = {negative.response: negative.text for negative in made}
+    every, chosen = Counter[str](), Counter[str]()
+    for row in rows.tolist():
+        words = _TOKEN.findall(candidates.texts[int(candidates.response[row])])
+        tags = [universal(tag) for _, _, tag in tagger.tag_sent(words)] if words else []
+        every.update(tags)
+        chosen.update(tags[at] for at in replaced(words, _TOKEN.findall(texts.get(row, ""))))
+    found = fares(made, len(rows))
+    print(f"{len(rows)} responses of {options.corpus}, {generator.signature}")
+    print(f"with a negative   {found.with_negative:6.1%}   paper {PAPER['with_negative']:.1%}")
+    print(f"tokens replaced   {found.replaced_where_any:6.1%}   paper {PAPER['replaced']:.1%}")
+    print("\ntag    all words   replaced")
+    for tag, count in every.most_common():
+        print(f"{tag:5}  {count / every.total():9.1%}  {chosen[tag] / max(chosen.total(), 1):9.1%}")
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.mask_and_fill",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("home", metavar="HOME")
+    parser.add_argument("--model", required=True, help="masked language model")
+    parser.add_argument("--corpus", default="chitchat")
+    parser.add_argument("--responses", type=int, default=300)
+    parser.add_argument("--seed", type=int, default=0)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
