@@ -26,9 +26,9 @@ from ssrem.evaluators.base import (
     Rows,
     Sample,
     Scores,
-    TrainedEvaluator,
     Training,
 )
+from ssrem.evaluators.fitted import Fitted
 from ssrem.evaluators.scaling import unit_range
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ FORMAT = "ssrem-adem-1"
 _CHUNK = 10_000
 
 
-class Adem(TrainedEvaluator):
+class Adem(Fitted[State]):
     """score = (cᵀMr̂ + rᵀNr̂ - α) / β of context c, response r̂ and reference r (eq. 1).
 
     Vectors are the last states of a hierarchical recurrent encoder that `fit` pretrains as a dialogue model
@@ -60,20 +60,11 @@ class Adem(TrainedEvaluator):
     config_class: ClassVar[type[Any]] = AdemConfig
     encoder: Encoder
 
-    def __init__(self, encoder: Encoder, config: AdemConfig | None = None) -> None:
-        self.encoder = encoder
-        self.config = config or AdemConfig()
-        self.training: Training | None = None
-        self._state: State | None = None
-        self._net: HierarchicalEncoder | None = None
-        self._weights_hash = ""
+    config: AdemConfig
 
-    @property
-    def state(self) -> State:
-        """The fitted state; EvaluatorError before `fit` or `load`."""
-        if self._state is None:
-            raise EvaluatorError(f"{self.name} is not trained yet; call fit, or load a saved model")
-        return self._state
+    def __init__(self, encoder: Encoder, config: AdemConfig | None = None) -> None:
+        super().__init__(encoder, config)
+        self._net: HierarchicalEncoder | None = None
 
     def keep(self, state: State) -> None:
         """Take over a fitted state; EvaluatorError where it does not fit the settings and the encoder."""
@@ -90,16 +81,12 @@ class Adem(TrainedEvaluator):
         self._net, self._state = net, state
         self._weights_hash = checkpoint.tensors_hash(state.tensors, state.bounds)
 
-    @property
-    def signature(self) -> str:
-        if self._state is None:
-            raise EvaluatorError(f"{self.name} is not trained yet, so it has no signature; call fit first")
+    def _about(self, state: State) -> str:
         settings = self.config
         words = f"|words:{settings.turn_words}" if settings.pretrained == "vhred" else ""
         return (
-            f"{self.name}|{settings.pretrained}|enc:{self.encoder.signature}|ctx:{settings.context_turns}{words}"
-            f"|pca:{self._state.projection.axes.shape[1]}|tuned:{self._state.tuned}|seed:{settings.seed}"
-            f"|w:{self._weights_hash[:8]}"
+            f"{settings.pretrained}|enc:{self.encoder.signature}|ctx:{settings.context_turns}{words}"
+            f"|pca:{state.projection.axes.shape[1]}|tuned:{state.tuned}"
         )
 
     def fit(

@@ -25,11 +25,11 @@ from ssrem.evaluators.base import (
     Rows,
     Sample,
     Scores,
-    TrainedEvaluator,
     Training,
 )
 from ssrem.evaluators.cases import Cases, products
 from ssrem.evaluators.config import BilinearConfig
+from ssrem.evaluators.fitted import Fitted
 from ssrem.evaluators.reference import similarity
 from ssrem.evaluators.scaling import Bounds, unit_range
 
@@ -49,7 +49,7 @@ class State:
     g_bounds: Bounds
 
 
-class Bilinear(TrainedEvaluator):
+class Bilinear(Fitted[State]):
     """f from a learned matrix, g from the reference, h their mean on the unit range.
 
     `score` is h where every sample has a reference and f otherwise; `components` has all of them.
@@ -64,36 +64,23 @@ class Bilinear(TrainedEvaluator):
     config_class: ClassVar[type[Any]] = BilinearConfig
     encoder: Encoder
 
-    def __init__(self, encoder: Encoder, config: BilinearConfig | None = None) -> None:
-        self.encoder = encoder
-        self.config = config or BilinearConfig()
-        self.training: Training | None = None
-        self._state: State | None = None
-        self._weights_hash = ""
+    config: BilinearConfig
 
-    @property
-    def state(self) -> State:
-        """The fitted state; EvaluatorError before `fit` or `load`."""
-        if self._state is None:
-            raise EvaluatorError(f"{self.name} is not trained yet; call fit, or load a saved model")
-        return self._state
+    def __init__(self, encoder: Encoder, config: BilinearConfig | None = None) -> None:
+        super().__init__(encoder, config)
 
     def keep(self, state: State) -> None:
         """Take over a fitted state."""
         self._state = state
         self._weights_hash = checkpoint.weights_hash(state)
 
-    @property
-    def signature(self) -> str:
-        if self._state is None:
-            raise EvaluatorError(f"{self.name} is not trained yet, so it has no signature; call fit first")
+    def _about(self, state: State) -> str:
         drawn = "+".join(kind if count == 1 else f"{kind}x{count}" for kind, count in self.draws.items())
         settings = self.config
         ranking = "-ranking" if settings.loss == "ranking" else ""
         return (
-            f"{self.name}|f:tanh|loss:{settings.logits}{ranking}|enc:{self.encoder.signature}"
-            f"|ctx:{settings.context_turns}|neg:{drawn}|g:{settings.reference}|seed:{settings.seed}"
-            f"|w:{self._weights_hash[:8]}"
+            f"f:tanh|loss:{settings.logits}{ranking}|enc:{self.encoder.signature}"
+            f"|ctx:{settings.context_turns}|neg:{drawn}|g:{settings.reference}"
         )
 
     def fit(

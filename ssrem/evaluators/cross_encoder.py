@@ -23,10 +23,10 @@ from ssrem.evaluators.base import (
     Progress,
     Sample,
     Scores,
-    TrainedEvaluator,
     Training,
 )
 from ssrem.evaluators.config import Config
+from ssrem.evaluators.fitted import Fitted
 from ssrem.evaluators.scaling import Bounds, unit_range
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class State:
     tuned: int = 0
 
 
-class CrossEncoder(TrainedEvaluator):
+class CrossEncoder(Fitted[State]):
     """f = sigmoid(logit) in (0, 1), computed in float32 on any device.
 
     A context without a turn and an empty or unknown text are read as they are and have a score too. A sample is
@@ -111,6 +111,7 @@ class CrossEncoder(TrainedEvaluator):
     takes_encoder: ClassVar[bool] = False
     resumes: ClassVar[bool] = True
     test_sample: ClassVar[int | None] = 200
+    config: CrossEncoderConfig
     head: ClassVar[str]
     """The form of the head, as CrossNet names them."""
 
@@ -119,12 +120,9 @@ class CrossEncoder(TrainedEvaluator):
             raise EvaluatorError(
                 f"{self.name} takes no encoder; its setting model names the transformer, pass None"
             )
-        self.config: CrossEncoderConfig = config or self.config_class()
-        self.training: Training | None = None
-        self._state: State | None = None
+        super().__init__(None, config)
         self._net: CrossNet | None = None
         self._base: Base | None = None
-        self._weights_hash = ""
 
     @property
     def base(self) -> Base:
@@ -134,13 +132,6 @@ class CrossEncoder(TrainedEvaluator):
 
             self._base = Base(self.name, self.config)
         return self._base
-
-    @property
-    def state(self) -> State:
-        """What was learned; EvaluatorError before anything was."""
-        if self._state is None:
-            raise EvaluatorError(f"{self.name} is not trained yet; call fit, or load a saved model")
-        return self._state
 
     def keep(self, state: State, net: CrossNet | None = None) -> None:
         """Take over what was learned; net: one that has it already."""
@@ -152,13 +143,12 @@ class CrossEncoder(TrainedEvaluator):
         self._net, self._state = net, state
         self._weights_hash = stored.tensors_hash(state.weights, {"f": state.f_bounds})
 
-    @property
-    def signature(self) -> str:
-        state, settings = self.state, self.config
+    def _about(self, state: State) -> str:
+        settings = self.config
         return (
-            f"{self.name}|model:{self.base.fingerprint}|prior:{settings.prior}|pool:{settings.pooling}"
+            f"model:{self.base.fingerprint}|prior:{settings.prior}|pool:{settings.pooling}"
             f"|ctx:{settings.context_turns}|tok:{settings.max_tokens}{self._learned_from()}"
-            f"|tuned:{state.tuned}|seed:{settings.seed}|w:{self._weights_hash[:8]}"
+            f"|tuned:{state.tuned}"
         )
 
     @abstractmethod

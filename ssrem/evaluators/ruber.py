@@ -23,9 +23,9 @@ from ssrem.evaluators.base import (
     Progress,
     Sample,
     Scores,
-    TrainedEvaluator,
     Training,
 )
+from ssrem.evaluators.fitted import Fitted
 from ssrem.evaluators.metric import Metric, Scored
 from ssrem.evaluators.ruber_config import COMBINATIONS, RuberConfig
 from ssrem.evaluators.ruber_words import lay_candidates, lay_samples, pooled_cosine
@@ -84,7 +84,7 @@ class State:
         return {"f": self.f_bounds, "g": self.g_bounds}
 
 
-class RuberUnref(TrainedEvaluator):
+class RuberUnref(Fitted[State]):
     """f = sigmoid(MLP([q; qᵀMr; r])), learned by telling true responses from random ones.
 
     q reads the last `context_turns` turns as one text, r the response, each a bidirectional GRU over frozen
@@ -103,20 +103,11 @@ class RuberUnref(TrainedEvaluator):
     config_class: ClassVar[type[Any]] = RuberConfig
     encoder: Encoder
 
-    def __init__(self, encoder: Encoder, config: RuberConfig | None = None) -> None:
-        self.encoder = encoder
-        self.config = config or RuberConfig()
-        self.training: Training | None = None
-        self._state: State | None = None
-        self._net: RuberNet | None = None
-        self._weights_hash = ""
+    config: RuberConfig
 
-    @property
-    def state(self) -> State:
-        """The fitted state; EvaluatorError before `fit` or `load`."""
-        if self._state is None:
-            raise EvaluatorError(f"{self.name} is not trained yet; call fit, or load a saved model")
-        return self._state
+    def __init__(self, encoder: Encoder, config: RuberConfig | None = None) -> None:
+        super().__init__(encoder, config)
+        self._net: RuberNet | None = None
 
     def keep(self, state: State) -> None:
         """Take over a fitted state."""
@@ -126,15 +117,12 @@ class RuberUnref(TrainedEvaluator):
         self._state = state
         self._weights_hash = checkpoint.tensors_hash(state.weights, state.bounds)
 
-    @property
-    def signature(self) -> str:
-        if self._state is None:
-            raise EvaluatorError(f"{self.name} is not trained yet, so it has no signature; call fit first")
+    def _about(self, state: State) -> str:
         settings = self.config
         return (
-            f"{self.name}|f:gru|enc:{self.encoder.signature}|ctx:{settings.context_turns}"
+            f"f:gru|enc:{self.encoder.signature}|ctx:{settings.context_turns}"
             f"|words:{settings.context_words}+{settings.response_words}|neg:Rand{self._mixing()}"
-            f"|tuned:{self._state.tuned}|seed:{settings.seed}|w:{self._weights_hash[:8]}"
+            f"|tuned:{state.tuned}"
         )
 
     def fit(
