@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.agreement.plan import SECTIONS, Entry
-from benchmarks.agreement.run import FOLDS, figures_of
+from benchmarks.agreement.plan import FOLDS, SECTIONS, Entry
+from benchmarks.agreement.run import figures_of
 from ssrem.agreement.labels import Labels
 
 PAPER_SETS = ("dailydialog-zhao", "persona-zhao")
@@ -133,7 +133,8 @@ def _weights(done: Sequence[tuple[Entry, Sequence[Row]]]) -> list[str]:
 
 def _signatures(done: Sequence[tuple[Entry, Sequence[Row]]]) -> list[str]:
     lines = ["| row | n | seeds | learned from | signature |", "|---|---|---|---|---|"]
-    for entry, made in done:
+    order = list(SECTIONS)
+    for entry, made in sorted(done, key=lambda row: order.index(row[0].section)):
         if not made:
             continue
         sizes = ", ".join(str(figure["n"]) for figure in made[0]["results"].values())
@@ -141,6 +142,7 @@ def _signatures(done: Sequence[tuple[Entry, Sequence[Row]]]) -> list[str]:
         learned = ", ".join(f"{value:,} {name}" for name, value in rows.items()) or "–"
         if made[0]["training"]:
             learned += f"; {made[0]['training']['epochs']} epochs"
-        signature = made[0]["signature"].replace("|", "\\|").replace("\n", " ")
+        known = entry.learn in ("nothing", "corpus")
+        signature = (made[0]["signature"] if known else entry.tuned(0)).replace("|", "\\|").replace("\n", " ")
         lines.append(f"| {entry.section}: {entry.label} | {sizes} | {len(made)} | {learned} | {signature} |")
     return lines

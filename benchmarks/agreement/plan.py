@@ -38,6 +38,9 @@ ZHAO = {
 }
 NONE = ("–", "–")
 
+FOLDS = 5
+"""Of cross-validation."""
+
 # Epochs of some minutes on one core.
 _RUBER = {"epochs": 6}
 # A sentence encoder of BERT-base's size, beside the packaged one of a fifth of it.
@@ -74,6 +77,13 @@ class Entry:
     seeds: int = 1
     paper: tuple[str, str] = NONE
 
+    def tuned(self, seed: int) -> str:
+        """In place of a signature where human scores are learned from, as each fold has its own."""
+        settings = "".join(f"|{key}:{value}" for key, value in sorted(self.settings.items()))
+        how = f"learned from {self.source}" if self.source else f"{FOLDS} folds by context"
+        share = f", {self.share:.0%} of the training contexts" if self.share < 1 else ""
+        return f"{self.evaluator}{settings}|{how}{share}|seed:{seed}"
+
     @property
     def key(self) -> str:
         """What determines the row, but for the seed and the data."""
@@ -102,7 +112,7 @@ def _untrained(masked_model: str | None) -> Iterator[Entry]:
     embedding = ("emb-average", "emb-greedy", "emb-extrema", "sms", "bertscore", "ruber-ref")
     for name in ("length", *overlap, *embedding, "cosine", "lm-coherence", "lm-pmi", "lm-sum"):
         yield Entry("untrained", f"`{name}`", name, paper=PARK.get(name, NONE))
-    yield Entry("untrained", f"`cosine` ({_LARGER})", "cosine", {"encoder": f"hf:{_LARGER}"})
+    yield Entry("untrained", "`cosine` (all-mpnet-base-v2)", "cosine", {"encoder": f"hf:{_LARGER}"})
     if masked_model is not None:
         label = "`mlm-likelihood` (tied head over MiniLM)"
         yield Entry(
@@ -123,7 +133,7 @@ def _trained(contexts: int, seeds: int) -> Iterator[Entry]:
     yield Entry("corpus", "`ruber`", "ruber", _RUBER, "glove-6b-50d", "corpus", paper=PARK["ruber"])
     yield Entry("corpus", "`roberta-eval` (MiniLM)", "roberta-eval", {"contexts": contexts}, None, "corpus")
     yield Entry("corpus", "`blend`", "blend", {}, None, "corpus")
-    yield Entry("corpus", f"`blend` ({_LARGER})", "blend", _LARGER_BLEND, None, "corpus")
+    yield Entry("corpus", "`blend` (all-mpnet-base-v2)", "blend", _LARGER_BLEND, None, "corpus")
 
 
 def _negatives(contexts: int, masked_model: str | None) -> Iterator[Entry]:
@@ -142,7 +152,7 @@ def _negatives(contexts: int, masked_model: str | None) -> Iterator[Entry]:
 
 def _labelled() -> Iterator[Entry]:
     yield Entry("labels", "`blend`", "blend", {}, None, "labels")
-    yield Entry("labels", f"`blend` ({_LARGER})", "blend", _LARGER_BLEND, None, "labels")
+    yield Entry("labels", "`blend` (all-mpnet-base-v2)", "blend", _LARGER_BLEND, None, "labels")
     yield Entry("labels", "`blend-ref`", "blend-ref", {}, None, "labels")
     tuned = {"tune_epochs": 3}
     paper = ZHAO["roberta-eval"]

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.agreement.plan import Entry
+from benchmarks.agreement.plan import FOLDS, Entry
 from ssrem import __version__
 from ssrem.agreement.correlation import pearson, spearman
 from ssrem.agreement.cross_validation import Labelled, folds_by_context, out_of_fold
@@ -22,7 +22,6 @@ from ssrem.errors import EvaluatorError
 from ssrem.evaluators import evaluator_class
 from ssrem.evaluators.base import TRAIN, Candidates, Evaluator, Floats
 
-FOLDS = 5
 Say = Callable[[str], None]
 
 
@@ -80,11 +79,8 @@ def row_of(entry: Entry, seed: int, bench: Bench) -> dict[str, Any]:
         seconds, scored = seconds + time.perf_counter() - start, scored + len(scores)
         results[name] = _figures(scores, labels)
     known = entry.learn in ("nothing", "corpus")
-    settings = "".join(f"|{key}:{value}" for key, value in sorted(entry.settings.items()))
     return {
-        "signature": evaluator.signature
-        if known
-        else f"{entry.evaluator}{settings}|{FOLDS} folds by context|seed:{seed}",
+        "signature": evaluator.signature if known else None,
         "results": results,
         "training": notes,
         "fit_seconds": round(fitted, 1),
