@@ -52,7 +52,8 @@ def catalogue() -> list[dict[str, Any]]:
             {
                 "evaluator": name,
                 "learns": kind.trained,
-                "needs": ", ".join(["context"] * ("f" in kind.parts) + ["reference"] * ("g" in kind.parts)),
+                "needs": ", ".join(sorted(kind.needs | {"reference"} if "g" in kind.parts else kind.needs))
+                or None,
                 "lowest": None if np.isinf(kind.range[0]) else kind.range[0],
                 "highest": None if np.isinf(kind.range[1]) else kind.range[1],
                 "source": kind.source,
