@@ -19,8 +19,8 @@ def load_encoder(spec: str, *, train_texts: Sequence[str] | None = None, seed: i
 
     word2vec: trained on `train_texts` · glove-6b-50d: packaged GloVe · file:PATH or an existing path: a file
     in GloVe or word2vec format, or the folder of a transformer · all-minilm-l6-v2: the packaged sentence
-    encoder · hf:NAME_OR_PATH: any other transformer, by its name on the hub or its folder · a name known to
-    gensim's downloader · A+B: the vectors of both, end to end.
+    encoder · hf:NAME_OR_PATH: any other transformer, by its name on the hub or its folder · adem:FOLDER: the
+    hierarchical GRU of a trained adem · a name known to gensim's downloader · A+B: the vectors of both, end to end.
     After a spec of word vectors, ":uniform" asks for the plain mean of the words and ":sif" (the default) for
     frequent words to count less; without a corpus it takes rows to run from frequent to rare, as they do.
     An unknown spec is an EvaluatorError that suggests the nearest names; nothing is silently replaced.
@@ -38,6 +38,10 @@ def load_encoder(spec: str, *, train_texts: Sequence[str] | None = None, seed: i
         return Concatenation(parts)
     if spec.startswith("hf:"):
         return _transformer(spec)
+    if spec.startswith("adem:"):
+        from ssrem.evaluators.adem_encoder import HierarchicalGru
+
+        return HierarchicalGru.of(Path(spec.removeprefix("adem:")).expanduser())
     name, _, weighting = spec.rpartition(":")
     if weighting not in ("sif", "uniform"):
         # conceptnet-numberbatch lists its words by the alphabet, so their rank says nothing.
@@ -57,7 +61,7 @@ def load_encoder(spec: str, *, train_texts: Sequence[str] | None = None, seed: i
     known = ["word2vec", sources.GLOVE_NAME, hub.MINILM, *sources.DOWNLOADS]
     near = difflib.get_close_matches(name, known, n=3, cutoff=0.3) or known[:2]
     raise EvaluatorError(
-        f"no encoder or file {spec!r}; did you mean {', '.join(near)}, file:PATH or hf:NAME?"
+        f"no encoder or file {spec!r}; did you mean {', '.join(near)}, file:PATH, hf:NAME or adem:FOLDER?"
     )
 
 
@@ -67,9 +71,11 @@ def load_saved(folder: Path) -> Encoder:
     from ssrem.encoders.files import read_json
     from ssrem.encoders.transformer import Transformer
     from ssrem.encoders.word_average import WordAverage
+    from ssrem.evaluators.adem_encoder import HierarchicalGru
 
     kind = read_json(folder / "encoder.json", ("kind",))["kind"]
-    classes: dict[str, type[Encoder]] = {cls.kind: cls for cls in (WordAverage, Concatenation, Transformer)}
+    kinds = (WordAverage, Concatenation, Transformer, HierarchicalGru)
+    classes: dict[str, type[Encoder]] = {cls.kind: cls for cls in kinds}
     if kind not in classes:
         raise EvaluatorError(f"{folder}: an encoder of kind {kind!r}; this ssrem knows {', '.join(classes)}")
     return classes[kind].load(folder)

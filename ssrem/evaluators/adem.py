@@ -14,7 +14,14 @@ from ssrem.encoders.base import Encoder
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import checkpoint
 from ssrem.evaluators.adem_config import AdemConfig
-from ssrem.evaluators.adem_embed import context_rows, encode_rows, encode_samples
+from ssrem.evaluators.adem_embed import (
+    Dialogues,
+    Encoded,
+    context_rows,
+    encode_dialogues,
+    encode_rows,
+    encode_samples,
+)
 from ssrem.evaluators.adem_state import MATRICES, State, bilinear
 from ssrem.evaluators.alternatives import Alternatives
 from ssrem.evaluators.base import (
@@ -162,6 +169,11 @@ class Adem(Fitted[State]):
             units.get("g", absent),
             truncated,
         )
+
+    def encoded(self, texts: Sequence[str]) -> Encoded:
+        """Texts, each a dialogue of one turn, as the encoder gives them, before the projection."""
+        turns = Dialogues.of([(text,) for text in texts])
+        return encode_dialogues(turns, self.encoder.encode, self.config, self._net)
 
     def f_unit(self, f: Floats) -> Floats:
         """What `score_candidates` gives, scaled to the unit range by the bounds that were fitted once."""
