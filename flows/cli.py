@@ -138,10 +138,26 @@ def parser() -> argparse.ArgumentParser:
     )
 
     train = verb(
-        "train", "train evaluators and score their test splits", _json(), _corpora(), _room(), _learn()
+        "train",
+        "train evaluators, score their test splits, and promote those that are not worse",
+        _json(),
+        _corpora(),
+        _room(),
+        _learn(),
+        _margins(),
     )
     train.add_argument("evaluator", nargs="*", metavar="NAME", help="evaluators (default: ssrem rsrem)")
     _training(train)
+
+    retrain = verb("retrain", "train again what has not seen all that landed", _json(), _room(), _margins())
+    retrain.add_argument("evaluator", nargs="*", metavar="NAME", help="evaluators (default: all in use)")
+
+    promote = verb("promote", "bring a version of an evaluator into use", _json(), _room())
+    promote.add_argument("evaluator", metavar="NAME", help="trained evaluator")
+    promote.add_argument("version", type=_from(1), metavar="VERSION", help="which of its versions")
+
+    rollback = verb("rollback", "bring the version that was in use before back into use", _json(), _room())
+    rollback.add_argument("evaluator", metavar="NAME", help="trained evaluator")
 
     agree = verb("agree", "correlate scores with human scores", _json(), _room())
     agree.add_argument("file", nargs="+", metavar="FILE", help="annotated sets")
@@ -276,6 +292,20 @@ def _learn() -> _Parser:
         metavar="SPEC",
         help="word2vec, glove-6b-50d, all-minilm-l6-v2, a vectors file, a transformer's folder or hf:NAME, a "
         "gensim.downloader name, or A+B (default: glove-6b-50d+word2vec)",
+    )
+    return group
+
+
+def _margins() -> _Parser:
+    group = _Parser(add_help=False)
+    group.add_argument(
+        "--margin",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="MEASURE=VALUE",
+        help="how much worse than the version in use is still not worse: identification (share of negatives that "
+        "the true response is above, default 0.01) and agreement (Spearman with human scores, default 0.05)",
     )
     return group
 

@@ -10,6 +10,8 @@ from typing import Any
 
 from ssrem.errors import SsremError
 
+EXAMPLES = {"--set": "epochs=10", "--margin": "agreement=0.05"}
+
 
 def check_dump(options: argparse.Namespace) -> None:
     """Raise DumpError where the dump is missing, empty, or not of the format or mapping given."""
@@ -96,18 +98,27 @@ def encoder(options: argparse.Namespace) -> dict[str, Any]:
     return {"encoder": options.encoder} if options.encoder else {}
 
 
+def margins(options: argparse.Namespace) -> dict[str, float] | None:
+    """`--margin` as names to numbers; EvaluatorError for one that does not exist or is out of range."""
+    from tasks.margins import Margins
+
+    found = settings(options.margin, "--margin")
+    Margins.of(found)
+    return found or None
+
+
 def room(options: argparse.Namespace) -> dict[str, Any]:
     """Memory and threads."""
     return {"memory_limit": options.memory_limit, "threads": options.threads}
 
 
-def settings(pairs: Sequence[str]) -> dict[str, Any]:
-    """`--set KEY=VALUE`: values as JSON has them, or else text."""
+def settings(pairs: Sequence[str], option: str = "--set") -> dict[str, Any]:
+    """`KEY=VALUE` of an option: values as JSON has them, or else text."""
     found = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not equals:
-            raise SsremError(f"--set {pair}: expected KEY=VALUE, such as epochs=10")
+            raise SsremError(f"{option} {pair}: expected KEY=VALUE, such as {EXAMPLES[option]}")
         try:
             found[key] = json.loads(value)
         except ValueError:

@@ -63,13 +63,50 @@ def train(options: argparse.Namespace, home: Home) -> None:
         labels=options.labels,
         criterion=options.criterion,
         labels_only=options.labels_only,
+        margins=given.margins(options),
         **given.encoder(options),
         **given.room(options),
     )
+    from tasks.versions import standing
+
     done = {
-        name: f"version {v} {'trained' if new else 'is there already'}" for name, (v, new) in trained.items()
+        name: f"{'trained' if new else 'nothing new to train'}; {standing(home, name, version)}"
+        for name, (version, new) in trained.items()
     }
     after(options, home, ["evaluators", "identification"], done)
+
+
+def retrain(options: argparse.Namespace, home: Home) -> None:
+    """Retrain what has not seen all that landed."""
+    given.check_evaluators(options.evaluator)
+    landed_corpora(str(home.root))
+    settings.prepare(home.root)
+    from flows.retrain import retrain as flow
+
+    done = flow(
+        str(home.root), options.evaluator or None, margins=given.margins(options), **given.room(options)
+    )
+    after(options, home, ["evaluators"], done or {"nothing to do": "all in use have seen all that landed"})
+
+
+def promote(options: argparse.Namespace, home: Home) -> None:
+    """Bring a version into use by hand."""
+    _promote(options, home, options.version)
+
+
+def rollback(options: argparse.Namespace, home: Home) -> None:
+    """Bring the version that was in use before into use again."""
+    _promote(options, home, None)
+
+
+def _promote(options: argparse.Namespace, home: Home, version: int | None) -> None:
+    given.check_evaluators([options.evaluator])
+    settings.prepare(home.root)
+    from flows.promote import promote as flow
+
+    chosen, replaced = flow(options.evaluator, version, str(home.root), **given.room(options))
+    what = "is in use already" if replaced is None else f"is in use instead of version {replaced}"
+    after(options, home, ["evaluators"], {options.evaluator: f"version {chosen} {what}"})
 
 
 def export(options: argparse.Namespace, home: Home) -> None:

@@ -6,12 +6,15 @@ from typing import Any
 
 from prefect import flow
 
+from flows.decide import decide
 from flows.tables import tables
 from ssrem.encoders import DEFAULT_ENCODER
 from ssrem.evaluators import DEFAULT_EVALUATORS, evaluator_class
 from ssrem.evaluators.settings import names_of, route
-from tasks.home import landed_corpora
+from tasks.home import Home, landed_corpora
 from tasks.labels import HumanScores
+from tasks.margins import Margins
+from tasks.promotion import challenges
 from tasks.register import register
 from tasks.score import score_corpus
 from tasks.stage import Resources
@@ -29,6 +32,7 @@ def train(
     labels: str | None = None,
     criterion: str | None = None,
     labels_only: bool = False,
+    margins: dict[str, float] | None = None,
     memory_limit: str | None = None,
     threads: int | None = None,
 ) -> dict[str, tuple[int, bool]]:
@@ -37,8 +41,10 @@ def train(
     Speaker tables that were never built are built first, with default settings. Evaluators that learn nothing are
     registered and need no corpus. encoder: of those that take one; None for each one's default. config: settings;
     each evaluator gets those that it has. labels: an annotated set to learn from after the corpora, or, with
-    labels_only, instead of them; criterion: which of its scores.
+    labels_only, instead of them; criterion: which of its scores. A version that is not an evaluator's first is
+    compared with the one in use, and promoted if it is not worse; margins: see flow `decide`.
     """
+    Margins.of(margins or {})  # a slip is told before hours of training
     names = evaluators or list(DEFAULT_EVALUATORS)
     human = HumanScores(labels, criterion, labels_only) if labels else None
     resources = Resources(memory_limit, threads)
@@ -71,4 +77,6 @@ def train(
         for corpus in learned_from if "f" in evaluator_class(name).parts else ():
             score_corpus(name, version, corpus, home, resources=resources)
         trained[name] = (version, new)
+    if challenges(Home.at(home), names):
+        decide(home, names, margins, memory_limit, threads)
     return trained

@@ -16,6 +16,12 @@ TABLE = Table(
         Column("encoder", "VARCHAR", "signature of the encoder, where it has one", nullable=True),
         Column("config", "VARCHAR", "JSON object: settings"),
         Column("corpora", "VARCHAR", "JSON object: corpus to the sha256 that it was trained on"),
+        Column(
+            "labels",
+            "VARCHAR",
+            "sha256 of the annotated set whose human scores it learned from; null: none",
+            nullable=True,
+        ),
         Column("train_responses", "BIGINT", "responses of the training split that it learned from"),
         Column("valid_responses", "BIGINT", "responses of the validation split that stopped it"),
         Column("test_responses", "BIGINT", "responses of the test split, kept back"),
@@ -36,7 +42,32 @@ TABLE = Table(
         Column("seconds", "DOUBLE", "wall time of the training"),
         Column("promoted", "BOOLEAN", "whether commands use this version by default"),
         Column("why", "VARCHAR", "why it is promoted or not"),
+        Column(
+            "compared_with",
+            "BIGINT",
+            "version that was in use when this one was decided on; null: there was none to compare with",
+            nullable=True,
+        ),
+        Column(
+            "comparison",
+            "VARCHAR",
+            "JSON list: an object a held-back split and annotated set: dataset, measure, champion, challenger, "
+            "difference, low (5% quantile of its paired bootstrap), margin, n, groups, not_worse",
+            nullable=True,
+        ),
         Column("trained_at", "TIMESTAMP", "when, UTC"),
+        Column(
+            "decided_at",
+            "TIMESTAMP",
+            "when it was promoted or not, UTC; null: not decided yet",
+            nullable=True,
+        ),
+        Column(
+            "promoted_at",
+            "TIMESTAMP",
+            "when it last came into use, UTC; null: never was",
+            nullable=True,
+        ),
     ),
     expectations=(
         Between("version", 1),

@@ -60,35 +60,53 @@ def agree(
         stage.create_from_rows("annotated", list(_annotated_rows(dataset, digest, annotated)))
         stage.create_from_rows("annotations", list(_annotation_rows(dataset, annotated)))
         stage.create("human_scores", "4_agree/human_scores", dataset=dataset)
-        scores: list[dict[str, Any]] = []
-        correlations: list[dict[str, Any]] = []
-        for name, version in evaluators:
-            with progress(f"scoring {dataset} with {name}"):
-                evaluator: Any = load_evaluator(place.models / name / str(version))
-                found = evaluator.components(
-                    [row.sample for row in annotated], **encode_option(place, evaluator)
-                )
-            parts = _parts(evaluator, annotated)
-            who = {"evaluator": name, "version": version, "dataset": dataset}
-            scores += _score_rows(who, found, parts)
-            correlations += _correlations(stage, who, annotated, found, parts, keep_ground_truth)
-        stage.create_from_rows("scores", scores)
-        stage.create_from_rows("correlations", correlations)
+        add_agreement(stage, dataset, annotated, evaluators, keep_ground_truth)
         stage.gate()
-        per_version = [
-            # A set may be called as a corpus is: its parts must not take the place of the corpus's.
-            Output(
-                table,
-                f"{name}@{version}@{dataset}@annotated",
-                f"evaluator = '{name}' AND version = {version}",
-            )
-            for name, version in evaluators
-            for table in ("scores", "correlations")
-        ]
         stage.publish(
-            [*(Output(t, dataset) for t in ("annotated", "annotations", "human_scores")), *per_version]
+            [
+                *(Output(t, dataset) for t in ("annotated", "annotations", "human_scores")),
+                *agreement_outputs(dataset, evaluators),
+            ]
         )
     return dataset, True
+
+
+def add_agreement(
+    stage: Stage,
+    dataset: str,
+    annotated: Sequence[Annotated],
+    evaluators: Sequence[tuple[str, int]],
+    keep_ground_truth: bool,
+) -> None:
+    """Create the staged `scores` and `correlations` of the annotated set under the evaluators (name, version)."""
+    scores: list[dict[str, Any]] = []
+    correlations: list[dict[str, Any]] = []
+    for name, version in evaluators:
+        with progress(f"scoring {dataset} with {name}"):
+            evaluator: Any = load_evaluator(stage.home.models / name / str(version))
+            found = evaluator.components(
+                [row.sample for row in annotated], **encode_option(stage.home, evaluator)
+            )
+        parts = _parts(evaluator, annotated)
+        who = {"evaluator": name, "version": version, "dataset": dataset}
+        scores += _score_rows(who, found, parts)
+        correlations += _correlations(stage, who, annotated, found, parts, keep_ground_truth)
+    stage.create_from_rows("scores", scores)
+    stage.create_from_rows("correlations", correlations)
+
+
+def agreement_outputs(dataset: str, evaluators: Sequence[tuple[str, int]]) -> list[Output]:
+    """The parts that `add_agreement` makes."""
+    return [
+        # A set may be called as a corpus is: its parts must not take the place of the corpus's.
+        Output(
+            table,
+            f"{name}@{version}@{dataset}@annotated",
+            f"evaluator = '{name}' AND version = {version}",
+        )
+        for name, version in evaluators
+        for table in ("scores", "correlations")
+    ]
 
 
 def _check_name(home: Home, dataset: str, digest: str, path: Path) -> None:
@@ -168,7 +186,8 @@ def _correlations(
 ) -> Iterator[dict[str, Any]]:
     """Segment level for every criterion, aggregation and score; system level where there are enough systems."""
     human = stage.connection.execute(
-        "SELECT criterion, aggregation, response_id::BIGINT, score FROM human_scores ORDER BY ALL"
+        "SELECT criterion, aggregation, response_id::BIGINT, score FROM human_scores WHERE dataset = ? ORDER BY ALL",
+        [who["dataset"]],
     ).fetchall()
     for (criterion, aggregation), group in groupby(human, key=lambda row: (row[0], row[1])):
         rows = [(int(number), float(score)) for _, _, number, score in group]

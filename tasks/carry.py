@@ -18,6 +18,7 @@ from tasks.versions import stage_version, versions
 
 _LEARNED = (
     "corpora",
+    "labels",
     "train_responses",
     "valid_responses",
     "test_responses",

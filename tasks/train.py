@@ -24,9 +24,9 @@ from tasks.ingest import content_hash
 from tasks.labels import HumanScores, check_labels
 from tasks.masked_lm import masked_lm_for
 from tasks.progress import progress
-from tasks.stage import Output, Resources, already_done, open_stage, run_key
+from tasks.stage import Output, Resources, open_stage, run_key
 from tasks.tables import landed_corpus
-from tasks.versions import in_use, stage_version, versions
+from tasks.versions import DECIDED, in_use, stage_version
 
 if TYPE_CHECKING:
     from ssrem.evaluators.base import Candidates, Training
@@ -43,7 +43,9 @@ def train(
     labels: HumanScores | None = None,
     resources: Resources | None = None,
 ) -> tuple[int, bool]:
-    """Train the evaluator `name` on the corpora and promote it; returns its version and whether it is new.
+    """Train the evaluator `name` on the corpora; returns its version and whether it is new.
+
+    The first version comes into use, a later one waits for `tasks.promotion` to compare it with the one that is.
 
     The same settings on the same corpora and labels are trained once; one that was broken off goes on where it can.
     Raises EvaluatorError where the name or a setting is unknown or there is nothing to learn from, HomeError where a
@@ -64,8 +66,8 @@ def train(
     if labels:
         inputs["labels"] = content_hash([Path(labels.file)])
         parameters["labels"] = [labels.criterion, labels.alone]
-    if already_done(place, "train", parameters, inputs):
-        return versions(place, name)[-1]["version"], False
+    if (before := _trained_before(place, parameters, inputs)) is not None:
+        return before, False
     unfinished = place.root / "checkpoints" / run_key("train", parameters, inputs)[:16]
     with open_stage(place, "train", parameters, inputs, resources) as stage:
         candidates = load_candidates(stage.connection, corpora)
@@ -90,8 +92,12 @@ def train(
             if human:
                 evaluator = evaluator.fine_tuned(human.pairs, scale=human.scale, **done)
                 training = evaluator.training
-        learned = {**_learned(training, candidates, digests), "test_sample": kind.test_sample}
-        row, outputs = stage_version(stage, evaluator, asdict(settings), learned)
+        learned = {
+            **_learned(training, candidates, digests),
+            "test_sample": kind.test_sample,
+            "labels": inputs.get("labels"),
+        }
+        row, outputs = stage_version(stage, evaluator, asdict(settings), learned, challenges=True)
         version = int(row["version"])
         stage.create_from_rows("learning_curves", _curves(name, version, training))
         stage.gate()
@@ -102,6 +108,18 @@ def train(
         )
     shutil.rmtree(unfinished, ignore_errors=True)
     return version, True
+
+
+def _trained_before(home: Home, parameters: Mapping[str, Any], inputs: Mapping[str, Any]) -> int | None:
+    """The version that the same training made. Its row may have changed since, its learning curve never does."""
+    curves = {part.key for part in home.parts() if part.table == "learning_curves"}
+    with home.reader() as connection:
+        rows = connection.execute(
+            "SELECT outputs FROM runs WHERE key = ? ORDER BY started DESC",
+            [run_key("train", parameters, inputs)],
+        ).fetchall()
+    made = [key for (outputs,) in rows for table, key in json.loads(outputs) if table == "learning_curves"]
+    return next((int(key.rpartition("@")[2]) for key in made if key in curves), None)
 
 
 def _with_masked_lm(home: Home, settings: Any, candidates: Candidates, digests: Mapping[str, str]) -> Any:
@@ -165,7 +183,7 @@ def _curves(name: str, version: int, training: Training) -> list[dict[str, Any]]
 
 
 def _card(row: Mapping[str, Any], training: Training, human: Labels | None) -> dict[str, Any]:
-    card = {key: row[key] for key in row if key not in ("promoted", "why")}
+    card = {key: row[key] for key in row if key not in DECIDED}
     card |= {key: json.loads(row[key]) for key in ("config", "corpora")}
     if human:
         card["human_scores"] = {

@@ -16,6 +16,9 @@ from tasks.stage import Output, Stage
 if TYPE_CHECKING:
     from ssrem.evaluators.base import Evaluator
 
+DECIDED = ("promoted", "why", "compared_with", "comparison", "decided_at", "promoted_at")
+"""Columns of `evaluators` that say what was decided here about a version, not what it is."""
+
 
 def promoted(home: Home, names: Sequence[str] = ()) -> list[tuple[str, int]]:
     """(name, version) in use of the evaluators asked for, of all if none is.
@@ -89,15 +92,35 @@ def versions(home: Home, name: str) -> list[dict[str, Any]]:
         return [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
 
 
+def any_promoted(home: Home) -> bool:
+    """Whether any evaluator is in use."""
+    with home.reader() as connection:
+        return bool(connection.execute("SELECT 1 FROM evaluators WHERE promoted LIMIT 1").fetchall())
+
+
+def standing(home: Home, name: str, version: int) -> str:
+    """What became of a version, in one line: whether it is in use, and why."""
+    row = next(row for row in versions(home, name) if row["version"] == version)
+    return f"version {version}, {'in use' if row['promoted'] else 'not in use'}: {row['why']}"
+
+
 def stage_version(
-    stage: Stage, evaluator: Evaluator, settings: Mapping[str, Any], learned: Mapping[str, Any] | None = None
+    stage: Stage,
+    evaluator: Evaluator,
+    settings: Mapping[str, Any],
+    learned: Mapping[str, Any] | None = None,
+    *,
+    challenges: bool = False,
 ) -> tuple[dict[str, Any], list[Output]]:
-    """Stage the evaluator as its newest version, which takes the place of the promoted one; its row, and what to
-    publish. learned: columns that only training fills. To be called under the home's lock: a number is given once.
+    """Stage the evaluator as its newest version; its row, and what to publish.
+
+    It comes into use, unless it `challenges` a version that is: then it waits for `tasks.promotion` to decide.
+    learned: columns that only training fills. To be called under the home's lock: a number is given once.
     """
     name = evaluator.name
     old = versions(stage.home, name)
     low, high = (float(bound) if np.isfinite(bound) else None for bound in evaluator.range)
+    now = utc_now()
     row = {
         "evaluator": name,
         "version": old[-1]["version"] + 1 if old else 1,
@@ -108,16 +131,34 @@ def stage_version(
         "config": json.dumps(settings, sort_keys=True),
         "corpora": "{}",
         **dict.fromkeys(("train_responses", "valid_responses", "test_responses", "epochs"), 0),
-        **dict.fromkeys(("test_sample", "valid_loss", "best_epoch")),
+        **dict.fromkeys(("labels", "test_sample", "valid_loss", "best_epoch")),
+        **dict.fromkeys(DECIDED),
         "seconds": 0.0,
-        "promoted": True,
-        "trained_at": utc_now(),
+        "trained_at": now,
         **(learned or {}),
     }
-    retired = [
-        {**r, "promoted": False, "why": f"replaced by version {row['version']}"} for r in old if r["promoted"]
-    ]
-    row["why"] = f"newest; replaces version {retired[-1]['version']}" if retired else "first version"
-    rows = [*retired, row]
+    champion = next((r["version"] for r in old if r["promoted"]), None)
+    if challenges and champion is not None:
+        row |= {"promoted": False, "why": f"waits to be compared with version {champion}"}
+        return row, stage_rows(stage, [*old, row], [row])
+    why = "first version" if champion is None else f"newest; replaces version {champion}"
+    row |= {"promoted": True, "why": why, "decided_at": now, "promoted_at": now}
+    return row, replace_promoted(stage, [*old, row], row)
+
+
+def replace_promoted(stage: Stage, rows: Sequence[dict[str, Any]], promoted: dict[str, Any]) -> list[Output]:
+    """Stage all `rows` of an evaluator with one of them promoted and no other; what to publish."""
+    why = f"replaced by version {promoted['version']}"
+    told = [{**r, "promoted": False, "why": why} if r["promoted"] and r is not promoted else r for r in rows]
+    changed = [new for new, before in zip(told, rows, strict=True) if new is not before or new is promoted]
+    return stage_rows(stage, told, changed)
+
+
+def stage_rows(
+    stage: Stage, rows: Sequence[dict[str, Any]], changed: Sequence[dict[str, Any]]
+) -> list[Output]:
+    """Stage all rows of an evaluator, so that the gate sees them together; what to publish: the changed ones."""
     stage.create_from_rows("evaluators", rows)
-    return row, [Output("evaluators", f"{name}@{r['version']}", f"version = {r['version']}") for r in rows]
+    return [
+        Output("evaluators", f"{r['evaluator']}@{r['version']}", f"version = {r['version']}") for r in changed
+    ]

@@ -82,7 +82,10 @@ def annotated_rows() -> list[dict[str, Any]]:
     return [
         {
             "dialogue_id": str(number),
-            "context": ["i like pizza and cheese", "do you cook dinner"],
+            "context": [
+                "i like pizza and cheese",
+                f"do you cook {TOPICS[0].split()[number // len(SYSTEMS)]}",
+            ],
             "response": f"{draw.choice(said)} {draw.choice(COMMON)}",
             "reference": "yes i cook dinner every day",
             "model": SYSTEMS[number % len(SYSTEMS)],

@@ -1,0 +1,49 @@
+"""Flow `decide`: versions that wait are compared with the ones in use, and promoted or not."""
+
+from __future__ import annotations
+
+from prefect import flow
+
+from ssrem.evaluators import evaluator_class
+from tasks.agree_again import agree_again
+from tasks.home import Home
+from tasks.margins import Margins
+from tasks.promotion import Challenge, challenges
+from tasks.promotion import decide as decide_on
+from tasks.score import score_corpus
+from tasks.stage import Resources
+
+
+@flow(name="decide")
+def decide(
+    home: str = "warehouse",
+    evaluators: list[str] | None = None,
+    margins: dict[str, float] | None = None,
+    memory_limit: str | None = None,
+    threads: int | None = None,
+) -> dict[str, str]:
+    """Decide on every version that waits; `NAME VERSION` to what was decided and why.
+
+    Both versions are first scored on the held-back splits that the newer one learned beside and on all annotated sets.
+    margins: how much worse is still not worse, of `identification` and `agreement`; see `tasks.margins.Margins`.
+    """
+    resources = Resources(memory_limit, threads)
+    allowed = Margins.of(margins or {})
+    decided = {}
+    while waiting := challenges(Home.at(home), evaluators or ()):
+        challenge = waiting[0]  # each decision may change what the next one is compared with
+        _score(challenge, home, resources)
+        promoted, why = decide_on(challenge, home, margins=allowed, resources=resources)
+        what = "promoted" if promoted else "not promoted"
+        decided[f"{challenge.evaluator} {challenge.version}"] = f"{what}: {why}"
+    return decided
+
+
+def _score(challenge: Challenge, home: str, resources: Resources) -> None:
+    both = [(challenge.evaluator, version) for version in (challenge.champion, challenge.version)]
+    if "f" in evaluator_class(challenge.evaluator).parts:
+        for name, version in both:
+            for corpus in challenge.corpora:
+                score_corpus(name, version, corpus, home, resources=resources)
+    for dataset in challenge.datasets:
+        agree_again(dataset, both, home, resources=resources)

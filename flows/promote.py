@@ -1,0 +1,20 @@
+"""Flow `promote`: a version comes into use by hand."""
+
+from __future__ import annotations
+
+from prefect import flow
+
+from tasks.promotion import promote as promote_by_hand
+from tasks.stage import Resources
+
+
+@flow(name="promote")
+def promote(
+    evaluator: str,
+    version: int | None = None,
+    home: str = "warehouse",
+    memory_limit: str | None = None,
+    threads: int | None = None,
+) -> tuple[int, int | None]:
+    """Bring `version` into use, or for None the one that was before; returns it and the one that it replaces."""
+    return promote_by_hand(evaluator, version, home, resources=Resources(memory_limit, threads))
