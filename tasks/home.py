@@ -194,6 +194,22 @@ class Home:
         sync_path(self.root)
 
 
+def read_parts(catalog: Path) -> list[Part]:
+    """Parts that a catalog lists, of whatever layout; HomeError where it cannot be read."""
+    import duckdb
+
+    try:
+        with duckdb.connect(":memory:") as connection:
+            quoted = str(catalog).replace("'", "''")
+            connection.execute(f"ATTACH '{quoted}' AS catalog (READ_ONLY)")
+            rows = connection.execute(
+                "SELECT table_name, key, path, rows FROM catalog.ssrem.parts ORDER BY ALL"
+            ).fetchall()
+    except duckdb.Error as error:
+        raise HomeError(f"{catalog} cannot be read ({_first_line(error)}); restore it or remove it") from None
+    return [Part(*row) for row in rows]
+
+
 def landed_corpora(home: str) -> list[str]:
     """Names of the corpora that have landed, oldest first; HomeError where none has."""
     place = Home.at(home)

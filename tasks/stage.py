@@ -20,6 +20,7 @@ from schemas import TABLES
 from sql import statement
 from ssrem import __version__
 from ssrem.errors import GateError, HomeError
+from tasks.collect import collect
 from tasks.home import Home, Part, create_views, sync_path, utc_now
 
 if TYPE_CHECKING:
@@ -28,9 +29,6 @@ if TYPE_CHECKING:
 MEMORY_LIMITS = {"ingest": "1200MB"}
 DEFAULT_MEMORY_LIMIT = "2GB"
 """What DuckDB takes before it spills, by stage: with 5 M turns ingest then stays under 2 GB, speaker tables under 3."""
-
-KEPT_RUNS = 5
-"""Run folders that no view points at any more are kept for readers with an older snapshot: the last few."""
 
 
 @dataclass(frozen=True)
@@ -289,16 +287,6 @@ def clean_up(home: Home) -> list[str]:
     (home.root / ".catalog.tmp").unlink(missing_ok=True)
     (home.root / ".catalog.tmp.wal").unlink(missing_ok=True)
     return messages
-
-
-def collect(home: Home) -> list[str]:
-    """Remove run folders that the published snapshot does not use, but for the newest few; returns their names."""
-    used = {p.path.split("/")[1] for p in home.parts()}
-    unused = sorted(f.name for f in home.lake.glob("run=*") if f.name not in used)
-    gone = unused[:-KEPT_RUNS]
-    for name in gone:
-        shutil.rmtree(home.lake / name, ignore_errors=True)
-    return gone
 
 
 def _out_of_room(home: Home, error: Exception) -> HomeError | None:

@@ -21,7 +21,7 @@ import pytest
 from schemas import TABLES
 from ssrem.errors import HomeError
 from tasks.home import LAYOUT, Home
-from tasks.stage import KEPT_RUNS, Output, already_done, open_stage, run_key
+from tasks.stage import Output, already_done, open_stage, run_key
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -294,29 +294,6 @@ def test_a_full_disk_is_one_line_and_harmless(home: Home, room: int) -> None:
     assert (snapshot(home), home.parts()) == before
     publish(home.root, 3)
     assert snapshot(home)[0] == 3
-
-
-def test_old_runs_are_collected(home: Home) -> None:
-    runs = [publish(home.root, n).run_id for n in range(KEPT_RUNS + 3)]
-    found = sorted(folder.name for folder in home.lake.iterdir())
-    assert f"run={runs[-1]}" in found
-    assert len(found) <= KEPT_RUNS + 1
-    assert snapshot(home) == (KEPT_RUNS + 2, 3, 3, KEPT_RUNS + 2, KEPT_RUNS + 2, len(runs))
-
-
-def test_folders_that_nothing_points_at_are_collected(home: Home) -> None:
-    publish(home.root, 1)
-    names = [f"run=20000101T0000{i:02}-abcdef" for i in range(KEPT_RUNS + 3)]
-    for name in names:
-        (home.lake / name).mkdir()
-    publish(home.root, 2)
-    used = {p.path.split("/")[1] for p in home.parts()}
-    found = {folder.name for folder in home.lake.iterdir()}
-    assert used < found
-    unused = sorted(found - used)
-    assert len(unused) == KEPT_RUNS
-    assert all(name in unused or name < unused[0] for name in names), "the oldest go"
-    assert snapshot(home)[0] == 2
 
 
 def test_parquet_has_the_columns_of_the_contract(home: Home) -> None:

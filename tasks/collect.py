@@ -1,0 +1,131 @@
+"""Collect: what a home folder no longer needs goes, but not under the feet of a reader."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tasks.home import Home, Part, read_parts
+
+KEPT_RUNS = 5
+"""Run folders that the snapshot no longer uses are kept for readers with an older one: the last few at least …"""
+
+KEPT_SECONDS = 600.0
+"""… and each for as long after it was first seen unused."""
+
+KEPT_FAILURES = 20
+"""What failed gates saw is kept of the last few runs that failed."""
+
+STALE_AFTER = 30 * 86400.0
+"""Seconds after which a training that was broken off is not expected to be taken up again."""
+
+MARK = ".unused"
+"""File in a run folder: since its time of change, no snapshot has used the folder."""
+
+
+@dataclass(frozen=True)
+class Collected:
+    """What was removed: paths relative to the home folder, and the bytes that they took."""
+
+    removed: list[str] = field(default_factory=list)
+    bytes: int = 0
+
+
+def collect_old(
+    home: Home,
+    keep_runs: int = KEPT_RUNS,
+    keep_failures: int = KEPT_FAILURES,
+    *,
+    keep_seconds: float = KEPT_SECONDS,
+) -> Collected:
+    """Remove old run folders, what failed gates saw, models that no version names and trainings given up.
+
+    keep_runs: run folders kept although no snapshot uses them; keep_seconds: how long each of them is kept at least;
+    keep_failures: failed runs whose rows are kept. Raises HomeError where another process writes.
+    """
+    with home.lock("collect"):
+        home.check()
+        gone = collect(home, keep_runs, keep_seconds)
+        failed = sorted(home.failures.glob("*"), key=_changed)
+        old = failed[: max(0, len(failed) - keep_failures)]
+        found = [*old, *_models_without_version(home), *_stale_checkpoints(home)]
+        rest = _remove(home, found)
+    return Collected(gone.removed + rest.removed, gone.bytes + rest.bytes)
+
+
+def collect(home: Home, keep_runs: int = KEPT_RUNS, keep_seconds: float = KEPT_SECONDS) -> Collected:
+    """Remove run folders that no snapshot has used for a while, but for the newest few; to be called under the lock.
+
+    A folder is marked when it is first seen unused and goes at a later call, so that whoever opened the snapshot
+    before has `keep_seconds` at least. A clock that was set back only makes it stay longer.
+    """
+    used = {p.path.split("/")[1] for p in _all_parts(home)}
+    now = time.time()
+    unused: dict[str, list[Path]] = {}
+    since: dict[str, float] = {}
+    for folder in home.lake.glob("run=*"):
+        mark = folder / MARK
+        if folder.name in used:
+            mark.unlink(missing_ok=True)
+            continue
+        run = folder.name.removesuffix(".ledger")
+        unused.setdefault(run, []).append(folder)
+        since[run] = max(since.get(run, 0.0), _marked(mark, now))
+    newest_last = sorted(unused, key=lambda run: (since[run], run))
+    old = newest_last[: max(0, len(newest_last) - keep_runs)]
+    return _remove(home, (f for run in old if now - since[run] >= keep_seconds for f in unused[run]))
+
+
+def _all_parts(home: Home) -> Iterator[Part]:
+    """Parts of the published snapshot, and of those of older layouts that `ssrem upgrade` keeps to go back to."""
+    yield from home.parts()
+    for catalog in home.root.glob("catalog.*.duckdb"):
+        yield from read_parts(catalog)
+
+
+def _marked(mark: Path, now: float) -> float:
+    """When the mark was set, seconds; set now where there is none, or one from the future."""
+    try:
+        since = mark.stat().st_mtime
+        if since <= now:
+            return since
+    except FileNotFoundError:
+        mark.touch()
+    os.utime(mark, (now, now))
+    return now
+
+
+def _models_without_version(home: Home) -> list[Path]:
+    """Folders of models that were moved in by a run that died before it published."""
+    with home.reader() as connection:
+        known = set(connection.execute("SELECT evaluator, version::VARCHAR FROM evaluators").fetchall())
+    return [f for f in home.models.glob("*/*") if (f.parent.name, f.name) not in known]
+
+
+def _stale_checkpoints(home: Home) -> list[Path]:
+    """Trainings broken off long ago, and those that were finished by a run that died before it could tidy up."""
+    with home.reader() as connection:
+        done = {key[:16] for (key,) in connection.execute("SELECT key FROM runs").fetchall()}
+    folders = (home.root / "checkpoints").glob("*")
+    return [f for f in folders if f.name in done or time.time() - _changed(f) > STALE_AFTER]
+
+
+def _changed(path: Path) -> float:
+    """When anything in the folder changed last, seconds."""
+    return max(p.stat().st_mtime for p in (path, *path.rglob("*")))
+
+
+def _remove(home: Home, paths: Iterable[Path]) -> Collected:
+    removed, size = [], 0
+    for path in paths:
+        size += sum(f.stat().st_size for f in (path, *path.rglob("*")) if f.is_file())
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+        removed.append(str(path.relative_to(home.root)))
+    return Collected(removed, size)
