@@ -13,6 +13,7 @@ from typing import NoReturn
 
 from ssrem import __version__
 from ssrem.errors import SsremError
+from tasks import waiting
 
 EPILOG = """\
 examples:
@@ -26,6 +27,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; returns its exit status: 0, 1 for a failure told in one line, 130 when interrupted."""
     options = parser().parse_args(arguments)
     atexit.register(close_stderr)  # first registered, so run last
+    if (
+        getattr(options, "wait", None) is not None
+    ):  # by the environment, so that shards in other processes know, too
+        os.environ[waiting.VARIABLE] = str(options.wait)
     try:
         from flows import commands
 
@@ -273,8 +278,19 @@ def _corpora() -> _Parser:
     return group
 
 
-def _room() -> _Parser:
+def _wait() -> _Parser:
     group = _Parser(add_help=False)
+    group.add_argument(
+        "--wait",
+        type=_time,
+        metavar="TIME",
+        help="how long to wait for another writer, such as 90, 30m or 6h (default: $SSREM_WAIT, or not at all)",
+    )
+    return group
+
+
+def _room() -> _Parser:
+    group = _Parser(add_help=False, parents=[_wait()])
     group.add_argument(
         "--memory-limit",
         type=_memory,
@@ -330,6 +346,13 @@ def _from(lowest: int) -> Callable[[str], int]:
         return int(text)
 
     return number
+
+
+def _time(text: str) -> float:
+    try:
+        return waiting.seconds(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _memory(text: str) -> str:

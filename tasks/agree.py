@@ -57,6 +57,9 @@ def agree(
     if already_done(place, "agree", parameters, inputs):
         return dataset, False
     with open_stage(place, "agree", parameters, inputs, resources) as stage:
+        _check_name(place, dataset, digest, path)
+        if stage.done():
+            return dataset, False
         stage.create_from_rows("annotated", list(_annotated_rows(dataset, digest, annotated)))
         stage.create_from_rows("annotations", list(_annotation_rows(dataset, annotated)))
         stage.create("human_scores", "4_agree/human_scores", dataset=dataset)

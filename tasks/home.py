@@ -6,15 +6,18 @@ import fcntl
 import json
 import os
 import socket
+import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from schemas import TABLES, fingerprint
 from ssrem.errors import HomeError
+from tasks.waiting import POLL_SECONDS, patience
 
 if TYPE_CHECKING:
     import duckdb
@@ -88,7 +91,7 @@ class Home:
     def lock(self, what: str) -> Iterator[None]:
         """Hold the home folder for writing. The kernel drops the lock of a process that dies.
 
-        Raises HomeError, naming the holder, where another process has it.
+        Where another writer has it, wait as long as $SSREM_WAIT says; HomeError, naming the holder, after that.
         """
         try:
             self.root.mkdir(parents=True, exist_ok=True)
@@ -98,13 +101,7 @@ class Home:
                 f"cannot write to {self.root}: {error.strerror}; choose another folder with --home"
             ) from None
         with handle:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                handle.seek(0)
-                raise HomeError(
-                    f"{self.root} is in use by {_holder(handle.read())}; wait for it to end"
-                ) from None
+            self._acquire(handle)
             handle.truncate(0)
             json.dump(
                 {
@@ -117,6 +114,24 @@ class Home:
             )
             handle.flush()
             yield
+
+    def _acquire(self, handle: TextIO) -> None:
+        limit, told = patience(), False
+        deadline = time.monotonic() + limit  # whatever happens to the clock on the wall
+        while True:
+            try:
+                return fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                handle.seek(0)
+                who = _holder(handle.read())
+            if time.monotonic() >= deadline:
+                waited = f" after {limit:g} s" if limit else ""
+                way_out = "wait longer" if limit else "wait for it to end, or let ssrem do so with --wait 6h"
+                raise HomeError(f"{self.root} is{' still' * told} in use by {who}{waited}; {way_out}")
+            if not told:
+                print(f"ssrem: waiting for {who}, which writes to {self.root}", file=sys.stderr, flush=True)
+                told = True
+            time.sleep(min(POLL_SECONDS, max(0.0, deadline - time.monotonic())))
 
     def parts(self) -> list[Part]:
         """Parts of the published snapshot; empty where nothing was published."""

@@ -53,21 +53,19 @@ def land(
         raise DumpError(f"--speakers {speakers}: expected one of {', '.join(SCOPES)}")
     place = Home.at(home)
     reader = open_dump(source, format=format, mapping=mapping)
+    stamps = _stamps(reader)
     digest = content_hash(reader.files())
     corpus = name or corpus_name(source)
-    landed = _landed(place)
-    for known, known_digest in landed.items():
-        if known_digest == digest and not replace:
-            return known, False
-    if corpus in landed and not replace:
-        raise DumpError(
-            f"a corpus {corpus!r} with other content has landed before; give this one a name of its own with --name, "
-            "or take the other's place with --replace"
-        )
+    if not replace and (known := _landed(place, corpus, digest)):
+        return known, False
     parameters = {"corpus": corpus, "format": reader.format, "speakers": speakers}
     with open_stage(place, "ingest", parameters, {source: digest}, resources) as stage:
+        if not replace and (known := _landed(place, corpus, digest)):  # by who wrote while this waited
+            return known, False
         warm_up()
         _read(stage, reader, source)
+        if _stamps(reader) != stamps:
+            raise DumpError(f"{source} changed while it was read; land it again when it is complete")
         _reject(stage, reader, source)
         scope = _speaker_scope(stage, source, speakers)
         values = {
@@ -122,9 +120,24 @@ def content_hash(files: list[Path]) -> str:
     return digests[0] if len(digests) == 1 else hashlib.sha256("".join(sorted(digests)).encode()).hexdigest()
 
 
-def _landed(home: Home) -> dict[str, str]:
+def _landed(home: Home, corpus: str, digest: str) -> str | None:
+    """Name under which this content has landed; DumpError where other content has under the name `corpus`."""
     with home.reader() as connection:
-        return dict(connection.execute("SELECT corpus, sha256 FROM corpora").fetchall())
+        landed = dict(connection.execute("SELECT corpus, sha256 FROM corpora").fetchall())
+    for known, known_digest in landed.items():
+        if known_digest == digest:
+            return str(known)
+    if corpus in landed:
+        raise DumpError(
+            f"a corpus {corpus!r} with other content has landed before; give this one a name of its own with --name, "
+            "or take the other's place with --replace"
+        )
+    return None
+
+
+def _stamps(reader: Reader) -> list[tuple[int, int]]:
+    """Size and time of change of a dump's files."""
+    return [(found.st_size, found.st_mtime_ns) for found in (path.stat() for path in reader.files())]
 
 
 def _read(stage: Stage, reader: Reader, source: str) -> None:

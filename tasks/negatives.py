@@ -16,7 +16,7 @@ from tasks.home import Home
 from tasks.masked_lm import masked_lm_for
 from tasks.progress import progress
 from tasks.stage import Output, Resources, Stage, already_done, open_stage
-from tasks.tables import landed_corpus
+from tasks.tables import landed_corpus, table_runs
 
 if TYPE_CHECKING:
     from ssrem.negatives.base import Negative
@@ -54,13 +54,17 @@ def make_negatives(
     Raises EvaluatorError where the generator gives none, HomeError where the corpus has not landed.
     """
     place = Home.at(home)
-    digest, _ = landed_corpus(place, corpus)
     parameters = {"corpus": corpus, **asdict(settings)}
-    tables = [part.path for part in place.parts() if (part.table, part.key) == ("candidates", corpus)]
-    inputs = {corpus: digest, "tables": tables}
-    if already_done(place, "negatives", parameters, inputs):
+
+    def inputs() -> dict[str, Any]:
+        return {corpus: landed_corpus(place, corpus)[0], "tables": table_runs(place, [corpus])}
+
+    if already_done(place, "negatives", parameters, inputs()):
         return False
     with open_stage(place, "negatives", parameters, inputs, resources) as stage:
+        if stage.done():
+            return False
+        digest, _ = landed_corpus(place, corpus)
         candidates = load_candidates(stage.connection, [corpus])
         options: dict[str, Any] = {}
         if needs_model(settings.generator):

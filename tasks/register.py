@@ -33,6 +33,8 @@ def register(
     if already_done(place, "train", parameters, {}):
         return int(versions(place, name)[-1]["version"]), False
     with open_stage(place, "train", parameters, {}, resources) as stage:
+        if stage.done():
+            return int(versions(place, name)[-1]["version"]), False
         row, outputs = stage_version(stage, evaluator, evaluator.settings)
         stage.gate()
         card = {column: row[column] for column in ("evaluator", "version", "signature", "config")}

@@ -18,7 +18,7 @@ from tasks.encoding import encode_option
 from tasks.home import Home
 from tasks.progress import progress
 from tasks.stage import Output, Resources, Stage, already_done, open_stage
-from tasks.tables import landed_corpus
+from tasks.tables import landed_corpus, table_runs
 
 if TYPE_CHECKING:
     from ssrem.evaluators.base import Candidates, Floats
@@ -33,16 +33,17 @@ def score_corpus(
 ) -> bool:
     """Score every candidate of the corpus's test split, and the copied context; False where that is done already."""
     place = Home.at(home)
-    digest, _ = landed_corpus(place, corpus)
     folder = place.models / name / str(version)
     parameters = {"evaluator": name, "version": version, "corpus": corpus}
-    inputs = {
-        corpus: digest,
-        "tables": [p.path for p in place.parts() if (p.table, p.key) == ("candidates", corpus)],
-    }
-    if already_done(place, "score", parameters, inputs):
+
+    def inputs() -> dict[str, Any]:
+        return {corpus: landed_corpus(place, corpus)[0], "tables": table_runs(place, [corpus])}
+
+    if already_done(place, "score", parameters, inputs()):
         return False
     with open_stage(place, "score", parameters, inputs, resources) as stage:
+        if stage.done():
+            return False
         with progress(f"scoring the test split of {corpus} with {name}"):
             evaluator: Any = load_evaluator(folder)
             everyone = load_candidates(stage.connection, [corpus])

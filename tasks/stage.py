@@ -31,6 +31,9 @@ DEFAULT_MEMORY_LIMIT = "2GB"
 """What DuckDB takes before it spills, by stage: with 5 M turns ingest then stays under 2 GB, speaker tables under 3."""
 
 
+Inputs = Mapping[str, Any] | Callable[[], Mapping[str, Any]]
+
+
 @dataclass(frozen=True)
 class Resources:
     """What DuckDB may take: memory before it spills to disk (None: by stage), and threads (None: all cores)."""
@@ -61,6 +64,10 @@ class Stage:
     connection: duckdb.DuckDBPyConnection
     scratch: Path
     staged: list[str] = field(default_factory=list)
+
+    def done(self) -> bool:
+        """Whether this very run has published before; asked again under the lock, as another may have just now."""
+        return already_done(self.home, self.name, self.parameters, self.inputs)
 
     def create(self, table: str, sql_name: str | None = None, **parameters: Any) -> None:
         """Create the staged table by its contract and fill it from the statement; a scratch table has no contract."""
@@ -220,11 +227,14 @@ def open_stage(
     home: Home,
     name: str,
     parameters: Mapping[str, Any],
-    inputs: Mapping[str, Any],
+    inputs: Inputs,
     resources: Resources | None = None,
     on_cleanup: Callable[[str], None] = lambda message: print(f"ssrem: {message}", file=sys.stderr),
 ) -> Iterator[Stage]:
     """Open a stage under the home folder's lock; scratch goes when it closes, whether it published or not.
+
+    inputs: what the stage reads, or a function that says so, which is asked under the lock: before it, another writer
+    may change what is published.
 
     Raises HomeError where the lock is held, the layout is another one, or the disk is full.
     """
@@ -245,7 +255,8 @@ def open_stage(
             with connection:
                 _configure(connection, name, resources, scratch)
                 create_views(connection, home.root, home.parts(), schema="published")
-                yield Stage(home, name, run_id, parameters, inputs, started, connection, scratch)
+                read = inputs() if callable(inputs) else inputs
+                yield Stage(home, name, run_id, parameters, read, started, connection, scratch)
         except (OSError, duckdb.Error) as error:
             raise _out_of_room(home, error) or error from None
         finally:

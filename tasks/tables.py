@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -55,11 +55,17 @@ def build(
     """
     place = Home.at(home)
     settings = settings or TableSettings()
-    digest, scope = landed_corpus(place, corpus)
     parameters = {"corpus": corpus, **asdict(settings)}
-    if already_done(place, "tables", parameters, {corpus: digest}):
+
+    def inputs() -> dict[str, str]:
+        return {corpus: landed_corpus(place, corpus)[0]}
+
+    if already_done(place, "tables", parameters, inputs()):
         return False
-    with open_stage(place, "tables", parameters, {corpus: digest}, resources) as stage:
+    with open_stage(place, "tables", parameters, inputs, resources) as stage:
+        if stage.done():
+            return False
+        digest, scope = landed_corpus(place, corpus)
         with progress(f"building the speaker tables of {corpus}"):
             create_tables(stage, corpus, scope, settings)
         encoder = encoder_for(
@@ -105,6 +111,11 @@ def define_macros(connection: duckdb.DuckDBPyConnection) -> None:
     """Define the SQL macros that the draws use."""
     for macro in MACROS:
         connection.execute(statement(f"macros/{macro}"))
+
+
+def table_runs(home: Home, corpora: Sequence[str]) -> list[str]:
+    """The parts of the corpora's candidates, sorted: what was made from them is made from these speaker tables."""
+    return sorted(p.path for p in home.parts() if p.table == "candidates" and p.key in corpora)
 
 
 def landed_corpus(home: Home, corpus: str) -> tuple[str, str]:

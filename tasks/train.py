@@ -25,7 +25,7 @@ from tasks.labels import HumanScores, check_labels
 from tasks.masked_lm import masked_lm_for
 from tasks.progress import progress
 from tasks.stage import Output, Resources, open_stage, run_key
-from tasks.tables import landed_corpus
+from tasks.tables import landed_corpus, table_runs
 from tasks.versions import DECIDED, in_use, stage_version
 
 if TYPE_CHECKING:
@@ -56,20 +56,31 @@ def train(
     settings = kind.config_class.of(config or {})
     check_labels(name, labels)
     human = labels_of(read_annotated(Path(labels.file)), labels.criterion) if labels else None
-    digests = {corpus: landed_corpus(place, corpus)[0] for corpus in corpora}
-    inputs: dict[str, Any] = {**digests, "tables": _table_runs(place, corpora)}
     parameters: dict[str, Any] = {
         "evaluator": name,
         "encoder": encoder if kind.takes_encoder else None,
         "config": asdict(settings),
     }
+    labels_hash = {}
     if labels:
-        inputs["labels"] = content_hash([Path(labels.file)])
+        labels_hash["labels"] = content_hash([Path(labels.file)])
         parameters["labels"] = [labels.criterion, labels.alone]
-    if (before := _trained_before(place, parameters, inputs)) is not None:
+
+    def hashes() -> dict[str, str]:
+        return {corpus: landed_corpus(place, corpus)[0] for corpus in corpora}
+
+    def inputs() -> dict[str, Any]:
+        return {**hashes(), "tables": table_runs(place, corpora), **labels_hash}
+
+    if (before := _trained_before(place, parameters, inputs())) is not None:
         return before, False
-    unfinished = place.root / "checkpoints" / run_key("train", parameters, inputs)[:16]
     with open_stage(place, "train", parameters, inputs, resources) as stage:
+        if (before := _trained_before(place, parameters, stage.inputs)) is not None:
+            return before, False
+        if missing := without_tables(home, corpora):  # another run has landed one of them anew
+            raise EvaluatorError(f"{', '.join(missing)}: no response to learn from; run ssrem tables first")
+        digests = hashes()
+        unfinished = place.root / "checkpoints" / run_key("train", parameters, stage.inputs)[:16]
         candidates = load_candidates(stage.connection, corpora)
         if len(candidates) == 0:
             raise EvaluatorError(f"{', '.join(corpora)}: no response to learn from; run ssrem tables first")
@@ -95,7 +106,7 @@ def train(
         learned = {
             **_learned(training, candidates, digests),
             "test_sample": kind.test_sample,
-            "labels": inputs.get("labels"),
+            "labels": labels_hash.get("labels"),
         }
         row, outputs = stage_version(stage, evaluator, asdict(settings), learned, challenges=True)
         version = int(row["version"])
@@ -148,10 +159,6 @@ def without_tables(home: str, corpora: Sequence[str]) -> list[str]:
     """Those of the corpora whose speaker tables were never built."""
     built = {part.key for part in Home.at(home).parts() if part.table == "candidates"}
     return [corpus for corpus in corpora if corpus not in built]
-
-
-def _table_runs(home: Home, corpora: Sequence[str]) -> list[str]:
-    return sorted(p.path for p in home.parts() if p.table == "candidates" and p.key in corpora)
 
 
 def _learned(training: Training, candidates: Candidates, digests: Mapping[str, str]) -> dict[str, Any]:
