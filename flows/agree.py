@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from prefect import flow
 
+from flows.artifacts import shown
+from flows.notify import tell
 from tasks.agree import agree as agree_with
 from tasks.home import Home
 from tasks.register import register
@@ -11,7 +13,7 @@ from tasks.stage import Resources
 from tasks.versions import promoted, unregistered
 
 
-@flow(name="agree")
+@flow(name="agree", on_failure=[tell], on_crashed=[tell])
 def agree(
     files: list[str],
     home: str = "warehouse",
@@ -28,7 +30,8 @@ def agree(
     for name in unregistered(Home.at(home), evaluators or ()):
         register(name, home, resources=resources)
     versions = promoted(Home.at(home), evaluators or ())
-    return dict(
-        agree_with(file, versions, home, keep_ground_truth=keep_ground_truth, resources=resources)
-        for file in files
-    )
+    with shown(home, "agree", ["agreement"]):
+        return dict(
+            agree_with(file, versions, home, keep_ground_truth=keep_ground_truth, resources=resources)
+            for file in files
+        )

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from prefect import flow
 
+from flows.notify import tell
 from tasks.carry import import_evaluator
 from tasks.stage import Resources
 
 
-@flow(name="import")
+@flow(name="import", on_failure=[tell], on_crashed=[tell])
 def import_(
     file: str, home: str = "warehouse", memory_limit: str | None = None, threads: int | None = None
 ) -> tuple[str, int, bool]:

@@ -91,7 +91,13 @@ def parser() -> argparse.ArgumentParser:
         return verbs.add_parser(name, help=help, description=help, parents=[_home(), *groups])
 
     run = verb(
-        "run", "land, build tables, train, score, correlate and report", _json(), _dump(), _room(), _learn()
+        "run",
+        "land, build tables, train, score, correlate and report",
+        _json(),
+        _dump(),
+        _room(),
+        _learn(),
+        _margins(),
     )
     run.add_argument(
         "source", nargs="?", default="chitchat", help="dump, a file or folder (default: %(default)s)"
@@ -104,13 +110,8 @@ def parser() -> argparse.ArgumentParser:
     )
     _draws(run)
 
-    ingest = verb("ingest", "land a dump of conversations", _json(), _dump(), _room())
-    ingest.add_argument(
-        "source", help="dump, a file or folder; chitchat is the one that comes with the install"
-    )
-    ingest.add_argument(
-        "--replace", action="store_true", help="land again what has landed, with other options"
-    )
+    ingest = verb("ingest", "land a dump of conversations", _json(), _dump(), _room(), _margins())
+    _landing(ingest)
 
     tables = verb(
         "tables", "build the speaker tables of landed corpora", _json(), _corpora(), _room(), _learn()
@@ -154,16 +155,6 @@ def parser() -> argparse.ArgumentParser:
     train.add_argument("evaluator", nargs="*", metavar="NAME", help="evaluators (default: ssrem rsrem)")
     _training(train)
 
-    retrain = verb("retrain", "train again what has not seen all that landed", _json(), _room(), _margins())
-    retrain.add_argument("evaluator", nargs="*", metavar="NAME", help="evaluators (default: all in use)")
-
-    promote = verb("promote", "bring a version of an evaluator into use", _json(), _room())
-    promote.add_argument("evaluator", metavar="NAME", help="trained evaluator")
-    promote.add_argument("version", type=_from(1), metavar="VERSION", help="which of its versions")
-
-    rollback = verb("rollback", "bring the version that was in use before back into use", _json(), _room())
-    rollback.add_argument("evaluator", metavar="NAME", help="trained evaluator")
-
     agree = verb("agree", "correlate scores with human scores", _json(), _room())
     agree.add_argument("file", nargs="+", metavar="FILE", help="annotated sets")
     agree.add_argument("--evaluator", nargs="+", metavar="NAME", help="trained evaluators (default: all)")
@@ -194,10 +185,66 @@ def parser() -> argparse.ArgumentParser:
     take = verb("import", "take in an evaluator that ssrem export wrote", _json(), _room())
     take.add_argument("file", metavar="FILE", help="what ssrem export wrote")
 
+    _upkeep(verb)
     verb("evaluators", "list the evaluators there are, and those trained", _json())
     verb("status", "show what has landed and how far each corpus is", _json())
     verb("report", "write the report and print its path", _json())
     return top
+
+
+def _landing(ingest: argparse.ArgumentParser) -> None:
+    ingest.add_argument(
+        "source", nargs="?", help="dump, a file or folder; chitchat is the one that comes with the install"
+    )
+    ingest.add_argument(
+        "--replace", action="store_true", help="land again what has landed, with other options"
+    )
+    ingest.add_argument(
+        "--retrain", action="store_true", help="then train again what has not seen all that landed"
+    )
+    ingest.add_argument(
+        "--inbox",
+        metavar="FOLDER",
+        help="land what is complete in it, and move it to its done/, or to rejected/ with the reason beside it",
+    )
+    ingest.add_argument(
+        "--settle",
+        type=_time,
+        metavar="TIME",
+        default=5.0,
+        help="what does not change for so long is complete (default: 5 s)",
+    )
+    ingest.add_argument(
+        "--watch", type=_time, metavar="TIME", help="look into --inbox again after so long, until interrupted"
+    )
+
+
+def _upkeep(verb: Callable[..., argparse.ArgumentParser]) -> None:
+    retrain = verb("retrain", "train again what has not seen all that landed", _json(), _room(), _margins())
+    retrain.add_argument("evaluator", nargs="*", metavar="NAME", help="evaluators (default: all in use)")
+
+    promote = verb("promote", "bring a version of an evaluator into use", _json(), _room())
+    promote.add_argument("evaluator", metavar="NAME", help="trained evaluator")
+    promote.add_argument("version", type=_from(1), metavar="VERSION", help="which of its versions")
+
+    rollback = verb("rollback", "bring the version that was in use before back into use", _json(), _room())
+    rollback.add_argument("evaluator", metavar="NAME", help="trained evaluator")
+
+    collect = verb("collect", "remove what no snapshot needs any more", _json(), _wait())
+    collect.add_argument(
+        "--keep-runs",
+        type=_from(0),
+        metavar="N",
+        default=5,
+        help="unused run folders kept (default: %(default)s)",
+    )
+    collect.add_argument(
+        "--keep-failures",
+        type=_from(0),
+        metavar="N",
+        default=20,
+        help="failed runs whose rows are kept (default: %(default)s)",
+    )
 
 
 def _training(train: argparse.ArgumentParser) -> None:

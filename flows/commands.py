@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flows import given, learning, settings, show
+from flows import given, landing, learning, settings, show
 from flows.outcome import after, summaries
 from ssrem.errors import AnnotationError, SsremError
 from tasks.home import Home, landed_corpora
@@ -32,6 +32,7 @@ def _run(options: argparse.Namespace, home: Home) -> None:
     given.check_dump(options)
     given.check_evaluators(options.evaluator or ())
     given.check_annotated(options.annotations)
+    given.margins(options)
     settings.prepare(home.root)
     from flows.pipeline import pipeline
 
@@ -46,6 +47,7 @@ def _run(options: argparse.Namespace, home: Home) -> None:
         evaluators=options.evaluator,
         seed=options.seed,
         context_turns=options.context_turns,
+        margins=given.margins(options),
         **given.encoder(options),
         **given.room(options),
     )
@@ -62,37 +64,6 @@ def _run(options: argparse.Namespace, home: Home) -> None:
     if not options.annotations:
         print(f"next:   ssrem agree{shown} ANNOTATED.json   compares the scores with people's")
     print(f'next:   ssrem sql{shown} "SELECT * FROM scores ORDER BY f DESC LIMIT 10"')
-
-
-def _ingest(options: argparse.Namespace, home: Home) -> None:
-    given.check_dump(options)
-    settings.prepare(home.root)
-    from flows.ingest import ingest
-    from tasks.overview import summary
-
-    corpus, new = ingest(
-        options.source,
-        str(home.root),
-        format=options.format,
-        mapping=given.mapping(options),
-        name=options.name,
-        speakers=options.speakers,
-        replace=options.replace,
-        **given.room(options),
-    )
-    found = summary(home, ["corpora", "quarantine"])
-    found = {
-        name: mine for name, rows in found.items() if (mine := [r for r in rows if r["corpus"] == corpus])
-    }
-    if options.json:
-        show.as_json(
-            {"corpus": corpus, "new": new, **found["corpora"][0], "quarantine": found.get("quarantine", [])}
-        )
-        return
-    form = found["corpora"][0]["format"]
-    print(f"landed {corpus}, read as {form}" if new else f"{corpus} has this content already; nothing to do")
-    print()
-    summaries(found)
 
 
 def _tables(options: argparse.Namespace, home: Home) -> None:
@@ -192,6 +163,17 @@ def _status(options: argparse.Namespace, home: Home) -> None:
         print(f"note: {note}")
 
 
+def _collect(options: argparse.Namespace, home: Home) -> None:
+    settings.prepare(home.root)
+    from flows.collect import collect
+
+    gone = collect(str(home.root), options.keep_runs, options.keep_failures)
+    if options.json:
+        show.as_json(gone)
+    else:
+        print(f"removed {gone['removed']} files and folders, {gone['bytes'] / 1e6:,.1f} MB")
+
+
 def _report(options: argparse.Namespace, home: Home) -> None:
     settings.prepare(home.root)
     from flows.report import report
@@ -205,7 +187,7 @@ def _report(options: argparse.Namespace, home: Home) -> None:
 
 VERBS: dict[str, Callable[[argparse.Namespace, Home], None]] = {
     "run": _run,
-    "ingest": _ingest,
+    "ingest": landing.ingest,
     "tables": _tables,
     "negatives": learning.negatives,
     "train": learning.train,
@@ -218,6 +200,7 @@ VERBS: dict[str, Callable[[argparse.Namespace, Home], None]] = {
     "export": learning.export,
     "import": learning.import_,
     "evaluators": learning.evaluators,
+    "collect": _collect,
     "status": _status,
     "report": _report,
 }

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from prefect import flow
 
+from flows.artifacts import shown
+from flows.notify import tell
 from ssrem.evaluators import evaluator_class
 from tasks.agree_again import agree_again
 from tasks.home import Home
@@ -14,7 +16,7 @@ from tasks.score import score_corpus
 from tasks.stage import Resources
 
 
-@flow(name="decide")
+@flow(name="decide", on_failure=[tell], on_crashed=[tell])
 def decide(
     home: str = "warehouse",
     evaluators: list[str] | None = None,
@@ -30,12 +32,13 @@ def decide(
     resources = Resources(memory_limit, threads)
     allowed = Margins.of(margins or {})
     decided = {}
-    while waiting := challenges(Home.at(home), evaluators or ()):
-        challenge = waiting[0]  # each decision may change what the next one is compared with
-        _score(challenge, home, resources)
-        promoted, why = decide_on(challenge, home, margins=allowed, resources=resources)
-        what = "promoted" if promoted else "not promoted"
-        decided[f"{challenge.evaluator} {challenge.version}"] = f"{what}: {why}"
+    with shown(home, "train", ["evaluators", "identification", "agreement"]):
+        while waiting := challenges(Home.at(home), evaluators or ()):
+            challenge = waiting[0]  # each decision may change what the next one is compared with
+            _score(challenge, home, resources)
+            promoted, why = decide_on(challenge, home, margins=allowed, resources=resources)
+            what = "promoted" if promoted else "not promoted"
+            decided[f"{challenge.evaluator} {challenge.version}"] = f"{what}: {why}"
     return decided
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from prefect import flow
 from prefect.events import emit_event
 
+from flows.artifacts import shown
+from flows.notify import tell
 from tasks.ingest import land
 from tasks.stage import Resources
 
 
-@flow(name="ingest")
+@flow(name="ingest", on_failure=[tell], on_crashed=[tell])
 def ingest(
     source: str = "chitchat",
     home: str = "warehouse",
@@ -23,16 +25,17 @@ def ingest(
     threads: int | None = None,
 ) -> tuple[str, bool]:
     """Land a dump; returns the corpus's name and whether it is new. A new one emits `corpus.landed`, if `announce`."""
-    corpus, new = land(
-        source,
-        home,
-        format=format,
-        mapping=mapping,
-        name=name,
-        speakers=speakers,
-        replace=replace,
-        resources=Resources(memory_limit, threads),
-    )
+    with shown(home, "ingest", ["corpora", "quarantine"]):
+        corpus, new = land(
+            source,
+            home,
+            format=format,
+            mapping=mapping,
+            name=name,
+            speakers=speakers,
+            replace=replace,
+            resources=Resources(memory_limit, threads),
+        )
     if new and announce:
         # Best effort: the ledger, not the event, is the truth about what has landed.
         emit_event(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from prefect import flow
 
+from flows.notify import tell
 from flows.tables import tables
 from tasks.home import landed_corpora
 from tasks.negatives import NegativeSettings, make_negatives
@@ -11,7 +12,7 @@ from tasks.stage import Resources
 from tasks.train import without_tables
 
 
-@flow(name="negatives")
+@flow(name="negatives", on_failure=[tell], on_crashed=[tell])
 def negatives(
     generator: str,
     home: str = "warehouse",

@@ -8,17 +8,21 @@ from typing import Any
 from prefect import flow
 
 from flows.agree import agree
+from flows.inbox import inbox as take_in
 from flows.ingest import ingest
+from flows.notify import tell
 from flows.report import report
+from flows.retrain import retrain as retrain_others
 from flows.tables import tables
 from flows.train import train
 from ssrem.agreement.annotated import read_annotated
 from ssrem.encoders import DEFAULT_ENCODER
+from ssrem.errors import DumpError
 
 
-@flow(name="pipeline")
+@flow(name="pipeline", on_failure=[tell], on_crashed=[tell])
 def pipeline(
-    source: str = "chitchat",
+    source: str | None = "chitchat",
     home: str = "warehouse",
     annotations: list[str] | None = None,
     format: str | None = None,
@@ -29,18 +33,42 @@ def pipeline(
     encoder: str | None = None,
     seed: int = 0,
     context_turns: int = 5,
+    inbox: str | None = None,
+    retrain: bool = False,
+    margins: dict[str, float] | None = None,
     memory_limit: str | None = None,
     threads: int | None = None,
 ) -> str:
-    """Land the dump, build its speaker tables, train, score, correlate and report; returns the report's path."""
+    """Land the dump, build its speaker tables, train, score, correlate and report; returns the report's path.
+
+    Evaluators are trained on all that has landed. inbox: a drop folder whose dumps land, too. retrain: not only the
+    evaluators named, but all in use that have not seen all that has landed.
+    """
     for file in annotations or ():  # a slip in the last stage's input is told before the first one starts
         read_annotated(Path(file))
     room: dict[str, Any] = {"memory_limit": memory_limit, "threads": threads}
+    refused: DumpError | None = None
     # Not announced: what listens for landed corpora would train beside us, and one home has one writer.
-    landing: dict[str, Any] = {"format": format, "mapping": mapping, "name": name, "speakers": speakers}
-    corpus, _ = ingest(source, home, announce=False, **landing, **room)
-    tables(home, [corpus], seed=seed, context_turns=context_turns, encoder=encoder or DEFAULT_ENCODER, **room)
-    train(home, evaluators, [corpus], encoder=encoder, config={"seed": seed}, **room)
+    if source:
+        landing: dict[str, Any] = {"format": format, "mapping": mapping, "name": name, "speakers": speakers}
+        corpus, _ = ingest(source, home, announce=False, **landing, **room)
+        built: dict[str, Any] = {
+            "seed": seed,
+            "context_turns": context_turns,
+            "encoder": encoder or DEFAULT_ENCODER,
+        }
+        tables(home, [corpus], **built, **room)
+    if inbox:
+        try:
+            take_in(inbox, home, announce=False, **room)
+        except DumpError as error:  # one bad dump does not keep the others from being used
+            refused = error
+    train(home, evaluators, encoder=encoder, config={"seed": seed}, margins=margins, **room)
+    if retrain:
+        retrain_others(home, margins=margins, **room)
     if annotations:
         agree(annotations, home, evaluators, **room)
-    return report(home)
+    path = report(home)
+    if refused:
+        raise refused
+    return path

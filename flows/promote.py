@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from prefect import flow
 
+from flows.notify import tell
 from tasks.promotion import promote as promote_by_hand
 from tasks.stage import Resources
 
 
-@flow(name="promote")
+@flow(name="promote", on_failure=[tell], on_crashed=[tell])
 def promote(
     evaluator: str,
     version: int | None = None,

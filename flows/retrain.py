@@ -6,6 +6,7 @@ from typing import Any
 
 from prefect import flow
 
+from flows.notify import tell
 from flows.train import train
 from ssrem.evaluators import DEFAULT_EVALUATORS
 from tasks.home import Home
@@ -13,7 +14,7 @@ from tasks.retrain import outdated
 from tasks.versions import any_promoted, standing
 
 
-@flow(name="retrain")
+@flow(name="retrain", on_failure=[tell], on_crashed=[tell])
 def retrain(
     home: str = "warehouse",
     evaluators: list[str] | None = None,

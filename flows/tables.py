@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from prefect import flow
 
+from flows.artifacts import shown
+from flows.notify import tell
 from ssrem.encoders import DEFAULT_ENCODER
 from tasks.home import landed_corpora
 from tasks.stage import Resources
 from tasks.tables import TableSettings, build
 
 
-@flow(name="tables")
+@flow(name="tables", on_failure=[tell], on_crashed=[tell])
 def tables(
     home: str = "warehouse",
     corpora: list[str] | None = None,
@@ -23,7 +25,8 @@ def tables(
     """Build the speaker tables of the corpora, by default of all that have landed; corpus to whether it was new."""
     settings = TableSettings(seed, context_turns, encoder)
     resources = Resources(memory_limit, threads)
-    return {
-        corpus: build(corpus, home, settings=settings, resources=resources)
-        for corpus in corpora or landed_corpora(home)
-    }
+    with shown(home, "tables", ["speaker_sets"]):
+        return {
+            corpus: build(corpus, home, settings=settings, resources=resources)
+            for corpus in corpora or landed_corpora(home)
+        }

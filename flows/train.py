@@ -6,7 +6,9 @@ from typing import Any
 
 from prefect import flow
 
+from flows.artifacts import shown
 from flows.decide import decide
+from flows.notify import tell
 from flows.tables import tables
 from ssrem.encoders import DEFAULT_ENCODER
 from ssrem.evaluators import DEFAULT_EVALUATORS, evaluator_class
@@ -22,7 +24,7 @@ from tasks.train import train as train_evaluator
 from tasks.train import without_tables
 
 
-@flow(name="train")
+@flow(name="train", on_failure=[tell], on_crashed=[tell])
 def train(
     home: str = "warehouse",
     evaluators: list[str] | None = None,
@@ -62,21 +64,22 @@ def train(
     learned_from = corpora or landed_corpora(home)
     if missing := without_tables(home, learned_from):
         tables(home, missing, encoder=encoder or DEFAULT_ENCODER, memory_limit=memory_limit, threads=threads)
-    for name in names:
-        if name in trained:
-            continue
-        version, new = train_evaluator(
-            name,
-            learned_from,
-            home,
-            encoder=encoder or DEFAULT_ENCODER,
-            config=settings[name],
-            labels=human,
-            resources=resources,
-        )
-        for corpus in learned_from if "f" in evaluator_class(name).parts else ():
-            score_corpus(name, version, corpus, home, resources=resources)
-        trained[name] = (version, new)
+    with shown(home, "train", ["evaluators", "identification"]):
+        for name in names:
+            if name in trained:
+                continue
+            version, new = train_evaluator(
+                name,
+                learned_from,
+                home,
+                encoder=encoder or DEFAULT_ENCODER,
+                config=settings[name],
+                labels=human,
+                resources=resources,
+            )
+            for corpus in learned_from if "f" in evaluator_class(name).parts else ():
+                score_corpus(name, version, corpus, home, resources=resources)
+            trained[name] = (version, new)
     if challenges(Home.at(home), names):
         decide(home, names, margins, memory_limit, threads)
     return trained

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 
 class SsremError(Exception):
     """Base of every error that ssrem raises on purpose; its text is one line and is shown without a traceback."""
@@ -24,4 +26,11 @@ class HomeError(SsremError):
 
 
 class GateError(SsremError):
-    """A data-quality gate failed; nothing was published."""
+    """A data-quality gate failed; nothing was published. folder: where the rows lie that it refused, if it has any."""
+
+    def __init__(self, message: str, folder: Path | None = None) -> None:
+        super().__init__(message)
+        self.folder = folder
+
+    def __reduce__(self) -> tuple[type[GateError], tuple[str, Path | None]]:
+        return type(self), (str(self), self.folder)

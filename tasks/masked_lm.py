@@ -25,5 +25,5 @@ def masked_lm_for(home: Home, candidates: Candidates, corpora: Mapping[str, str]
     folder = home.root / "masked-lm" / hashlib.sha256(content.encode()).hexdigest()[:16]
     if not (folder / CARD).exists():
         with progress("fine-tuning a masked language model from the packaged encoder") as advance:
-            fine_tune(candidates, folder, settings, progress=lambda done, total: advance(done))
+            fine_tune(candidates, folder, settings, progress=advance)
     return folder

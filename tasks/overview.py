@@ -82,6 +82,19 @@ def summary(home: Home, names: Sequence[str]) -> dict[str, list[dict[str, Any]]]
     return found
 
 
+def gate_results(home: Home, stage: str) -> list[dict[str, Any]]:
+    """What the latest gate of a stage saw, a row an expectation; empty where it never ran."""
+    with home.reader() as connection:
+        cursor = connection.execute(
+            "SELECT q.table_name, q.expectation, q.passed, q.rows_checked, q.unexpected FROM quality_results AS q "
+            "INNER JOIN (SELECT run_id FROM runs WHERE stage = ? ORDER BY ended DESC LIMIT 1) AS r "
+            "ON q.run_id = r.run_id ORDER BY ALL",
+            [stage],
+        )
+        columns = [d[0] for d in cursor.description or []]
+        return [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
+
+
 def remarks(home: Home) -> list[str]:
     """What an operator should know: interrupted runs, and failed gates that were not published."""
     found = []

@@ -5,16 +5,43 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Protocol
 
-Advance = Callable[[float], None]
-"""Tells how far the work is: the amount done so far, in the unit of the total."""
+
+class Advance(Protocol):
+    """Tells how far the work is."""
+
+    def __call__(self, done: float, total: float | None = None, /) -> None:
+        """The amount done so far, in the unit of the total; a total that became known only now."""
+
+
+Listener = Callable[[str, float | None], Advance]
+"""Is told what begins and its total, and then how far it is."""
+
+_listeners: list[Listener] = []
+
+
+@contextmanager
+def listening(listener: Listener) -> Iterator[None]:
+    """Tell the listener, too, of all progress until the block ends."""
+    _listeners.append(listener)
+    try:
+        yield
+    finally:
+        _listeners.remove(listener)
 
 
 @contextmanager
 def progress(what: str, total: float | None = None) -> Iterator[Advance]:
     """Show a bar (a spinner without a total) named `what` until the block ends."""
+    told = [listener(what, total) for listener in _listeners]
+
+    def advance(done: float, new_total: float | None = None) -> None:
+        for one in told:
+            one(done, new_total)
+
     if not sys.stderr.isatty():
-        yield lambda done: None
+        yield advance
         return
     from rich.console import Console
     from rich.progress import (
@@ -35,4 +62,5 @@ def progress(what: str, total: float | None = None) -> Iterator[Advance]:
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(what, total=total)
-        yield lambda done: bar.update(task, completed=done)
+        told.append(lambda done, new=None: bar.update(task, completed=done, total=new or total))
+        yield advance

@@ -78,6 +78,10 @@ def decide(
         "margins": asdict(margins),
     }
     with open_stage(place, "train", parameters, {}, resources) as stage:
+        if challenge not in challenges(
+            place, [name]
+        ):  # another run decided, or changed what it is compared on
+            return False, "no longer waits for this decision"
         with progress(f"comparing {name} version {version} with version {challenge.champion}"):
             found = list(_comparisons(stage.connection, challenge, margins))
         promoted, why = verdict(found, challenge.champion)

@@ -121,7 +121,8 @@ class Stage:
         more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
         raise GateError(
             f"gate of {self.name}: table {first.row['table_name']}: expected {first.row['expectation']}, broken by "
-            f"{first.row['unexpected']:,} rows, such as {rows}{more}; nothing was published; all rows: {folder}"
+            f"{first.row['unexpected']:,} rows, such as {rows}{more}; nothing was published; all rows: {folder}",
+            folder,
         )
 
     def publish(

@@ -96,7 +96,7 @@ def train(
         settings = _with_masked_lm(place, settings, candidates, digests)
         evaluator: Any = kind(words, settings, **_members(place, kind, settings))
         with progress(f"training {name}") as advance:
-            done = {"progress": lambda done, total: advance(done)}
+            done = {"progress": advance}
             if not (labels and labels.alone):
                 resumed = {"checkpoint": unfinished} if kind.resumes else {}
                 training = evaluator.fit(candidates, **done, **resumed, **encode_option(place, evaluator))
