@@ -4,9 +4,21 @@ from __future__ import annotations
 
 from pathlib import Path
 
+_LONGEST, _KEPT_END = 2_000, 500
+
 
 class SsremError(Exception):
-    """Base of every error that ssrem raises on purpose; its text is one line and is shown without a traceback."""
+    """Base of every error that ssrem raises on purpose; its text is one line and is shown without a traceback.
+
+    Names that come from files and dumps are part of it: line breaks and a terminal's control codes are shown
+    escaped, and what is longer than 2,000 characters loses its middle.
+    """
+
+    def __init__(self, message: object = "") -> None:
+        text = str(message)
+        if len(text) > _LONGEST:
+            text = f"{text[: _LONGEST - _KEPT_END]} … {text[-_KEPT_END:]}"
+        super().__init__("".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text))
 
 
 class DumpError(SsremError):

@@ -58,6 +58,21 @@ def open_dump(
     """
     fields = checked_mapping(mapping)
     chosen = reader_class(format) if format else None
+    try:
+        return _opened(source, chosen, fields, batch_rows)
+    except OSError as error:  # a name that is too long, a device, permissions
+        raise DumpError(
+            f"{source}: cannot be read ({error.strerror or error}); give the path of a dump, or change its permissions"
+        ) from error
+
+
+def _opened(
+    source: str | Path,
+    chosen: type[Reader] | None,
+    fields: Mapping[str, tuple[str, ...]],
+    batch_rows: int,
+) -> Reader:
+    format = chosen.format if chosen else None
     if str(source) == "chitchat" and not Path(source).exists():
         from ssrem.readers.chitchat import packaged_path
 
@@ -88,11 +103,7 @@ def _check_content(path: Path) -> None:
 
     if not path.is_file():
         raise DumpError(f"{path}: is neither a file nor a folder; give the path of a dump")
-    try:
-        nothing = not any(chunk.strip() for chunk in chunks(path, 1 << 20))
-    except PermissionError as error:
-        raise DumpError(f"{path}: may not be read; change its permissions") from error
-    if nothing:
+    if not any(chunk.strip() for chunk in chunks(path, 1 << 20)):
         raise DumpError(f"{path}: the file is empty; give a file with conversations in it")
 
 

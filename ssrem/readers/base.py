@@ -79,11 +79,16 @@ class Reader(ABC):
         return sum(file.stat().st_size for file in self.files())
 
 
+BATCH_BYTES = 32 << 20
+"""A batch is full at so many bytes of text, however few its rows."""
+
+
 class RowBuilder:
     """Collects rows one at a time and hands them out as batches; the exact path, for whatever is unusual."""
 
     def __init__(self, batch_rows: int) -> None:
         self._batch_rows = batch_rows
+        self._bytes = 0
         self._rows: list[Mapping[str, object]] = []
         self._places: list[tuple[str, str, int]] = []
 
@@ -94,6 +99,7 @@ class RowBuilder:
         """One readable row; `values` holds the other columns, those that are not there are null."""
         self._places.append((record, file, line))
         self._rows.append(values)
+        self._bytes += sum(len(value) for value in values.values() if isinstance(value, str | bytes))
 
     def add_problem(
         self, problem: str, file: str, line: int, raw: bytes, values: Mapping[str, object] | None = None
@@ -103,7 +109,7 @@ class RowBuilder:
 
     def full_batches(self) -> Iterator[pa.RecordBatch]:
         """The batch that is full, if one is."""
-        if len(self) >= self._batch_rows:
+        if len(self) >= self._batch_rows or self._bytes >= BATCH_BYTES:
             yield from self.batches()
 
     def batches(self) -> Iterator[pa.RecordBatch]:
@@ -114,7 +120,7 @@ class RowBuilder:
         arrays = [pa.array(list(place), field.type) for place, field in zip(places, RAW_SCHEMA, strict=False)]
         for field in list(RAW_SCHEMA)[len(arrays) :]:
             arrays.append(pa.array([row.get(field.name) for row in self._rows], field.type))
-        self._rows, self._places = [], []
+        self._rows, self._places, self._bytes = [], [], 0
         yield from sliced(pa.RecordBatch.from_arrays(arrays, schema=RAW_SCHEMA), self._batch_rows)
 
 

@@ -15,6 +15,7 @@ from ssrem.readers.jsonmap import has_shape, members
 from ssrem.readers.layout import Layout
 from ssrem.readers.metadata import canonical, canonical_object
 from ssrem.readers.rows import MalformedRowError, row_values
+from ssrem.readers.streams import text_name
 
 _PACKAGE, _FILE = "chitchat_dataset", "dataset.json"
 _ALIASES = {"speaker": ("sender",), "text": ("text",), "time": ("timestamp",)}
@@ -46,40 +47,42 @@ class ChitchatReader(Reader):
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         self.bytes_read = 0
         builder = RowBuilder(self.batch_rows)
+        file = text_name(self.path)
         layout = Layout(aliases=_ALIASES)
         message = 0
         for ordinal, (conversation, content) in enumerate(members(self.path, self._advance), 1):
             if not isinstance(content, dict) or not isinstance(content.get("messages"), list):
                 raw = canonical({conversation: content}).encode()
                 values = {"conversation_id": conversation}
-                builder.add_problem("malformed_row", self.path.name, ordinal, raw, values)
+                builder.add_problem("malformed_row", file, ordinal, raw, values)
                 continue
             metadata = canonical_object({key: value for key, value in content.items() if key != "messages"})
             own = {"conversation_id": conversation, "metadata": metadata}
-            builder.add("conversation", self.path.name, ordinal, own)
+            builder.add("conversation", file, ordinal, own)
             for entry in _flat(content["messages"]):
                 message += 1
-                self._add(builder, layout, conversation, message, entry)
-            yield from builder.full_batches()
+                _add(builder, layout, file, conversation, message, entry)
+                yield from builder.full_batches()
         yield from builder.batches()
-
-    def _add(
-        self, builder: RowBuilder, layout: Layout, conversation: str, message: int, entry: object
-    ) -> None:
-        try:
-            if not isinstance(entry, dict):
-                raise MalformedRowError
-            values = row_values(entry, layout.plan(tuple(entry)), layout)
-        except MalformedRowError:
-            raw = canonical(entry).encode()
-            where = {"conversation_id": conversation}
-            builder.add_problem("malformed_row", self.path.name, message, raw, where)
-        else:
-            values["conversation_id"] = conversation
-            builder.add("message", self.path.name, message, values)
 
     def _advance(self, stored: int) -> None:
         self.bytes_read = stored
+
+
+def _add(
+    builder: RowBuilder, layout: Layout, file: str, conversation: str, message: int, entry: object
+) -> None:
+    try:
+        if not isinstance(entry, dict):
+            raise MalformedRowError
+        values = row_values(entry, layout.plan(tuple(entry)), layout)
+    except MalformedRowError:
+        raw = canonical(entry).encode()
+        where = {"conversation_id": conversation}
+        builder.add_problem("malformed_row", file, message, raw, where)
+    else:
+        values["conversation_id"] = conversation
+        builder.add("message", file, message, values)
 
 
 def _flat(groups: list[object]) -> Iterator[object]:

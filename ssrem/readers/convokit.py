@@ -53,6 +53,10 @@ class ConvokitReader(JsonlReader):
     def check(self) -> None:
         if not self._lines_path.stat().st_size:
             raise DumpError(f"{self._lines_path}: the file is empty; give a folder with conversations in it")
+        for name in _PARTS:
+            part = self.path / name
+            if not part.is_file() and (part.exists() or part.is_symlink()):
+                raise DumpError(f"{part}: is not a file, or a link to none; copy the folder again")
         super().check()
 
     def files(self) -> list[Path]:
@@ -81,6 +85,6 @@ class ConvokitReader(JsonlReader):
             meta = own["meta"] if isinstance(own.get("meta"), dict) else own
             metadata = canonical_object({key: value for key, value in meta.items() if key != "vectors"})
             values = {"conversation_id": conversation, "metadata": metadata}
-            builder.add("conversation", path.name, ordinal, values)
+            builder.add("conversation", _CONVERSATIONS, ordinal, values)
             yield from builder.full_batches()
         yield from builder.batches()

@@ -16,6 +16,7 @@ import pyarrow as pa
 from ssrem.errors import DumpError
 from ssrem.readers.base import Reader, RowBuilder
 from ssrem.readers.metadata import canonical_object
+from ssrem.readers.streams import LONGEST_ROW, too_long
 
 _LINES, _CONVERSATIONS = "movie_lines.txt", "movie_conversations.txt"
 _PARTS = (_LINES, _CONVERSATIONS, "movie_characters_metadata.txt", "movie_titles_metadata.txt")
@@ -61,13 +62,17 @@ class CornellReader(Reader):
             (self.path / _LINES).open("rb") as file,
             mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
         ):
-            lines = _Lines(content)
+            lines = _Lines(self.path / _LINES, content)
             self.bytes_read = len(content)
             with (self.path / _CONVERSATIONS).open("rb") as conversations:
-                for number, row in enumerate(conversations, 1):
+                number = 0
+                while row := conversations.readline(LONGEST_ROW):
+                    number += 1
+                    if len(row) == LONGEST_ROW:
+                        raise too_long(self.path / _CONVERSATIONS, f"line {number:,}")
                     self.bytes_read += len(row)
                     if row.strip():
-                        _add_conversation(row.rstrip(b"\r\n"), number, lines, builder)
+                        yield from _add_conversation(row.rstrip(b"\r\n"), number, lines, builder)
                         yield from builder.full_batches()
             for index in np.flatnonzero(~lines.used):
                 _add_line(lines.row(int(index)), int(lines.numbers[index]), None, (), builder)
@@ -78,14 +83,16 @@ class CornellReader(Reader):
 class _Lines:
     """The rows of movie_lines.txt by line id: sorted hashes of the ids and where the rows start."""
 
-    def __init__(self, content: mmap.mmap) -> None:
+    def __init__(self, path: Path, content: mmap.mmap) -> None:
         self._content = content
         starts, numbers, hashes = array("q"), array("q"), array("q")
         start, number = 0, 0
         while start < len(content):
             stop = content.find(b"\n", start) + 1 or len(content)
-            row = content[start:stop]
             number += 1
+            if stop - start > LONGEST_ROW:
+                raise too_long(path, f"line {number:,}")
+            row = content[start:stop]
             if row.strip():
                 starts.append(start)
                 numbers.append(number)
@@ -127,7 +134,9 @@ def _fields(row: bytes) -> list[bytes] | None:
     return fields if len(fields) >= 4 and all(fields[:2]) else None
 
 
-def _add_conversation(row: bytes, number: int, lines: _Lines, builder: RowBuilder) -> None:
+def _add_conversation(
+    row: bytes, number: int, lines: _Lines, builder: RowBuilder
+) -> Iterator[pa.RecordBatch]:
     fields = _SEPARATOR.split(row)
     listed = _LINE_IDS.fullmatch(fields[3]) if len(fields) == 4 else None
     if listed is None:
@@ -141,6 +150,7 @@ def _add_conversation(row: bytes, number: int, lines: _Lines, builder: RowBuilde
         "conversation", _CONVERSATIONS, number, {"conversation_id": conversation, "metadata": metadata}
     )
     for line_id in ids:
+        yield from builder.full_batches()
         index = lines.find(line_id)
         if index is None:
             values = {"conversation_id": conversation, "utterance_id": line_id.decode("latin-1")}

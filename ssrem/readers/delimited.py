@@ -14,16 +14,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ssrem.errors import DumpError
-from ssrem.readers.base import Reader, RowBuilder
+from ssrem.readers.base import BATCH_BYTES, Reader, RowBuilder
 from ssrem.readers.layout import Layout, Plan
 from ssrem.readers.rows import raw_batch, row_values
-from ssrem.readers.streams import blocks, head, head_lines
+from ssrem.readers.streams import LONGEST_ROW, blocks, head, head_lines, text_name
 from ssrem.readers.tabular import check_columns
 from ssrem.readers.times import NotVectorisableError
 
 #: A quoted cell over more lines than this is taken for a stray quote, so that one cannot swallow the file.
 _MOST_LINES_A_ROW = 1_000
 _BLOCK = 4 << 20
+
+#: Lines of a quoted cell may hold so many bytes together, for the same reason.
+_MOST_BYTES_A_ROW = LONGEST_ROW
 
 #: (first physical line, its bytes if it is a problem, cells, reason code)
 _Row = tuple[int, bytes, list[str], str | None]
@@ -66,13 +69,15 @@ class DelimitedReader(Reader):
         layout = Layout(self.mapping)
         plan = layout.plan(tuple(header))
         rows: list[_Row] = []
+        held = 0
         empty = True
         for row in source:
             rows.append(row)
-            if len(rows) == self.batch_rows:
+            held += len(row[1])
+            if len(rows) == self.batch_rows or held >= BATCH_BYTES:
                 empty = False
                 yield from self._batches(rows, header, plan, layout)
-                rows = []
+                rows, held = [], 0
         if not rows and empty:
             raise DumpError(
                 f"{self.path}: there is a header but no row; give a file with conversations in it"
@@ -105,10 +110,10 @@ class DelimitedReader(Reader):
     def _batches(
         self, rows: list[_Row], header: list[str], plan: Plan, layout: Layout
     ) -> Iterator[pa.RecordBatch]:
-        width = len(header)
+        width, file = len(header), text_name(self.path)
         if all(row[3] is None and len(row[2]) == width for row in rows) and rows:
             try:
-                yield _vectorised(rows, header, plan, layout, self.path.name)
+                yield _vectorised(rows, header, plan, layout, file)
                 return
             except NotVectorisableError:
                 pass
@@ -116,10 +121,10 @@ class DelimitedReader(Reader):
         for line, raw, cells, reason in rows:
             problem = reason or (None if len(cells) == width else "malformed_row")
             if problem is not None:
-                builder.add_problem(problem, self.path.name, line, raw.removesuffix(b"\n"))
+                builder.add_problem(problem, file, line, raw.removesuffix(b"\n"))
                 continue
             row = {name: cell or None for name, cell in zip(header, cells, strict=True)}
-            builder.add("message", self.path.name, line, row_values(row, plan, layout))
+            builder.add("message", file, line, row_values(row, plan, layout))
         yield from builder.batches()
 
 
@@ -149,16 +154,18 @@ def _rows(lines: Iterator[bytes], delimiter: str) -> Iterator[_Row]:
     csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
     again: deque[bytes] = deque()  # lines read as part of a row that turned out to be none
     taken: list[bytes] = []
+    size = 0
     undecodable = False
 
     def feed() -> Iterator[str]:
-        nonlocal undecodable
+        nonlocal undecodable, size
         while True:
             line = again.popleft() if again else next(lines, None)
             if line is None:
                 return
             taken.append(line)
-            if len(taken) > _MOST_LINES_A_ROW:
+            size += len(line)
+            if len(taken) > _MOST_LINES_A_ROW or (size > _MOST_BYTES_A_ROW and len(taken) > 1):
                 raise _RunawayQuoteError
             try:
                 yield line.decode("utf-8")
@@ -188,6 +195,7 @@ def _rows(lines: Iterator[bytes], delimiter: str) -> Iterator[_Row]:
                 yield number, raw, cells, problem
         number += len(taken)
         taken.clear()
+        size = 0
         undecodable = False
 
 

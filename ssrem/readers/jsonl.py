@@ -20,9 +20,9 @@ from ssrem.errors import DumpError
 from ssrem.readers.base import Reader, RowBuilder, sliced
 from ssrem.readers.jsontypes import LearnedSchema
 from ssrem.readers.layout import Layout
-from ssrem.readers.metadata import canonical, canonical_object
+from ssrem.readers.metadata import DEEPEST, canonical, canonical_object, too_deep
 from ssrem.readers.rows import MalformedRowError, as_text, raw_batch, row_values
-from ssrem.readers.streams import blocks, head, head_lines
+from ssrem.readers.streams import blocks, head, head_lines, text_name
 from ssrem.readers.times import NotVectorisableError
 
 #: The key whose list makes a line a conversation.
@@ -54,6 +54,7 @@ class JsonlReader(Reader):
         batch_rows: int = 65_536,
     ) -> None:
         super().__init__(path, mapping=mapping, batch_rows=batch_rows)
+        self._file = text_name(self._lines_path)
         self._layout = self._make_layout()
         self._learned = LearnedSchema(self._layout.is_time)
 
@@ -151,42 +152,43 @@ class JsonlReader(Reader):
             columns = {name: _joined(table.column(name)) for name in table.column_names}
             plan = self._layout.plan(tuple(columns))
             lines = pa.array(np.arange(first, first + rows, dtype=np.int64))
-            return raw_batch(columns, plan, self._layout, self._lines_path.name, lines)
+            return raw_batch(columns, plan, self._layout, self._file, lines)
         except (pa.ArrowInvalid, NotVectorisableError):
             return None
 
     def _row_by_row(self, block: bytes, first: int, builder: RowBuilder) -> Iterator[pa.RecordBatch]:
         for number, line in enumerate(block.split(b"\n"), first):
             if line.strip():
-                self._add_line(line, number, builder, learn=number % 32 == 0)
+                yield from self._add_line(line, number, builder, learn=number % 32 == 0)
                 yield from builder.full_batches()
         yield from builder.batches()
 
-    def _add_line(self, line: bytes, number: int, builder: RowBuilder, *, learn: bool) -> None:
-        file = self._lines_path.name
-        try:
-            text = line.decode("utf-8")
-        except UnicodeDecodeError:
-            return builder.add_problem("undecodable", file, number, line)
-        try:
-            row = _DECODER.decode(text)
-        except (ValueError, RecursionError):
-            return builder.add_problem("broken_json", file, number, line)
+    def _add_line(
+        self, line: bytes, number: int, builder: RowBuilder, *, learn: bool
+    ) -> Iterator[pa.RecordBatch]:
+        """Add the line's records to the builder, and give the batches that are full before its last."""
+        row = _parsed(line)
         if not isinstance(row, dict):
-            return builder.add_problem("broken_json", file, number, line)
+            return builder.add_problem(
+                "broken_json" if _is_utf8(line) else "undecodable", self._file, number, line
+            )
         if not _encodable(row, line):
-            return builder.add_problem("undecodable", file, number, line)
+            return builder.add_problem("undecodable", self._file, number, line)
         try:
             if row.get(UTTERANCES) is not None:
-                return self._add_conversation(row, number, builder)
+                yield from self._add_conversation(row, number, builder)
+                return None
             if learn:
                 self._learned.learn(row)
-            builder.add("message", file, number, row_values(row, self._layout.plan(tuple(row)), self._layout))
-        except (MalformedRowError, RecursionError):
-            builder.add_problem("malformed_row", file, number, line)
+            values = row_values(row, self._layout.plan(tuple(row)), self._layout)
+            return builder.add("message", self._file, number, values)
+        except MalformedRowError:
+            return builder.add_problem("malformed_row", self._file, number, line)
 
-    def _add_conversation(self, row: dict[str, object], number: int, builder: RowBuilder) -> None:
-        file = self._lines_path.name
+    def _add_conversation(
+        self, row: dict[str, object], number: int, builder: RowBuilder
+    ) -> Iterator[pa.RecordBatch]:
+        file = self._file
         entries = row[UTTERANCES]
         if not isinstance(entries, list):
             raise MalformedRowError
@@ -200,6 +202,7 @@ class JsonlReader(Reader):
         metadata = canonical_object(rest)
         builder.add("conversation", file, number, {"conversation_id": conversation, "metadata": metadata})
         for entry in entries:
+            yield from builder.full_batches()
             try:
                 if not isinstance(entry, dict):
                     raise MalformedRowError
@@ -230,11 +233,13 @@ def _one_object_a_line(block: bytes, newlines: np.ndarray[Any, Any]) -> bool:
 
 
 def _parsed(line: bytes) -> object:
-    """The JSON value of a line, or None where it has none."""
+    """The JSON value of a line, or None where it has none, or one that nests too deep to be data."""
     try:
-        return _DECODER.decode(line.decode("utf-8"))
+        value = _DECODER.decode(line.decode("utf-8"))
     except (ValueError, RecursionError):
         return None
+    deep = line.count(b"{") + line.count(b"[") > DEEPEST and too_deep(value)
+    return None if deep else value
 
 
 def _encodable(row: object, line: bytes) -> bool:

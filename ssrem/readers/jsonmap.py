@@ -7,7 +7,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from ssrem.errors import DumpError
-from ssrem.readers.streams import chunks, head
+from ssrem.readers.metadata import DEEPEST, too_deep
+from ssrem.readers.streams import LONGEST_ROW, chunks, head, too_long
 
 _CHUNK = 1 << 20
 
@@ -16,27 +17,42 @@ class _Readable:
     """What ijson reads from: a file that is unpacked and counted as it is read."""
 
     def __init__(self, path: Path, progress: Callable[[int], None] | None) -> None:
+        self._path = path
         self._pieces = chunks(path, _CHUNK, progress)
+        self.since_member = 0
 
     def read(self, size: int) -> bytes:
         """The next piece; `size` is not kept to, but for 0, with which ijson asks for the type."""
-        return next(self._pieces, b"") if size else b""
+        piece = next(self._pieces, b"") if size else b""
+        self.since_member += len(piece)
+        if self.since_member > LONGEST_ROW + _CHUNK:
+            raise too_long(self._path, "a member")
+        return piece
 
 
 def members(path: Path, progress: Callable[[int], None] | None = None) -> Iterator[tuple[str, object]]:
     """The members of the file's JSON object in order, one at a time.
 
-    Raises DumpError where the JSON is broken, because nothing after that point can be told apart.
+    Raises DumpError where the JSON is broken, because nothing after that point can be told apart, where a member
+    is longer than LONGEST_ROW, and where one nests deeper than DEEPEST.
     """
     import ijson
 
     count = 0
+    source = _Readable(path, progress)
     try:
-        for name, value in ijson.kvitems(_Readable(path, progress), "", use_float=True, buf_size=_CHUNK):
+        for name, value in ijson.kvitems(source, "", use_float=True, buf_size=_CHUNK):
             count += 1
+            source.since_member = 0
+            if too_deep(value):
+                raise DumpError(
+                    f"{path}: member {count:,} nests more than {DEEPEST} levels deep; is it the right file?"
+                )
             yield name, value
-    except (ijson.JSONError, UnicodeDecodeError) as error:
-        reason = " ".join(str(error).split())[:120]
+    except (ijson.JSONError, ValueError) as error:
+        given = error.args[0] if error.args else error
+        text = given.decode("utf-8", "replace") if isinstance(given, bytes) else str(error)
+        reason = " ".join(text.split())[:120]
         raise DumpError(
             f"{path}: broken JSON after {count:,} members ({reason}); fetch the file again"
         ) from error

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import pyarrow as pa
 
-_MOST_COLUMNS = 256
+_MOST_COLUMNS = 256  # and members of an object: keys that are data, such as ids, must not fill the memory
 
 
 class LearnedSchema:
@@ -55,6 +55,8 @@ def exact_type(value: object) -> pa.DataType | None:
             return pa.list_(pa.string() if value else pa.null())
         return None
     if isinstance(value, dict):
+        if len(value) > _MOST_COLUMNS:
+            return None
         members = {name: exact_type(member) for name, member in value.items()}
         return None if None in members.values() else pa.struct(list(members.items()))
     return None
@@ -67,6 +69,8 @@ def _merged(old: pa.DataType, new: pa.DataType) -> pa.DataType:
     if pa.types.is_struct(old) and pa.types.is_struct(new):
         members = {field.name: field.type for field in old}
         for field in new:
+            if field.name not in members and len(members) >= _MOST_COLUMNS:
+                continue
             members[field.name] = _merged(members.get(field.name, pa.null()), field.type)
         return pa.struct(list(members.items()))
     if pa.types.is_list(old) and pa.types.is_list(new):

@@ -10,7 +10,28 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ssrem.readers.values import python_values
+
 _NEEDS_ESCAPE = r'[\x00-\x1f"\\]'
+DEEPEST = 100
+"""Most levels of lists and objects in one another that count as data; JSON's readers end at about a thousand, but
+where exactly depends on who calls them."""
+
+
+def too_deep(value: object) -> bool:
+    """Whether lists and objects nest more than DEEPEST levels."""
+    level = [value]
+    for _ in range(DEEPEST):
+        level = [
+            member
+            for outer in level
+            if isinstance(outer, dict | list)
+            for member in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(member, dict | list)
+        ]
+        if not level:
+            return False
+    return True
 
 
 def canonical(value: object) -> str:
@@ -79,7 +100,7 @@ def _json(column: pa.Array) -> pa.Array:
         members = _members(names, column.flatten())
         body = pa.repeat(pa.scalar("{}"), len(column)) if members is None else _braced(members)
         return pc.if_else(column.is_valid(), body, pa.scalar(None, pa.string()))
-    texts = (None if value is None else canonical(value) for value in column.to_pylist())
+    texts = (None if value is None else canonical(value) for value in python_values(column))
     return pa.array((None if text == "null" else text for text in texts), pa.string())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
@@ -11,13 +12,17 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from ssrem.errors import DumpError
-from ssrem.readers.base import Reader, RowBuilder
+from ssrem.readers.base import BATCH_BYTES, Reader, RowBuilder
 from ssrem.readers.layout import Layout, Plan
 from ssrem.readers.rows import MalformedRowError, raw_batch, row_values
+from ssrem.readers.streams import text_name
 from ssrem.readers.tabular import check_columns
 from ssrem.readers.times import NotVectorisableError
+from ssrem.readers.values import python_values
 
 _MAGIC = b"PAR1"
+# What Arrow raises where bytes are not what they should be; ValueError is that of names that are no UTF-8.
+_DAMAGE = (OSError, pa.ArrowException, ValueError, OverflowError)
 
 
 class ParquetReader(Reader):
@@ -55,30 +60,44 @@ class ParquetReader(Reader):
             plan = layout.plan(tuple(names))
             first, rows = 1, file.metadata.num_rows
             try:
-                for batch in file.iter_batches(self.batch_rows):
-                    self.bytes_read = self.total_bytes * (first - 1 + batch.num_rows) // rows
+                for batch in file.iter_batches(self._rows_at_once(file.metadata)):
+                    last = min(first - 1 + batch.num_rows, rows)
+                    self.bytes_read = self.total_bytes * last // rows
                     yield from self._raw(batch, plan, layout, first)
                     first += batch.num_rows
-            except (OSError, pa.ArrowInvalid) as error:
+            except _DAMAGE as error:
                 raise DumpError(
                     f"{self.path}: damaged after row {first - 1:,}; fetch the file again"
                 ) from error
+            if first - 1 != rows:
+                raise DumpError(
+                    f"{self.path}: says that it has {rows:,} rows and has {first - 1:,}; fetch the file again"
+                )
+
+    def _rows_at_once(self, about: pyarrow.parquet.FileMetaData) -> int:
+        """So many rows that a batch is about BATCH_BYTES at most, by the sizes that the file gives."""
+        groups = [about.row_group(number) for number in range(about.num_row_groups)]
+        widest = max((group.total_byte_size // max(group.num_rows, 1) for group in groups), default=1)
+        return max(1, min(self.batch_rows, BATCH_BYTES // max(widest, 1)))
 
     def _open(self) -> pyarrow.parquet.ParquetFile:
         try:
-            return pyarrow.parquet.ParquetFile(self.path, memory_map=False)
-        except (OSError, pa.ArrowInvalid) as error:
+            file = pyarrow.parquet.ParquetFile(pa.OSFile(os.fsencode(self.path), "rb"))
+            _ = file.schema_arrow.names
+        except _DAMAGE as error:
             raise DumpError(f"{self.path}: not a whole Parquet file; fetch the file again") from error
+        return file
 
     def _raw(self, batch: pa.RecordBatch, plan: Plan, layout: Layout, first: int) -> Iterator[pa.RecordBatch]:
         columns = {name: _plain(batch.column(name)) for name in batch.schema.names}
+        file = text_name(self.path)
         lines = pa.array(np.arange(first, first + batch.num_rows, dtype=np.int64))
         try:
             yield raw_batch(
                 {name: _valid(column) for name, column in columns.items()},
                 plan,
                 layout,
-                self.path.name,
+                file,
                 lines,
             )
             return
@@ -90,12 +109,12 @@ class ParquetReader(Reader):
             row = dict(zip(columns, values, strict=True))
             broken = next((value for value in values if isinstance(value, bytes)), None)
             if broken is not None:
-                builder.add_problem("undecodable", self.path.name, line, broken)
+                builder.add_problem("undecodable", file, line, broken)
                 continue
             try:
-                builder.add("message", self.path.name, line, row_values(row, plan, layout))
+                builder.add("message", file, line, row_values(row, plan, layout))
             except MalformedRowError:
-                builder.add_problem("malformed_row", self.path.name, line, repr(row).encode())
+                builder.add_problem("malformed_row", file, line, repr(row).encode())
         yield from builder.batches()
 
 
@@ -107,7 +126,7 @@ def _plain(column: pa.Array) -> pa.Array:
         kind = column.type
     if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         return column.cast(pa.string())
-    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind):
         return column.cast(pa.binary())
     return column
 
@@ -115,6 +134,11 @@ def _plain(column: pa.Array) -> pa.Array:
 def _valid(column: pa.Array) -> pa.Array:
     """The column with its strings checked; Arrow itself does not check what a file calls UTF-8."""
     if not (pa.types.is_string(column.type) or pa.types.is_binary(column.type)):
+        if pa.types.is_nested(column.type):
+            try:
+                column.validate(full=True)
+            except pa.ArrowInvalid:
+                raise NotVectorisableError from None
         return column
     try:
         text = column.cast(pa.string())
@@ -127,8 +151,7 @@ def _valid(column: pa.Array) -> pa.Array:
 def _python(column: pa.Array) -> list[object]:
     """The column's values; a string that is not UTF-8 as its bytes."""
     if not (pa.types.is_string(column.type) or pa.types.is_binary(column.type)):
-        values: list[object] = column.to_pylist()
-        return values
+        return python_values(column)
     return [value if value is None else _decoded(value) for value in column.cast(pa.binary()).to_pylist()]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -11,6 +12,20 @@ from ssrem.errors import DumpError
 
 _CODECS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 UTF8_BOM = b"\xef\xbb\xbf"
+LONGEST_ROW = 128 << 20
+"""Most bytes of one row of a dump, a line or a member, that are read into memory."""
+
+
+def text_name(path: Path) -> str:
+    """The name of a file as text; bytes in it that are no UTF-8 are escaped."""
+    return os.fsencode(path.name).decode("utf-8", "backslashreplace")
+
+
+def too_long(path: Path, row: str) -> DumpError:
+    """The error of a row that is larger than LONGEST_ROW."""
+    return DumpError(
+        f"{path}: {row} is longer than {LONGEST_ROW >> 20} MB; is it the right file? Split what is one row there"
+    )
 
 
 def codec(path: Path) -> str | None:
@@ -26,7 +41,7 @@ def chunks(path: Path, size: int, progress: Callable[[int], None] | None = None)
     progress: called with the stored bytes read so far. Raises DumpError where a compressed file is damaged.
     """
     name = codec(path)
-    with pa.OSFile(str(path), "rb") as stored:
+    with pa.OSFile(os.fsencode(path), "rb") as stored:
         stream = pa.CompressedInputStream(stored, name) if name else stored
         while True:
             try:
@@ -36,10 +51,10 @@ def chunks(path: Path, size: int, progress: Callable[[int], None] | None = None)
                     f"{path}: the {name or 'file'} data is damaged or cut off near byte {stored.tell():,}; "
                     "fetch or pack the file again"
                 ) from error
+            if progress:  # also at the end: what is packed there may hold nothing
+                progress(stored.tell())
             if not piece:
                 return
-            if progress:
-                progress(stored.tell())
             yield piece
 
 
@@ -47,19 +62,26 @@ def blocks(path: Path, size: int, progress: Callable[[int], None] | None = None)
     """The file's content in blocks of about `size` bytes that end with a line; a longer line makes a longer
     block.
 
-    A byte order mark at the start is left out. Only the last block may lack the final newline.
+    A byte order mark at the start is left out. Only the last block may lack the final newline. DumpError on a
+    line longer than LONGEST_ROW.
     """
     held: list[bytes] = []
+    held_bytes = lines = 0
     first = True
     for chunk in chunks(path, size, progress):
         piece = chunk.removeprefix(UTF8_BOM) if first else chunk
         first = False
         cut = piece.rfind(b"\n") + 1
         if cut:
-            yield b"".join([*held, memoryview(piece)[:cut]])  # one copy, not two
-            held = []
+            block = b"".join([*held, memoryview(piece)[:cut]])  # one copy, not two
+            lines += block.count(b"\n")
+            yield block
+            held, held_bytes = [], 0
         if cut < len(piece):
             held.append(piece[cut:])
+            held_bytes += len(held[-1])
+            if held_bytes > LONGEST_ROW:
+                raise too_long(path, f"line {lines + 1:,}")
     if held:
         yield b"".join(held)
 

@@ -46,10 +46,12 @@ def parse_time(value: object) -> int | None:
     return _from_seconds(float(value)) if _EARLIEST_S <= value <= _LATEST_S else None
 
 
-def _from_datetime(moment: datetime) -> int:
+def _from_datetime(moment: datetime) -> int | None:
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
-    return (moment - _EPOCH) // _MICROSECOND
+    micros = (moment - _EPOCH) // _MICROSECOND
+    # An offset may lead out of the years that there are.
+    return micros if _EARLIEST_S * 1_000_000 <= micros < (_LATEST_S + 1) * 1_000_000 else None
 
 
 def _from_seconds(seconds: float) -> int | None:
@@ -70,7 +72,17 @@ def parse_times(values: pa.Array) -> pa.Array:
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
         # A timestamp with a zone already counts from 1970 in UTC, so dropping the zone leaves UTC.
         zone = getattr(kind, "tz", None)
-        return values.cast(pa.timestamp("us", zone), safe=False).cast(pa.timestamp("us"))
+        finer = getattr(kind, "unit", None) == "ns"  # only then a cast cuts off, otherwise it may overflow
+        try:
+            times = values.cast(pa.timestamp("us", zone), safe=not finer).cast(pa.timestamp("us"))
+        except pa.ArrowInvalid:
+            raise NotVectorisableError from None
+        ends = [
+            moment for moment in pc.min_max(times.cast(pa.int64())).as_py().values() if moment is not None
+        ]
+        if any(not _EARLIEST_S * 1_000_000 <= end < (_LATEST_S + 1) * 1_000_000 for end in ends):
+            raise NotVectorisableError
+        return times
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):
         return _from_numbers(values)
     if pa.types.is_string(kind):

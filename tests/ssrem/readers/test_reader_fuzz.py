@@ -1,0 +1,369 @@
+"""Whatever the bytes: every reader gives valid batches, or one line that says why not; nothing is lost or made up.
+
+FUZZ=20 in the environment tries twenty times as many dumps.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+import zstandard
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from reader_rows import rows_of
+
+from ssrem.errors import SsremError
+from ssrem.readers import FORMATS, open_dump, reader_class
+from ssrem.readers.base import Reader
+
+Files = dict[str, bytes]
+TIMES = int(os.environ.get("FUZZ", "1"))
+
+UTTERANCES = [
+    {
+        "conversation_id": "c",
+        "id": f"u{i}",
+        "speaker": "añn",
+        "text": 'x, "y"\n😀',
+        "time": 5,
+        "m": {"a": [1]},
+    }
+    for i in range(3)
+]
+LINES = b"".join(json.dumps(row).encode() + b"\n" for row in UTTERANCES)
+TALK = json.dumps({"id": "d", "topic": "t", "utterances": UTTERANCES}).encode() + b"\n"
+CHITCHAT = json.dumps(
+    {k: {"start": "", "messages": [[{"sender": "a", "text": "é", "timestamp": 1}] * 2, []]} for k in "cd"}
+).encode()
+CELLS = b'conversation_id,speaker,text,time\nc,ann,"x\n""y"",",5\r\nc,bob,\xc3\xa9,soon\n\nc,,z,\n'
+CORNELL = {
+    "movie_lines.txt": b"L1 +++$+++ u0 +++$+++ m0 +++$+++ ANN +++$+++ Hi \xe9\n"
+    b"L2 +++$+++ u1 +++$+++ m0 +++$+++ B +++$+++\n",
+    "movie_conversations.txt": b"u0 +++$+++ u1 +++$+++ m0 +++$+++ ['L1', 'L2']\n"
+    b"u0 +++$+++ u1 +++$+++ m0 +++$+++ ['L2']\n",
+}
+
+
+def _parquet() -> bytes:
+    sink = pa.BufferOutputStream()
+    rows = [{**row, "blob": b"\xff", "tags": ["a"], "d": None} for row in UTTERANCES]
+    pyarrow.parquet.write_table(pa.Table.from_pylist(rows), sink)
+    content: bytes = sink.getvalue().to_pybytes()
+    return content
+
+
+#: Format → the files of a sound dump; a dump that is one file has it under "".
+SOUND: dict[str, list[Files]] = {
+    "convokit": [{"utterances.jsonl": LINES, "conversations.json": b'{"c": {"meta": {"a": 1}}, "d": {}}'}],
+    "cornell": [CORNELL],
+    "parquet": [{"": _parquet()}],
+    "chitchat": [{"": CHITCHAT}],
+    "jsonl": [{"": LINES}, {"": TALK + LINES}],
+    "csv": [{"": CELLS}],
+    "tsv": [{"": CELLS.replace(b",", b"\t")}],
+}
+assert SOUND.keys() == FORMATS.keys()
+
+NASTY = [
+    b"\x00", b"\xff\xfe", b"\xed\xa0\x80", b"\xf0\x9f\x98", b"\xef\xbb\xbf", b"\r", b"\r\n", b"\n", b"\n\n", b'"',
+    b"\\ud800", b"\\u0000", b"[" * 200, b'{"a":' * 200, b"9" * 400, b"1e999", b"-", b"NaN", b"{}", b"[]", b"null",
+    b"'", b",", b"\t", b" +++$+++ ", b"PAR1", b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\x1b[31m", b"}", b"]",
+]  # fmt: skip
+PACK: dict[str, Callable[[bytes], bytes]] = {
+    "plain": bytes,
+    "gzip": gzip.compress,
+    "zstd": zstandard.ZstdCompressor().compress,
+    "utf-16": lambda content: content.decode("latin-1").encode("utf-16"),
+}
+
+
+@st.composite
+def damaged(draw: st.DrawFn, content: bytes) -> bytes:
+    """The content with some of it cut out, doubled, replaced or followed by something else."""
+    for _ in range(draw(st.integers(0, 3))):
+        at, size = draw(st.integers(0, len(content))), draw(st.integers(0, 40))
+        piece = draw(st.sampled_from(NASTY) | st.binary(max_size=8) | st.just(content[at : at + size]))
+        how = draw(st.sampled_from(["insert", "replace", "cut", "end here"]))
+        rest = {"insert": content[at:], "replace": content[at + len(piece) :], "cut": content[at + size :]}
+        content = content[:at] + (piece if how in ("insert", "replace") else b"") + rest.get(how, b"")
+    return content
+
+
+@st.composite
+def dumps(draw: st.DrawFn, format: str) -> Files:
+    """A dump that was sound once, packed or not, before or after it was damaged."""
+    files = draw(st.sampled_from(SOUND[format]))
+    if draw(st.integers(0, 9)) == 0:
+        files = {name: draw(st.binary(max_size=200)) for name in files}
+    found = {}
+    for name, content in files.items():
+        packed = PACK[draw(st.sampled_from(sorted(PACK)))]
+        found[name] = draw(damaged(packed(draw(damaged(content)))))
+    return found
+
+
+def written(files: Files, folder: str) -> Path:
+    path = Path(folder, "dump")
+    if "" in files:
+        path.write_bytes(files[""])
+        return path
+    path.mkdir()
+    for name, content in files.items():
+        (path / name).write_bytes(content)
+    return path
+
+
+def outcome(make: Callable[[], Reader]) -> list[dict[str, Any]] | None:
+    """The rows of the reader, twice the same, with all its bytes read; None where it said in one line why not."""
+    try:
+        reader = make()
+        rows = rows_of(reader)
+    except SsremError as error:
+        assert str(error) and len(str(error).splitlines()) == 1
+        return None
+    assert reader.bytes_read == reader.total_bytes
+    for row in rows:
+        assert row["record"] in ("message", "conversation")
+        assert row["line"] >= 1
+        assert row.get("problem") in (None, "broken_json", "undecodable", "malformed_row")
+        assert ("problem" in row) == ("raw" in row)
+        assert "metadata" not in row or isinstance(json.loads(row["metadata"]), dict)
+    assert len(rows_of(reader)) == len(rows)
+    return rows
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_whatever_the_bytes_there_are_rows_or_one_line(format: str) -> None:
+    @settings(max_examples=150 * TIMES, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(dumps(format))
+    def check(files: Files) -> None:
+        with TemporaryDirectory() as folder:
+            path = written(files, folder)
+            outcome(partial(open_dump, path, batch_rows=2))
+            outcome(lambda: _unasked(format, path))
+
+    check()
+
+
+def _unasked(format: str, path: Path) -> Reader:
+    """The reader of a format, whatever the content looks like."""
+    reader = reader_class(format)(path)
+    reader.check()
+    return reader
+
+
+_any_text = st.text(st.characters(exclude_categories=[]), max_size=5)  # halves of surrogate pairs, too
+_scalars = st.none() | st.booleans() | st.integers() | st.floats() | _any_text
+_values = st.recursive(
+    _scalars,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=5,
+)
+_entries = st.dictionaries(st.sampled_from(["id", "speaker", "text", "time", "x"]), _values) | _values
+
+
+def _dumped(value: Any) -> bytes:
+    return json.dumps(value).encode()
+
+
+@settings(max_examples=100 * TIMES, deadline=None)
+@given(
+    st.lists(st.fixed_dictionaries({"id": _values, "utterances": st.lists(_entries, max_size=4)}) | _entries),
+    st.sampled_from(["plain", "gzip", "zstd"]),
+    st.sampled_from([b"\n", b"\r\n", b"\n \n"]),
+)
+def test_each_line_and_each_utterance_in_it_is_a_record(lines: list[Any], pack: str, newline: bytes) -> None:
+    expected: list[str] = ["message"]
+    for line in lines:
+        entries = line.get("utterances") if isinstance(line, dict) and _is_id(line.get("id")) else None
+        expected += ["message"] if entries is None else ["conversation"] + ["message"] * len(entries)
+    content = newline.join([_dumped(UTTERANCES[0]), *map(_dumped, lines)])
+    with TemporaryDirectory() as folder:
+        path = written({"": PACK[pack](content)}, folder)
+        rows = outcome(partial(open_dump, path, format="jsonl", batch_rows=3))
+    assert rows is not None
+    assert [row["record"] for row in rows] == expected
+
+
+def _is_id(value: Any) -> bool:
+    return not isinstance(value, bool | list | dict)
+
+
+def _integers_that_fit(value: Any) -> bool:
+    return not isinstance(value, int) or abs(value) < 2**62
+
+
+_finite = st.recursive(
+    _scalars.filter(lambda v: _integers_that_fit(v) and (not isinstance(v, float) or abs(v) < 1e300)),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
+    max_leaves=4,
+)
+_group = st.lists(
+    st.dictionaries(st.sampled_from(["sender", "text", "timestamp"]), _finite) | _finite, max_size=3
+)
+
+
+@settings(max_examples=100 * TIMES, deadline=None)
+@given(
+    st.dictionaries(
+        st.text(max_size=5),
+        st.fixed_dictionaries({"messages": st.lists(_group), "q": _finite}) | _finite,
+        min_size=1,
+    )
+)
+def test_each_message_of_a_chitchat_dump_is_a_record(content: dict[str, Any]) -> None:
+    expected = []
+    for talk in content.values():
+        whole = isinstance(talk, dict) and isinstance(talk.get("messages"), list)
+        messages = (
+            [m for group in talk["messages"] for m in (group if isinstance(group, list) else [group])]
+            if whole
+            else []
+        )
+        expected += ["conversation"] + ["message"] * len(messages) if whole else ["message"]
+    with TemporaryDirectory() as folder:
+        path = written({"": _dumped(content)}, folder)
+        rows = outcome(lambda: reader_class("chitchat")(path, batch_rows=2))
+    assert rows is not None
+    assert [row["record"] for row in rows] == expected
+
+
+@settings(max_examples=50 * TIMES, deadline=None)
+@given(st.dictionaries(st.text(max_size=5), _finite), st.lists(_entries))
+def test_each_conversation_and_line_of_a_convokit_dump_is_a_record(
+    talks: dict[str, Any], lines: list[Any]
+) -> None:
+    content = b"\n".join([_dumped(UTTERANCES[0]), *map(_dumped, lines)])
+    with TemporaryDirectory() as folder:
+        path = written({"utterances.jsonl": content, "conversations.json": _dumped(talks)}, folder)
+        rows = outcome(partial(open_dump, path, batch_rows=2))
+    assert rows is not None
+    assert [row["record"] for row in rows] == ["conversation"] * len(talks) + ["message"] * (1 + len(lines))
+
+
+_ids = st.lists(st.sampled_from(["L1", "L2", "L3", "L9", "a'b", "é"]), min_size=1, max_size=4)
+
+
+@settings(max_examples=50 * TIMES, deadline=None)
+@given(
+    st.lists(_ids | st.binary(max_size=20)),
+    st.lists(st.sampled_from(["L1", "L2", "L3", ""]) | st.binary(max_size=20)),
+)
+def test_each_line_of_a_cornell_dump_is_a_record(talks: list[Any], lines: list[Any]) -> None:
+    rows = [
+        b"u0 +++$+++ u1 +++$+++ m +++$+++ " + str(talk).encode("latin-1")
+        if isinstance(talk, list)
+        else talk.replace(b"\n", b"")
+        for talk in [["L1"], *talks]
+    ]
+    texts = [
+        f"{line} +++$+++ u0 +++$+++ m +++$+++ A +++$+++ x".encode()
+        if isinstance(line, str)
+        else line.replace(b"\n", b"")
+        for line in ["L1", *lines]
+    ]
+    with TemporaryDirectory() as folder:
+        files = {"movie_conversations.txt": b"\n".join(rows), "movie_lines.txt": b"\n".join(texts)}
+        found = outcome(partial(open_dump, written(files, folder), batch_rows=2))
+    assert found is not None
+    of_lines = {row["line"] for row in found if row["file"] == "movie_lines.txt"}
+    assert of_lines == {number for number, text in enumerate(texts, 1) if text.strip()}
+    numbers = [row["line"] for row in found if row["file"] == "movie_conversations.txt"]
+    assert set(numbers) == {number for number, row in enumerate(rows, 1) if row.strip()}
+
+
+_NASTY_COLUMNS: list[pa.Array] = [
+    pa.array([2**62, None, -(2**62)], pa.timestamp("us")),
+    pa.array([2**52, 1, 0], pa.timestamp("s")),
+    pa.array([1, 2**62, 123456789], pa.timestamp("ns")),
+    pa.array([1, 2, 3], pa.timestamp("ms", tz="No/Where")),
+    pa.array([2**62, 2, 3], pa.timestamp("us", tz="Europe/Berlin")),
+    pa.array([2**30, None, -(2**30)], pa.date32()),
+    pa.array([86_400_000 * 2**31, 0, 0], pa.date64()),
+    pa.array([1, 2, 3], pa.time64("ns")),
+    pa.array([2**62, 1, 0], pa.duration("s")),
+    pa.array([[2**62], None, []], pa.list_(pa.timestamp("us"))),
+    pa.array([{"a": 2**62}, None, {"a": 1}], pa.struct([("a", pa.timestamp("us"))])),
+    pa.array([[("k", 2**62)], None, []], pa.map_(pa.string(), pa.timestamp("us"))),
+    pa.array([{"a": b"\xff"}, {"a": None}, None]),
+    pa.array([1.5, float("nan"), float("inf")]),
+    pa.array([1.5, 2, None], pa.float16()),
+    pa.array([1, 2, None], pa.decimal128(38, 4)),
+    pa.array([2**64 - 1, 0, None], pa.uint64()),
+    pa.array([True, None, False]),
+    pa.array([b"\xff\xfe", b"x", None], pa.binary()),
+    pa.array([b"\xff\xfe", b"x", None], pa.binary_view()),
+    pa.array([b"ab", b"\xff1", None], pa.binary(2)),
+    pa.array([b"a" * 16, b"\xff" * 16, None], pa.uuid()),
+    pa.array(["x", None, "\0"], pa.string_view()),
+    pa.array(["x", "x", None]).dictionary_encode(),
+    pa.array([b"x", b"\xff", None]).dictionary_encode(),
+    pa.array(["x", "", " "], pa.large_string()),
+    pa.nulls(3),
+    pa.array([["a"], [None], None]),
+    pa.Array.from_buffers(
+        pa.string(), 3, [None, *pa.array([b"\xff", b"ok", b"\xc3"], pa.binary()).buffers()[1:]]
+    ),
+    pa.ListArray.from_arrays(
+        [0, 1, 2, 3],
+        pa.Array.from_buffers(
+            pa.string(), 3, [None, *pa.array([b"\xff", b"ok", b"\xc3"], pa.binary()).buffers()[1:]]
+        ),
+    ),
+]
+
+
+@settings(max_examples=150 * TIMES, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    st.dictionaries(
+        st.sampled_from(
+            ["speaker", "text", "time", "id", "conversation_id", "x", "y", "", "\x1b[31m\n", "é"]
+        ),
+        st.integers(0, len(_NASTY_COLUMNS) - 1),
+        min_size=1,
+    )
+)
+def test_each_row_of_a_parquet_file_is_a_record_whatever_its_types(columns: dict[str, int]) -> None:
+    plain = dict.fromkeys(("conversation_id", "speaker", "text"), pa.array(["a", "b", "c"]))
+    table = pa.table({**plain, **{name: _NASTY_COLUMNS[number] for name, number in columns.items()}})
+    with TemporaryDirectory() as folder:
+        pyarrow.parquet.write_table(table, Path(folder, "dump"))
+        rows = outcome(partial(open_dump, Path(folder, "dump"), batch_rows=2))
+    assert rows is not None
+    assert [row["line"] for row in rows] == [1, 2, 3]
+
+
+def _cells(rows: list[bytes]) -> Iterator[int]:
+    """Line numbers of the rows that are not blank, the header being line 1."""
+    return (number for number, row in enumerate(rows, 2) if row.strip())
+
+
+_row = st.lists(
+    st.sampled_from([b"c", b"ann", b"", b"\xff", b"x\0", b" ", b"9e999"]) | st.binary(max_size=5), max_size=5
+)
+
+
+@settings(max_examples=100 * TIMES, deadline=None)
+@given(
+    st.lists(_row, max_size=8), st.sampled_from([b"\n", b"\r\n"]), st.sampled_from(["plain", "gzip", "zstd"])
+)
+def test_each_row_of_cells_is_a_record(rows: list[list[bytes]], newline: bytes, pack: str) -> None:
+    unquoted = bytes.maketrans(b'"\r\n', b"   ")
+    lines = [b",".join(row).translate(unquoted) for row in [[b"c", b"ann", b"x"], *rows]]
+    content = newline.join([b"conversation_id,speaker,text", *lines])
+    with TemporaryDirectory() as folder:
+        found = outcome(
+            partial(open_dump, written({"": PACK[pack](content)}, folder), format="csv", batch_rows=3)
+        )
+    assert found is not None
+    assert [row["line"] for row in found] == list(_cells(lines))

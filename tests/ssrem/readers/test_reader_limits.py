@@ -1,0 +1,278 @@
+"""What is too long, too deep, out of range or out of place: one record or one line, and memory that stays small."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from reader_rows import rows_of
+
+from ssrem.errors import DumpError
+from ssrem.readers import base, cornell, delimited, jsonmap, open_dump, parquet, streams
+from ssrem.readers.jsonl import JsonlReader
+from ssrem.readers.metadata import DEEPEST, too_deep
+
+ROW = {"conversation_id": "c", "speaker": "a", "text": "x"}
+PLAIN = json.dumps(ROW).encode() + b"\n"
+
+
+def nested(levels: int) -> Any:
+    value: Any = 1
+    for _ in range(levels):
+        value = {"a": value}
+    return value
+
+
+def text(levels: int) -> str:
+    return '{"a":' * levels + "1" + "}" * levels
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[..., Path]:
+    def writer(content: bytes, name: str = "dump") -> Path:
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(content)
+        return path
+
+    return writer
+
+
+def says(path: Path | str, **options: Any) -> str:
+    """What the reader says that keeps it from reading the dump, in one line."""
+    with pytest.raises(DumpError) as error:
+        rows_of(open_dump(path, **options))
+    assert str(error.value).isprintable()
+    return str(error.value)
+
+
+def problems(path: Path) -> list[str | None]:
+    return [row.get("problem") for row in rows_of(open_dump(path))]
+
+
+# Depth
+
+
+def test_depth_is_counted_without_recursion() -> None:
+    assert not too_deep(nested(DEEPEST))
+    assert too_deep(nested(DEEPEST + 1))
+    assert too_deep([[nested(DEEPEST - 1)]])
+    assert too_deep(nested(100_000))
+    assert not too_deep("x")
+
+
+@pytest.mark.parametrize("levels", [DEEPEST + 1, 400, 900, 200_000])
+def test_a_line_that_nests_too_deep_is_one_problem(write: Callable[..., Path], levels: int) -> None:
+    deep = f'{{"conversation_id":"c","speaker":"a","text":"x","m":{text(levels)}}}\n'.encode()
+    in_a_list = f'{{"id":"c","utterances":[{{"text":"x"}},{{"m":{text(levels)}}}]}}\n'.encode()
+    assert problems(write(PLAIN + deep + PLAIN + in_a_list)) == [None, "broken_json", None, "broken_json"]
+
+
+def test_a_line_that_nests_as_deep_as_may_be_lands(write: Callable[..., Path]) -> None:
+    rows = rows_of(open_dump(write(json.dumps({**ROW, "m": nested(DEEPEST - 1)}).encode() + b"\n" + PLAIN)))
+    assert json.loads(rows[0]["metadata"]) == {"m": nested(DEEPEST - 1)}
+
+
+@pytest.mark.parametrize("levels", [DEEPEST + 1, 5_000])
+def test_a_member_that_nests_too_deep_is_one_line(write: Callable[..., Path], levels: int) -> None:
+    write(PLAIN, "folder/utterances.jsonl")
+    folder = write(f'{{"c":{{"meta":{text(levels)}}}}}'.encode(), "folder/conversations.json").parent
+    assert "conversations.json: member 1 nests more than 100 levels" in says(folder)
+    chat = f'{{"c":{{"messages":[]}},"d":{{"messages":[{{"sender":"a","text":"x","m":{text(levels)}}}]}}}}'
+    assert "member 2 nests" in says(write(chat.encode()))
+
+
+# Length
+
+
+def test_a_line_without_an_end_is_one_line(
+    write: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streams, "LONGEST_ROW", 1 << 20)
+    monkeypatch.setattr(JsonlReader, "block_bytes", 1 << 16)
+    monkeypatch.setattr(delimited, "_BLOCK", 1 << 16)
+    endless = b" " * (3 << 20)
+    assert "line 3 is longer than 1 MB" in says(write(PLAIN + PLAIN + endless + PLAIN))
+    packed = gzip.compress(PLAIN + endless + PLAIN)
+    assert len(packed) < 10_000
+    assert "line 2 is longer than 1 MB" in says(write(packed))
+    head = b"conversation_id,speaker,text\nc,a,x\n"
+    assert "line 3 is longer than 1 MB" in says(write(head + b"c,a," + endless.replace(b" ", b"y")))
+
+
+def test_a_member_without_an_end_is_one_line(
+    write: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jsonmap, "LONGEST_ROW", 1 << 20)
+    message = '{"sender":"a","text":"%s"}' % ("x" * 1000)
+    one = '{"messages":[' + ",".join([message] * 500) + "]}"
+    assert (
+        len(rows_of(open_dump(write(f'{{"c":{one},"d":{one},"e":{one},"f":{one},"g":{one}}}'.encode()))))
+        == 2505
+    )
+    giant = '{"messages":[' + ",".join([message] * 4000) + "]}"
+    assert "a member is longer than" in says(write(f'{{"c":{one},"d":{giant}}}'.encode()))
+
+
+def test_a_cornell_line_without_an_end_is_one_line(
+    write: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cornell, "LONGEST_ROW", 1000)
+    line = b"L1 +++$+++ u0 +++$+++ m0 +++$+++ ANN +++$+++ Hi\n"
+    talk = b"u0 +++$+++ u1 +++$+++ m0 +++$+++ ['L1']\n"
+    for lines, talks in ((line + b"x" * 2000, talk), (line, talk + b"x" * 2000)):
+        write(lines, "cornell/movie_lines.txt")
+        folder = write(talks, "cornell/movie_conversations.txt").parent
+        assert "line 2 is longer than" in says(folder)
+
+
+def test_a_stray_quote_before_long_lines_does_not_hold_them(
+    write: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delimited, "_MOST_BYTES_A_ROW", 50_000)
+    rows = [b'c,a,"stray\n', *[b"c,a," + b"x" * 10_000 + b"\n"] * 20]
+    assert (
+        problems(write(b"conversation_id,speaker,text\n" + b"".join(rows))) == ["malformed_row"] + [None] * 20
+    )
+
+
+def _dumps_of_long_texts(folder: Path, many: int, size: int) -> Iterable[Path]:
+    """A dump of every format with so many texts of this size, of one giant conversation."""
+    words = "x" * (size - 8)
+    said = [{**ROW, "text": f"{words}{i:08}"} for i in range(many)]
+    (folder / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in [*said, {"text": ["exact"]}]))
+    (folder / "b.jsonl").write_text(json.dumps({"id": "c", "utterances": said}) + "\n")
+    (folder / "c.csv").write_text(
+        "conversation_id,speaker,text\n" + "".join(f"c,a,{r['text']}\n" for r in said)
+    )
+    (folder / "d.json").write_text(
+        json.dumps({"c": {"messages": [[{"sender": "a", "text": row["text"]}] for row in said]}})
+    )
+    table = pa.table({name: [row[name] for row in said] for name in ROW})
+    pyarrow.parquet.write_table(table, folder / "e.parquet", use_dictionary=False)
+    (folder / "f").mkdir()
+    lines = (f"L{i} +++$+++ u0 +++$+++ m +++$+++ A +++$+++ {r['text']}\n" for i, r in enumerate(said))
+    (folder / "f" / "movie_lines.txt").write_text("".join(lines))
+    ids = str([f"L{i}" for i in range(many)])
+    (folder / "f" / "movie_conversations.txt").write_text(f"u0 +++$+++ u1 +++$+++ m +++$+++ {ids}\n")
+    return sorted(folder.iterdir())
+
+
+def test_few_long_texts_fill_a_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    limit, size = 200_000, 10_000
+    for module in (base, delimited, parquet):
+        monkeypatch.setattr(module, "BATCH_BYTES", limit)
+    monkeypatch.setattr(JsonlReader, "block_bytes", limit)
+    for dump in _dumps_of_long_texts(tmp_path, 200, size):
+        texts: list[str] = []
+        for batch in open_dump(dump):
+            assert sum(len(t or "") for t in batch.column("text").to_pylist()) <= limit + size, dump
+            texts += (t for t in batch.column("text").to_pylist() if t)
+        assert [int(t[-8:]) for t in texts] == list(range(200)), dump
+
+
+def test_texts_of_tens_of_megabytes_are_read_whole(tmp_path: Path) -> None:
+    size = 16 << 20
+    for dump in _dumps_of_long_texts(tmp_path, 1, size):
+        found = [len(row["text"]) for row in rows_of(open_dump(dump)) if "text" in row]
+        assert found == [size], dump
+
+
+def test_keys_that_are_data_do_not_fill_the_memory(write: Callable[..., Path]) -> None:
+    lines = [json.dumps({**ROW, "m": {f"k{i}": i, f"j{i}": "x"}}) for i in range(1_500)]
+    reader = JsonlReader(write("\n".join(lines).encode()))
+    assert len(rows_of(reader)) == 1_500
+    assert reader._learned.schema().field("m").type.num_fields <= 256
+
+
+# Range
+
+
+@pytest.mark.parametrize("written", ["0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59"])
+def test_an_offset_out_of_the_years_is_no_time(write: Callable[..., Path], written: str) -> None:
+    (row,) = rows_of(open_dump(write(json.dumps({**ROW, "time": written}).encode() + b"\n")))
+    assert "time" not in row and json.loads(row["metadata"]) == {"time": written}
+
+
+def test_parquet_times_out_of_the_years_stay_in_the_metadata(tmp_path: Path) -> None:
+    times = pa.array([2**62, 0, None], pa.timestamp("us"))
+    table = pa.table({**{name: [value] * 3 for name, value in ROW.items()}, "time": times, "seen": times})
+    pyarrow.parquet.write_table(table, tmp_path / "dump")
+    first, second, third = rows_of(open_dump(tmp_path / "dump"))
+    assert json.loads(first["metadata"]) == {"time": 2**62, "seen": 2**62} and "time" not in first
+    assert second["time"] == datetime(1970, 1, 1) and "time" not in third
+
+
+def test_numbers_without_bounds(write: Callable[..., Path]) -> None:
+    lines = [{**ROW, "n": 10**400, "time": 10**400, "id": -(2**70)}, {**ROW, "n": float("inf")}]
+    rows = rows_of(open_dump(write("\n".join(json.dumps(line) for line in lines).encode())))
+    assert rows[0]["utterance_id"] == str(-(2**70)) and json.loads(rows[0]["metadata"])["time"] == 10**400
+    assert "metadata" not in rows[1]
+
+
+def test_binary_text_is_text_where_it_can_be(tmp_path: Path) -> None:
+    table = pa.table(
+        {**{n: [v] * 2 for n, v in ROW.items()}, "text": pa.array([b"ok", b"\xff"], pa.binary_view())}
+    )
+    pyarrow.parquet.write_table(table, tmp_path / "dump")
+    assert [row.get("text") or row["raw"] for row in rows_of(open_dump(tmp_path / "dump"))] == ["ok", b"\xff"]
+
+
+# Place
+
+
+def test_names_that_are_no_text_are_read_and_shown_escaped(write: Callable[..., Path]) -> None:
+    for name in (b"a\xffb.jsonl", b"a\nb"):
+        (row,) = rows_of(open_dump(write(PLAIN, os.fsdecode(name))))
+        assert row["file"] == name.decode("utf-8", "backslashreplace")
+    assert "a\\nb\\x1b[31m: there is no such file" in says(Path("a\nb\x1b[31m"))
+    assert "the columns are a\\x1b[31m, b" in says(write(b"a\x1b[31m,b\nc,a\n"))
+
+
+@pytest.mark.parametrize("source", ["x" * 5_000, "a\0b", "/proc/self/mem", "/dev/zero", "/dev/null"])
+def test_what_is_no_file_is_one_line(source: str) -> None:
+    if source.startswith("/") and not Path(source).exists():
+        pytest.skip(f"there is no {source} here")
+    assert len(says(source)) <= 2_100
+
+
+def test_links_that_lead_nowhere_are_one_line(tmp_path: Path) -> None:
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    assert "no such file" in says(loop)
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "utterances.jsonl").write_bytes(PLAIN)
+    (folder / "conversations.json").symlink_to(folder / "conversations.json")
+    assert "conversations.json: is not a file" in says(folder)
+    (folder / "conversations.json").unlink()
+    (folder / "conversations.json").mkdir()
+    assert "conversations.json: is not a file" in says(folder)
+
+
+def test_a_packed_file_that_ends_with_nothing_is_read_to_its_end(write: Callable[..., Path]) -> None:
+    reader = open_dump(write(gzip.compress(PLAIN) + gzip.compress(b"") * 20))
+    assert len(rows_of(reader)) == 1
+    assert reader.bytes_read == reader.total_bytes
+
+
+def test_a_parquet_file_with_fewer_rows_than_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sink = io.BytesIO()
+    pyarrow.parquet.write_table(pa.table({name: [value] * 10 for name, value in ROW.items()}), sink)
+    (tmp_path / "dump").write_bytes(sink.getvalue())
+    some = pyarrow.parquet.ParquetFile.iter_batches
+
+    def fewer(file: Any, rows: int) -> Any:
+        yield next(iter(some(file, 4)))
+
+    monkeypatch.setattr(pyarrow.parquet.ParquetFile, "iter_batches", fewer)
+    assert "says that it has 10 rows and has 4" in says(tmp_path / "dump")
