@@ -184,6 +184,12 @@ def parser() -> argparse.ArgumentParser:
 
     take = verb("import", "take in an evaluator that ssrem export wrote", _json(), _room())
     take.add_argument("file", metavar="FILE", help="what ssrem export wrote")
+    take.add_argument(
+        "--allow",
+        nargs="+",
+        metavar="SPEC",
+        help="encoders and models, names or paths, that it may read or fetch though it does not bring them",
+    )
 
     _upkeep(verb)
     verb("evaluators", "list the evaluators there are, and those trained", _json())

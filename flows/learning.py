@@ -126,7 +126,7 @@ def import_(options: argparse.Namespace, home: Home) -> None:
     settings.prepare(home.root)
     from flows.carry import import_ as flow
 
-    name, version, new = flow(options.file, str(home.root), **given.room(options))
+    name, version, new = flow(options.file, str(home.root), options.allow, **given.room(options))
     after(
         options,
         home,

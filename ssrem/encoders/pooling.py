@@ -88,6 +88,8 @@ def _mode(folder: Path, settings: dict[str, Any]) -> str:
 def _settings(folder: Path, file: str) -> dict[str, Any]:
     """The JSON object in a file of the model, empty where it has no such file."""
     file = file.lstrip("/")
+    if ".." in Path(file).parts:
+        raise EvaluatorError(f"model {folder}: modules.json names {file!r}, which is not in it")
     content = _read(folder, file) if (folder / file).exists() else {}
     if not isinstance(content, dict):
         raise EvaluatorError(f"model {folder}: {file} is no JSON object; copy it again")
@@ -97,7 +99,7 @@ def _settings(folder: Path, file: str) -> dict[str, Any]:
 def _read(folder: Path, file: str) -> Any:
     try:
         return json.loads((folder / file).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise EvaluatorError(
             f"model {folder}: {file} is not JSON ({hub.one_line(error)}); copy it again"
         ) from error

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ssrem.encoders import seal
 from ssrem.encoders.tokenize import words
 from ssrem.encoders.vector_files import read_vectors
 from ssrem.encoders.word_average import WordAverage
@@ -94,12 +95,14 @@ def train_word2vec(
 
 def file_vectors(path: Path, *, weighting: str = "sif") -> WordAverage:
     """Word vectors from a file in GloVe or word2vec format, text or binary, plain or .gz."""
+    seal.check(path)
     vocabulary, vectors = read_vectors(path)
     return WordAverage(path.name.split(".")[0] or path.name, vocabulary, vectors, weighting=weighting)
 
 
 def downloaded_vectors(name: str, *, weighting: str = "sif") -> WordAverage:
     """Word vectors from gensim's downloader (network on first use, its own cache afterwards)."""
+    seal.check(name)
     import gensim.downloader
 
     try:

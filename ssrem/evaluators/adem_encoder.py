@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ssrem.encoders import files
+from ssrem.encoders import files, seal
 from ssrem.encoders.base import Encoder
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import load_evaluator
@@ -41,6 +41,7 @@ class HierarchicalGru(Encoder):
     @classmethod
     def of(cls, folder: Path) -> Self:
         """Of a trained evaluator's folder; EvaluatorError where it holds no ADEM."""
+        seal.check(folder)
         adem = load_evaluator(folder)
         if not isinstance(adem, Adem):
             raise EvaluatorError(f"encoder adem:{folder}: holds {adem.name}, not adem; train one first")

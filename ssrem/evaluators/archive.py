@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import stat
 import zipfile
 from pathlib import Path, PurePosixPath
 
@@ -11,6 +12,7 @@ from ssrem.evaluators.metric import MANIFEST
 
 SUFFIX = ".ssrem"
 _KINDS = (".json", ".safetensors", ".txt", ".model")
+_MOST_ENTRIES = 10_000
 # Deflating weights costs seconds and saves little; a fixed time makes equal folders equal files.
 _TIME = (1980, 1, 1, 0, 0, 0)
 
@@ -40,13 +42,18 @@ def unpack(file: Path, folder: Path) -> None:
     """Write the evaluator packed in `file` into `folder`, which `load_evaluator` then checks.
 
     EvaluatorError for what is no such file: no zip, damaged, without a manifest, or with an entry that is neither
-    JSON, safetensors nor a tokenizer's text, or that would land outside `folder`.
+    JSON, safetensors nor a tokenizer's text, that would land outside `folder`, that is there twice, is a link, or
+    is more than the bytes that it takes in the file. What is written is never more than the file.
     """
     try:
         with zipfile.ZipFile(file) as archive:
             entries = [entry for entry in archive.infolist() if not entry.is_dir()]
             for entry in entries:
-                _check(file, entry.filename)
+                _check(file, entry)
+            names = {entry.filename for entry in entries}
+            sizes = sum(entry.file_size for entry in entries)
+            if len(names) < len(entries) or len(names) > _MOST_ENTRIES or sizes > file.stat().st_size:
+                raise EvaluatorError(f"{file} holds more than itself; it was not made by ssrem export")
             if MANIFEST not in {entry.filename for entry in entries}:
                 raise EvaluatorError(f"{file} holds no evaluator; make one with ssrem export")
             for entry in entries:
@@ -56,15 +63,26 @@ def unpack(file: Path, folder: Path) -> None:
                     shutil.copyfileobj(source, sink, 1 << 20)
     except FileNotFoundError:
         raise EvaluatorError(f"{file} does not exist; give what ssrem export wrote") from None
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError) as error:
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, ValueError, OSError) as error:
         raise EvaluatorError(
             f"{file} is damaged or not what ssrem export wrote ({error}); copy it again"
         ) from error
 
 
-def _check(file: Path, name: str) -> None:
+def _check(file: Path, entry: zipfile.ZipInfo) -> None:
+    name, kind = entry.filename, stat.S_IFMT(entry.external_attr >> 16)
     path = PurePosixPath(name)
-    if path.is_absolute() or ".." in path.parts or "\\" in name or path.suffix not in _KINDS:
+    outside = path.is_absolute() or ".." in path.parts or "\\" in name or ":" in name
+    packed = (
+        entry.compress_type != zipfile.ZIP_STORED
+    )  # `pack` never does: a few bytes could become terabytes
+    if (
+        outside
+        or packed
+        or kind not in (0, stat.S_IFREG)
+        or path.suffix not in _KINDS
+        or not name.isprintable()
+    ):
         raise EvaluatorError(
             f"{file}: {name!r} is nothing that belongs to an evaluator; it was not made by ssrem export"
         )

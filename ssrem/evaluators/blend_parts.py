@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ssrem.encoders import seal
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import evaluator_class, load_evaluator
 from ssrem.evaluators.base import Evaluator, Floats, Sample
@@ -142,6 +143,7 @@ def _build(part: Part) -> Evaluator:
         return made
     if set(part.settings) != {"folder"} or not isinstance(part.settings["folder"], str):
         raise EvaluatorError(f"part {part.name}: a folder's evaluator has its settings; give its path alone")
+    seal.check(part.settings["folder"])
     loaded = load_evaluator(Path(part.settings["folder"]).expanduser())
     if loaded.name != part.evaluator:
         raise EvaluatorError(

@@ -17,7 +17,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from ssrem.encoders import hub
+from ssrem.encoders import hub, seal
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.base import Floats, Sample
 from ssrem.evaluators.gemma import GEMMA, gemma_folder
@@ -276,9 +276,10 @@ _held: WeakValueDictionary[tuple[str, str, str | None], LanguageModel] = WeakVal
 
 
 def _model(kind: str, spec: str, device: str | None) -> LanguageModel:
+    source = seal.vouch(str(gemma_folder())) if spec == GEMMA else spec
+    seal.check(source)
     model = _held.get((kind, spec, device))
     if model is None:
-        source = str(gemma_folder()) if spec == GEMMA else spec
         if kind == "masked":
             model = MaskedModel(spec, *hub.load(source, "AutoModelForMaskedLM", device=device))
         else:
