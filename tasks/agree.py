@@ -18,6 +18,7 @@ from tasks.encoding import encode_option
 from tasks.home import Home
 from tasks.ingest import content_hash
 from tasks.progress import progress
+from tasks.repair import mended
 from tasks.stage import Output, Resources, Stage, already_done, open_stage
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def agree(
 
     Raises AnnotationError where the file cannot be read, or a set of that name with other content is there.
     """
-    place = Home.at(home)
+    place = mended(home)
     path = Path(file)
     annotated = read_annotated(path)
     digest, dataset = content_hash([path]), dataset_name(path)

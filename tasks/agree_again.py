@@ -9,7 +9,7 @@ from prefect import task
 
 from ssrem.agreement.annotated import Annotated
 from tasks.agree import add_agreement, agreement_outputs
-from tasks.home import Home
+from tasks.repair import mended
 from tasks.stage import Resources, open_stage
 
 
@@ -22,7 +22,7 @@ def agree_again(
     resources: Resources | None = None,
 ) -> bool:
     """Score an annotated set that is in the home folder with further versions; False where that is done already."""
-    place = Home.at(home)
+    place = mended(home)
     with place.reader() as connection:
         annotated = _landed_set(connection, dataset)
         scored = connection.execute(

@@ -16,8 +16,8 @@ from ssrem.errors import EvaluatorError, SsremError
 from ssrem.evaluators import load_evaluator
 from ssrem.evaluators.archive import unpack
 from ssrem.evaluators.base import Evaluator, Sample
-from tasks.home import Home
 from tasks.progress import progress
+from tasks.repair import mended
 from tasks.stage import Resources, open_stage
 from tasks.versions import stage_version, versions
 
@@ -46,7 +46,7 @@ def import_evaluator(
     nothing but what it brings, what packages bring, and the encoders and models in `allowed`, names or paths.
     EvaluatorError where any of this does not hold.
     """
-    place = Home.at(home)
+    place = mended(home)
     with open_stage(place, "train", {"import": Path(file).name}, {}, resources) as stage:
         folder = stage.scratch / "model"
         with progress(f"checking {file}"):

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tasks.home import Home, Part, read_parts
+from tasks.home import Home, read_parts
+from tasks.snapshot import Part, manifests
 
 KEPT_RUNS = 5
 """Run folders that the snapshot no longer uses are kept for readers with an older one: the last few at least …"""
@@ -81,8 +82,11 @@ def collect(home: Home, keep_runs: int = KEPT_RUNS, keep_seconds: float = KEPT_S
 
 
 def _all_parts(home: Home) -> Iterator[Part]:
-    """Parts of the published snapshot, and of those of older layouts that `ssrem upgrade` keeps to go back to."""
+    """Parts of the published snapshot, of those whose manifests the lake keeps to recover from, and of those of older
+    layouts that `ssrem upgrade` keeps to go back to."""
     yield from home.parts()
+    for manifest in manifests(home.lake):
+        yield from manifest.parts
     for catalog in home.root.glob("catalog.*.duckdb"):
         yield from read_parts(catalog)
 

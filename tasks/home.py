@@ -8,7 +8,7 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,10 +17,23 @@ from typing import TYPE_CHECKING, TextIO
 
 from schemas import TABLES, fingerprint
 from ssrem.errors import HomeError
+from tasks.integrity import Damage, blamed, damage, refusing_select
+from tasks.snapshot import (
+    KEPT_SNAPSHOTS,
+    Part,
+    Snapshot,
+    drop_manifests,
+    last_number,
+    newest_manifest,
+    sync_path,
+    write_manifest,
+)
 from tasks.waiting import POLL_SECONDS, patience
 
 if TYPE_CHECKING:
     import duckdb
+
+__all__ = ["LAYOUT", "Home", "Part", "create_views", "landed_corpora", "sync_path", "utc_now"]
 
 LAYOUT = f"1-{fingerprint()}"
 """Version of the home folder's files and of the tables' contracts; another one is refused, never guessed at."""
@@ -31,14 +44,8 @@ def utc_now() -> datetime:
     return datetime.now(UTC).replace(tzinfo=None)
 
 
-@dataclass(frozen=True)
-class Part:
-    """A published Parquet file: the part `key` of `table`, relative to the home folder."""
-
-    table: str
-    key: str
-    path: str
-    rows: int
+class DamagedCatalogError(HomeError):
+    """The catalog cannot be read; the lake may still tell what was published."""
 
 
 @dataclass(frozen=True)
@@ -135,13 +142,28 @@ class Home:
 
     def parts(self) -> list[Part]:
         """Parts of the published snapshot; empty where nothing was published."""
-        if not self.catalog.exists():
-            return []
-        with self._read_catalog() as connection:
-            rows = connection.execute(
-                "SELECT table_name, key, path, rows FROM ssrem.parts ORDER BY ALL"
-            ).fetchall()
-        return [Part(*row) for row in rows]
+        return self.snapshot().parts
+
+    def snapshot(self) -> Snapshot:
+        """The published snapshot; where the catalog is damaged or gone, the newest of which the lake has a manifest.
+
+        Raises HomeError where the home folder is of another layout, or damaged beyond that.
+        """
+        wrong = None
+        if self.catalog.exists():
+            try:
+                with self._read_catalog() as connection:
+                    return _published(connection)
+            except DamagedCatalogError as error:
+                wrong = str(error)
+        found = newest_manifest(self.lake)
+        if found is None:
+            if wrong:
+                raise HomeError(f"{wrong}; restore it from a backup or use another --home")
+            return Snapshot(0, [])
+        if found.layout != LAYOUT:
+            raise _other_layout(self.root, f"layout {found.layout}")
+        return Snapshot(found.number, found.parts, wrong or f"{self.catalog} is missing")
 
     @contextmanager
     def _read_catalog(self) -> Iterator[duckdb.DuckDBPyConnection]:
@@ -154,59 +176,88 @@ class Home:
             connection.execute(f"ATTACH '{quoted}' AS catalog (READ_ONLY)")
             connection.execute("USE catalog")
         except duckdb.Error as error:
-            reason = f"{self.catalog} cannot be opened ({_first_line(error)})"
-            raise HomeError(f"{reason}; restore it from a backup or use another --home") from None
+            raise DamagedCatalogError(f"{self.catalog} cannot be opened ({_first_line(error)})") from None
         with connection:
             try:
                 row = connection.execute("SELECT layout FROM ssrem.home").fetchone()
             except duckdb.Error:
                 row = None
-            if row is None or row[0] != LAYOUT:
-                found = "no layout" if row is None else f"layout {row[0]}"
-                raise HomeError(
-                    f"{self.root} has {found}, this version of ssrem reads layout {LAYOUT}; use another --home"
-                )
-            yield connection
+            if row is None:
+                raise DamagedCatalogError(f"{self.catalog} has no layout that ssrem wrote")
+            if row[0] != LAYOUT:
+                raise _other_layout(self.root, f"layout {row[0]}")
+            try:
+                yield connection
+            except duckdb.Error as error:
+                raise DamagedCatalogError(f"{self.catalog} cannot be read ({_first_line(error)})") from None
 
     def check(self) -> None:
-        """Raise HomeError where the home folder is of another layout or damaged."""
-        if self.catalog.exists():
-            with self._read_catalog():
-                pass
+        """Raise HomeError where the home folder is of another layout or damaged beyond what the lake tells."""
+        self.snapshot()
+
+    def damage(self, *, deep: bool = False) -> list[Damage]:
+        """Published parts that are missing, cut short or changed; `deep` reads every one of them through."""
+        return damage(self.root, self.parts(), deep=deep)
 
     @contextmanager
     def reader(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """A connection to the published snapshot: every table a view. Later publishes do not change what it sees."""
+        """A connection to the published snapshot: every table a view. Later publishes do not change what it sees.
+
+        Raises HomeError, naming the part, where a query needs one that is damaged.
+        """
         import duckdb
 
         parts = self.parts()
         with duckdb.connect(":memory:") as connection:
-            create_views(connection, self.root, parts)
-            yield connection
+            create_views(connection, self.root, parts, damaged=damage(self.root, parts))
+            try:
+                yield connection
+            except duckdb.Error as error:
+                raise blamed(self.root, parts, error) or error from None
 
     def write_catalog(self, parts: list[Part]) -> None:
-        """Publish the snapshot made of `parts`: a new catalog replaces the old one in one step."""
+        """Publish the snapshot made of `parts`: its manifest goes to the lake, then a new catalog replaces the old one
+        in one step. Where either cannot be written, the old one stays and nothing of the new one is left."""
         import duckdb
 
         fresh = self.root / ".catalog.tmp"
         with suppress(FileNotFoundError):
             fresh.unlink()
-        with duckdb.connect(str(fresh)) as connection:
-            connection.execute("CREATE SCHEMA ssrem")
-            connection.execute("CREATE TABLE ssrem.home (layout VARCHAR, published_at TIMESTAMP)")
-            connection.execute("INSERT INTO ssrem.home VALUES (?, ?)", [LAYOUT, utc_now()])
-            connection.execute(
-                "CREATE TABLE ssrem.parts (table_name VARCHAR, key VARCHAR, path VARCHAR, rows BIGINT)"
-            )
-            if parts:
-                connection.executemany(
-                    "INSERT INTO ssrem.parts VALUES (?, ?, ?, ?)",
-                    [[p.table, p.key, p.path, p.rows] for p in parts],
+        try:
+            before = self.snapshot().number
+        except HomeError:  # whoever writes over such a home folder has decided so
+            before = 0
+        published_at = utc_now()
+        snapshot = Snapshot(max(before, last_number(self.lake)) + 1, parts)
+        manifest = write_manifest(self.lake, LAYOUT, snapshot, published_at)
+        try:
+            with duckdb.connect(str(fresh)) as connection:
+                connection.execute("CREATE SCHEMA ssrem")
+                connection.execute(
+                    "CREATE TABLE ssrem.home (layout VARCHAR, published_at TIMESTAMP, snapshot BIGINT)"
                 )
-            create_views(connection, self.root, parts)
-        sync_path(fresh)
+                connection.execute(
+                    "INSERT INTO ssrem.home VALUES (?, ?, ?)", [LAYOUT, published_at, snapshot.number]
+                )
+                connection.execute(
+                    "CREATE TABLE ssrem.parts "
+                    "(table_name VARCHAR, key VARCHAR, path VARCHAR, rows BIGINT, bytes BIGINT, sha256 VARCHAR)"
+                )
+                if parts:
+                    connection.executemany(
+                        "INSERT INTO ssrem.parts VALUES (?, ?, ?, ?, ?, ?)",
+                        [[p.table, p.key, p.path, p.rows, p.bytes, p.sha256] for p in parts],
+                    )
+                create_views(connection, self.root, parts)
+            sync_path(fresh)
+        except BaseException:
+            manifest.unlink(missing_ok=True)
+            for draft in (fresh, fresh.with_name(f"{fresh.name}.wal")):
+                draft.unlink(missing_ok=True)
+            raise
         fresh.replace(self.catalog)
         sync_path(self.root)
+        drop_manifests(self.lake, keep=KEPT_SNAPSHOTS)
 
 
 def read_parts(catalog: Path) -> list[Part]:
@@ -238,12 +289,22 @@ def landed_corpora(home: str) -> list[str]:
 
 
 def create_views(
-    connection: duckdb.DuckDBPyConnection, root: Path, parts: list[Part], schema: str = "main"
+    connection: duckdb.DuckDBPyConnection,
+    root: Path,
+    parts: list[Part],
+    schema: str = "main",
+    damaged: Sequence[Damage] = (),
 ) -> None:
-    """Create a view a table over its parts in `schema`; a table without parts is an empty view of its columns."""
+    """Create a view a table over its parts in `schema`; a table without parts is an empty view of its columns.
+
+    A view over a part that is `damaged` tells so as soon as it is asked.
+    """
+    wrong = {one.part.table: one for one in damaged}
     for table in TABLES.values():
         paths = [str(root / p.path) for p in parts if p.table == table.name]
-        if paths:
+        if table.name in wrong:
+            body = refusing_select([(c.name, c.type) for c in table.columns], wrong[table.name])
+        elif paths:
             files = ", ".join("'" + path.replace("'", "''") + "'" for path in paths)
             columns = ", ".join(f'"{c.name}"' for c in table.columns)
             body = f"SELECT {columns} FROM read_parquet([{files}], hive_partitioning = false)"
@@ -252,13 +313,17 @@ def create_views(
         connection.execute(f'CREATE OR REPLACE VIEW {schema}."{table.name}" AS {body}')
 
 
-def sync_path(path: Path) -> None:
-    """Flush a file or folder to the disk, so that a rename after it never shows an empty file."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def _published(connection: duckdb.DuckDBPyConnection) -> Snapshot:
+    cursor = connection.execute("SELECT * FROM ssrem.parts ORDER BY ALL")
+    names = ["table" if d[0] == "table_name" else d[0] for d in cursor.description or []]
+    parts = [Part(**dict(zip(names, row, strict=True))) for row in cursor.fetchall()]
+    cursor = connection.execute("SELECT * FROM ssrem.home")
+    row = dict(zip([d[0] for d in cursor.description or []], cursor.fetchone() or (), strict=True))
+    return Snapshot(row.get("snapshot", 0), parts)  # the catalogs of older versions count nothing
+
+
+def _other_layout(root: Path, found: str) -> HomeError:
+    return HomeError(f"{root} has {found}, this version of ssrem reads layout {LAYOUT}; use another --home")
 
 
 def _holder(text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from tasks.gate import warm_up
 from tasks.home import Home
 from tasks.numbering import SCHEMA, numbered
 from tasks.progress import progress
+from tasks.repair import mended
 from tasks.stage import Output, Resources, Stage, bound, open_stage
 
 if TYPE_CHECKING:
@@ -39,27 +41,35 @@ def land(
     name: str | None = None,
     speakers: str = "auto",
     replace: bool = False,
+    landed_at: datetime | None = None,
     resources: Resources | None = None,
 ) -> tuple[str, bool]:
     """Land the dump at `source` in the home folder; returns the corpus's name and whether it is new.
 
     `speakers` says what an id names: a `person`, a seat in one `conversation`, or `auto`: a person, unless two ids
     speak in nearly every conversation, which stops the ingest. Content that landed before is left as it is, whatever
-    its file is called now, unless `replace`.
+    its file is called now, unless `replace`. `landed_at` is given where a damaged corpus is made again: it keeps its
+    time, and what was made of it.
 
     Raises DumpError where the dump cannot be read, is empty, names seats, or holds nothing that can land.
     """
     if speakers not in SCOPES:
         raise DumpError(f"--speakers {speakers}: expected one of {', '.join(SCOPES)}")
-    place = Home.at(home)
+    place = mended(home)
     reader = open_dump(source, format=format, mapping=mapping)
     stamps = _stamps(reader)
     digest = content_hash(reader.files())
     corpus = name or corpus_name(source)
     if not replace and (known := _landed(place, corpus, digest)):
         return known, False
-    parameters = {"corpus": corpus, "format": reader.format, "speakers": speakers}
-    with open_stage(place, "ingest", parameters, {source: digest}, resources) as stage:
+    where = str(Path(source).resolve()) if Path(source).exists() else source
+    parameters = {
+        "corpus": corpus,
+        "format": reader.format,
+        "speakers": speakers,
+        "mapping": dict(mapping or {}) or None,
+    }
+    with open_stage(place, "ingest", parameters, {where: digest}, resources) as stage:
         if not replace and (known := _landed(place, corpus, digest)):  # by who wrote while this waited
             return known, False
         warm_up()
@@ -71,10 +81,11 @@ def land(
         values = {
             "corpus": corpus,
             "format": reader.format,
-            "source": str(source),
+            "source": where,
             "sha256": digest,
             "bytes": reader.total_bytes,
             "speaker_scope": scope,
+            "landed_at": landed_at or stage.started,
         }
         with progress(f"landing {corpus}"):
             for table in (
@@ -89,7 +100,8 @@ def land(
             stage.gate()
         with progress(f"publishing {corpus}"):
             outputs = [Output(t, corpus) for t in ("corpora", "conversations", "utterances", "quarantine")]
-            stage.publish(outputs, retired=[(table, corpus) for table in SPEAKER_TABLES])
+            untrue = () if landed_at else [(table, corpus) for table in SPEAKER_TABLES]
+            stage.publish(outputs, retired=untrue)
     return corpus, True
 
 

@@ -12,11 +12,11 @@ from prefect import task
 from ssrem.errors import EvaluatorError
 from ssrem.negatives import load_generator, needs_model
 from tasks.candidates import SPLIT_CODES, load_candidates
-from tasks.home import Home
 from tasks.masked_lm import masked_lm_for
 from tasks.progress import progress
-from tasks.stage import Output, Resources, Stage, already_done, open_stage
-from tasks.tables import landed_corpus, table_runs
+from tasks.repair import mended
+from tasks.stage import Output, Resources, Stage, already_done, made_by, open_stage
+from tasks.tables import landed_corpus
 
 if TYPE_CHECKING:
     from ssrem.negatives.base import Negative
@@ -53,11 +53,11 @@ def make_negatives(
 
     Raises EvaluatorError where the generator gives none, HomeError where the corpus has not landed.
     """
-    place = Home.at(home)
+    place = mended(home)
     parameters = {"corpus": corpus, **asdict(settings)}
 
     def inputs() -> dict[str, Any]:
-        return {corpus: landed_corpus(place, corpus)[0], "tables": table_runs(place, [corpus])}
+        return {corpus: landed_corpus(place, corpus)[0], "tables": made_by(place, "candidates", [corpus])}
 
     if already_done(place, "negatives", parameters, inputs()):
         return False

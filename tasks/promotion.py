@@ -15,6 +15,7 @@ from ssrem.errors import EvaluatorError
 from tasks.home import Home, utc_now
 from tasks.margins import Margins
 from tasks.progress import progress
+from tasks.repair import mended
 from tasks.stage import Resources, Stage, open_stage
 from tasks.versions import replace_promoted, stage_rows, versions
 
@@ -69,7 +70,7 @@ def decide(
     """Compare the challenger with the champion by their published scores, and promote it if it is not worse on any
     held-back split and annotated set; returns whether it was, and why. Both must have been scored on all of them.
     """
-    place, margins = Home.at(home), margins or Margins()
+    place, margins = mended(home), margins or Margins()
     name, version = challenge.evaluator, challenge.version
     parameters = {
         "decide": name,
@@ -103,7 +104,7 @@ def promote(
 
     Returns it and the one that it replaces, None where it was in use already. EvaluatorError where there is none such.
     """
-    place = Home.at(home)
+    place = mended(home)
     back = version is None
     with open_stage(place, "train", {"promote": name, "version": version}, {}, resources) as stage:
         rows = versions(place, name)

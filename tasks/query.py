@@ -9,6 +9,7 @@ import duckdb
 
 from ssrem.errors import HomeError, SsremError
 from tasks.home import Home
+from tasks.integrity import blamed
 
 
 def ask(home: Home, query: str) -> tuple[list[str], list[tuple[Any, ...]]]:
@@ -17,12 +18,13 @@ def ask(home: Home, query: str) -> tuple[list[str], list[tuple[Any, ...]]]:
     The query sees the tables and nothing else: it cannot write, read other files, load extensions or change settings.
     Raises HomeError where nothing is published, SsremError, in one line, for anything but a single valid SELECT.
     """
-    if not home.catalog.exists():
+    snapshot = home.snapshot()
+    if not snapshot.number and not snapshot.parts:
         raise HomeError(
             f"nothing is published in {home.root}; run ssrem run first, or name another folder with --home"
         )
     with home.reader() as connection:
-        paths = ", ".join("'" + str(home.root / p.path).replace("'", "''") + "'" for p in home.parts())
+        paths = ", ".join("'" + str(home.root / p.path).replace("'", "''") + "'" for p in snapshot.parts)
         connection.execute(f"SET allowed_paths = [{paths}]")
         connection.execute("SET python_enable_replacements = false")  # names are tables, not our variables
         connection.execute("SET enable_external_access = false")
@@ -35,6 +37,8 @@ def ask(home: Home, query: str) -> tuple[list[str], list[tuple[Any, ...]]]:
             cursor = connection.execute(statements[0])
             return _distinct([d[0] for d in cursor.description or []]), cursor.fetchall()
         except duckdb.Error as error:
+            if damaged := blamed(home.root, snapshot.parts, error):
+                raise damaged from None
             raise SsremError(f"SQL: {_one_line(error)}") from None
 
 

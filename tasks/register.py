@@ -9,8 +9,8 @@ from prefect import task
 
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import evaluator_class
-from tasks.home import Home
 from tasks.progress import progress
+from tasks.repair import mended
 from tasks.stage import Resources, already_done, open_stage
 from tasks.versions import stage_version, versions
 
@@ -23,7 +23,7 @@ def register(
 
     Raises EvaluatorError where the name or a setting is unknown, or what it needs is not installed.
     """
-    place = Home.at(home)
+    place = mended(home)
     kind: Any = evaluator_class(name)
     if kind.trained:
         raise EvaluatorError(f"{name} learns from conversations; run ssrem train {name}")

@@ -15,10 +15,10 @@ from ssrem.evaluators.base import CONTEXT_ATTACK, TEST
 from tasks.agreement_rows import correlation_row
 from tasks.candidates import load_candidates, test_responses
 from tasks.encoding import encode_option
-from tasks.home import Home
 from tasks.progress import progress
-from tasks.stage import Output, Resources, Stage, already_done, open_stage
-from tasks.tables import landed_corpus, table_runs
+from tasks.repair import mended
+from tasks.stage import Output, Resources, Stage, already_done, made_by, open_stage
+from tasks.tables import landed_corpus
 
 if TYPE_CHECKING:
     from ssrem.evaluators.base import Candidates, Floats
@@ -32,12 +32,12 @@ def score_corpus(
     name: str, version: int, corpus: str, home: str, *, resources: Resources | None = None
 ) -> bool:
     """Score every candidate of the corpus's test split, and the copied context; False where that is done already."""
-    place = Home.at(home)
+    place = mended(home)
     folder = place.models / name / str(version)
     parameters = {"evaluator": name, "version": version, "corpus": corpus}
 
     def inputs() -> dict[str, Any]:
-        return {corpus: landed_corpus(place, corpus)[0], "tables": table_runs(place, [corpus])}
+        return {corpus: landed_corpus(place, corpus)[0], "tables": made_by(place, "candidates", [corpus])}
 
     if already_done(place, "score", parameters, inputs()):
         return False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
+import os
 import re
 import secrets
 import shutil
@@ -12,16 +13,19 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from schemas import TABLES
 from sql import statement
 from ssrem import __version__
-from ssrem.errors import GateError, HomeError
+from ssrem.errors import GateError, HomeError, SsremError
 from tasks.collect import collect
 from tasks.home import Home, Part, create_views, sync_path, utc_now
+from tasks.incidents import note
+from tasks.integrity import blamed, remember_published
+from tasks.snapshot import drop_manifests, file_digest
 
 if TYPE_CHECKING:
     import duckdb
@@ -32,6 +36,12 @@ DEFAULT_MEMORY_LIMIT = "2GB"
 
 
 Inputs = Mapping[str, Any] | Callable[[], Mapping[str, Any]]
+
+KEPT_TWICE = (
+    *("corpora", "evaluators", "learning_curves", "identification", "correlations"),
+    *("annotated", "annotations", "human_scores", "runs", "quality_results"),
+)
+"""Small tables that no stage can make again as they were: their files lie in a run folder twice."""
 
 
 @dataclass(frozen=True)
@@ -145,7 +155,7 @@ class Stage:
             "inputs": json.dumps(self.inputs, sort_keys=True),
             "outputs": json.dumps([[o.table, o.key] for o in outputs]),
             "started": self.started,
-            "ended": utc_now(),
+            "ended": max(utc_now(), self.started),
             "state": "published",
             "ssrem_version": __version__,
         }
@@ -163,17 +173,33 @@ class Stage:
             number = sum(p.table == output.table for p in written)
             file = f"{output.table}{f'.{number}' if number else ''}.parquet"
             rows = self._write(output, draft / file)
-            written.append(Part(output.table, output.key, f"lake/{final.name}/{file}", rows))
-        for source, target in (folders or {}).items():
-            if target.exists():  # left by a run that was killed before it published
-                shutil.rmtree(target)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            source.replace(target)
-        sync_path(draft)
-        draft.rename(final)
+            size, digest = (draft / file).stat().st_size, file_digest(draft / file)
+            written.append(Part(output.table, output.key, f"lake/{final.name}/{file}", rows, size, digest))
+            if output.table in KEPT_TWICE:
+                sync_path(Path(shutil.copyfile(draft / file, second_copy(draft / file))))
         replaced = {(p.table, p.key) for p in written} | set(retired)
         kept = [p for p in self.home.parts() if (p.table, p.key) not in replaced]
-        self.home.write_catalog([*kept, *written])
+        moved: list[Path] = []
+        try:
+            for source, target in (folders or {}).items():
+                if target.exists():  # left by a run that was killed before it published
+                    shutil.rmtree(target)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                for path in source.rglob("*"):
+                    sync_path(path)
+                moved.append(target)
+                source.replace(target)
+                sync_path(target.parent)
+            sync_path(draft)
+            draft.rename(final)
+            sync_path(self.home.lake)
+            self.home.write_catalog([*kept, *written])
+        except BaseException:
+            if not any(p.run == self.run_id for p in self.home.parts()):  # else it was published all the same
+                for folder in (final, *moved):
+                    shutil.rmtree(folder, ignore_errors=True)
+            raise
+        remember_published(self.home.root, [*kept, *written], written)
         collect(self.home)
 
     def _write(self, output: Output, path: Path) -> int:
@@ -217,10 +243,22 @@ def already_done(home: Home, stage: str, parameters: Mapping[str, Any], inputs: 
         rows = connection.execute(
             "SELECT run_id, outputs FROM runs WHERE key = ?", [run_key(stage, parameters, inputs)]
         ).fetchall()
-    current = {(p.table, p.key, p.path.split("/")[1].removeprefix("run=")) for p in home.parts()}
+    current = {(p.table, p.key, p.run) for p in home.parts()}
+    current -= {(d.part.table, d.part.key, d.part.run) for d in home.damage()}
     return any(
         all((table, key, run_id) in current for table, key in json.loads(outputs)) for run_id, outputs in rows
     )
+
+
+def made_by(home: Home, table: str, corpora: Sequence[str]) -> list[str]:
+    """What the corpora's parts of `table`, made from what landed, are made of: the keys of the runs that made both.
+
+    Unlike their paths they stay the same where a damaged part is made again.
+    """
+    parts = [p for p in home.parts() if p.table in (table, "corpora") and p.key in corpora]
+    with home.reader() as connection:
+        keys = dict(connection.execute("SELECT run_id, key FROM runs").fetchall())
+    return sorted(f"{p.table} {p.key} {keys.get(p.run, p.path)}" for p in parts)
 
 
 @contextmanager
@@ -246,20 +284,24 @@ def open_stage(
         home.check()
         for message in clean_up(home):
             on_cleanup(message)
-        started = utc_now()
-        run_id = f"{started:%Y%m%dT%H%M%S}-{secrets.token_hex(3)}"
+        parts = home.parts()
+        started = _start(home)
+        run_id = f"{started:%Y%m%dT%H%M%S}-{secrets.token_hex(6)}"
         scratch = home.staging / run_id
         try:
             scratch.mkdir(parents=True)
-            (scratch / "run.json").write_text(json.dumps({"stage": name, "started": f"{started:%F %T}"}))
+            about = {"stage": name, "started": f"{started:%F %T}", "pid": os.getpid()}
+            (scratch / "run.json").write_text(json.dumps(about))
             connection = duckdb.connect(str(scratch / "scratch.duckdb"))
             with connection:
                 _configure(connection, name, resources, scratch)
-                create_views(connection, home.root, home.parts(), schema="published")
+                create_views(connection, home.root, parts, "published", home.damage())
                 read = inputs() if callable(inputs) else inputs
                 yield Stage(home, name, run_id, parameters, read, started, connection, scratch)
-        except (OSError, duckdb.Error) as error:
-            raise _out_of_room(home, error) or error from None
+        except SsremError:
+            raise
+        except Exception as error:  # a library may wrap what the disk said in an error of its own
+            raise out_of_room(home, error) or blamed(home.root, parts, error) or error from None
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
             shutil.rmtree(home.lake / f".run={run_id}.tmp", ignore_errors=True)
@@ -282,26 +324,49 @@ def _configure(
 
 
 def clean_up(home: Home) -> list[str]:
-    """Remove what runs that died left behind, under the lock; says what was found."""
+    """Remove what runs that died left behind, under the lock; says what was found, here and in the log of incidents."""
     messages = []
+    snapshot = home.snapshot()
+    published = {part.run for part in snapshot.parts}
     for leftover in sorted(home.staging.glob("*")):
         try:
             run = json.loads((leftover / "run.json").read_text())
             what = f"{run['stage']} of {run['started']} UTC"
         except (OSError, ValueError, KeyError):
             what = leftover.name
-        messages.append(
-            f"an earlier run was interrupted ({what}); it had published nothing and was cleaned up"
-        )
+        done = "it had published" if leftover.name in published else "it had published nothing"
+        messages.append(f"an earlier run was interrupted ({what}); {done} and was cleaned up")
+        note(home.root, utc_now(), messages[-1])
         shutil.rmtree(leftover, ignore_errors=True)
     for leftover in home.lake.glob(".run=*.tmp"):
         shutil.rmtree(leftover, ignore_errors=True)
-    (home.root / ".catalog.tmp").unlink(missing_ok=True)
-    (home.root / ".catalog.tmp.wal").unlink(missing_ok=True)
+    if snapshot.damage is None:  # what was to be published, and was not
+        drop_manifests(home.lake, above=snapshot.number)
+    for draft in (".catalog.tmp", ".catalog.tmp.wal", "lake/.snapshot=*.tmp", "vectors/*/*.tmp"):
+        for leftover in home.root.glob(draft):
+            leftover.unlink(missing_ok=True)
+    for draft in ("encoders/*.tmp", "masked-lm/*.tmp"):
+        for leftover in home.root.glob(draft):
+            shutil.rmtree(leftover, ignore_errors=True)
     return messages
 
 
-def _out_of_room(home: Home, error: Exception) -> HomeError | None:
+def second_copy(path: Path) -> Path:
+    """Where the second copy of a part lies whose table is one of KEPT_TWICE."""
+    return path.with_name(f"{path.name}.copy")
+
+
+def _start(home: Home) -> datetime:
+    """The time now, or just after the last run's end where the clock says that this lies ahead: what is ordered by
+    time stays in order, whatever the clock does."""
+    with home.reader() as connection:
+        row = connection.execute("SELECT max(ended) FROM runs").fetchone()
+    last = row[0] if row else None
+    return max(utc_now(), last + timedelta(microseconds=1)) if last else utc_now()
+
+
+def out_of_room(home: Home, error: Exception) -> HomeError | None:
+    """The error as what it comes from, where that is a disk or a memory that is full."""
     text = str(error)
     full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
     if full or "No space left" in text or "File too large" in text:

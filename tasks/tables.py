@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from ssrem.errors import HomeError, SsremError
 from tasks.encoding import cached_encode, encoder_for, training_texts
 from tasks.home import Home
 from tasks.progress import progress
+from tasks.repair import mended
 from tasks.similarity import add_set_similarity
 from tasks.stage import Output, Resources, Stage, already_done, open_stage
 
@@ -53,7 +54,7 @@ def build(
 
     Raises HomeError where the corpus has not landed.
     """
-    place = Home.at(home)
+    place = mended(home)
     settings = settings or TableSettings()
     parameters = {"corpus": corpus, **asdict(settings)}
 
@@ -111,11 +112,6 @@ def define_macros(connection: duckdb.DuckDBPyConnection) -> None:
     """Define the SQL macros that the draws use."""
     for macro in MACROS:
         connection.execute(statement(f"macros/{macro}"))
-
-
-def table_runs(home: Home, corpora: Sequence[str]) -> list[str]:
-    """The parts of the corpora's candidates, sorted: what was made from them is made from these speaker tables."""
-    return sorted(p.path for p in home.parts() if p.table == "candidates" and p.key in corpora)
 
 
 def landed_corpus(home: Home, corpus: str) -> tuple[str, str]:

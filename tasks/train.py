@@ -24,8 +24,9 @@ from tasks.ingest import content_hash
 from tasks.labels import HumanScores, check_labels
 from tasks.masked_lm import masked_lm_for
 from tasks.progress import progress
-from tasks.stage import Output, Resources, open_stage, run_key
-from tasks.tables import landed_corpus, table_runs
+from tasks.repair import mended
+from tasks.stage import Output, Resources, made_by, open_stage, run_key
+from tasks.tables import landed_corpus
 from tasks.versions import DECIDED, in_use, stage_version
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def train(
     Raises EvaluatorError where the name or a setting is unknown or there is nothing to learn from, HomeError where a
     corpus has not landed, AnnotationError for labels that cannot be read.
     """
-    place = Home.at(home)
+    place = mended(home)
     kind: Any = evaluator_class(name)
     settings = kind.config_class.of(config or {})
     check_labels(name, labels)
@@ -70,7 +71,7 @@ def train(
         return {corpus: landed_corpus(place, corpus)[0] for corpus in corpora}
 
     def inputs() -> dict[str, Any]:
-        return {**hashes(), "tables": table_runs(place, corpora), **labels_hash}
+        return {**hashes(), "tables": made_by(place, "candidates", corpora), **labels_hash}
 
     if (before := _trained_before(place, parameters, inputs())) is not None:
         return before, False

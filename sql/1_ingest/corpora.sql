@@ -12,4 +12,4 @@ SELECT
     (SELECT count(DISTINCT speaker) FROM utterances) AS speakers,
     (SELECT count(*) FROM utterances WHERE time_backwards) AS time_backwards,
     $speaker_scope AS speaker_scope,
-    now() AT TIME ZONE 'UTC' AS landed_at
+    $landed_at::TIMESTAMP AS landed_at

@@ -118,7 +118,9 @@ KILLS = {
     "while writing": "Stage._write = kill",
     "before the run folder is named": "stage_module.sync_path = kill",
     "between the run folder and the catalog": "Home.write_catalog = kill",
-    "while the catalog is written": "home_module.create_views = lambda *a, **k: k or kill()",
+    "while the manifest is written": "snapshot_module._digest = kill",
+    "while the catalog is written": "w = home_module.write_manifest; "
+    "home_module.write_manifest = lambda *a: (w(*a), setattr(home_module, 'create_views', kill))[0]",
     "before the catalog is replaced": "home_module.sync_path = kill",
 }
 
@@ -130,7 +132,7 @@ def test_a_killed_run_leaves_the_old_snapshot(home: Home, point: str) -> None:
     killed = python(
         f"""
         import os, signal
-        import tasks.home as home_module, tasks.stage as stage_module
+        import tasks.home as home_module, tasks.snapshot as snapshot_module, tasks.stage as stage_module
         from tasks.stage import Stage
         def kill(*arguments, **named):
             os.kill(os.getpid(), signal.SIGKILL)
@@ -158,11 +160,14 @@ def test_a_run_that_fails_leaves_nothing_behind(home: Home, monkeypatch: pytest.
     def fail(*arguments: Any, **named: Any) -> None:
         raise RuntimeError("broken")
 
-    monkeypatch.setattr("tasks.home.create_views", fail)
+    manifests = sorted(home.lake.glob("snapshot=*"))
+    monkeypatch.setattr("tasks.home.sync_path", fail)
     with pytest.raises(RuntimeError):
         publish(home.root, 2)
     monkeypatch.undo()
     assert home.parts() == before
+    assert sorted(home.lake.glob("snapshot=*")) == manifests
+    assert sorted({f"run={part.run}" for part in before}) == [f.name for f in home.lake.glob("run=*")]
     assert not list(home.staging.iterdir())
     assert not list(home.lake.glob(".*"))
     said: list[str] = []
@@ -241,23 +246,35 @@ def _cut(catalog: Path) -> None:
     catalog.write_bytes(catalog.read_bytes()[:5000])
 
 
-DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
-    "another layout": (_other_layout, f"layout 9-other.*reads layout {LAYOUT}"),
-    "no layout": (_no_layout, "no layout"),
-    "not a database": (
-        lambda catalog: catalog.write_bytes(b"garbage\n" * 1000),
-        "catalog.duckdb cannot be opened",
-    ),
-    "empty": (lambda catalog: catalog.write_bytes(b""), "catalog.duckdb cannot be opened|no layout"),
-    "cut short": (_cut, "catalog.duckdb"),
+def _cut_late(catalog: Path) -> None:
+    catalog.write_bytes(catalog.read_bytes()[:-200_000])
+
+
+DAMAGE: dict[str, Callable[[Path], object]] = {
+    "no layout": _no_layout,
+    "not a database": lambda catalog: catalog.write_bytes(b"garbage\n" * 1000),
+    "empty": lambda catalog: catalog.write_bytes(b""),
+    "cut short": _cut,
+    "cut short late": _cut_late,
 }
 
 
-@pytest.mark.parametrize("damage", DAMAGE)
-def test_a_damaged_home_is_refused_and_left_alone(home: Home, damage: str) -> None:
+def test_a_home_of_another_layout_is_refused_and_left_alone(home: Home) -> None:
     publish(home.root, 1)
-    change, says = DAMAGE[damage]
-    change(home.catalog)
+    _other_layout(home.catalog)
+    _refused(home, f"layout 9-other.*reads layout {LAYOUT}")
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_damaged_home_without_manifests_is_refused_and_left_alone(home: Home, damage: str) -> None:
+    publish(home.root, 1)
+    for manifest in home.lake.glob("snapshot=*"):
+        manifest.unlink()
+    DAMAGE[damage](home.catalog)
+    _refused(home, "catalog.duckdb")
+
+
+def _refused(home: Home, says: str) -> None:
     content = home.catalog.read_bytes()
     files = sorted(home.lake.rglob("*"))
     for use in (home.check, home.parts, lambda: snapshot(home), lambda: publish(home.root, 2)):
@@ -267,6 +284,35 @@ def test_a_damaged_home_is_refused_and_left_alone(home: Home, damage: str) -> No
         assert "--home" in str(error.value)
     assert home.catalog.read_bytes() == content
     assert sorted(home.lake.rglob("*")) == files
+
+
+@pytest.mark.parametrize("damage", [*DAMAGE, "gone"])
+def test_the_lake_tells_what_a_damaged_catalog_held(home: Home, damage: str) -> None:
+    for number in (1, 2, 3):
+        publish(home.root, number)
+    before = snapshot(home), home.parts()
+    if damage == "gone":
+        home.catalog.unlink()
+    else:
+        DAMAGE[damage](home.catalog)
+    assert (snapshot(home), home.parts()) == before
+    assert str(home.catalog) in str(home.snapshot().damage)
+    publish(home.root, 4)
+    assert home.snapshot().damage is None
+    assert snapshot(home)[0] == 4
+    with duckdb.connect(str(home.catalog), read_only=True) as client:
+        assert client.execute(SNAPSHOT).fetchone() == snapshot(home)
+
+
+def test_a_damaged_manifest_gives_way_to_the_one_before(home: Home) -> None:
+    publish(home.root, 1)
+    before = home.parts()
+    publish(home.root, 2)
+    home.catalog.unlink()
+    newest = max(home.lake.glob("snapshot=*"))
+    newest.write_text(newest.read_text().replace("conversations", "conversationz"))
+    assert home.parts() == before
+    assert snapshot(home)[0] == 1
 
 
 @pytest.mark.parametrize("room", [40_000, 300_000, 1_000_000], ids="{:,} bytes a file".format)
