@@ -193,7 +193,10 @@ def parser() -> argparse.ArgumentParser:
 
     _upkeep(verb)
     verb("evaluators", "list the evaluators there are, and those trained", _json())
-    verb("status", "show what has landed and how far each corpus is", _json())
+    status = verb("status", "show what has landed, how far each corpus is, and what went wrong", _json())
+    status.add_argument(
+        "--deep", action="store_true", help="read every published file through and compare it with its digest"
+    )
     verb("report", "write the report and print its path", _json())
     return top
 

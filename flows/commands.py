@@ -148,16 +148,18 @@ def _sql(options: argparse.Namespace, home: Home) -> None:
 
 
 def _status(options: argparse.Namespace, home: Home) -> None:
-    from tasks.overview import remarks, summary
+    from tasks.overview import summary
+    from tasks.remarks import remarks
 
-    found: dict[str, Any] = summary(home, ["corpora", "progress", "quarantine", "annotated", "evaluators"])
-    notes = remarks(home)
+    shown = ["corpora", "progress", "quarantine", "annotated", "evaluators"]
+    found: dict[str, Any] = summary(home, shown, tolerant=True)
+    notes = remarks(home, deep=options.deep)
     if options.json:
         show.as_json({"home": str(home.root), **found, "remarks": notes})
         return
     print(f"home: {home.root}\n")
     summaries(found)
-    if not found:
+    if not home.parts():
         print("nothing has landed yet; ssrem run lands the corpus that comes with the install")
     for note in notes:
         print(f"note: {note}")

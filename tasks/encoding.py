@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from ssrem.encoders import load_encoder, load_saved
-from tasks.home import Home
+from ssrem.errors import EvaluatorError
+from tasks.home import Home, utc_now
+from tasks.incidents import note
 from tasks.progress import progress
+from tasks.snapshot import whole_folder
 
 if TYPE_CHECKING:
     from ssrem.encoders import Encoder
@@ -30,10 +33,16 @@ def encoder_for(
     content = json.dumps([spec, seed, corpora], sort_keys=True)
     folder = home.root / "encoders" / hashlib.sha256(content.encode()).hexdigest()[:16]
     if (folder / "encoder.json").exists():
-        return load_saved(folder)
+        try:
+            return load_saved(folder)
+        except (
+            EvaluatorError
+        ) as error:  # it was damaged, or made by another version: here it can be made again
+            note(home.root, utc_now(), f"{error}; it was trained again")
     with progress("training word2vec"):
         encoder = load_encoder(spec, train_texts=texts(), seed=seed)
-    encoder.save(folder)
+    with whole_folder(folder) as draft:
+        encoder.save(draft)
     return encoder
 
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from schemas import TABLES, fingerprint
 from ssrem.errors import HomeError
@@ -140,6 +140,23 @@ class Home:
                 told = True
             time.sleep(min(POLL_SECONDS, max(0.0, deadline - time.monotonic())))
 
+    def writer(self) -> dict[str, Any] | None:
+        """Who holds the lock: pid, host, what, since; None where nobody does, whatever the file still says."""
+        try:
+            handle = (self.root / ".lock").open(encoding="utf-8")
+        except OSError:
+            return None
+        with handle:
+            text = handle.read()
+            held = _held(text)
+            if held and held.get("host") == socket.gethostname() and not _alive(held.get("pid")):
+                return None  # without trying the lock, which would stand in the way of a run that starts just now
+            try:
+                fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except OSError:
+                return held or {}
+        return None
+
     def parts(self) -> list[Part]:
         """Parts of the published snapshot; empty where nothing was published."""
         return self.snapshot().parts
@@ -223,12 +240,8 @@ class Home:
         fresh = self.root / ".catalog.tmp"
         with suppress(FileNotFoundError):
             fresh.unlink()
-        try:
-            before = self.snapshot().number
-        except HomeError:  # whoever writes over such a home folder has decided so
-            before = 0
         published_at = utc_now()
-        snapshot = Snapshot(max(before, last_number(self.lake)) + 1, parts)
+        snapshot = Snapshot((last_number(self.lake) or self.snapshot().number) + 1, parts)
         manifest = write_manifest(self.lake, LAYOUT, snapshot, published_at)
         try:
             with duckdb.connect(str(fresh)) as connection:
@@ -332,6 +345,23 @@ def _holder(text: str) -> str:
         return f"process {held['pid']} on {held['host']} ({held['what']} since {held['since']} UTC)"
     except (ValueError, KeyError):
         return "another process"
+
+
+def _held(text: str) -> dict[str, Any]:
+    with suppress(ValueError):
+        found = json.loads(text)
+        return found if isinstance(found, dict) else {}
+    return {}
+
+
+def _alive(pid: object) -> bool:
+    try:
+        os.kill(int(str(pid)), 0)
+    except (ValueError, ProcessLookupError):
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def _first_line(error: BaseException) -> str:

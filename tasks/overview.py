@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
+import duckdb
+
 from tasks.home import Home
+from tasks.integrity import blamed
 
 SUMMARIES = {
     "corpora": """
@@ -69,14 +71,20 @@ TITLES = {
 AFTER_RUN = ("corpora", "speaker_sets", "identification", "agreement", "own_ratings")
 
 
-def summary(home: Home, names: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
-    """The summaries asked for, each a list of rows; a summary without rows is left out."""
+def summary(home: Home, names: Sequence[str], *, tolerant: bool = False) -> dict[str, list[dict[str, Any]]]:
+    """The summaries asked for, each a list of rows; a summary without rows is left out, and, if `tolerant`, one that
+    needs a damaged part."""
     found = {}
     with home.reader() as connection:
         for name in names:
-            cursor = connection.execute(SUMMARIES[name])
-            columns = [d[0] for d in cursor.description or []]
-            rows = [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
+            try:
+                cursor = connection.execute(SUMMARIES[name])
+                columns = [d[0] for d in cursor.description or []]
+                rows = [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
+            except duckdb.Error as error:
+                if tolerant and blamed(home.root, home.parts(), error):
+                    continue
+                raise
             if rows:
                 found[name] = rows
     return found
@@ -93,18 +101,3 @@ def gate_results(home: Home, stage: str) -> list[dict[str, Any]]:
         )
         columns = [d[0] for d in cursor.description or []]
         return [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
-
-
-def remarks(home: Home) -> list[str]:
-    """What an operator should know: interrupted runs, and failed gates that were not published."""
-    found = []
-    for leftover in sorted(home.staging.glob("*/run.json")):
-        try:
-            run = json.loads(leftover.read_text())
-        except (OSError, ValueError):
-            continue
-        found.append(
-            f"{run['stage']}, begun {run['started']} UTC, is running or was interrupted; nothing is lost"
-        )
-    found += [f"a gate failed in run {f.name}; its rows are in {f}" for f in sorted(home.failures.glob("*"))]
-    return found

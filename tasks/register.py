@@ -10,7 +10,7 @@ from prefect import task
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import evaluator_class
 from tasks.progress import progress
-from tasks.repair import mended
+from tasks.repair import mended, model_damage
 from tasks.stage import Resources, already_done, open_stage
 from tasks.versions import stage_version, versions
 
@@ -31,7 +31,9 @@ def register(
         evaluator = kind(**(settings or {}))
         parameters = {"evaluator": name, "signature": evaluator.signature}
     if already_done(place, "train", parameters, {}):
-        return int(versions(place, name)[-1]["version"]), False
+        newest = int(versions(place, name)[-1]["version"])
+        if model_damage(place.models / name / str(newest)) is None:
+            return newest, False
     with open_stage(place, "train", parameters, {}, resources) as stage:
         if stage.done():
             return int(versions(place, name)[-1]["version"]), False

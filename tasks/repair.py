@@ -217,8 +217,6 @@ def _tell(home: Home, text: str) -> None:
 
 def broken_models(home: Home, *, deep: bool = False) -> list[str]:
     """What is wrong with the folders of the versions in use, a line each; `deep` compares what they hold."""
-    from ssrem.evaluators.metric import MANIFEST
-
     with home.reader() as connection:
         rows = connection.execute(
             "SELECT evaluator, version FROM evaluators WHERE promoted ORDER BY ALL"
@@ -226,16 +224,19 @@ def broken_models(home: Home, *, deep: bool = False) -> list[str]:
     found = []
     for name, version in rows:
         folder = home.models / name / str(version)
-        if wrong := _wrong_model(folder, MANIFEST, deep):
+        if wrong := model_damage(folder, deep=deep):
             found.append(
                 f"{name} version {version} is in use, but {wrong}; restore it from a backup, or train it again"
             )
     return found
 
 
-def _wrong_model(folder: Path, manifest: str, deep: bool) -> str | None:
+def model_damage(folder: Path, *, deep: bool = False) -> str | None:
+    """What is wrong with the folder of a saved evaluator: what is missing, or, if `deep`, changed; None if nothing."""
+    from ssrem.evaluators.metric import MANIFEST
+
     try:
-        about = json.loads((folder / manifest).read_text(encoding="utf-8"))
+        about = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
         digests = about.get("sha256") or {}
         for name, digest in digests.items() if isinstance(digests, dict) else ():
             if not (folder / name).is_file():
@@ -243,7 +244,7 @@ def _wrong_model(folder: Path, manifest: str, deep: bool) -> str | None:
             if deep and file_digest(folder / name) != digest:
                 return f"{folder / name} was changed"
     except FileNotFoundError:
-        return f"{folder / manifest} is missing"
+        return f"{folder / MANIFEST} is missing"
     except (OSError, ValueError, AttributeError) as error:
-        return f"{folder / manifest} cannot be read ({error})"
+        return f"{folder / MANIFEST} cannot be read ({error})"
     return None

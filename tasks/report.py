@@ -14,6 +14,7 @@ from ssrem import __version__
 from ssrem.report import ReportData, render
 from tasks.home import Home, utc_now
 from tasks.progress import progress
+from tasks.stage import out_of_room
 
 QUERIES = {
     "corpora": """
@@ -81,10 +82,15 @@ def write_report(home: str) -> str:
         )
         page = render(data)
     path = place.reports / "report.html"
-    path.parent.mkdir(parents=True, exist_ok=True)
     draft = Path(f"{path}.{os.getpid()}.tmp")
-    draft.write_text(page, encoding="utf-8")
-    draft.replace(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft.write_text(page, encoding="utf-8")
+        draft.replace(path)
+    except OSError as error:
+        raise out_of_room(place, error) or error from None
+    finally:
+        draft.unlink(missing_ok=True)
     return str(path)
 
 

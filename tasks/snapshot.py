@@ -9,7 +9,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Sequence
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import astuple, dataclass
 from datetime import datetime
 from pathlib import Path
@@ -119,6 +121,23 @@ def sync_path(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def whole_folder(folder: Path) -> Iterator[Path]:
+    """A folder to write into; it becomes `folder`, flushed to the disk, when all is written, and goes if not."""
+    draft = folder.with_name(f"{folder.name}.tmp")
+    shutil.rmtree(draft, ignore_errors=True)
+    draft.mkdir(parents=True)
+    try:
+        yield draft
+        for path in [*draft.rglob("*"), draft]:
+            sync_path(path)
+        shutil.rmtree(folder, ignore_errors=True)
+        draft.rename(folder)
+        sync_path(folder.parent)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
 
 
 def file_digest(path: Path) -> str:

@@ -24,7 +24,7 @@ from ssrem.errors import GateError, HomeError, SsremError
 from tasks.collect import collect
 from tasks.home import Home, Part, create_views, sync_path, utc_now
 from tasks.incidents import note
-from tasks.integrity import blamed, remember_published
+from tasks.integrity import blamed, damage, remember_published
 from tasks.snapshot import drop_manifests, file_digest
 
 if TYPE_CHECKING:
@@ -285,7 +285,8 @@ def open_stage(
         for message in clean_up(home):
             on_cleanup(message)
         parts = home.parts()
-        started = _start(home)
+        damaged = damage(home.root, parts)
+        started = _start(home.root, [p for p in parts if p not in {d.part for d in damaged}])
         run_id = f"{started:%Y%m%dT%H%M%S}-{secrets.token_hex(6)}"
         scratch = home.staging / run_id
         try:
@@ -295,7 +296,7 @@ def open_stage(
             connection = duckdb.connect(str(scratch / "scratch.duckdb"))
             with connection:
                 _configure(connection, name, resources, scratch)
-                create_views(connection, home.root, parts, "published", home.damage())
+                create_views(connection, home.root, parts, "published", damaged)
                 read = inputs() if callable(inputs) else inputs
                 yield Stage(home, name, run_id, parameters, read, started, connection, scratch)
         except SsremError:
@@ -356,13 +357,19 @@ def second_copy(path: Path) -> Path:
     return path.with_name(f"{path.name}.copy")
 
 
-def _start(home: Home) -> datetime:
+def _start(root: Path, parts: Sequence[Part]) -> datetime:
     """The time now, or just after the last run's end where the clock says that this lies ahead: what is ordered by
     time stays in order, whatever the clock does."""
-    with home.reader() as connection:
-        row = connection.execute("SELECT max(ended) FROM runs").fetchone()
-    last = row[0] if row else None
-    return max(utc_now(), last + timedelta(microseconds=1)) if last else utc_now()
+    import duckdb
+
+    now = utc_now()
+    for part in parts:
+        if part.table == "runs":
+            with duckdb.connect(":memory:") as connection:
+                query = f"SELECT max(ended) FROM read_parquet('{_quoted(root / part.path)}')"
+                row = connection.execute(query).fetchone()
+            now = max(now, row[0] + timedelta(microseconds=1)) if row and row[0] else now
+    return now
 
 
 def out_of_room(home: Home, error: Exception) -> HomeError | None:

@@ -24,7 +24,7 @@ from tasks.ingest import content_hash
 from tasks.labels import HumanScores, check_labels
 from tasks.masked_lm import masked_lm_for
 from tasks.progress import progress
-from tasks.repair import mended
+from tasks.repair import mended, model_damage
 from tasks.stage import Output, Resources, made_by, open_stage, run_key
 from tasks.tables import landed_corpus
 from tasks.versions import DECIDED, in_use, stage_version
@@ -123,7 +123,8 @@ def train(
 
 
 def _trained_before(home: Home, parameters: Mapping[str, Any], inputs: Mapping[str, Any]) -> int | None:
-    """The version that the same training made. Its row may have changed since, its learning curve never does."""
+    """The version that the same training made, if its model is whole. Its row may have changed since, its learning
+    curve never does."""
     curves = {part.key for part in home.parts() if part.table == "learning_curves"}
     with home.reader() as connection:
         rows = connection.execute(
@@ -131,7 +132,9 @@ def _trained_before(home: Home, parameters: Mapping[str, Any], inputs: Mapping[s
             [run_key("train", parameters, inputs)],
         ).fetchall()
     made = [key for (outputs,) in rows for table, key in json.loads(outputs) if table == "learning_curves"]
-    return next((int(key.rpartition("@")[2]) for key in made if key in curves), None)
+    versions = (int(key.rpartition("@")[2]) for key in made if key in curves)
+    name = parameters["evaluator"]
+    return next((v for v in versions if model_damage(home.models / name / str(v)) is None), None)
 
 
 def _with_masked_lm(home: Home, settings: Any, candidates: Candidates, digests: Mapping[str, str]) -> Any:

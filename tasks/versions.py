@@ -11,6 +11,7 @@ import numpy as np
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import EVALUATORS, evaluator_class, load_evaluator, packaged
 from tasks.home import Home, utc_now
+from tasks.repair import model_damage
 from tasks.stage import Output, Stage
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ def stage_version(
 ) -> tuple[dict[str, Any], list[Output]]:
     """Stage the evaluator as its newest version; its row, and what to publish.
 
-    It comes into use, unless it `challenges` a version that is: then it waits for `tasks.promotion` to decide.
+    It comes into use, unless it `challenges` a whole version that is: then it waits for `tasks.promotion` to decide.
     learned: columns that only training fills. To be called under the home's lock: a number is given once.
     """
     name = evaluator.name
@@ -138,7 +139,7 @@ def stage_version(
         **(learned or {}),
     }
     champion = next((r["version"] for r in old if r["promoted"]), None)
-    if challenges and champion is not None:
+    if challenges and champion is not None and not model_damage(stage.home.models / name / str(champion)):
         row |= {"promoted": False, "why": f"waits to be compared with version {champion}"}
         return row, stage_rows(stage, [*old, row], [row])
     why = "first version" if champion is None else f"newest; replaces version {champion}"

@@ -45,13 +45,20 @@ class Checkpoint:
                 old.unlink()
 
     def read(self) -> tuple[dict[str, NDArray[np.float32]], dict[str, Any]] | None:
-        """Tensors and what `write` was told; None where nothing was written yet."""
+        """Tensors and what `write` was told; None where nothing was written yet, or what was is damaged: a training
+        then begins anew."""
         if not (self.folder / _ABOUT).exists():
             return None
-        found = read_json(self.folder / _ABOUT, ("format", "key", "tensors", "sha256", "about"))
+        try:
+            found = read_json(self.folder / _ABOUT, ("format", "key", "tensors", "sha256", "about"))
+        except EvaluatorError:
+            return None
         if found["format"] != FORMAT or found["key"] != self.key:
             raise EvaluatorError(
                 f"{self.folder}: holds a training with other settings or data; name another folder or delete it"
             )
-        tensors = read_tensors(self.folder / Path(str(found["tensors"])).name, found["sha256"], ())
+        try:
+            tensors = read_tensors(self.folder / Path(str(found["tensors"])).name, found["sha256"], ())
+        except EvaluatorError:
+            return None
         return tensors, found["about"]

@@ -435,6 +435,8 @@ def test_a_home_of_another_layout(copy: Home, says: Say) -> None:
 
 
 def test_a_catalog_that_is_damaged(copy: Home, says: Say) -> None:
+    for manifest in copy.lake.glob("snapshot=*"):
+        manifest.unlink()
     copy.catalog.write_bytes(b"no database at all")
     assert "catalog.duckdb" in says("status", "--home", copy.root)
     assert copy.catalog.read_bytes() == b"no database at all"

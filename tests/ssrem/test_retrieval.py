@@ -371,9 +371,13 @@ def test_a_killed_fit_goes_on(bert: Path, tmp_path: Path, monkeypatch: pytest.Mo
         Retrieval(None, replace(settings, seed=9)).fit(coloured(), checkpoint=tmp_path / "c")
     with pytest.raises(EvaluatorError, match="other settings or data"):
         Retrieval(None, settings).fit(coloured(300), checkpoint=tmp_path / "c")
-    next((tmp_path / "c").glob("*.safetensors")).write_bytes(b"changed")
-    with pytest.raises(EvaluatorError, match="sha256"):
-        Retrieval(None, settings).fit(coloured(), checkpoint=tmp_path / "c")
+    for damaged in (next((tmp_path / "c").glob("*.safetensors")), tmp_path / "c" / "training.json"):
+        damaged.write_bytes(b'{"changed": ')
+        steps.clear()
+        anew = Retrieval(None, settings)
+        anew.fit(coloured(), progress=lambda done, _: steps.append(done), checkpoint=tmp_path / "c")
+        assert steps[0] == 1, "a state that is damaged is not gone on from"
+        assert anew.signature == whole.signature
 
 
 # --- negatives

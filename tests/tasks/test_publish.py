@@ -224,6 +224,17 @@ def test_a_lock_that_nobody_holds_is_no_obstacle(home: Home) -> None:
     assert snapshot(home)[0] == 1
 
 
+def test_who_writes_is_told_by_the_lock_not_by_its_file(home: Home) -> None:
+    assert home.writer() is None
+    with home.lock("train"):
+        held = json.loads((home.root / ".lock").read_text())
+        assert home.writer() == held
+        assert (held["pid"], held["what"]) == (os.getpid(), "train")
+    assert home.writer() is None
+    (home.root / ".lock").write_text(json.dumps({**held, "pid": 2**22 + 1}))  # above what a kernel gives out
+    assert home.writer() is None
+
+
 def test_a_folder_that_cannot_be_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(HomeError, match="--home") as error:

@@ -1,0 +1,139 @@
+"""Runs stages in processes of their own that benchmarks.faults kills; forked from one that has loaded everything.
+
+python -m benchmarks.fault_child    reads a job a line, JSON, from stdin; answers with the process it runs in, then with
+                                    how that ended
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import resource
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+STAGES = ("ingest", "tables", "train", "score", "agree", "report")
+ENCODER = "word2vec"
+CORPUS = "tiny"
+
+
+def run_stage(stage: str, home: str, dump: str, annotated: str) -> None:
+    """One stage as its flow calls it, without Prefect."""
+    from tasks.agree import agree
+    from tasks.home import Home
+    from tasks.ingest import land
+    from tasks.report import write_report
+    from tasks.score import score_corpus
+    from tasks.tables import TableSettings, build
+    from tasks.train import train
+    from tasks.versions import promoted
+
+    if stage == "ingest":
+        land.fn(dump, home, name=CORPUS)
+    elif stage == "tables":
+        build.fn(CORPUS, home, settings=TableSettings(encoder=ENCODER))
+    elif stage == "train":
+        train.fn("ssrem", [CORPUS], home, encoder=ENCODER, config={"epochs": 3})
+    elif stage == "report":
+        write_report.fn(home)
+    else:
+        versions = promoted(Home.at(home))
+        if stage == "agree":
+            agree.fn(annotated, versions, home)
+        for name, version in versions if stage == "score" else ():
+            score_corpus.fn(name, version, CORPUS, home)
+
+
+def _shift_clock(seconds: float) -> None:
+    """Every clock that ssrem reads goes wrong by `seconds`."""
+    import tasks.home
+    import tasks.ingest
+    import tasks.repair
+    import tasks.report
+    import tasks.stage
+    import tasks.versions
+
+    true_now, true_time = tasks.home.utc_now, time.time
+    for module in (tasks.home, tasks.repair, tasks.report, tasks.stage, tasks.versions):
+        module.utc_now = lambda: true_now() + timedelta(seconds=seconds)  # type: ignore[attr-defined]
+    time.time = lambda: true_time() + seconds
+
+
+def _time_publishing(moments: list[tuple[str, float]]) -> None:
+    """Note when each publish begins and ends."""
+    from tasks.stage import Stage
+
+    publish = Stage.publish
+
+    def timed(stage: Stage, *arguments: Any, **named: Any) -> None:
+        moments.append(("publish", time.perf_counter()))
+        publish(stage, *arguments, **named)
+        moments.append(("published", time.perf_counter()))
+
+    Stage.publish = timed  # type: ignore[method-assign]
+
+
+def _do(job: Mapping[str, Any]) -> int:
+    """The job's stages; its exit status. What it says goes to the file `said`."""
+    from ssrem.errors import SsremError
+
+    os.setsid()
+    said = os.open(job["said"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(said, 1)
+    os.dup2(said, 2)
+    if job.get("clock"):
+        _shift_clock(job["clock"])
+    if job.get("room"):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (job["room"], job["room"]))
+    moments: list[tuple[str, float]] = []
+    if job.get("moments"):
+        _time_publishing(moments)
+    try:
+        for stage in job["stages"]:
+            moments.append((stage, time.perf_counter()))
+            run_stage(stage, job["home"], job["dump"], job["annotated"])
+    except SsremError as error:
+        print(f"ssrem: {error}", file=sys.stderr)
+        return 1
+    if job.get("moments"):
+        moments.append(("end", time.perf_counter()))
+        Path(job["moments"]).write_text(json.dumps({"moments": moments, "modules": list(sys.modules)}))
+    return 0
+
+
+def _load(modules: Sequence[str]) -> None:
+    """Import what the stages need, here, so that no job has to; a thread started by it would be lost in the forks."""
+    for name in modules:
+        with suppress(Exception):
+            importlib.import_module(name)
+
+
+def main() -> None:
+    """Serve jobs until stdin ends."""
+    _load(["great_expectations", "gensim.models", "torch", "tasks.agree", "tasks.report", "tasks.train"])
+    for line in sys.stdin:
+        job = json.loads(line)
+        _load(job.get("modules", ()))
+        if not (process := os.fork()):
+            status = 70
+            try:
+                status = _do(job)
+            except BaseException:
+                import traceback
+
+                traceback.print_exc()
+            finally:
+                sys.stderr.flush()
+                os._exit(status)
+        print(process, flush=True)
+        print(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]), flush=True)
+
+
+if __name__ == "__main__":
+    main()
