@@ -1,4 +1,4 @@
-"""The small home folder that benchmarks.faults damages: what it is made from, what it must hold, what may not be left."""
+"""The small home folder that benchmarks.faults damages: what it is made from, must hold, and may not leave behind."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -168,10 +169,8 @@ class Child:
         process = int(self._process.stdout.readline())
         if kill_after is not None:
             time.sleep(kill_after)
-            try:
+            with suppress(ProcessLookupError):  # it was done already, or has no group of its own yet
                 os.killpg(process, signal.SIGKILL)
-            except ProcessLookupError:  # it was done already, or has no group of its own yet
-                pass
         return int(self._process.stdout.readline())
 
     def timed(self, home: Home) -> list[tuple[str, float]]:

@@ -6,6 +6,7 @@ from prefect import flow
 
 from flows.artifacts import shown
 from flows.notify import tell
+from flows.runners import Runner, on_workers
 from tasks.agree import agree as agree_with
 from tasks.home import Home
 from tasks.register import register
@@ -14,6 +15,7 @@ from tasks.versions import promoted, unregistered
 
 
 @flow(name="agree", on_failure=[tell], on_crashed=[tell])
+@on_workers
 def agree(
     files: list[str],
     home: str = "warehouse",
@@ -21,6 +23,9 @@ def agree(
     keep_ground_truth: bool = False,
     memory_limit: str | None = None,
     threads: int | None = None,
+    runner: Runner | None = None,
+    runner_address: str | None = None,
+    workers: int = 2,
 ) -> dict[str, bool]:
     """Score each annotated file with the promoted evaluators and correlate; dataset to whether anything was new.
 

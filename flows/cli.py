@@ -98,6 +98,7 @@ def parser() -> argparse.ArgumentParser:
         _room(),
         _learn(),
         _margins(),
+        _runner(),
     )
     run.add_argument(
         "source", nargs="?", default="chitchat", help="dump, a file or folder (default: %(default)s)"
@@ -114,7 +115,13 @@ def parser() -> argparse.ArgumentParser:
     _landing(ingest)
 
     tables = verb(
-        "tables", "build the speaker tables of landed corpora", _json(), _corpora(), _room(), _learn()
+        "tables",
+        "build the speaker tables of landed corpora",
+        _json(),
+        _corpora(),
+        _room(),
+        _learn(),
+        _runner(),
     )
     _draws(tables)
 
@@ -151,11 +158,12 @@ def parser() -> argparse.ArgumentParser:
         _room(),
         _learn(),
         _margins(),
+        _runner(),
     )
     train.add_argument("evaluator", nargs="*", metavar="NAME", help="evaluators (default: ssrem rsrem)")
     _training(train)
 
-    agree = verb("agree", "correlate scores with human scores", _json(), _room())
+    agree = verb("agree", "correlate scores with human scores", _json(), _room(), _runner())
     agree.add_argument("file", nargs="+", metavar="FILE", help="annotated sets")
     agree.add_argument("--evaluator", nargs="+", metavar="NAME", help="trained evaluators (default: all)")
     agree.add_argument(
@@ -354,6 +362,24 @@ def _room() -> _Parser:
         help="DuckDB spills to disk above it (default: by stage, 2GB at most)",
     )
     group.add_argument("--threads", type=_from(1), metavar="N", help="threads of DuckDB (default: all cores)")
+    return group
+
+
+def _runner() -> _Parser:
+    group = _Parser(add_help=False)
+    group.add_argument(
+        "--runner",
+        choices=("process", "dask", "ray"),
+        default="process",
+        help="who encodes and scores: this process, or workers of Dask or Ray, which must all see the home folder "
+        "under the same path (default: %(default)s)",
+    )
+    group.add_argument(
+        "--runner-address", metavar="ADDRESS", help="a cluster there is (default: workers here)"
+    )
+    group.add_argument(
+        "--workers", type=_from(1), metavar="N", default=2, help="workers started here (default: %(default)s)"
+    )
     return group
 
 

@@ -29,6 +29,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _run(options: argparse.Namespace, home: Home) -> None:
+    given.check_runner(options.runner, options.runner_address)
     given.check_dump(options)
     given.check_evaluators(options.evaluator or ())
     given.check_annotated(options.annotations)
@@ -50,6 +51,7 @@ def _run(options: argparse.Namespace, home: Home) -> None:
         margins=given.margins(options),
         **given.encoder(options),
         **given.room(options),
+        **given.runner(options),
     )
     from tasks.overview import AFTER_RUN, summary
 
@@ -67,6 +69,7 @@ def _run(options: argparse.Namespace, home: Home) -> None:
 
 
 def _tables(options: argparse.Namespace, home: Home) -> None:
+    given.check_runner(options.runner, options.runner_address)
     landed_corpora(str(home.root))
     settings.prepare(home.root)
     from flows.tables import tables
@@ -78,6 +81,7 @@ def _tables(options: argparse.Namespace, home: Home) -> None:
         context_turns=options.context_turns,
         **given.encoder(options),
         **given.room(options),
+        **given.runner(options),
     )
     after(
         options, home, ["speaker_sets"], {c: "built" if new else "there already" for c, new in built.items()}
@@ -87,6 +91,7 @@ def _tables(options: argparse.Namespace, home: Home) -> None:
 def _agree(options: argparse.Namespace, home: Home) -> None:
     from tasks.versions import promoted, unregistered
 
+    given.check_runner(options.runner, options.runner_address)
     named = options.evaluator or []
     new = unregistered(home, named)
     if not new or len(new) < len(named):
@@ -96,7 +101,12 @@ def _agree(options: argparse.Namespace, home: Home) -> None:
     from flows.agree import agree
 
     done = agree(
-        options.file, str(home.root), options.evaluator, options.keep_ground_truth, **given.room(options)
+        options.file,
+        str(home.root),
+        options.evaluator,
+        options.keep_ground_truth,
+        **given.room(options),
+        **given.runner(options),
     )
     correlated = {name: "correlated" if new else "there already" for name, new in done.items()}
     after(options, home, ["agreement"], correlated)

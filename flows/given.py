@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from ssrem.errors import SsremError
+from ssrem.errors import RunnerError, SsremError
 
 EXAMPLES = {"--set": "epochs=10", "--margin": "agreement=0.05"}
 
@@ -110,6 +111,24 @@ def margins(options: argparse.Namespace) -> dict[str, float] | None:
 def room(options: argparse.Namespace) -> dict[str, Any]:
     """Memory and threads."""
     return {"memory_limit": options.memory_limit, "threads": options.threads}
+
+
+def runner(options: argparse.Namespace) -> dict[str, Any]:
+    """Who works on shards."""
+    return {
+        "runner": options.runner,
+        "runner_address": options.runner_address,
+        "workers": options.workers,
+    }
+
+
+def check_runner(name: str | None, address: str | None) -> None:
+    """Raise RunnerError where the runner is not installed, or an address is given without one that takes it."""
+    if name in (None, "process"):
+        if address:
+            raise RunnerError(f"--runner-address {address}: of what? add --runner dask or --runner ray")
+    elif not all(find_spec(package) for package in (f"{name}", f"prefect_{name}")):
+        raise RunnerError(f"--runner {name} is not installed; pip install 'ssrem[{name}]'")
 
 
 def settings(pairs: Sequence[str], option: str = "--set") -> dict[str, Any]:

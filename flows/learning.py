@@ -32,6 +32,7 @@ def negatives(options: argparse.Namespace, home: Home) -> None:
 
 def train(options: argparse.Namespace, home: Home) -> None:
     """Train evaluators, or say what would be trained."""
+    given.check_runner(options.runner, options.runner_address)
     names = options.evaluator or list(DEFAULT_EVALUATORS)
     config = given.learning(options)
     if given.learners(names, config):
@@ -66,6 +67,7 @@ def train(options: argparse.Namespace, home: Home) -> None:
         margins=given.margins(options),
         **given.encoder(options),
         **given.room(options),
+        **given.runner(options),
     )
     from tasks.versions import standing
 

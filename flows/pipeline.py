@@ -13,6 +13,7 @@ from flows.ingest import ingest
 from flows.notify import tell
 from flows.report import report
 from flows.retrain import retrain as retrain_others
+from flows.runners import Runner, on_workers
 from flows.tables import tables
 from flows.train import train
 from ssrem.agreement.annotated import read_annotated
@@ -21,6 +22,7 @@ from ssrem.errors import DumpError
 
 
 @flow(name="pipeline", on_failure=[tell], on_crashed=[tell])
+@on_workers
 def pipeline(
     source: str | None = "chitchat",
     home: str = "warehouse",
@@ -38,6 +40,9 @@ def pipeline(
     margins: dict[str, float] | None = None,
     memory_limit: str | None = None,
     threads: int | None = None,
+    runner: Runner | None = None,
+    runner_address: str | None = None,
+    workers: int = 2,
 ) -> str:
     """Land the dump, build its speaker tables, train, score, correlate and report; returns the report's path.
 

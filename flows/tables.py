@@ -6,6 +6,7 @@ from prefect import flow
 
 from flows.artifacts import shown
 from flows.notify import tell
+from flows.runners import Runner, on_workers
 from ssrem.encoders import DEFAULT_ENCODER
 from tasks.home import landed_corpora
 from tasks.stage import Resources
@@ -13,6 +14,7 @@ from tasks.tables import TableSettings, build
 
 
 @flow(name="tables", on_failure=[tell], on_crashed=[tell])
+@on_workers
 def tables(
     home: str = "warehouse",
     corpora: list[str] | None = None,
@@ -21,8 +23,14 @@ def tables(
     encoder: str = DEFAULT_ENCODER,
     memory_limit: str | None = None,
     threads: int | None = None,
+    runner: Runner | None = None,
+    runner_address: str | None = None,
+    workers: int = 2,
 ) -> dict[str, bool]:
-    """Build the speaker tables of the corpora, by default of all that have landed; corpus to whether it was new."""
+    """Build the speaker tables of the corpora, by default of all that have landed; corpus to whether it was new.
+
+    runner, runner_address, workers: who works on shards (flows/runners.py).
+    """
     settings = TableSettings(seed, context_turns, encoder)
     resources = Resources(memory_limit, threads)
     with shown(home, "tables", ["speaker_sets"]):

@@ -9,6 +9,7 @@ from prefect import flow
 from flows.artifacts import shown
 from flows.decide import decide
 from flows.notify import tell
+from flows.runners import Runner, on_workers
 from flows.tables import tables
 from ssrem.encoders import DEFAULT_ENCODER
 from ssrem.evaluators import DEFAULT_EVALUATORS, evaluator_class
@@ -25,6 +26,7 @@ from tasks.train import without_tables
 
 
 @flow(name="train", on_failure=[tell], on_crashed=[tell])
+@on_workers
 def train(
     home: str = "warehouse",
     evaluators: list[str] | None = None,
@@ -37,6 +39,9 @@ def train(
     margins: dict[str, float] | None = None,
     memory_limit: str | None = None,
     threads: int | None = None,
+    runner: Runner | None = None,
+    runner_address: str | None = None,
+    workers: int = 2,
 ) -> dict[str, tuple[int, bool]]:
     """Train the evaluators on the corpora and score their test splits; evaluator to (version, whether it is new).
 

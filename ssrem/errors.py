@@ -46,3 +46,7 @@ class GateError(SsremError):
 
     def __reduce__(self) -> tuple[type[GateError], tuple[str, Path | None]]:
         return type(self), (str(self), self.folder)
+
+
+class RunnerError(SsremError):
+    """Workers cannot be had, reached, or kept."""

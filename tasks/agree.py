@@ -12,13 +12,12 @@ from prefect import task
 
 from ssrem.agreement.annotated import Annotated, dataset_name, read_annotated
 from ssrem.errors import AnnotationError
-from ssrem.evaluators import load_evaluator
+from ssrem.evaluators import evaluator_class
 from tasks.agreement_rows import correlation_row
-from tasks.encoding import encode_option
 from tasks.home import Home
 from tasks.ingest import content_hash
-from tasks.progress import progress
 from tasks.repair import mended
+from tasks.scoring import score_samples
 from tasks.stage import Output, Resources, Stage, already_done, open_stage
 
 if TYPE_CHECKING:
@@ -85,13 +84,10 @@ def add_agreement(
     """Create the staged `scores` and `correlations` of the annotated set under the evaluators (name, version)."""
     scores: list[dict[str, Any]] = []
     correlations: list[dict[str, Any]] = []
-    for name, version in evaluators:
-        with progress(f"scoring {dataset} with {name}"):
-            evaluator: Any = load_evaluator(stage.home.models / name / str(version))
-            found = evaluator.components(
-                [row.sample for row in annotated], **encode_option(stage.home, evaluator)
-            )
-        parts = _parts(evaluator, annotated)
+    samples = [row.sample for row in annotated]
+    all_found = score_samples(stage.home, evaluators, samples, dataset, stage.scratch)
+    for (name, version), found in zip(evaluators, all_found, strict=True):
+        parts = _parts(evaluator_class(name), annotated)
         who = {"evaluator": name, "version": version, "dataset": dataset}
         scores += _score_rows(who, found, parts)
         correlations += _correlations(stage, who, annotated, found, parts, keep_ground_truth)
@@ -152,7 +148,7 @@ def _annotation_rows(dataset: str, annotated: Sequence[Annotated]) -> Iterator[d
                 }
 
 
-def _parts(evaluator: Evaluator, annotated: Sequence[Annotated]) -> dict[str, list[bool]]:
+def _parts(evaluator: type[Evaluator], annotated: Sequence[Annotated]) -> dict[str, list[bool]]:
     """Column of `scores` to whether the evaluator gives it of a row: g and h only where there is a reference."""
     referenced = [row.reference is not None for row in annotated]
     of = {"f": [True] * len(annotated), "g": referenced, "h": referenced}

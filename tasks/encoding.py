@@ -5,20 +5,28 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Sequence
+from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import duckdb
+import numpy as np
 
 from ssrem.encoders import load_encoder, load_saved
 from ssrem.errors import EvaluatorError
 from tasks.home import Home, utc_now
 from tasks.incidents import note
 from tasks.progress import progress
+from tasks.shards import cuts, distributed, incoming, map_shards, room_for_shards, shard_task, whole
 from tasks.snapshot import whole_folder
 
 if TYPE_CHECKING:
     from ssrem.encoders import Encoder
+    from ssrem.encoders.base import Vectors
     from ssrem.evaluators.base import Encode, Evaluator
+
+TEXTS = 16_384
+"""Texts of a shard: as many as a transformer sorts into batches at once, so that cutting here changes no batch."""
 
 
 def encoder_for(
@@ -46,17 +54,53 @@ def encoder_for(
     return encoder
 
 
-def cached_encode(home: Home, encoder: Encoder) -> Encode:
-    """`encoder.encode` through the home folder's cache of vectors."""
+def cached_encode(home: Home, encoder: Encoder, scratch: Path) -> Encode:
+    """`encoder.encode` through the home folder's cache of vectors; shards for workers lie in `scratch`."""
     from ssrem.encoders.store import VectorStore
 
     store = VectorStore(home.vectors)
-    return lambda texts: store.encode(encoder, texts)
+    return lambda texts: store.encode(
+        encoder, texts, compute=lambda new: encoded_in_shards(encoder, new, scratch)
+    )
 
 
-def encode_option(home: Home, evaluator: Evaluator) -> dict[str, Encode]:
+def encode_option(home: Home, evaluator: Evaluator, scratch: Path) -> dict[str, Encode]:
     """`encode=` through the cache, for the methods of an evaluator that has an encoder; nothing for the others."""
-    return {"encode": cached_encode(home, evaluator.encoder)} if evaluator.encoder else {}
+    return {"encode": cached_encode(home, evaluator.encoder, scratch)} if evaluator.encoder else {}
+
+
+def encoded_in_shards(encoder: Encoder, texts: Sequence[str], scratch: Path) -> Vectors:
+    """`encoder.encode(texts)` a shard at a time, on workers where there are some and more than one shard."""
+    pieces = [texts[first:last] for first, last in cuts(len(texts), TEXTS)]
+    if not distributed() or len(pieces) == 1:
+        return np.concatenate([encoder.encode(piece) for piece in pieces])
+    saved = scratch / "encoders" / hashlib.sha256(encoder.signature.encode()).hexdigest()[:16]
+    if not saved.exists():
+        encoder.save(saved)
+    with room_for_shards(scratch) as folder:
+        shards = []
+        for number, piece in enumerate(pieces):
+            file = folder / f"{number}.json"
+            file.write_text(json.dumps(list(piece)), encoding="utf-8")
+            shards.append({"encoder": str(saved), "texts": str(file)})
+        return np.concatenate([np.load(vectors) for vectors in map_shards(encode_shard, shards)])
+
+
+@shard_task("encode texts")
+def encode_shard(encoder: str, texts: str) -> str:
+    """Encode a file of texts with a saved encoder; returns the file of their vectors."""
+    found = _saved_encoder(str(incoming(Path(encoder)))).encode(
+        json.loads(incoming(Path(texts)).read_text(encoding="utf-8"))
+    )
+    vectors = Path(texts).with_suffix(".npy")
+    with whole(vectors) as aside, aside.open("wb") as stream:
+        np.save(stream, found)
+    return str(vectors)
+
+
+@lru_cache(maxsize=1)
+def _saved_encoder(folder: str) -> Encoder:
+    return load_saved(Path(folder))
 
 
 def training_texts(connection: duckdb.DuckDBPyConnection, corpora: Sequence[str]) -> list[str]:

@@ -10,13 +10,12 @@ import numpy as np
 from prefect import task
 
 from ssrem.agreement.identification import identification
-from ssrem.evaluators import load_evaluator
 from ssrem.evaluators.base import CONTEXT_ATTACK, TEST
 from tasks.agreement_rows import correlation_row
 from tasks.candidates import load_candidates, test_responses
-from tasks.encoding import encode_option
 from tasks.progress import progress
 from tasks.repair import mended
+from tasks.scoring import evaluator_at, score_candidates
 from tasks.stage import Output, Resources, Stage, already_done, made_by, open_stage
 from tasks.tables import landed_corpus
 
@@ -44,12 +43,11 @@ def score_corpus(
     with open_stage(place, "score", parameters, inputs, resources) as stage:
         if stage.done():
             return False
-        with progress(f"scoring the test split of {corpus} with {name}"):
-            evaluator: Any = load_evaluator(folder)
+        with progress(f"scoring the test split of {corpus} with {name}"), evaluator_at(folder) as evaluator:
             everyone = load_candidates(stage.connection, [corpus])
             sample = evaluator.test_sample
             candidates = everyone if sample is None else everyone.sampled(TEST, sample)
-            f = evaluator.score_candidates(candidates, TEST, **encode_option(place, evaluator))
+            f = score_candidates(place, folder, evaluator, candidates, stage.scratch)
         who = {"evaluator": name, "version": version}
         there = _there(candidates)
         responses = test_responses(stage.connection, corpus)

@@ -76,7 +76,7 @@ def build(
             {corpus: digest},
             lambda: training_texts(stage.connection, [corpus]),
         )
-        add_set_similarity(stage, corpus, encoder, cached_encode(place, encoder))
+        add_set_similarity(stage, corpus, encoder, cached_encode(place, encoder, stage.scratch))
         with progress(f"checking the speaker tables of {corpus}"):
             stage.gate()
         with progress(f"publishing the speaker tables of {corpus}"):

@@ -100,7 +100,8 @@ def train(
             done = {"progress": advance}
             if not (labels and labels.alone):
                 resumed = {"checkpoint": unfinished} if kind.resumes else {}
-                training = evaluator.fit(candidates, **done, **resumed, **encode_option(place, evaluator))
+                encode = encode_option(place, evaluator, stage.scratch)
+                training = evaluator.fit(candidates, **done, **resumed, **encode)
             if human:
                 evaluator = evaluator.fine_tuned(human.pairs, scale=human.scale, **done)
                 training = evaluator.training

@@ -51,22 +51,22 @@ def set_similarity(vectors: NDArray[Any], set_id: Integers, rows: Integers) -> S
     ids = set_id[starts]
     if len(np.unique(ids)) != len(ids):
         raise ValueError("set_id is not grouped: the members of a set must stand together")
+    ends = np.append(starts[1:], len(rows))
     counts = np.zeros(len(ids), dtype=np.int64)
     squares = np.zeros(len(ids))
-    carried: NDArray[np.float64] = np.zeros(vectors.shape[1])
-    for first in range(0, len(rows), _CHUNK):
-        last = min(first + _CHUNK, len(rows))
-        units, known = _unit(vectors[rows[first:last]])
-        begin = int(np.searchsorted(starts, first, side="right")) - 1
-        end = int(np.searchsorted(starts, last - 1, side="right")) - 1
-        cuts = np.maximum(starts[begin : end + 1] - first, 0)
-        sums = np.add.reduceat(units, cuts, axis=0)
-        counts[begin : end + 1] += np.add.reduceat(known.astype(np.int64), cuts)
-        # A set that runs over a chunk's edge hands its sum on to the next chunk.
-        sums[0] += carried
-        squares[begin : end + 1] = np.einsum("sd,sd->s", sums, sums)
-        goes_on = last < len(rows) and set_id[last] == set_id[last - 1]
-        carried = sums[-1] if goes_on else np.zeros(vectors.shape[1])
+    begin = 0
+    while begin < len(ids):
+        # As many whole sets as a chunk holds, one at least: what else stands beside a set changes no bit of its mean.
+        end = max(begin + 1, int(np.searchsorted(ends, starts[begin] + _CHUNK, side="right")))
+        sums: NDArray[np.float64] = np.zeros((end - begin, vectors.shape[1]))
+        for first in range(starts[begin], ends[end - 1], _CHUNK):
+            last = min(first + _CHUNK, int(ends[end - 1]))
+            units, known = _unit(vectors[rows[first:last]])
+            cuts = np.maximum(starts[begin:end] - first, 0)
+            sums += np.add.reduceat(units, cuts, axis=0)
+            counts[begin:end] += np.add.reduceat(known.astype(np.int64), cuts)
+        squares[begin:end] = np.einsum("sd,sd->s", sums, sums)
+        begin = end
     kept = counts >= 2
     n = counts[kept]
     mean = (squares[kept] - n) / (n * (n - 1))

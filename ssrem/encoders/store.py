@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,53 +30,86 @@ def text_hashes(texts: Sequence[str]) -> Hashes:
     return np.frombuffer(digests, dtype="<u8").astype(np.uint64)
 
 
+class _Rows:
+    """Vectors of texts, zeros at first, by their distinct hashes: which are there, and where each belongs.
+
+    result: float32 (n, d). hashes (u,), in order; first (u,): a text of each; inverse (n,); found, bool (u,).
+    """
+
+    def __init__(self, texts: Sequence[str], dimensions: int) -> None:
+        self.result: Vectors = np.zeros((len(texts), dimensions), dtype=np.float32)
+        self.hashes, self.first, self.inverse = np.unique(
+            text_hashes(texts), return_index=True, return_inverse=True
+        )
+        # Rows of each distinct text stand together: members[edges[u]:edges[u + 1]].
+        self._members = np.argsort(self.inverse, kind="stable")
+        counts = np.bincount(self.inverse, minlength=len(self.hashes))
+        self._edges = np.concatenate([[0], np.cumsum(counts)])
+        self.found = np.zeros(len(self.hashes), dtype=bool)
+
+    def place(self, positions: NDArray[np.int64], vectors: NDArray[Any]) -> None:
+        """Put the vectors (p, d) of the hashes at `positions` where their texts are."""
+        counts = self._edges[positions + 1] - self._edges[positions]
+        ends = np.cumsum(counts)
+        offsets = np.arange(ends[-1]) - np.repeat(ends - counts, counts)
+        at = self._members[np.repeat(self._edges[positions], counts) + offsets]
+        self.result[at] = np.repeat(vectors, counts, axis=0)
+
+
 class VectorStore:
     """`folder`/ENCODER-SIGNATURE/*.parquet: text_hash uint64 and vector, a fixed-size list of float16.
 
     Parts appear whole (written aside, then renamed) and carry page checksums; one that does not read back is
-    removed and its texts are encoded again.
+    removed and its texts are encoded again. into: another folder to store what is new in, for `adopt`.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, into: Path | None = None) -> None:
         self.folder = folder
+        self.into = into or folder
 
-    def encode(self, encoder: Encoder, texts: Sequence[str]) -> Vectors:
+    def encode(
+        self,
+        encoder: Encoder,
+        texts: Sequence[str],
+        *,
+        compute: Callable[[Sequence[str]], Vectors] | None = None,
+    ) -> Vectors:
         """float32 (n, d), equal to `encoder.encode(texts)`; what is new is stored on the way.
 
-        Beyond the result, memory is that of one chunk and 8 bytes a text.
+        Beyond the result, memory is that of one chunk and 8 bytes a text. compute: does the encoder's work.
         """
-        result = np.zeros((len(texts), encoder.dimensions), dtype=np.float32)
-        if len(texts) == 0:
-            return result
-        unique, first, inverse = np.unique(text_hashes(texts), return_index=True, return_inverse=True)
-        # Rows of each distinct text stand together: members[edges[u]:edges[u + 1]].
-        members = np.argsort(inverse, kind="stable")
-        edges = np.concatenate([[0], np.cumsum(np.bincount(inverse, minlength=len(unique)))])
-        found = np.zeros(len(unique), dtype=bool)
-
-        def place(positions: NDArray[np.int64], vectors: NDArray[Any]) -> None:
-            counts = edges[positions + 1] - edges[positions]
-            ends = np.cumsum(counts)
-            offsets = np.arange(ends[-1]) - np.repeat(ends - counts, counts)
-            result[members[np.repeat(edges[positions], counts) + offsets]] = np.repeat(
-                vectors, counts, axis=0
-            )
-
-        parts = self.folder / encoder.signature
-        for hashes, vectors in self._stored(parts, encoder.dimensions):
-            at = np.minimum(np.searchsorted(unique, hashes), len(unique) - 1)
-            wanted = (unique[at] == hashes) & ~found[at]
-            if wanted.any():
-                positions = at[wanted]
-                found[positions] = True
-                place(positions, vectors[wanted])
-        missing = np.flatnonzero(~found)
+        rows = self._look_up(encoder, texts)
+        missing = np.flatnonzero(~rows.found)
         for start in range(0, len(missing), _ENCODE_CHUNK):
             positions = missing[start : start + _ENCODE_CHUNK]
-            fresh = encoder.encode([texts[row] for row in first[positions]])
-            self._write(parts, unique[positions], fresh)
-            place(positions, fresh)
-        return result
+            fresh = (compute or encoder.encode)([texts[row] for row in rows.first[positions]])
+            self._write(self.into / encoder.signature, rows.hashes[positions], fresh)
+            rows.place(positions, fresh)
+        return rows.result
+
+    def stored(self, encoder: Encoder, texts: Sequence[str]) -> tuple[Vectors, NDArray[np.bool_]]:
+        """float32 (n, d) of the texts that are stored, and which those are, bool (n,); zeros for the others."""
+        rows = self._look_up(encoder, texts)
+        return rows.result, rows.found[rows.inverse]
+
+    def adopt(self, folder: Path) -> None:
+        """Take over the parts that a store has left in `folder`."""
+        for part in sorted(folder.glob("*/*.parquet")):
+            target = self.folder / part.parent.name / part.name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            part.replace(target)
+
+    def _look_up(self, encoder: Encoder, texts: Sequence[str]) -> _Rows:
+        rows = _Rows(texts, encoder.dimensions)
+        if len(texts) == 0:
+            return rows
+        for hashes, vectors in self._stored(self.folder / encoder.signature, encoder.dimensions):
+            at = np.minimum(np.searchsorted(rows.hashes, hashes), len(rows.hashes) - 1)
+            wanted = (rows.hashes[at] == hashes) & ~rows.found[at]
+            if wanted.any():
+                rows.found[at[wanted]] = True
+                rows.place(at[wanted], vectors[wanted])
+        return rows
 
     def _stored(self, parts: Path, dimensions: int) -> Iterator[tuple[Hashes, NDArray[np.float16]]]:
         """Hashes (k,) and vectors (k, d), chunk by chunk, of every part that is whole."""

@@ -93,6 +93,25 @@ class Candidates:
         splits[left_out] = _LEFT_OUT
         return replace(self, split=splits)
 
+    def part(self, rows: Rows) -> Candidates:
+        """The responses at `rows` with only the texts that they need: contexts stay stretches of them."""
+        start, stop = self.context_start[rows], self.context_stop[rows]
+        drawn = {kind: negatives[rows] for kind, negatives in self.negatives.items()}
+        # +1 where a stretch begins and -1 behind it: above zero is within one.
+        edges = np.bincount(start, minlength=len(self.texts) + 1)
+        needed = np.cumsum(edges - np.bincount(stop, minlength=len(self.texts) + 1))[:-1] > 0
+        for used in (self.response[rows], *drawn.values()):
+            needed[used[used >= 0]] = True
+        place = np.concatenate([[0], np.cumsum(needed)])  # of a text, and behind the last one
+        return Candidates(
+            texts=[self.texts[at] for at in np.flatnonzero(needed).tolist()],
+            response=place[self.response[rows]],
+            context_start=place[start],
+            context_stop=place[stop],
+            negatives={kind: np.where(used >= 0, place[used], -1) for kind, used in drawn.items()},
+            split=self.split[rows],
+        )
+
     def rows(self, split: int | None) -> Rows:
         """Positions of a split's responses, in order; all of them for None."""
         return np.arange(len(self)) if split is None else np.flatnonzero(self.split == split)
