@@ -7,6 +7,7 @@ from prefect.events import emit_event
 
 from flows.artifacts import shown
 from flows.notify import tell
+from tasks.home import Home
 from tasks.ingest import land
 from tasks.stage import Resources
 
@@ -41,6 +42,6 @@ def ingest(
         emit_event(
             event="corpus.landed",
             resource={"prefect.resource.id": f"corpus.{corpus}"},
-            payload={"name": corpus},
+            payload={"name": corpus, "home": str(Home.at(home).root)},
         )
     return corpus, new
