@@ -65,6 +65,33 @@ def _shift_clock(seconds: float) -> None:
     time.time = lambda: true_time() + seconds
 
 
+def _plain_gate() -> None:
+    """The gate's rules as plain SQL: what they find is the same, and a gate takes milliseconds instead of seconds."""
+    from schemas import TABLES
+    from sql import checks
+    from ssrem.errors import GateError
+    from tasks.gate import rules
+    from tasks.stage import Stage
+
+    def gate(stage: Stage) -> None:
+        queries = {(t, rule.says): rule.offending for t in stage.staged for rule in rules(TABLES[t])}
+        queries |= {(check.table, check.name): check.query for check in checks(stage.name)}
+        for (table, says), query in queries.items():
+            if rows := stage.connection.execute(query).fetchall():
+                raise GateError(f"{table}: expected {says}: {rows[:3]}")
+        who = {
+            "run_id": stage.run_id,
+            "stage": stage.name,
+            "passed": True,
+            "rows_checked": None,
+            "unexpected": 0,
+        }
+        results = [{**who, "table_name": table, "expectation": says} for table, says in queries]
+        stage.create_from_rows("quality_results", results)
+
+    Stage.gate = gate  # type: ignore[method-assign]
+
+
 def _time_publishing(moments: list[tuple[str, float]]) -> None:
     """Note when each publish begins and ends."""
     from tasks.stage import Stage
@@ -91,6 +118,7 @@ def _do(job: Mapping[str, Any]) -> int:
         _shift_clock(job["clock"])
     if job.get("room"):
         resource.setrlimit(resource.RLIMIT_FSIZE, (job["room"], job["room"]))
+    _plain_gate()
     moments: list[tuple[str, float]] = []
     if job.get("moments"):
         _time_publishing(moments)

@@ -1,4 +1,4 @@
-"""The small home folder that benchmarks.faults damages: what it is made from, must hold, and may not leave behind."""
+"""The small home folder that benchmarks.faults damages: what it is made from, what it must hold, what may not stay."""
 
 from __future__ import annotations
 
@@ -6,65 +6,30 @@ import hashlib
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from benchmarks.fault_child import STAGES
+from benchmarks.fault_child import CORPUS, STAGES
 from schemas import TABLES
-from tasks.home import Home
+from ssrem.errors import SsremError
+from tasks.home import Home, Part
 from tasks.query import ask
+from tasks.remarks import remarks
 
 ROOT = Path(__file__).parent.parent
-WORDS = [
-    "pizza",
-    "bread",
-    "cheese",
-    "soup",
-    "dinner",
-    "cook",
-    "guitar",
-    "song",
-    "band",
-    "piano",
-    "concert",
-    "sing",
-    "football",
-    "goal",
-    "team",
-    "coach",
-    "match",
-    "beach",
-    "hotel",
-    "city",
-    "train",
-    "island",
-    "trip",
-    "i",
-    "you",
-    "really",
-    "like",
-    "the",
-    "a",
-    "of",
-    "my",
-    "do",
-    "think",
-    "yes",
-    "no",
-    "very",
-    "great",
-    "today",
-    "was",
-    "with",
-]
+WORDS = """
+pizza bread cheese soup dinner cook guitar song band piano concert sing football goal team coach match beach hotel city
+train island trip i you really like the a of my do think yes no very great today was with
+""".split()  # noqa: SIM905
 VOLATILE = {"run_id", "started", "ended", "landed_at", "trained_at", "seconds", "run"}
 """Columns that tell when, not what."""
 
@@ -118,6 +83,8 @@ def content(home: Home) -> dict[str, str]:
 
 def counts_kept(home: Home, messages: int) -> bool:
     """Whether every message of the dump landed or lies in quarantine, by the ledger and by the rows."""
+    if not home.parts():
+        return True
     query = """
         SELECT messages_read, utterances + quarantined, (SELECT count(*) FROM utterances)
             + (SELECT count(*) FROM quarantine WHERE record = 'message') FROM corpora"""
@@ -135,6 +102,7 @@ class Child:
 
     def __init__(self, folder: Path, dump: Dump) -> None:
         self.dump, self.said, self.moments = dump, folder / "said", folder / "moments.json"
+        self.modules: list[str] = []
         self._process: subprocess.Popen[str] | None = None
 
     def __enter__(self) -> Child:
@@ -169,12 +137,155 @@ class Child:
         process = int(self._process.stdout.readline())
         if kill_after is not None:
             time.sleep(kill_after)
-            with suppress(ProcessLookupError):  # it was done already, or has no group of its own yet
+            with suppress(ProcessLookupError):  # it was done already
                 os.killpg(process, signal.SIGKILL)
         return int(self._process.stdout.readline())
 
-    def timed(self, home: Home) -> list[tuple[str, float]]:
-        """Run all stages undisturbed; when (seconds) each began, and when it began and ended to publish."""
-        if self.run(home, moments=str(self.moments)):
+    def timed(self, home: Home, stages: Sequence[str] = STAGES) -> list[tuple[str, float]]:
+        """Run the stages undisturbed; when (seconds) each began, and when it began and ended to publish."""
+        if self.run(home, stages, moments=str(self.moments), modules=self.modules):
             raise RuntimeError(self.said.read_text())
-        return [(what, at) for what, at in json.loads(self.moments.read_text())]
+        found = json.loads(self.moments.read_text())
+        self.modules = found["modules"]
+        return [(what, at) for what, at in found["moments"]]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one fault: whether each promise held, and what did not, in words."""
+
+    fault: str
+    answered: bool
+    told: bool
+    repaired: bool
+    kept: bool
+    missed: list[str]
+
+
+@dataclass
+class Bench:
+    """The home folder under test, and what it is before the stages (0) and after each (1, 2, …)."""
+
+    folder: Path
+    home: Home
+    dump: Dump
+    child: Child
+    moments: dict[str, list[tuple[str, float]]] = field(default_factory=dict)
+    contents: list[dict[str, str]] = field(default_factory=list)
+    at: int = 0
+
+    def keep(self, number: int) -> None:
+        """Keep the home folder as it is now, as that after `number` stages."""
+        kept = self.folder / f"after-{number}"
+        self.home.root.mkdir(exist_ok=True)
+        shutil.copytree(self.home.root, kept)
+        self.contents.append(content(self.home))
+
+    def reset(self, number: int) -> None:
+        """Make the home folder what it was after `number` stages."""
+        shutil.rmtree(self.home.root, ignore_errors=True)
+        shutil.copytree(self.folder / f"after-{number}", self.home.root)
+        self.at = number
+
+    def move(self, root: Path) -> None:
+        """Move the home folder, the catalog's views with it."""
+        shutil.copytree(self.home.root, root, dirs_exist_ok=True)
+        if root != self.home.root:
+            shutil.rmtree(self.home.root)
+        self.home = Home.at(root)
+
+    def length(self, stage: str) -> float:
+        """Seconds that the stage takes undisturbed."""
+        return self.moments[stage][-1][1] - self.moments[stage][0][1]
+
+    def size(self, number: int) -> int:
+        """Bytes on disk after `number` stages, in whole blocks."""
+        files = (path.lstat() for path in (self.folder / f"after-{number}").rglob("*"))
+        return sum(4096 * (1 + -(-stat.st_size // 4096)) for stat in files)
+
+    def judge(
+        self,
+        fault: str,
+        stage: str | None = None,
+        *,
+        damaged: Part | None = None,
+        says: str | None = None,
+        wrong: Sequence[str] = (),
+        boundary: int | None = None,
+    ) -> Outcome:
+        """Check the promises after a fault in `stage`, or between stages, whose repair is another run.
+
+        damaged: the part that is; says: what status has to say; wrong: what was found wrong already; boundary: how
+        many stages are done by now, where that is not what `reset` said.
+        """
+        before = self.at if boundary is None else boundary
+        after = before + 1 if stage else before
+        missed = list(wrong)
+        missed += (answered := self._answers(before, after, damaged))
+        missed += (told := self._tells(damaged, says))
+        interrupted = any(self.home.staging.glob("*"))
+        # Any run repairs what is damaged; agree's own parts take agree, for the ledger does not keep its file's path.
+        repair = stage or ("agree" if after == len(STAGES) and self._of_agree(damaged) else STAGES[max(after - 1, 0)])
+        status = self.child.run(self.home, [repair])
+        repaired = (
+            []
+            if status == 0
+            else [f"the next run ended with {status}: {self.child.said.read_text()[-500:]!r}"]
+        )
+        try:
+            now = content(self.home)
+            repaired += [
+                f"{table} is not what it was"
+                for table, digest in now.items()
+                if digest != self.contents[after][table]
+            ]
+        except SsremError as error:
+            repaired.append(str(error))
+        repaired += [f"{path} was left" for path in litter(self.home)]
+        later = " ".join(remarks(self.home))
+        for what in [*(["interrupted"] if interrupted else []), *([says] if says else [])]:
+            if what not in later:
+                told.append(f"after the repair status says nothing of {what!r}")
+        if damaged and damaged.path not in later:
+            told.append("after the repair status says nothing of the damaged part")
+        kept = counts_kept(self.home, self.dump.messages)
+        missed += (
+            repaired + [one for one in told if one not in missed] + ([] if kept else ["counts are not kept"])
+        )
+        return Outcome(fault, not answered, not told, not repaired, kept, missed)
+
+    def _of_agree(self, damaged: Part | None) -> bool:
+        return damaged is not None and damaged.key != CORPUS
+
+    def _answers(self, before: int, after: int, damaged: Part | None) -> list[str]:
+        missed = []
+        if damaged is None:
+            try:
+                now = content(self.home)
+            except SsremError as error:
+                return [str(error)]
+            if now not in (self.contents[before], self.contents[after]):
+                missed.append("the snapshot is neither that before nor that after")
+            if not counts_kept(self.home, self.dump.messages):
+                missed.append("counts are not kept before the repair")
+            return missed
+        for table in TABLES:
+            try:
+                ask(self.home, f"SELECT count(*), count(COLUMNS(*)) FROM {table}")
+            except SsremError as error:
+                if table != damaged.table or damaged.path not in str(error) or "\n" in str(error):
+                    missed.append(f"{table} does not answer: {error}")
+            else:
+                if table == damaged.table:
+                    missed.append(f"{table} answers from a damaged file")
+        return missed
+
+    def _tells(self, damaged: Part | None, says: str | None) -> list[str]:
+        notes = " ".join(remarks(self.home))
+        wanted = [says] if says else []
+        if damaged:
+            wanted += [damaged.path, repr(damaged.key), damaged.table]
+        if any(self.home.staging.glob("*")):
+            wanted.append("was interrupted")
+        missed = [f"status says nothing of {what!r}" for what in wanted if what not in notes]
+        return missed + (["status says that something is running"] if "is running" in notes else [])

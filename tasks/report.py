@@ -12,8 +12,9 @@ from prefect import task
 
 from ssrem import __version__
 from ssrem.report import ReportData, render
-from tasks.home import Home, utc_now
+from tasks.home import utc_now
 from tasks.progress import progress
+from tasks.repair import mended
 from tasks.stage import out_of_room
 
 QUERIES = {
@@ -58,7 +59,7 @@ QUERIES = {
 @task(name="write report")
 def write_report(home: str) -> str:
     """Render the published snapshot as one HTML file; returns its path. The file is replaced in one step."""
-    place = Home.at(home)
+    place = mended(home)
     with progress("writing the report"):
         with place.reader() as connection:
             rows = {name: _rows(connection, query) for name, query in QUERIES.items()}

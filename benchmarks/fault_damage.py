@@ -1,0 +1,144 @@
+"""The faults of benchmarks.faults that are no kill: each leaves a home folder in trouble and has the bench judge it."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from benchmarks.fault_child import STAGES
+from benchmarks.fault_home import Bench, Outcome
+from tasks.home import Part
+
+YEARS = 10 * 365 * 24 * 3600.0
+
+
+def cut(path: Path) -> None:
+    """Half of the file is gone."""
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def flip(path: Path) -> None:
+    """Some bytes in the middle are others; the size stays."""
+    content = bytearray(path.read_bytes())
+    middle = len(content) // 3
+    content[middle : middle + 8] = bytes(255 - byte for byte in content[middle : middle + 8])
+    path.write_bytes(content)
+
+
+def empty(path: Path) -> None:
+    """Nothing is left but the name."""
+    path.write_bytes(b"")
+
+
+def remove(path: Path) -> None:
+    """Not even that."""
+    path.unlink()
+
+
+Damage = Callable[[Path], None]
+DAMAGES: tuple[Damage, ...] = (cut, flip, empty, remove)
+
+
+def corrupt_part(bench: Bench, times: int, draw: random.Random) -> Iterator[Outcome]:
+    """A Parquet file of the published snapshot is damaged, every table's in turn."""
+    bench.reset(len(STAGES))
+    parts = sorted(bench.home.parts(), key=lambda part: (part.table, part.key))
+    chosen: list[Part] = draw.sample(parts, min(times * 4, len(parts)))
+    for number, part in enumerate(chosen):
+        damage = DAMAGES[number % len(DAMAGES)]
+        bench.reset(len(STAGES))
+        damage(bench.home.root / part.path)
+        yield bench.judge(f"a Parquet file: {damage.__name__}", damaged=part)
+
+
+def corrupt_catalog(bench: Bench, times: int, draw: random.Random) -> Iterator[Outcome]:
+    """The catalog is damaged, after a stage drawn at random."""
+    for number in range(times):
+        damage = DAMAGES[number % len(DAMAGES)]
+        bench.reset(draw.randrange(1, len(STAGES) + 1))
+        damage(bench.home.catalog)
+        yield bench.judge(f"the catalog: {damage.__name__}", says="catalog.duckdb")
+
+
+def full_disk(bench: Bench, times: int, draw: random.Random) -> Iterator[Outcome]:
+    """A stage runs out of room: on a small file system where one can be mounted, else by a limit on a file's size."""
+    small = bench.folder / "small"
+    for number in range(times):
+        stage = STAGES[number % len(STAGES)]
+        before = STAGES.index(stage)
+        bench.reset(before)
+        need = max(1, bench.size(before + 1) - bench.size(before))
+        if mounted := _mount(small, bench.size(before) + int(need * draw.uniform(0.05, 0.9))):
+            bench.move(small / "home")
+        status = bench.child.run(
+            bench.home, [stage], **({} if mounted else {"room": draw.randrange(2_000, 20_000)})
+        )
+        said = bench.child.said.read_text().strip()
+        plain = status == 1 and len(said.splitlines()) == 1 and "no room left on the disk" in said
+        if status == 0:
+            fault = "a full disk: there was room enough"
+        else:
+            fault = f"a full disk{'' if mounted else ', a file too large'}, in {stage}"
+        wrong = [] if status == 0 or plain else [f"it ended with {status} and said {said[-500:]!r}"]
+        if mounted:
+            subprocess.run(["mount", "-o", "remount,size=1g", str(small)], check=True)
+        yield bench.judge(fault, stage, wrong=wrong)
+        if mounted:
+            bench.move(bench.folder / "home")
+            subprocess.run(["umount", str(small)], check=True)
+
+
+def wrong_clock(bench: Bench, times: int, draw: random.Random) -> Iterator[Outcome]:
+    """The clock jumps, back or forth, before every stage of a run, and is right again afterwards."""
+    for _ in range(max(1, times // 3)):
+        bench.reset(0)
+        for stage in STAGES:
+            status = bench.child.run(bench.home, [stage], clock=draw.choice((-YEARS, -3600.0, 3600.0, YEARS)))
+            if status:
+                break
+        ordered = _in_order(bench)
+        wrong = [] if ordered else ["the ledger is not in the order in which runs published"]
+        yield bench.judge("a clock that jumps before every stage", wrong=wrong, boundary=len(STAGES))
+
+
+def dead_lock(bench: Bench, times: int, draw: random.Random) -> Iterator[Outcome]:
+    """A lock file names a process that is gone."""
+    for _ in range(times):
+        stage = draw.choice(STAGES)
+        bench.reset(STAGES.index(stage))
+        process = subprocess.Popen(["true"])
+        process.wait()
+        bench.home.root.mkdir(exist_ok=True)
+        held = {
+            "pid": process.pid,
+            "host": os.uname().nodename,
+            "what": "train",
+            "since": "2020-01-01 00:00:00",
+        }
+        (bench.home.root / ".lock").write_text(json.dumps(held))
+        yield bench.judge("a lock left by a dead process", stage)
+
+
+Fault = Callable[[Bench, int, random.Random], Iterator[Outcome]]
+FAULTS: tuple[Fault, ...] = (corrupt_part, corrupt_catalog, full_disk, wrong_clock, dead_lock)
+
+
+def _mount(place: Path, size: int) -> bool:
+    place.mkdir(exist_ok=True)
+    command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(place)]
+    try:
+        return subprocess.run(command, capture_output=True, check=False).returncode == 0
+    except FileNotFoundError:
+        return False
+
+
+def _in_order(bench: Bench) -> bool:
+    with bench.home.reader() as connection:
+        rows = connection.execute("SELECT stage FROM runs ORDER BY started").fetchall()
+        late = connection.execute("SELECT count(*) FROM runs WHERE ended < started").fetchone()
+    stages = [stage for (stage,) in rows]
+    return stages == [stage for stage in STAGES if stage in stages] and late == (0,)
