@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from benchmarks.fault_child import STAGES
-from benchmarks.fault_home import Bench, Outcome
+from benchmarks.fault_home import Bench, Outcome, litter
 from tasks.home import Part
 
 YEARS = 10 * 365 * 24 * 3600.0
@@ -70,26 +70,28 @@ def full_disk(bench: Bench, times: int, draw: random.Random) -> Iterator[Outcome
     for number in range(times):
         stage = STAGES[number % len(STAGES)]
         before = STAGES.index(stage)
-        bench.reset(before)
         need = max(1, bench.size(before + 1) - bench.size(before))
-        if mounted := _mount(small, bench.size(before) + int(need * draw.uniform(0.05, 0.9))):
-            bench.move(small / "home")
-        status = bench.child.run(
-            bench.home, [stage], **({} if mounted else {"room": draw.randrange(2_000, 20_000)})
-        )
+        share, status, mounted = draw.uniform(0.05, 0.9), 0, False
+        while status == 0 and share > 0.001:  # a stage that fits gets less room
+            bench.reset(before)
+            if mounted := _mount(small, bench.size(before) + int(need * share)):
+                bench.move(small / "home")
+            room = {} if mounted else {"room": int(20_000 * share)}
+            status = bench.child.run(bench.home, [stage], **room)
+            if mounted and status == 0:
+                _unmount(bench, small)
+            share /= 2
         said = bench.child.said.read_text().strip()
         plain = status == 1 and len(said.splitlines()) == 1 and "no room left on the disk" in said
-        if status == 0:
-            fault = "a full disk: there was room enough"
-        else:
-            fault = f"a full disk{'' if mounted else ', a file too large'}, in {stage}"
-        wrong = [] if status == 0 or plain else [f"it ended with {status} and said {said[-500:]!r}"]
-        if mounted:
+        wrong = [] if plain else [f"it ended with {status} and said {said[-500:]!r}"]
+        wrong += [f"{path} was left" for path in litter(bench.home)]
+        if mounted and status:
             subprocess.run(["mount", "-o", "remount,size=1g", str(small)], check=True)
-        yield bench.judge(fault, stage, wrong=wrong)
-        if mounted:
-            bench.move(bench.folder / "home")
-            subprocess.run(["umount", str(small)], check=True)
+        yield bench.judge(
+            f"a full disk in {stage}{'' if mounted else ', a file too large'}", stage, wrong=wrong
+        )
+        if mounted and status:
+            _unmount(bench, small)
 
 
 def wrong_clock(bench: Bench, times: int, draw: random.Random) -> Iterator[Outcome]:
@@ -134,6 +136,11 @@ def _mount(place: Path, size: int) -> bool:
         return subprocess.run(command, capture_output=True, check=False).returncode == 0
     except FileNotFoundError:
         return False
+
+
+def _unmount(bench: Bench, place: Path) -> None:
+    bench.move(bench.folder / "home")
+    subprocess.run(["umount", str(place)], check=True)
 
 
 def _in_order(bench: Bench) -> bool:

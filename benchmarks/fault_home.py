@@ -200,8 +200,8 @@ class Bench:
 
     def size(self, number: int) -> int:
         """Bytes on disk after `number` stages, in whole blocks."""
-        files = (path.lstat() for path in (self.folder / f"after-{number}").rglob("*"))
-        return sum(4096 * (1 + -(-stat.st_size // 4096)) for stat in files)
+        files = (path for path in (self.folder / f"after-{number}").rglob("*") if path.is_file())
+        return sum(4096 * -(-path.stat().st_size // 4096) for path in files)
 
     def judge(
         self,
@@ -225,7 +225,9 @@ class Bench:
         missed += (told := self._tells(damaged, says))
         interrupted = any(self.home.staging.glob("*"))
         # Any run repairs what is damaged; agree's own parts take agree, for the ledger does not keep its file's path.
-        repair = stage or ("agree" if after == len(STAGES) and self._of_agree(damaged) else STAGES[max(after - 1, 0)])
+        repair = stage or (
+            "agree" if after == len(STAGES) and self._of_agree(damaged) else STAGES[max(after - 1, 0)]
+        )
         status = self.child.run(self.home, [repair])
         repaired = (
             []

@@ -55,7 +55,8 @@ def kill(bench: Bench, kills: int, draw: random.Random) -> Iterator[Outcome]:
     """Kills over all stages, in proportion to how long each takes, but every stage some."""
     publishing = [stage for stage in STAGES if len(bench.moments[stage]) == 4]
     lengths = {stage: bench.length(stage) for stage in STAGES}
-    for number in range(kills):
+    number = killed = 0
+    while killed < kills:
         if number < kills * PUBLISHING:
             stage = publishing[number % len(publishing)]
             begin, end = (bench.moments[stage][at][1] for at in (1, 2))
@@ -67,6 +68,7 @@ def kill(bench: Bench, kills: int, draw: random.Random) -> Iterator[Outcome]:
         start = bench.moments[stage][0][1]
         bench.reset(STAGES.index(stage))
         status = bench.child.run(bench.home, [stage], kill_after=max(0.0, draw.uniform(begin, end) - start))
+        number, killed = number + 1, killed + (status == -9)
         yield bench.judge(fault if status == -9 else f"{stage} was done before its kill", stage)
 
 
@@ -101,6 +103,8 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"undisturbed: {timed}", flush=True)
         for outcome in outcomes(bench, given.kills, given.each, given.seed):
             found.setdefault(outcome.fault, []).append(outcome)
+            if sys.stderr.isatty():
+                print(f"\r{sum(map(len, found.values()))} faults", end="", file=sys.stderr)
             if outcome.missed:
                 kept = Path(tempfile.mkdtemp(prefix="fault-")) / "home"
                 shutil.copytree(bench.home.root, kept)

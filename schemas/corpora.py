@@ -10,7 +10,7 @@ TABLE = Table(
     columns=(
         Column("corpus", "VARCHAR", "name under which the dump landed"),
         Column("format", "VARCHAR", "reader that read it"),
-        Column("source", "VARCHAR", "where it was read from"),
+        Column("source", "VARCHAR", "where it was read from, an absolute path if it is one"),
         Column(
             "sha256", "VARCHAR", "digest of the content, whatever the file names; the same content lands once"
         ),
@@ -26,7 +26,7 @@ TABLE = Table(
         Column(
             "speaker_scope", "VARCHAR", "person: an id is one person throughout; conversation: a seat in one"
         ),
-        Column("landed_at", "TIMESTAMP", "when it landed, UTC"),
+        Column("landed_at", "TIMESTAMP", "when its landing began, UTC; rises from one to the next"),
     ),
     expectations=(
         NotEmpty(),

@@ -280,7 +280,7 @@ def open_stage(
     import duckdb
 
     resources = resources or Resources()
-    with home.lock(name):
+    with _in_plain_words(home), home.lock(name):
         home.check()
         for message in clean_up(home):
             on_cleanup(message)
@@ -299,13 +299,22 @@ def open_stage(
                 create_views(connection, home.root, parts, "published", damaged)
                 read = inputs() if callable(inputs) else inputs
                 yield Stage(home, name, run_id, parameters, read, started, connection, scratch)
-        except SsremError:
-            raise
-        except Exception as error:  # a library may wrap what the disk said in an error of its own
-            raise out_of_room(home, error) or blamed(home.root, parts, error) or error from None
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
             shutil.rmtree(home.lake / f".run={run_id}.tmp", ignore_errors=True)
+
+
+@contextmanager
+def _in_plain_words(home: Home) -> Iterator[None]:
+    """A full disk or memory and a damaged file as one line, whichever library met them, wherever in the stage."""
+    try:
+        yield
+    except SsremError as error:
+        if isinstance(error.__cause__, OSError) and (full := out_of_room(home, error.__cause__)):
+            raise full from error
+        raise
+    except Exception as error:
+        raise out_of_room(home, error) or blamed(home.root, home.parts(), error) or error from None
 
 
 def _configure(
