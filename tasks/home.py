@@ -216,16 +216,32 @@ class Home:
         """Published parts that are missing, cut short or changed; `deep` reads every one of them through."""
         return damage(self.root, self.parts(), deep=deep)
 
+    def readable(self) -> tuple[Snapshot, list[Damage]]:
+        """The published snapshot and what is damaged of it."""
+        snapshot = self.snapshot()
+        while damaged := damage(self.root, snapshot.parts):
+            now = self.snapshot()
+            if now.number == snapshot.number:
+                return now, damaged
+            snapshot = now  # what is missing was collected, for others have published since
+        return snapshot, []
+
     @contextmanager
-    def reader(self, *, partial: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
+    def reader(
+        self, *, partial: bool = False, snapshot: Snapshot | None = None
+    ) -> Iterator[duckdb.DuckDBPyConnection]:
         """A connection to the published snapshot: every table a view. Later publishes do not change what it sees.
 
         Raises HomeError, naming the part, where a query needs one that is damaged; if `partial`, that is left out.
+        snapshot: one that was read already.
         """
         import duckdb
 
-        parts = self.parts()
-        damaged = damage(self.root, parts)
+        if snapshot is None:
+            snapshot, damaged = self.readable()
+        else:
+            damaged = damage(self.root, snapshot.parts)
+        parts = snapshot.parts
         if partial:
             wrong = {one.part for one in damaged}
             parts, damaged = [part for part in parts if part not in wrong], []

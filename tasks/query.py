@@ -18,12 +18,12 @@ def ask(home: Home, query: str) -> tuple[list[str], list[tuple[Any, ...]]]:
     The query sees the tables and nothing else: it cannot write, read other files, load extensions or change settings.
     Raises HomeError where nothing is published, SsremError, in one line, for anything but a single valid SELECT.
     """
-    snapshot = home.snapshot()
+    snapshot, _ = home.readable()
     if not snapshot.number and not snapshot.parts:
         raise HomeError(
             f"nothing is published in {home.root}; run ssrem run first, or name another folder with --home"
         )
-    with home.reader() as connection:
+    with home.reader(snapshot=snapshot) as connection:
         paths = ", ".join("'" + str(home.root / p.path).replace("'", "''") + "'" for p in snapshot.parts)
         connection.execute(f"SET allowed_paths = [{paths}]")
         connection.execute("SET python_enable_replacements = false")  # names are tables, not our variables

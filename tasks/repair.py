@@ -21,7 +21,7 @@ from tasks.home import Home, Part, utc_now
 from tasks.incidents import note
 from tasks.integrity import Damage, damage, remember
 from tasks.snapshot import file_digest, manifests, sync_path
-from tasks.stage import KEPT_TWICE, out_of_room, second_copy
+from tasks.stage import KEPT_TWICE, clean_up, out_of_room, second_copy
 
 LANDED = ("corpora", "conversations", "utterances", "quarantine")
 """What ingest makes: it comes from a dump, and from nothing else."""
@@ -51,6 +51,7 @@ def mended(root: str) -> Home:
         return home
     token = _mending.set(True)
     try:
+        _clean(home)
         _mend_catalog(home)
         parts = home.parts()
         found = damage(home.root, parts)
@@ -63,6 +64,15 @@ def mended(root: str) -> Home:
     finally:
         _mending.reset(token)
     return home
+
+
+def _clean(home: Home) -> None:
+    """What a dead run left goes even where there is nothing else to do, so that no stage opens."""
+    if not any(home.staging.glob("*")) or home.writer() is not None:
+        return
+    with home.lock("repair"):
+        for message in clean_up(home):
+            print(f"ssrem: {message}", file=sys.stderr)
 
 
 def _mend_catalog(home: Home) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ VALUES: dict[str, Any] = {
     "sha256": "h",
     "bytes": 1,
     "speaker_scope": "person",
+    "landed_at": datetime(2026, 1, 1),
     "seed": 0,
     "context_turns": 5,
     "kind": "SS",

@@ -156,7 +156,7 @@ def test_status_and_sql_say_it_in_a_line(whole: Bench, capsys: pytest.CaptureFix
     home = ["--home", str(whole.home.root)]
     assert main(["status", *home]) == 0
     told = capsys.readouterr().out
-    assert "utterances" in told and f"(part '{CORPUS}' of turns) has" in told
+    assert "progress" in told and f"(part '{CORPUS}' of turns) has" in told
     assert main(["sql", "SELECT count(*) FROM utterances", *home]) == 0
     assert main(["sql", "SELECT count(*) FROM turns", *home]) == 1
     (line,) = capsys.readouterr().err.splitlines()
