@@ -1,7 +1,18 @@
-"""Fixtures that look at what `ssrem run` made."""
+"""Fixtures that look at what `ssrem run` made, and Prefect's server for flows in this process."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+import pytest
 from small_home import copy, made
 
-__all__ = ["copy", "made"]
+__all__ = ["copy", "made", "prefect_server"]
+
+
+@pytest.fixture(scope="session")
+def prefect_server() -> Iterator[None]:
+    from prefect.testing.utilities import prefect_test_harness
+
+    with prefect_test_harness(server_startup_timeout=60):
+        yield
