@@ -206,6 +206,18 @@ def parser() -> argparse.ArgumentParser:
         "--deep", action="store_true", help="read every published file through and compare it with its digest"
     )
     verb("report", "write the report and print its path", _json())
+
+    verb("upgrade", "bring a home folder of an older version to this one", _json(), _wait())
+    backup = verb("backup", "copy what is published, with its models, while others read and write", _json())
+    backup.add_argument(
+        "target", metavar="FILE_OR_FOLDER", help="a new .tar, .tar.gz or .tgz file, or folder"
+    )
+    restore = verb("restore", "put a backup into a new or empty home folder", _json(), _wait())
+    restore.add_argument(
+        "source",
+        metavar="FILE_OR_FOLDER",
+        help="what ssrem backup wrote; or the home folder itself, after it was moved",
+    )
     return top
 
 

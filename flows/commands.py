@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flows import given, landing, learning, settings, show
+from flows import given, landing, learning, settings, show, upkeep
 from flows.outcome import after, summaries
 from ssrem.errors import AnnotationError, SsremError
 from tasks.home import Home, landed_corpora
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 def run(options: argparse.Namespace) -> None:
     """Do what the parsed options ask."""
     home = Home.at(options.home)
-    home.check()
+    if options.verb not in ("upgrade", "restore"):
+        home.check()
     VERBS[options.verb](options, home)
 
 
@@ -215,6 +216,9 @@ VERBS: dict[str, Callable[[argparse.Namespace, Home], None]] = {
     "collect": _collect,
     "status": _status,
     "report": _report,
+    "upgrade": upkeep.upgrade,
+    "backup": upkeep.backup,
+    "restore": upkeep.restore,
 }
 
 

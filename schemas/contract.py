@@ -8,12 +8,16 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Column:
-    """A column: DuckDB type, meaning, and whether it may be null."""
+    """A column: DuckDB type, meaning, and whether it may be null.
+
+    default: for rows of home folders that are older than the column, SQL over the row's other columns.
+    """
 
     name: str
     type: str
     meaning: str
     nullable: bool = False
+    default: str | None = None
 
 
 @dataclass(frozen=True)

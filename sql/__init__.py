@@ -25,8 +25,11 @@ class Check:
 
 def checks(stage: str) -> list[Check]:
     """The checks of a stage, by name. The first line of each file names the table: `-- table: NAME`."""
-    found = []
-    for entry in sorted(files("sql").joinpath("checks", stage).iterdir(), key=lambda e: e.name):
+    found: list[Check] = []
+    folder = files("sql").joinpath("checks", stage)
+    if not folder.is_dir():  # a stage may have none
+        return found
+    for entry in sorted(folder.iterdir(), key=lambda e: e.name):
         if not entry.name.endswith(".sql"):
             continue
         lines = entry.read_text(encoding="utf-8").splitlines()

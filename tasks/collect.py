@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import time
@@ -9,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ssrem.errors import HomeError
 from tasks.home import Home, read_parts
 from tasks.snapshot import Part, manifests
 
@@ -23,6 +25,9 @@ KEPT_FAILURES = 20
 
 STALE_AFTER = 30 * 86400.0
 """Seconds after which a training that was broken off is not expected to be taken up again."""
+
+PIN = "backup-"
+"""Catalogs of this name, `catalog.backup-….duckdb`, keep what a backup in progress still has to copy."""
 
 MARK = ".unused"
 """File in a run folder: since its time of change, no snapshot has used the folder."""
@@ -64,7 +69,10 @@ def collect(home: Home, keep_runs: int = KEPT_RUNS, keep_seconds: float = KEPT_S
     A folder is marked when it is first seen unused and goes at a later call, so that whoever opened the snapshot
     before has `keep_seconds` at least. A clock that was set back only makes it stay longer.
     """
-    used = {p.path.split("/")[1] for p in _all_parts(home)}
+    try:
+        used = {p.folder for p in _all_parts(home)}
+    except HomeError:  # what such a catalog keeps cannot be told, so nothing goes
+        return Collected()
     now = time.time()
     unused: dict[str, list[Path]] = {}
     since: dict[str, float] = {}
@@ -73,7 +81,7 @@ def collect(home: Home, keep_runs: int = KEPT_RUNS, keep_seconds: float = KEPT_S
         if folder.name in used:
             mark.unlink(missing_ok=True)
             continue
-        run = folder.name.removesuffix(".ledger")
+        run = folder.name.split(".")[0]
         unused.setdefault(run, []).append(folder)
         since[run] = max(since.get(run, 0.0), _marked(mark, now))
     newest_last = sorted(unused, key=lambda run: (since[run], run))
@@ -82,13 +90,32 @@ def collect(home: Home, keep_runs: int = KEPT_RUNS, keep_seconds: float = KEPT_S
 
 
 def _all_parts(home: Home) -> Iterator[Part]:
-    """Parts of the published snapshot, of those whose manifests the lake keeps to recover from, and of those of older
-    layouts that `ssrem upgrade` keeps to go back to."""
+    """Parts of the published snapshot, of those whose manifests the lake keeps to recover from, of those that are being
+    backed up, and of those of older layouts that `ssrem upgrade` keeps to go back to."""
     yield from home.parts()
     for manifest in manifests(home.lake):
         yield from manifest.parts
     for catalog in home.root.glob("catalog.*.duckdb"):
-        yield from read_parts(catalog)
+        if catalog.name.startswith(f"catalog.{PIN}") and _abandoned(catalog):
+            catalog.unlink(missing_ok=True)
+            continue
+        try:
+            yield from read_parts(catalog)
+        except HomeError:
+            if catalog.exists():  # else a backup has just ended
+                raise
+
+
+def _abandoned(pin: Path) -> bool:
+    """Whether the process that set the pin has ended: the kernel then drops its lock."""
+    try:
+        with pin.open("rb") as handle:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except FileNotFoundError:
+        pass
+    return True
 
 
 def _marked(mark: Path, now: float) -> float:

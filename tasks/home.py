@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from schemas import TABLES, fingerprint
+from schemas.layouts import Shapes, from_json, shapes, to_json
 from ssrem.errors import HomeError
 from tasks.integrity import Damage, blamed, damage, refusing_select
 from tasks.snapshot import (
@@ -260,12 +261,20 @@ class Home:
         fresh = self.root / ".catalog.tmp"
         with suppress(FileNotFoundError):
             fresh.unlink()
+        before = last_number(self.lake)
+        if not before:
+            with suppress(HomeError):  # of another layout, which an upgrade replaces
+                before = self.snapshot().number
         published_at = utc_now()
-        snapshot = Snapshot((last_number(self.lake) or self.snapshot().number) + 1, parts)
+        snapshot = Snapshot(before + 1, parts)
         manifest = write_manifest(self.lake, LAYOUT, snapshot, published_at)
         try:
             with duckdb.connect(str(fresh)) as connection:
                 connection.execute("CREATE SCHEMA ssrem")
+                connection.execute("CREATE TABLE ssrem.contracts (shapes VARCHAR)")
+                connection.execute(
+                    "INSERT INTO ssrem.contracts VALUES (?)", [to_json(shapes(TABLES.values()))]
+                )
                 connection.execute(
                     "CREATE TABLE ssrem.home (layout VARCHAR, published_at TIMESTAMP, snapshot BIGINT)"
                 )
@@ -294,20 +303,42 @@ class Home:
         drop_manifests(self.lake, keep=KEPT_SNAPSHOTS)
 
 
+def layout_of(catalog: Path) -> str:
+    """Layout that a catalog is of; HomeError where it cannot be read or says none."""
+    rows = _ask(catalog, "SELECT layout FROM ssrem.home")
+    if not rows:
+        raise HomeError(f"{catalog} has no layout; restore it from a backup or use another --home")
+    return str(rows[0][0])
+
+
 def read_parts(catalog: Path) -> list[Part]:
     """Parts that a catalog lists, of whatever layout; HomeError where it cannot be read."""
+    known = _ask(catalog, "SELECT column_name FROM duckdb_columns() WHERE table_name = 'parts'")
+    digests = ", bytes, sha256" if ("sha256",) in known else ""
+    return [
+        Part(*row)
+        for row in _ask(catalog, f"SELECT table_name, key, path, rows{digests} FROM ssrem.parts ORDER BY ALL")
+    ]
+
+
+def read_shapes(catalog: Path) -> Shapes | None:
+    """Shapes of the tables of a catalog; None where it does not say them, as the first ones."""
+    known = _ask(catalog, "SELECT true FROM duckdb_tables() WHERE table_name = 'contracts'")
+    return from_json(_ask(catalog, "SELECT shapes FROM ssrem.contracts")[0][0]) if known else None
+
+
+def _ask(catalog: Path, query: str) -> list[tuple[Any, ...]]:
     import duckdb
 
     try:
         with duckdb.connect(":memory:") as connection:
             quoted = str(catalog).replace("'", "''")
             connection.execute(f"ATTACH '{quoted}' AS catalog (READ_ONLY)")
-            rows = connection.execute(
-                "SELECT table_name, key, path, rows FROM catalog.ssrem.parts ORDER BY ALL"
-            ).fetchall()
+            connection.execute("USE catalog")
+            return connection.execute(query).fetchall()
     except duckdb.Error as error:
-        raise HomeError(f"{catalog} cannot be read ({_first_line(error)}); restore it or remove it") from None
-    return [Part(*row) for row in rows]
+        reason = f"{catalog} cannot be opened ({_first_line(error)})"
+        raise HomeError(f"{reason}; restore it from a backup or use another --home") from None
 
 
 def landed_corpora(home: str) -> list[str]:
@@ -357,7 +388,9 @@ def _published(connection: duckdb.DuckDBPyConnection) -> Snapshot:
 
 
 def _other_layout(root: Path, found: str) -> HomeError:
-    return HomeError(f"{root} has {found}, this version of ssrem reads layout {LAYOUT}; use another --home")
+    return HomeError(
+        f"{root} has {found}, this version of ssrem reads layout {LAYOUT}; run ssrem upgrade, or use another --home"
+    )
 
 
 def _holder(text: str) -> str:

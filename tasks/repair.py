@@ -71,7 +71,7 @@ def _clean(home: Home) -> None:
     if not any(home.staging.glob("*")) or home.writer() is not None:
         return
     with home.lock("repair"):
-        for message in clean_up(home):
+        for message in clean_up(home, home.snapshot()):
             print(f"ssrem: {message}", file=sys.stderr)
 
 

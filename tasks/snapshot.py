@@ -37,10 +37,26 @@ class Part:
     bytes: int | None = None
     sha256: str | None = None
 
+    @classmethod
+    def of(cls, root: Path, table: str, key: str, path: str, rows: int, at: Path | None = None) -> Part:
+        """A part that was just written, with its size and digest; at: where it lies as long as it is a draft."""
+        file = at or root / path
+        return cls(table, key, path, rows, file.stat().st_size, file_digest(file))
+
+    @property
+    def folder(self) -> str:
+        """The folder in the lake: `run=ID`, or `run=ID.WHAT` where it is not that of the run's own outputs."""
+        return self.path.split("/")[1]
+
     @property
     def run(self) -> str:
-        """The run that made it."""
-        return self.path.split("/")[1].removeprefix("run=")
+        """Id of the run that made it; an upgrade writes its rows anew, but makes nothing."""
+        return self.folder.removeprefix("run=").split(".")[0]
+
+    @property
+    def origin(self) -> str:
+        """Its path as the run wrote it, whatever has rewritten it since."""
+        return f"lake/run={self.run}/{Path(self.path).name}"
 
 
 @dataclass(frozen=True)

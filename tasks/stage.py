@@ -11,7 +11,7 @@ import secrets
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -25,10 +25,12 @@ from tasks.collect import collect
 from tasks.home import Home, Part, create_views, sync_path, utc_now
 from tasks.incidents import note
 from tasks.integrity import blamed, damage, remember_published
-from tasks.snapshot import drop_manifests, file_digest
+from tasks.snapshot import drop_manifests
 
 if TYPE_CHECKING:
     import duckdb
+
+    from schemas.contract import Table
 
 MEMORY_LIMITS = {"ingest": "1200MB"}
 DEFAULT_MEMORY_LIMIT = "2GB"
@@ -73,6 +75,7 @@ class Stage:
     started: datetime
     connection: duckdb.DuckDBPyConnection
     scratch: Path
+    parts: list[Part]
     staged: list[str] = field(default_factory=list)
 
     def done(self) -> bool:
@@ -165,65 +168,83 @@ class Stage:
             self.connection.execute(
                 f"INSERT INTO main.{output.table} BY NAME SELECT * FROM published.{output.table}"
             )
-        draft = self.home.lake / f".run={self.run_id}.tmp"
-        final = self.home.lake / f"run={self.run_id}"
-        draft.mkdir(parents=True)
+        # The ledger lies apart: the next run writes it anew, and a folder of outputs may stay for years.
+        drafts = {name: self.home.lake / f".{name}.tmp" for name in self._folders}
+        own, apart = self._folders
         written: list[Part] = []
-        for output in [*outputs, *ledger]:
-            number = sum(p.table == output.table for p in written)
-            file = f"{output.table}{f'.{number}' if number else ''}.parquet"
-            rows = self._write(output, draft / file)
-            size, digest = (draft / file).stat().st_size, file_digest(draft / file)
-            written.append(Part(output.table, output.key, f"lake/{final.name}/{file}", rows, size, digest))
-            if output.table in KEPT_TWICE:
-                sync_path(Path(shutil.copyfile(draft / file, second_copy(draft / file))))
+        for folder, group in ((own, outputs), (apart, ledger)):
+            if group:
+                drafts[folder].mkdir(parents=True)
+            for output in group:
+                number = sum(p.table == output.table for p in written)
+                file = f"{output.table}{f'.{number}' if number else ''}.parquet"
+                draft = drafts[folder] / file
+                rows = self._write(output, draft)
+                path = f"lake/{folder}/{file}"
+                written.append(Part.of(self.home.root, output.table, output.key, path, rows, at=draft))
+                keep_twice(output.table, draft)
         replaced = {(p.table, p.key) for p in written} | set(retired)
-        kept = [p for p in self.home.parts() if (p.table, p.key) not in replaced]
+        kept = [p for p in self.parts if (p.table, p.key) not in replaced]
         moved: list[Path] = []
         try:
             for source, target in (folders or {}).items():
                 if target.exists():  # left by a run that was killed before it published
                     shutil.rmtree(target)
                 target.parent.mkdir(parents=True, exist_ok=True)
-                for path in source.rglob("*"):
-                    sync_path(path)
+                for found in source.rglob("*"):
+                    sync_path(found)
                 moved.append(target)
                 source.replace(target)
                 sync_path(target.parent)
-            sync_path(draft)
-            draft.rename(final)
+            for folder in sorted({p.folder for p in written}):
+                sync_path(drafts[folder])
+                moved.append(self.home.lake / folder)
+                drafts[folder].rename(moved[-1])
             sync_path(self.home.lake)
             self.home.write_catalog([*kept, *written])
         except BaseException:
-            if not any(p.run == self.run_id for p in self.home.parts()):  # else it was published all the same
-                for folder in (final, *moved):
-                    shutil.rmtree(folder, ignore_errors=True)
+            if not self._is_published():
+                for leftover in moved:
+                    shutil.rmtree(leftover, ignore_errors=True)
             raise
         remember_published(self.home.root, [*kept, *written], written)
         collect(self.home)
+
+    def _is_published(self) -> bool:
+        try:
+            return any(p.run == self.run_id for p in self.home.parts())
+        except HomeError:  # of an older layout still
+            return False
+
+    @property
+    def _folders(self) -> tuple[str, str]:
+        return f"run={self.run_id}", f"run={self.run_id}.ledger"
 
     def _write(self, output: Output, path: Path) -> int:
         table = TABLES[output.table]
         columns = ", ".join(f'"{c}"' for c in table.column_names)
         where = f" WHERE {output.where}" if output.where else ""
-        self.connection.execute(
-            f"COPY (SELECT {columns} FROM main.{table.name}{where}) TO '{_quoted(path)}' "
-            "(FORMAT parquet, COMPRESSION snappy, DICTIONARY_SIZE_LIMIT 1000)"
-        )
-        found = self.connection.execute(
-            f"DESCRIBE SELECT * FROM read_parquet('{_quoted(path)}', hive_partitioning = false)"
-        ).fetchall()
-        expected = [(c.name, c.type) for c in table.columns]
-        if [(name, kind) for name, kind, *_ in found] != expected:
-            raise GateError(
-                f"{path} does not have the columns of {table.name}'s contract: {found}; nothing was published"
-            )
-        sync_path(path)
+        write_parquet(self.connection, table, f"SELECT {columns} FROM main.{table.name}{where}", path)
         row = self.connection.execute(
             f"SELECT count(*) FROM read_parquet('{_quoted(path)}', hive_partitioning = false)"
         ).fetchone()
         assert row is not None
         return int(row[0])
+
+
+def write_parquet(connection: duckdb.DuckDBPyConnection, table: Table, select: str, path: Path) -> None:
+    """Write what is selected as a part of the table; GateError where its columns are not those of the contract."""
+    connection.execute(
+        f"COPY ({select}) TO '{_quoted(path)}' (FORMAT parquet, COMPRESSION snappy, DICTIONARY_SIZE_LIMIT 1000)"
+    )
+    found = connection.execute(
+        f"DESCRIBE SELECT * FROM read_parquet('{_quoted(path)}', hive_partitioning = false)"
+    ).fetchall()
+    if [(name, kind) for name, kind, *_ in found] != [(c.name, c.type) for c in table.columns]:
+        raise GateError(
+            f"{path} does not have the columns of {table.name}'s contract: {found}; nothing was published"
+        )
+    sync_path(path)
 
 
 def bound(text: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -246,7 +267,8 @@ def already_done(home: Home, stage: str, parameters: Mapping[str, Any], inputs: 
     current = {(p.table, p.key, p.run) for p in home.parts()}
     current -= {(d.part.table, d.part.key, d.part.run) for d in home.damage()}
     return any(
-        all((table, key, run_id) in current for table, key in json.loads(outputs)) for run_id, outputs in rows
+        all((table, key, run_id) in current for table, key in json.loads(outputs) if table in TABLES)
+        for run_id, outputs in rows
     )
 
 
@@ -269,11 +291,12 @@ def open_stage(
     inputs: Inputs,
     resources: Resources | None = None,
     on_cleanup: Callable[[str], None] = lambda message: print(f"ssrem: {message}", file=sys.stderr),
+    published: Callable[[duckdb.DuckDBPyConnection], list[Part]] | None = None,
 ) -> Iterator[Stage]:
     """Open a stage under the home folder's lock; scratch goes when it closes, whether it published or not.
 
     inputs: what the stage reads, or a function that says so, which is asked under the lock: before it, another writer
-    may change what is published.
+    may change what is published. published: what gives the snapshot's parts, where it is not the home folder's own.
 
     Raises HomeError where the lock is held, the layout is another one, or the disk is full.
     """
@@ -281,10 +304,10 @@ def open_stage(
 
     resources = resources or Resources()
     with _in_plain_words(home), home.lock(name):
-        home.check()
-        for message in clean_up(home):
+        snapshot = home.snapshot() if published is None else None
+        for message in clean_up(home, snapshot):
             on_cleanup(message)
-        parts = home.parts()
+        parts = snapshot.parts if snapshot else []
         damaged = damage(home.root, parts)
         started = _start(home.root, [p for p in parts if p not in {d.part for d in damaged}])
         run_id = f"{started:%Y%m%dT%H%M%S}-{secrets.token_hex(6)}"
@@ -296,12 +319,15 @@ def open_stage(
             connection = duckdb.connect(str(scratch / "scratch.duckdb"))
             with connection:
                 _configure(connection, name, resources, scratch)
+                if published:
+                    parts = published(connection)
                 create_views(connection, home.root, parts, "published", damaged)
                 read = inputs() if callable(inputs) else inputs
-                yield Stage(home, name, run_id, parameters, read, started, connection, scratch)
+                yield Stage(home, name, run_id, parameters, read, started, connection, scratch, parts)
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
-            shutil.rmtree(home.lake / f".run={run_id}.tmp", ignore_errors=True)
+            for draft in home.lake.glob(f".run={run_id}*.tmp"):
+                shutil.rmtree(draft, ignore_errors=True)
 
 
 @contextmanager
@@ -314,7 +340,10 @@ def _in_plain_words(home: Home) -> Iterator[None]:
             raise full from error
         raise
     except Exception as error:
-        raise out_of_room(home, error) or blamed(home.root, home.parts(), error) or error from None
+        parts: list[Part] = []
+        with suppress(HomeError):
+            parts = home.parts()
+        raise out_of_room(home, error) or blamed(home.root, parts, error) or error from None
 
 
 def _configure(
@@ -333,11 +362,13 @@ def _configure(
     connection.execute("SET search_path = 'main,published'")
 
 
-def clean_up(home: Home) -> list[str]:
-    """Remove what runs that died left behind, under the lock; says what was found, here and in the log of incidents."""
+def clean_up(home: Home, snapshot: Snapshot | None) -> list[str]:
+    """Remove what runs that died left behind, under the lock; says what was found, here and in the log of incidents.
+
+    snapshot: the published one; None in a home folder of an older layout.
+    """
     messages = []
-    snapshot = home.snapshot()
-    published = {part.run for part in snapshot.parts}
+    published = {part.run for part in snapshot.parts} if snapshot else set()
     for leftover in sorted(home.staging.glob("*")):
         try:
             run = json.loads((leftover / "run.json").read_text())
@@ -350,7 +381,7 @@ def clean_up(home: Home) -> list[str]:
         shutil.rmtree(leftover, ignore_errors=True)
     for leftover in home.lake.glob(".run=*.tmp"):
         shutil.rmtree(leftover, ignore_errors=True)
-    if snapshot.damage is None:  # what was to be published, and was not
+    if snapshot and snapshot.damage is None:  # what was to be published, and was not
         drop_manifests(home.lake, above=snapshot.number)
     for draft in (".catalog.tmp", ".catalog.tmp.wal", "lake/.snapshot=*.tmp", "vectors/*/*.tmp"):
         for leftover in home.root.glob(draft):
@@ -359,6 +390,12 @@ def clean_up(home: Home) -> list[str]:
         for leftover in home.root.glob(draft):
             shutil.rmtree(leftover, ignore_errors=True)
     return messages
+
+
+def keep_twice(table: str, path: Path) -> None:
+    """Lay a second copy beside a part whose table is one of KEPT_TWICE."""
+    if table in KEPT_TWICE:
+        sync_path(Path(shutil.copyfile(path, second_copy(path))))
 
 
 def second_copy(path: Path) -> Path:

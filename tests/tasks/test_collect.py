@@ -140,3 +140,11 @@ def test_nobody_collects_while_another_writes(home: Home) -> None:
     publish(home, 0)
     with home.lock("train"), pytest.raises(HomeError, match="train since"):
         collect_old(home)
+
+
+def test_a_copy_of_a_catalog_that_cannot_be_read_stops_collecting_not_publishing(home: Home) -> None:
+    first = publish(home, 0)
+    (home.root / "catalog.0-old.duckdb").write_text("damaged")
+    publish(home, 1)
+    assert collect_old(home, keep_runs=0, keep_seconds=0).removed == []
+    assert first in folders(home)

@@ -1,0 +1,50 @@
+"""The verbs by which an operator keeps a home folder: upgrade, back up, restore."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from flows import show
+from tasks.home import Home
+
+
+def upgrade(options: argparse.Namespace, home: Home) -> None:
+    """Bring a home folder of an older version to this one's layout."""
+    from tasks.upgrade import upgrade as upgrade_home
+
+    done = upgrade_home(home)
+    if options.json:
+        found = (
+            {"old": done.old, "new": done.new, "tables": done.tables, "kept": str(done.kept)} if done else {}
+        )
+        show.as_json({"home": str(home.root), "upgraded": done is not None, **found})
+    elif done is None:
+        print(f"{home.root} has this version's layout; nothing to do")
+    else:
+        print(f"{home.root}: layout {done.old} is now {done.new}")
+        print(f"written anew: {', '.join(done.tables) or 'no table'}")
+        print(f"to go back, with the version before: mv {done.kept} {home.catalog}; else delete that copy")
+
+
+def backup(options: argparse.Namespace, home: Home) -> None:
+    """Copy the published snapshot, with its models, into a file or folder."""
+    from tasks.backup import back_up
+
+    saved = back_up(home, Path(options.target))
+    _say(options, "backed up to", saved.path, saved.files, saved.bytes)
+
+
+def restore(options: argparse.Namespace, home: Home) -> None:
+    """Put a backup into a new home folder."""
+    from tasks.backup import restore as restore_home
+
+    saved = restore_home(home, Path(options.source))
+    _say(options, "restored into", saved.path, saved.files, saved.bytes)
+
+
+def _say(options: argparse.Namespace, what: str, path: Path, files: int, size: int) -> None:
+    if options.json:
+        show.as_json({"path": str(path), "files": files, "bytes": size})
+    else:
+        print(f"{what} {path}: {files:,} files, {size / 1e6:,.1f} MB")
