@@ -25,7 +25,7 @@ from tasks.collect import collect
 from tasks.home import Home, Part, create_views, sync_path, utc_now
 from tasks.incidents import note
 from tasks.integrity import blamed, damage, remember_published
-from tasks.snapshot import drop_manifests
+from tasks.snapshot import Snapshot, drop_manifests
 
 if TYPE_CHECKING:
     import duckdb
