@@ -73,8 +73,14 @@ def blamed(root: Path, parts: Sequence[Part], error: Exception) -> HomeError | N
     text = str(error)
     if _MARK in text:
         return HomeError(" ".join(text.split(_MARK, 1)[1].split()))
-    # These are the query's own; any other may come from a file that is not as it was written.
-    if isinstance(error, duckdb.ProgrammingError) and not isinstance(error, duckdb.InvalidInputException):
+    # The query's own; any other error may come from a file that is not as it was written.
+    own = (
+        duckdb.ProgrammingError,
+        duckdb.ConversionException,
+        duckdb.OutOfMemoryException,
+        duckdb.InterruptException,
+    )
+    if isinstance(error, own) and not isinstance(error, duckdb.InvalidInputException):
         return None
     if not isinstance(error, duckdb.Error) or not (found := damage(root, parts, deep=True)):
         return None
