@@ -1,0 +1,67 @@
+"""Sizes of a home folder: bytes a message by table, a version of an evaluator, and a vector by encoder.
+
+python -m benchmarks.sizes HOME
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+from pathlib import Path
+
+import duckdb
+
+from tasks.home import Home, read_parts
+
+GROUPS = {
+    "landed": ("corpora", "conversations", "utterances", "quarantine"),
+    "speaker tables": ("turns", "responses", "sc", "sp", "ss", "rand", "candidates", "set_similarity"),
+    "ledger": ("runs", "quality_results"),
+}
+
+
+def size(paths: Iterable[Path]) -> int:
+    """Bytes of the files, and of those in the folders."""
+    return sum(f.stat().st_size for p in paths for f in ([p] if p.is_file() else p.rglob("*")) if f.is_file())
+
+
+def rows(path: Path) -> int:
+    """Rows of a Parquet file."""
+    found = duckdb.execute("SELECT num_rows FROM parquet_file_metadata(?)", [str(path)]).fetchone()
+    assert found is not None
+    return int(found[0])
+
+
+def main() -> None:
+    """Print the sizes."""
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    options.add_argument("home")
+    home = Home.at(options.parse_args().home)
+    parts = read_parts(home.catalog)  # whatever its layout
+    messages = sum(part.rows for part in parts if part.table == "utterances")
+    print(f"{messages:,} messages")
+    for group, tables in GROUPS.items():
+        found = size(home.root / part.path for part in parts if part.table in tables)
+        print(f"{group:28} {found / 1e6:9.2f} MB {found / messages:9.1f} bytes a message")
+    for part in parts:
+        if part.table == "scores":
+            found = size([home.root / part.path])
+            print(
+                f"scores {part.key:40} {found / 1e6:9.2f} MB {found / max(part.rows, 1):9.1f} bytes a score"
+            )
+    for folder in sorted(home.models.glob("*/*")):
+        print(f"model {folder.relative_to(home.models)!s:34} {size([folder]) / 1e6:9.2f} MB")
+    for folder in sorted(home.vectors.glob("*")):
+        vectors = sum(rows(path) for path in folder.glob("*.parquet"))
+        found = size([folder])
+        each = f"{found / max(vectors, 1):9.1f} bytes a text, {vectors:,} texts"
+        print(f"vectors {folder.name:44} {found / 1e6:9.2f} MB {each}")
+    for folder in sorted((home.root / "encoders").glob("*")):
+        print(f"encoder {folder.name:32} {size([folder]) / 1e6:9.2f} MB")
+    print(f"catalog {home.catalog.stat().st_size / 1e6:9.2f} MB for {len(parts)} parts")
+
+
+if __name__ == "__main__":
+    main()

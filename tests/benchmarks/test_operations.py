@@ -1,0 +1,52 @@
+"""Small versions of the benchmarks of operations: what they count must hold at any size."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks import readers_writers, soak
+from tasks import stage
+from tasks.collect import KEPT_RUNS, collect
+
+
+def test_readers_see_no_failure_and_no_mixed_snapshot(tmp_path: Path) -> None:
+    outcome = readers_writers.run(tmp_path / "home", readers=2, publishes=8)
+    assert outcome.failures == []
+    assert outcome.kinds.keys() == {"ssrem", "duckdb", "old"}
+    for row in outcome.kinds.values():
+        assert row["looks"] > 0
+    assert outcome.kinds["old"]["snapshots"] == 1
+    assert max(outcome.kinds[kind]["snapshots"] for kind in ("ssrem", "duckdb")) > 1
+
+
+def test_a_mixed_snapshot_is_noticed(tmp_path: Path) -> None:
+    home = readers_writers.Home.at(tmp_path / "home")
+    readers_writers.publish(home, 0)
+    first = home.parts()
+    readers_writers.publish(home, 1)
+    home.write_catalog(
+        [p for p in home.parts() if p.table != "turns"] + [p for p in first if p.table == "turns"]
+    )
+    seen = readers_writers.Seen("ssrem")
+    with home.reader() as connection:
+        readers_writers.look(connection, seen)
+    assert len(seen.wrong) == 1
+
+
+def test_small_corpora_leave_nothing_behind(
+    tmp_path: Path, sql_gate: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stage, "collect", lambda home: collect(home, keep_seconds=0))
+    landings = list(soak.soak(tmp_path, corpora=KEPT_RUNS + 9, messages=40))
+    for landing in landings[KEPT_RUNS + 1 :]:
+        # A folder a corpus, one of the ledger, and its last few for readers of older snapshots.
+        assert landing.folders == landing.number + 1 + KEPT_RUNS
+    later, last = landings[KEPT_RUNS + 1], landings[-1]
+    grown = (last.live - later.live) / (last.number - later.number)
+    assert grown < 1.2 * later.live / later.number, "the snapshot grows with the corpora"
+    ledger = sum(p.rows for p in soak.Home.at(tmp_path / "home").parts() if p.table == "runs")
+    assert ledger == len(landings)
+    assert last.lake - last.live < 0.5 * last.live
+    assert "catalog MB" in soak.table(landings)
