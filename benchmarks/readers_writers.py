@@ -1,9 +1,9 @@
 """Readers through publishes: do they ever fail, or see two snapshots at once?
 
-Processes ask a home folder in a loop, half of them as `ssrem` does and half as any DuckDB client that opens
-catalog.duckdb, while a writer publishes: each time three tables in files of their own whose rows all carry the number
-of the publish. One more reader opens the first snapshot and asks it until the end. (Without gates: the publishes
-should be fast.)
+Processes ask a home folder in a loop, some of them as stages do, some as `ssrem sql`, some as any DuckDB client that
+opens catalog.duckdb, while a writer publishes: each time three tables in files of their own, whose rows all carry the
+number of the publish. One more reader opens the first snapshot and asks it until the end. (Without gates: the
+publishes should be fast.)
 
 python -m benchmarks.readers_writers [--readers 8] [--publishes 50]
 """
@@ -25,6 +25,7 @@ from typing import Any
 import duckdb
 
 from tasks.home import Home
+from tasks.query import ask
 from tasks.stage import Output, Resources, open_stage
 
 ROOT = Path(__file__).parent.parent
@@ -67,11 +68,16 @@ def publish(home: Home, generation: int) -> None:
 def look(connection: duckdb.DuckDBPyConnection, seen: Seen) -> None:
     """Ask the three tables in turn, and note whether they agree."""
     started = time.perf_counter()
-    found = [connection.execute(query).fetchone() for query in GENERATIONS]
+    found = [connection.execute(query).fetchall()[0] for query in GENERATIONS]
     seen.slowest = max(seen.slowest, time.perf_counter() - started)
+    note(seen, found)
+
+
+def note(seen: Seen, found: list[tuple[Any, ...]]) -> None:
+    """Note an answer of each table: lowest and highest number of the publish, and rows."""
     seen.asked += 1
-    numbers = {n for row in found if row for n in row[:2]}
-    rows = [row[2] for row in found if row]
+    numbers = {n for row in found for n in row[:2]}
+    rows = [row[2] for row in found]
     if len(numbers) != 1 or rows != list(ROWS.values()):
         seen.wrong.append(f"mixed: {found}")
     else:
@@ -79,13 +85,15 @@ def look(connection: duckdb.DuckDBPyConnection, seen: Seen) -> None:
 
 
 def read(root: str, kind: str) -> None:
-    """Look until stdin closes; prints what was seen. kind: ssrem, duckdb or old (one ssrem reader, never reopened)."""
+    """Look until stdin closes; prints what was seen. kind: ssrem, duckdb, sql (`ssrem sql`) or old (never reopened)."""
     home, seen = Home.at(root), Seen(kind)
     print("ready", flush=True)
     with ended() as stop:
         while not stop():
             try:
-                if kind == "duckdb":
+                if kind == "sql":
+                    note(seen, ask(home, f"({') UNION ALL ('.join(GENERATIONS)})")[1])
+                elif kind == "duckdb":
                     with duckdb.connect(str(home.catalog), read_only=True) as connection:
                         look(connection, seen)
                 else:
@@ -123,10 +131,10 @@ class Outcome:
 
 
 def run(root: Path, readers: int, publishes: int) -> Outcome:
-    """Publish that often while readers look, half of each kind and one that keeps its first snapshot."""
+    """Publish that often while readers look, of each kind in turn, and one that keeps its first snapshot."""
     home = Home.at(root)
     publish(home, 0)
-    kinds = [("ssrem", "duckdb")[number % 2] for number in range(readers)] + ["old"]
+    kinds = [("ssrem", "duckdb", "sql")[number % 3] for number in range(readers)] + ["old"]
     started: list[subprocess.Popen[str]] = []
     try:
         for kind in kinds:

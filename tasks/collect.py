@@ -7,6 +7,7 @@ import os
 import shutil
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -79,7 +80,8 @@ def collect(home: Home, keep_runs: int = KEPT_RUNS, keep_seconds: float = KEPT_S
     for folder in home.lake.glob("run=*"):
         mark = folder / MARK
         if folder.name in used:
-            mark.unlink(missing_ok=True)
+            with suppress(OSError):
+                mark.unlink(missing_ok=True)
             continue
         run = folder.name.split(".")[0]
         unused.setdefault(run, []).append(folder)
@@ -120,13 +122,13 @@ def _abandoned(pin: Path) -> bool:
 
 def _marked(mark: Path, now: float) -> float:
     """When the mark was set, seconds; set now where there is none, or one from the future."""
-    try:
+    with suppress(FileNotFoundError):
         since = mark.stat().st_mtime
         if since <= now:
             return since
-    except FileNotFoundError:
+    with suppress(OSError):  # on a full disk the folder stays until there is room for a mark
         mark.touch()
-    os.utime(mark, (now, now))
+        os.utime(mark, (now, now))
     return now
 
 

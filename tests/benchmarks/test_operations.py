@@ -12,9 +12,9 @@ from tasks.collect import KEPT_RUNS, collect
 
 
 def test_readers_see_no_failure_and_no_mixed_snapshot(tmp_path: Path) -> None:
-    outcome = readers_writers.run(tmp_path / "home", readers=2, publishes=8)
+    outcome = readers_writers.run(tmp_path / "home", readers=3, publishes=6)
     assert outcome.failures == []
-    assert outcome.kinds.keys() == {"ssrem", "duckdb", "old"}
+    assert outcome.kinds.keys() == {"ssrem", "duckdb", "sql", "old"}
     for row in outcome.kinds.values():
         assert row["looks"] > 0
     assert outcome.kinds["old"]["snapshots"] == 1
