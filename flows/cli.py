@@ -218,7 +218,20 @@ def parser() -> argparse.ArgumentParser:
         metavar="FILE_OR_FOLDER",
         help="what ssrem backup wrote; or the home folder itself, after it was moved",
     )
+    forget = verb(
+        "forget", "remove a person from every table, run folder and cache", _json(), _corpora(), _room()
+    )
+    forget.add_argument("speaker", metavar="SPEAKER", help="the person's id, as in the dump or in the tables")
+    _key(forget)
     return top
+
+
+def _key(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument(
+        "--pseudonym-key",
+        metavar="FILE",
+        help="holds the key of the pseudonyms; outside the home folder (default: $SSREM_PSEUDONYM_KEY is the key)",
+    )
 
 
 def _landing(ingest: argparse.ArgumentParser) -> None:
@@ -345,6 +358,12 @@ def _dump() -> _Parser:
         help="what a speaker id names: a person, whatever the conversation, or a seat in one conversation "
         "(default: person, but ids that look like seats stop the ingest)",
     )
+    group.add_argument(
+        "--pseudonymise",
+        action="store_true",
+        help="land keyed hashes instead of ids, and mask e-mail addresses, phone numbers and user handles",
+    )
+    _key(group)
     return group
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flows import given, landing, learning, settings, show, upkeep
+from flows import given, landing, learning, privacy, settings, show, upkeep
 from flows.outcome import after, summaries
 from ssrem.errors import AnnotationError, SsremError
 from tasks.home import Home, landed_corpora
@@ -30,6 +30,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _run(options: argparse.Namespace, home: Home) -> None:
+    private = given.pseudonyms(options)
     given.check_runner(options.runner, options.runner_address)
     given.check_dump(options)
     given.check_evaluators(options.evaluator or ())
@@ -50,6 +51,7 @@ def _run(options: argparse.Namespace, home: Home) -> None:
         seed=options.seed,
         context_turns=options.context_turns,
         margins=given.margins(options),
+        **private,
         **given.encoder(options),
         **given.room(options),
         **given.runner(options),
@@ -216,6 +218,7 @@ VERBS: dict[str, Callable[[argparse.Namespace, Home], None]] = {
     "collect": _collect,
     "status": _status,
     "report": _report,
+    "forget": privacy.forget,
     "upgrade": upkeep.upgrade,
     "backup": upkeep.backup,
     "restore": upkeep.restore,

@@ -21,6 +21,16 @@ def check_dump(options: argparse.Namespace) -> None:
     open_dump(options.source, format=options.format, mapping=mapping(options))
 
 
+def pseudonyms(options: argparse.Namespace) -> dict[str, Any]:
+    """Whether to land with pseudonyms, and the file of their key. Raises where there is no key that will do."""
+    from tasks.home import Home
+    from tasks.privacy import key_for
+
+    key_for(Home.at(options.home), options.pseudonymise, options.pseudonym_key)
+    file = str(Path(options.pseudonym_key).expanduser().resolve()) if options.pseudonym_key else None
+    return {"pseudonymise": options.pseudonymise, "pseudonym_key_file": file}
+
+
 def check_evaluators(names: Sequence[str]) -> None:
     """Raise EvaluatorError for a name that is no evaluator's."""
     from ssrem.evaluators import evaluator_class

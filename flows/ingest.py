@@ -21,11 +21,16 @@ def ingest(
     name: str | None = None,
     speakers: str = "auto",
     replace: bool = False,
+    pseudonymise: bool = False,
+    pseudonym_key_file: str | None = None,
     announce: bool = True,
     memory_limit: str | None = None,
     threads: int | None = None,
 ) -> tuple[str, bool]:
-    """Land a dump; returns the corpus's name and whether it is new. A new one emits `corpus.landed`, if `announce`."""
+    """Land a dump; returns the corpus's name and whether it is new. A new one emits `corpus.landed`, if `announce`.
+
+    pseudonym_key_file: never the key itself, as Prefect keeps what flows are called with.
+    """
     with shown(home, "ingest", ["corpora", "quarantine"]):
         corpus, new = land(
             source,
@@ -35,6 +40,8 @@ def ingest(
             name=name,
             speakers=speakers,
             replace=replace,
+            pseudonymise=pseudonymise,
+            pseudonym_key_file=pseudonym_key_file,
             resources=Resources(memory_limit, threads),
         )
     if new and announce:

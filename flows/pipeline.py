@@ -31,6 +31,8 @@ def pipeline(
     mapping: dict[str, str] | None = None,
     name: str | None = None,
     speakers: str = "auto",
+    pseudonymise: bool = False,
+    pseudonym_key_file: str | None = None,
     evaluators: list[str] | None = None,
     encoder: str | None = None,
     seed: int = 0,
@@ -56,6 +58,7 @@ def pipeline(
     # Not announced: what listens for landed corpora would train beside us, and one home has one writer.
     if source:
         landing: dict[str, Any] = {"format": format, "mapping": mapping, "name": name, "speakers": speakers}
+        landing |= {"pseudonymise": pseudonymise, "pseudonym_key_file": pseudonym_key_file}
         corpus, _ = ingest(source, home, announce=False, **landing, **room)
         built: dict[str, Any] = {
             "seed": seed,

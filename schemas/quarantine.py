@@ -14,6 +14,7 @@ REASONS = {
     "reply_to_missing": "the message answers one that the dump does not have",
     "reply_cycle": "the message answers, through others, itself",
     "no_messages": "the conversation has no message that landed",
+    "forgotten": "who said it was forgotten by request; the row is empty",
 }
 
 TABLE = Table(
@@ -23,12 +24,19 @@ TABLE = Table(
     key=("corpus", "row_no"),
     columns=(
         Column("corpus", "VARCHAR", "corpus it was read for"),
-        Column("row_no", "BIGINT", "rank of the record in the dump, from 0"),
+        Column(
+            "row_no", "BIGINT", "rank of the record in the dump, from 0; below 0 if forgotten after it landed"
+        ),
         Column("record", "VARCHAR", "message or conversation"),
         Column("file", "VARCHAR", "file of the dump"),
-        Column("line", "BIGINT", "line in that file, from 1"),
+        Column("line", "BIGINT", "line in that file, from 1; null where row_no is below 0", nullable=True),
         Column("reason", "VARCHAR", "code of the reason: " + ", ".join(REASONS)),
-        Column("raw", "BLOB", "the row: its exact bytes where it was unreadable, else its fields as JSON"),
+        Column(
+            "raw",
+            "BLOB",
+            "the row: its exact bytes where it was unreadable, else its fields as JSON; empty where forgotten, and "
+            "where it was unreadable in a dump that landed with pseudonyms",
+        ),
     ),
     expectations=(
         References(("corpus",), "corpora"),

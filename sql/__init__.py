@@ -23,9 +23,13 @@ class Check:
     query: str
 
 
+ALSO = {"forget": ("ingest",)}
+"""Stage to those whose checks its tables have to pass, too."""
+
+
 def checks(stage: str) -> list[Check]:
     """The checks of a stage, by name. The first line of each file names the table: `-- table: NAME`."""
-    found: list[Check] = []
+    found = [check for other in ALSO.get(stage, ()) for check in checks(other)]
     folder = files("sql").joinpath("checks", stage)
     if not folder.is_dir():  # a stage may have none
         return found

@@ -50,3 +50,7 @@ class GateError(SsremError):
 
 class RunnerError(SsremError):
     """Workers cannot be had, reached, or kept."""
+
+
+class PrivacyError(SsremError):
+    """A pseudonym key is missing or weak, or what was to be forgotten is unknown or still there."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from ssrem.readers import open_dump, prefetched
 from tasks.gate import warm_up
 from tasks.home import Home
 from tasks.numbering import SCHEMA, numbered
+from tasks.privacy import check_same_way, key_for, private
 from tasks.progress import progress
 from tasks.repair import mended
 from tasks.stage import Output, Resources, Stage, bound, open_stage
@@ -41,6 +42,8 @@ def land(
     name: str | None = None,
     speakers: str = "auto",
     replace: bool = False,
+    pseudonymise: bool = False,
+    pseudonym_key_file: str | None = None,
     landed_at: datetime | None = None,
     resources: Resources | None = None,
 ) -> tuple[str, bool]:
@@ -48,19 +51,23 @@ def land(
 
     `speakers` says what an id names: a `person`, a seat in one `conversation`, or `auto`: a person, unless two ids
     speak in nearly every conversation, which stops the ingest. Content that landed before is left as it is, whatever
-    its file is called now, unless `replace`. `landed_at` is given where a damaged corpus is made again: it keeps its
-    time, and what was made of it.
+    its file is called now, unless `replace`. With `pseudonymise` nothing that names a person is written: ids become
+    keyed hashes, text is masked; pseudonym_key_file: where the key lies, else SSREM_PSEUDONYM_KEY holds it.
+    `landed_at` is given where a damaged corpus is made again: it keeps its time, and what was made of it.
 
-    Raises DumpError where the dump cannot be read, is empty, names seats, or holds nothing that can land.
+    Raises DumpError where the dump cannot be read, is empty, names seats, holds nothing that can land, or has landed
+    otherwise (with pseudonyms, or without); PrivacyError where there is no key.
     """
     if speakers not in SCOPES:
         raise DumpError(f"--speakers {speakers}: expected one of {', '.join(SCOPES)}")
     place = mended(home)
+    key = key_for(place, pseudonymise, pseudonym_key_file)
     reader = open_dump(source, format=format, mapping=mapping)
     stamps = _stamps(reader)
     digest = content_hash(reader.files())
     corpus = name or corpus_name(source)
     if not replace and (known := _landed(place, corpus, digest)):
+        check_same_way(place, known, key)
         return known, False
     where = str(Path(source).resolve()) if Path(source).exists() else source
     parameters = {
@@ -69,11 +76,15 @@ def land(
         "speakers": speakers,
         "mapping": dict(mapping or {}) or None,
     }
+    if key:
+        parameters["pseudonym_key"] = key.fingerprint
     with open_stage(place, "ingest", parameters, {where: digest}, resources) as stage:
         if not replace and (known := _landed(place, corpus, digest)):  # by who wrote while this waited
+            check_same_way(place, known, key)
             return known, False
+        replaced = ("corpora", corpus) in {(part.table, part.key) for part in stage.parts}
         warm_up()
-        _read(stage, reader, source)
+        _read(stage, reader, source, private(reader, place, corpus, speakers, key))
         if _stamps(reader) != stamps:
             raise DumpError(f"{source} changed while it was read; land it again when it is complete")
         _reject(stage, reader, source)
@@ -101,7 +112,10 @@ def land(
         with progress(f"publishing {corpus}"):
             outputs = [Output(t, corpus) for t in ("corpora", "conversations", "utterances", "quarantine")]
             untrue = () if landed_at else [(table, corpus) for table in SPEAKER_TABLES]
-            stage.publish(outputs, retired=untrue)
+            if key is None or not replaced:
+                stage.publish(outputs, retired=untrue)
+            else:
+                _publish_instead(stage, outputs, corpus)
     return corpus, True
 
 
@@ -154,15 +168,15 @@ def _stamps(reader: Reader) -> list[tuple[int, int]]:
     return [(found.st_size, found.st_mtime_ns) for found in (path.stat() for path in reader.files())]
 
 
-def _read(stage: Stage, reader: Reader, source: str) -> None:
-    """Stream the dump into the scratch table `raw`."""
+def _read(stage: Stage, reader: Reader, source: str, batches: Iterable[pa.RecordBatch]) -> None:
+    """Stream the reader's batches, in the form in which they may be written, into the scratch table `raw`."""
     import pyarrow as pa
 
     failure: list[SsremError] = []
 
     def stream() -> Iterator[pa.RecordBatch]:
         try:
-            for batch in numbered(prefetched(reader)):
+            for batch in numbered(prefetched(batches)):
                 yield batch
                 advance(reader.bytes_read)
         except SsremError as error:  # DuckDB would wrap it in an error of its own
@@ -174,6 +188,14 @@ def _read(stage: Stage, reader: Reader, source: str) -> None:
         stage.connection.unregister("dump")
     if failure:
         raise failure[0]
+
+
+def _publish_instead(stage: Stage, outputs: list[Output], corpus: str) -> None:
+    """Publish in place of what had landed with names, and delete it, with all that was made of it."""
+    from tasks.purge import derived_parts, held_texts, purge
+
+    stage.publish(outputs, retired=derived_parts(stage.home, corpus))
+    purge(stage.home, held_texts(stage.home))
 
 
 def _reject(stage: Stage, reader: Reader, source: str) -> None:

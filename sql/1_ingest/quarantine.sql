@@ -1,4 +1,5 @@
 -- One row is a record of the dump that did not land, whole, with the reason. Grain: row_no.
+-- Of a conversation in which only forgotten people spoke, nothing is kept.
 WITH described AS (
     SELECT raw.row_no, 'no_messages' AS reason
     FROM raw
@@ -8,6 +9,10 @@ WITH described AS (
     SELECT row_no, problem AS reason
     FROM raw
     WHERE record = 'conversation' AND problem IS NOT NULL
+),
+
+of_forgotten AS (
+    SELECT conversation_id FROM raw WHERE problem = 'forgotten'
 ),
 
 reasons AS (
@@ -25,6 +30,12 @@ SELECT
     reasons.reason,
     coalesce(
         raw.raw,
+        CASE
+            WHEN
+                raw.record = 'conversation'
+                AND raw.conversation_id IN (SELECT conversation_id FROM of_forgotten)
+                THEN encode('')
+        END,
         encode(cast(to_json({
             conversation_id: raw.conversation_id, utterance_id: raw.utterance_id, speaker: raw.speaker,
             addressee: raw.addressee,

@@ -7,9 +7,17 @@ WITH answered AS (
     WHERE child.addressee IS NULL
 ),
 
+-- What a forgotten person said is no longer answered by anyone.
+to_forgotten AS (
+    SELECT replies.row_no
+    FROM replies
+    SEMI JOIN (SELECT * FROM raw WHERE problem = 'forgotten') AS parent ON replies.parent_no = parent.row_no
+),
+
 named AS (
     SELECT
-        raw.* EXCLUDE (addressee),
+        raw.* EXCLUDE (addressee, reply_to),
+        CASE WHEN to_forgotten.row_no IS NULL THEN raw.reply_to END AS reply_to,
         p.conversation_no,
         p.position,
         p.turn,
@@ -18,6 +26,7 @@ named AS (
     FROM raw
     INNER JOIN places AS p ON raw.row_no = p.row_no
     LEFT JOIN answered ON raw.row_no = answered.row_no
+    LEFT JOIN to_forgotten ON raw.row_no = to_forgotten.row_no
 )
 
 SELECT

@@ -111,6 +111,31 @@ class VectorStore:
                 rows.place(at[wanted], vectors[wanted])
         return rows
 
+    def keep(self, held: Hashes) -> int:
+        """Delete the vectors of all texts but those whose hashes are `held`, for every encoder; returns how many."""
+        import pyarrow.parquet as pq
+
+        gone = 0
+        for path in sorted(self.folder.glob("*/*.parquet")):
+            try:
+                table = pq.read_table(path)
+                hashes = _column(table, "text_hash")
+            except (OSError, ValueError, KeyError, TypeError):  # of no use to anyone
+                path.unlink()
+                continue
+            kept = np.isin(hashes, held)
+            if kept.all():
+                continue
+            gone += int((~kept).sum())
+            if kept.any():
+                (rest,) = table.filter(kept).combine_chunks().to_batches()
+                vectors = _matrix(rest, rest.schema.field("vector").type.list_size)
+                self._write(path.parent, hashes[kept], vectors.astype(np.float32))
+            path.unlink()
+        for path in self.folder.glob("*/*.tmp"):
+            path.unlink(missing_ok=True)
+        return gone
+
     def _stored(self, parts: Path, dimensions: int) -> Iterator[tuple[Hashes, NDArray[np.float16]]]:
         """Hashes (k,) and vectors (k, d), chunk by chunk, of every part that is whole."""
         import pyarrow as pa

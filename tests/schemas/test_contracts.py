@@ -39,6 +39,9 @@ VALUES: dict[str, Any] = {
     "kind_code": 3,
     "draws": 2,
     "dataset": "d",
+    "people": ["a"],
+    "theirs": [1],
+    "emptied": [2],
 }
 
 

@@ -9,9 +9,12 @@ WITH unanswered AS (
 ),
 
 quarantined AS (
-    SELECT json_extract_string(decode(raw), '$.utterance_id') AS utterance_id
+    SELECT
+        CASE
+            WHEN reason NOT IN ('broken_json', 'undecodable', 'malformed_row') AND octet_length(raw) > 0
+                THEN json_extract_string(decode(raw), '$.utterance_id')
+        END AS utterance_id
     FROM quarantine
-    WHERE reason NOT IN ('broken_json', 'undecodable', 'malformed_row')
 )
 
 SELECT unanswered.*

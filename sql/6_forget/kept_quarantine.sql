@@ -1,0 +1,26 @@
+-- One row is a record of the dump that is not among the utterances any more, or never was. Grain: row_no.
+-- What had landed has no rank in the dump any more: it is numbered downwards from -1.
+SELECT
+    corpus,
+    row_no,
+    record,
+    file,
+    line,
+    CASE WHEN list_contains($theirs::BIGINT[], row_no) THEN 'forgotten' ELSE reason END AS reason,
+    CASE
+        WHEN list_contains($theirs::BIGINT[], row_no) OR list_contains($emptied::BIGINT[], row_no) THEN ''::BLOB
+        ELSE raw
+    END AS raw
+FROM quarantine
+WHERE corpus = $corpus
+UNION ALL
+SELECT
+    $corpus AS corpus,
+    coalesce((SELECT least(min(row_no), 0) FROM quarantine WHERE corpus = $corpus), 0)
+    - row_number() OVER (ORDER BY conversation_no, position) AS row_no,
+    'message' AS record,
+    '' AS file,
+    NULL AS line,
+    'forgotten' AS reason,
+    ''::BLOB AS raw
+FROM forgotten_messages

@@ -1,0 +1,83 @@
+"""Known ids in text: where one stands as a word of its own, it becomes a placeholder."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from ssrem.privacy.masks import USER
+
+if TYPE_CHECKING:
+    import polars as pl
+
+SHORTEST, SHORTEST_NUMBER = 3, 6
+"""Characters of an id that is looked for: a shorter one, or a shorter number, is a word or a figure of other texts."""
+
+_WORD = re.compile(r"\w+")
+_EDGES = re.compile(r"^\W+|\W+$")
+_PLACEHOLDERS = {"email", "user", "phone"}
+
+
+def is_telling(id: str) -> bool:
+    """Whether the id names its bearer wherever it stands as a word, rather than being an ordinary word or number."""
+    core = _EDGES.sub("", id)
+    return (
+        len(core) >= (SHORTEST_NUMBER if core.isdecimal() else SHORTEST) and core.lower() not in _PLACEHOLDERS
+    )
+
+
+class Mentions:
+    """Finds ids in text. An id of letters alone is found as written, capitalised or in capitals (`will` is a name
+    and a word), any other whatever its case. Time is linear in the text, however many ids there are."""
+
+    def __init__(self, ids: Iterable[str]) -> None:
+        #: First word of an id, in lower case → the ids that begin with it, longest first.
+        self._by_word: dict[str, list[str]] = {}
+        for id in sorted({_EDGES.sub("", id) for id in ids if is_telling(id)}, key=len, reverse=True):
+            first = _WORD.match(id)
+            assert first is not None  # the edges are cut off, so an id begins with a word
+            self._by_word.setdefault(first[0].lower(), []).append(id)
+
+    def __bool__(self) -> bool:
+        return bool(self._by_word)
+
+    def mask(self, text: str, placeholder: str = USER) -> str:
+        """The text with every mention replaced."""
+        found, done = [], 0
+        for word in _WORD.finditer(text):
+            if word.start() < done:
+                continue
+            for id in self._by_word.get(word[0].lower(), ()):
+                stop = word.start() + len(id)
+                if _ends_word(text, stop) and _same(id, text[word.start() : stop]):
+                    found += [text[done : word.start()], placeholder]
+                    done = stop
+                    break
+        return "".join([*found, text[done:]]) if found else text
+
+    def mask_series(self, texts: pl.Series) -> pl.Series:
+        """The texts with every mention replaced; null stays null."""
+        import polars as pl
+
+        if not self._by_word:
+            return texts
+        ids = [id for same in self._by_word.values() for id in same]
+        # Ids that hold other signs may differ in case by more than ASCII, so these texts are all looked at.
+        there = (
+            texts.str.contains_any(ids, ascii_case_insensitive=True)
+            if all(id.isascii() for id in ids)
+            else texts.is_not_null()
+        ).fill_null(value=False)
+        masked = [self.mask(text) for text in texts.filter(there).to_list()]
+        return texts.clone().scatter(there.arg_true(), pl.Series(masked, dtype=pl.String))
+
+
+def _ends_word(text: str, stop: int) -> bool:
+    return stop <= len(text) and not (stop < len(text) and _WORD.match(text, stop))
+
+
+def _same(id: str, written: str) -> bool:
+    if id.isalpha():
+        return written in (id, id.capitalize(), id.upper())
+    return written.lower() == id.lower()

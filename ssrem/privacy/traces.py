@@ -1,0 +1,80 @@
+"""What tells that somebody was there: their ids, as whole values and inside other ids, metadata and raw rows."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import re
+from collections.abc import Collection
+from typing import Any
+
+from ssrem.privacy.masks import USER
+from ssrem.privacy.mentions import is_telling
+
+
+def digest(id: str, salt: bytes) -> str:
+    """32 hex digits by which a forgotten id is known again, and by which it cannot be read."""
+    return hmac.digest(salt, id.encode("utf-8", "surrogatepass"), "sha256").hex()[:32]
+
+
+class Traces:
+    """The ids of one person or several, in clear, and how they are taken out of what mentions them.
+
+    An id that is an ordinary word or number (see `is_telling`) is only taken for one where it is a whole value.
+    """
+
+    def __init__(self, ids: Collection[str]) -> None:
+        self.ids = frozenset(ids)
+        telling = sorted((id for id in self.ids if is_telling(id)), key=len, reverse=True)
+        joined = "|".join(re.escape(id) for id in telling)
+        # An underscore parts ids as a hyphen does: ann_bob names two people.
+        self._mention = re.compile(rf"(?<![^\W_])(?:{joined})(?![^\W_])") if telling else None
+
+    def __bool__(self) -> bool:
+        return bool(self.ids)
+
+    def mentions(self, text: str) -> bool:
+        """Whether a telling id stands in the text as a word of its own."""
+        return self._mention is not None and self._mention.search(text) is not None
+
+    def clean_id(self, id: str) -> str:
+        """Another id, such as a conversation's, with what it mentions hashed: what differed still differs."""
+        if self._mention is None:
+            return id
+        return self._mention.sub(
+            lambda found: hashlib.blake2b(found[0].encode(), digest_size=6).hexdigest(), id
+        )
+
+    def clean_json(self, text: str) -> str | None:
+        """A JSON object without the members that are one of the ids, and with mentions masked; None if none is left."""
+        cleaned = self._clean(json.loads(text))
+        if not cleaned:
+            return None
+        return json.dumps(cleaned, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+
+    def _clean(self, value: Any) -> Any:
+        if isinstance(value, dict):
+            members = ((key, self._clean(member)) for key, member in value.items() if key not in self.ids)
+            return {self._masked(key): member for key, member in members if member is not None}
+        if isinstance(value, list):
+            return [member for member in map(self._clean, value) if member is not None]
+        if isinstance(value, str):
+            return None if value in self.ids else self._masked(value)
+        number = isinstance(value, int) and not isinstance(value, bool)
+        return None if number and str(value) in self.ids and is_telling(str(value)) else value
+
+    def _masked(self, text: str) -> str:
+        return text if self._mention is None else self._mention.sub(USER, text)
+
+    def in_json(self, text: str) -> bool:
+        """Whether cleaning would change the JSON object, or whatever else the text is."""
+        try:
+            value = json.loads(text)
+        except (ValueError, RecursionError):
+            return self.mentions(text) or any(f'"{id}"' in text for id in self.ids)
+        return bool(self._clean(value) != value)
+
+    def in_bytes(self, raw: bytes) -> bool:
+        """Whether a quarantined row mentions one of them."""
+        return self.in_json(raw.decode("utf-8", "replace"))

@@ -1,0 +1,219 @@
+"""Forget: a person leaves the tables, the run folders and the caches, and what is left is looked for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import numpy as np
+from prefect import task
+
+from schemas import TABLES
+from ssrem.encoders.store import text_hashes
+from ssrem.errors import PrivacyError
+from ssrem.privacy.traces import Traces
+from tasks.forgotten import ForgottenList
+from tasks.home import Home
+from tasks.people import chosen, people_of, speaker_of
+from tasks.progress import progress
+from tasks.proof import Words, left_of, other_files, words_of
+from tasks.purge import derived_parts, held_texts, purge
+from tasks.stage import Output, Resources, Stage, open_stage
+from tasks.tables import landed_corpus
+
+LANDED = ("corpora", "conversations", "utterances", "quarantine")
+
+
+@task(name="forget")
+def forget(
+    people: Sequence[str],
+    home: str,
+    *,
+    corpora: Sequence[str] | None = None,
+    resources: Resources | None = None,
+) -> dict[str, Any]:
+    """Remove the people with these digests (tasks.people.who_is) from the corpora, by default from all, those to come
+    among them.
+
+    Returns, by corpus, what was removed and the settings of the speaker tables that left with it; the evaluators that
+    learned from those corpora; and what is left, which is nothing. Raises PrivacyError where something is.
+    """
+    place = Home.at(home)
+    searched = chosen(place, corpora)
+    listed = ForgottenList.of(place)
+    everyone = {corpus: people_of(place, corpus) for corpus in searched}
+    ids = {
+        corpus: {id for id in known if set(listed.digests([id])) & set(people)}
+        for corpus, known in everyone.items()
+    }
+    held_by = [corpus for corpus in searched if ids[corpus]]
+    traces = Traces({id for found in ids.values() for id in found})
+    with progress("looking for what they said"), place.reader() as connection:
+        words = words_of(connection, traces.ids, held_by)
+        others = connection.execute(
+            "SELECT DISTINCT text FROM turns WHERE NOT (list_contains(?, speaker) AND list_contains(?, corpus))",
+            [sorted(traces.ids), held_by],
+        ).fetchall()
+        learned = _evaluators(connection, held_by)
+    held = text_hashes([text for (text,) in others])
+    settings = {corpus: table_settings(place, corpus) for corpus in held_by}
+    removed = {
+        corpus: _forget_in(
+            place, corpus, sorted(ids[corpus]), Traces(ids[corpus]), words, people, corpora, resources
+        )
+        for corpus in held_by
+    }
+    with place.lock("forget"):
+        if not held_by:  # forgotten before, and perhaps broken off before the caches were clean
+            listed.with_people(people, corpora).save(place)
+        with progress("emptying caches"):
+            purged = purge(place, np.union1d(held_texts(place), held))
+        with progress("looking for what is left"):
+            skip = _of_other_corpora(place, searched) if corpora else ()
+            left = left_of(place, traces, words, skip)
+    if left["ids"] or left["texts"] or left["vectors"]:
+        raise PrivacyError(
+            f"forgotten, but {place.root} still holds {left['ids']} ids, {left['texts']} texts and {left['vectors']} "
+            "vectors of theirs; keep it from others, and report this"
+        )
+    return {
+        "corpora": {corpus: {**removed[corpus], "tables": settings[corpus]} for corpus in held_by},
+        "evaluators": learned,
+        "purged": purged,
+        "left": left,
+        "other_files": other_files(place, traces),
+    }
+
+
+def _forget_in(
+    home: Home,
+    corpus: str,
+    ids: list[str],
+    traces: Traces,
+    words: Words,
+    people: Sequence[str],
+    corpora: Sequence[str] | None,
+    resources: Resources | None,
+) -> dict[str, int]:
+    digest, scope = landed_corpus(home, corpus)
+    with open_stage(
+        home, "forget", {"corpus": corpus, "people": list(people)}, {corpus: digest}, resources
+    ) as stage:
+        # First, so that whatever happens now, landing the dump again does not bring them back.
+        ForgottenList.of(home).with_people(people, corpora).save(home)
+        with progress(f"removing them from {corpus}"):
+            theirs, emptied = _quarantined(stage, corpus, traces, words)
+            values = {"corpus": corpus, "people": ids, "theirs": theirs, "emptied": emptied}
+            for table in ("forgotten_people", "forgotten_messages", "kept_quarantine", "kept_messages"):
+                stage.create(table, f"6_forget/{table}", **values)
+            _clean(stage, "kept_messages", traces, scope)
+            stage.create("kept_conversations", "6_forget/kept_conversations", **values)
+            _clean(stage, "kept_conversations", traces, scope)
+            stage.create("kept_corpora", "6_forget/kept_corpora", **values)
+        counts = _counts(stage, corpus)
+        retired = derived_parts(home, corpus)
+        if not _count(stage, "kept_messages"):  # a corpus of nobody: it goes as a whole
+            stage.publish([], retired=[*retired, *((table, corpus) for table in LANDED)])
+            return counts
+        for table in LANDED:
+            stage.create(table)
+            kept = "kept_messages" if table == "utterances" else f"kept_{table}"
+            stage.connection.execute(f"INSERT INTO {table} BY NAME SELECT * FROM {kept}")
+        with progress(f"checking {corpus}"):
+            stage.gate()
+        stage.publish([Output(table, corpus) for table in LANDED], retired=retired)
+    return counts
+
+
+def table_settings(home: Home, corpus: str) -> dict[str, Any] | None:
+    """Settings by which a corpus's speaker tables were built last; None where they are not there."""
+    if ("candidates", corpus) not in {(part.table, part.key) for part in home.parts()}:
+        return None
+    with home.reader() as connection:
+        row = connection.execute(
+            "SELECT parameters FROM runs WHERE stage = 'tables' AND parameters->>'$.corpus' = ? "
+            "ORDER BY started DESC LIMIT 1",
+            [corpus],
+        ).fetchone()
+    settings: dict[str, Any] = json.loads(row[0]) if row else {}
+    return {name: value for name, value in settings.items() if name != "corpus"}
+
+
+def _quarantined(stage: Stage, corpus: str, traces: Traces, words: Words) -> tuple[list[int], list[int]]:
+    """Rows of the quarantine that these people said, and others that name or quote them."""
+    theirs, emptied = [], []
+    rows = stage.connection.execute("SELECT row_no, record, raw FROM quarantine WHERE corpus = ?", [corpus])
+    for row_no, record, raw in rows.fetchall():
+        text = raw.decode("utf-8", "replace")
+        if record == "message" and speaker_of(raw) in traces.ids:
+            theirs.append(row_no)
+        elif traces.in_bytes(raw) or any(part in text for part in words.parts):
+            emptied.append(row_no)
+    return theirs, emptied
+
+
+def _clean(stage: Stage, table: str, traces: Traces, scope: str) -> None:
+    """Take these people out of the ids and the metadata of what stays."""
+    import pyarrow as pa
+
+    changes: dict[str, Any] = dict.fromkeys(("conversation_id", "utterance_id", "reply_to"), traces.clean_id)
+    changes |= dict.fromkeys(("metadata", "ratings"), traces.clean_json)
+    if scope == "conversation":  # CONVERSATION/SPEAKER
+        changes |= dict.fromkeys(("speaker", "addressee"), traces.clean_id)
+    there = {d[0] for d in stage.connection.execute(f"FROM {table} LIMIT 0").description or []}
+    for column in sorted(there & changes.keys()):
+        rows = stage.connection.execute(
+            f"SELECT DISTINCT {column} FROM {table} WHERE {column} IS NOT NULL "
+            f"AND len(list_filter(?, lambda id: contains({column}, id))) > 0",
+            [sorted(traces.ids)],
+        ).fetchall()
+        found = {value: changes[column](value) for (value,) in rows}
+        found = {value: cleaned for value, cleaned in found.items() if cleaned != value}
+        if not found:
+            continue
+        columns = {"value": pa.array(found, pa.string()), "cleaned": pa.array(found.values(), pa.string())}
+        stage.connection.register("changes", pa.table(columns))
+        stage.connection.execute(
+            f"UPDATE {table} SET {column} = c.cleaned FROM changes AS c WHERE {table}.{column} = c.value"
+        )
+        stage.connection.unregister("changes")
+
+
+def _counts(stage: Stage, corpus: str) -> dict[str, int]:
+    before = stage.connection.execute(
+        "SELECT count(*) FROM conversations WHERE corpus = ?", [corpus]
+    ).fetchone()
+    assert before is not None
+    return {
+        "utterances": _count(stage, "forgotten_messages"),
+        "utterances_left": _count(stage, "kept_messages"),
+        "conversations": int(before[0]) - _count(stage, "kept_conversations"),
+    }
+
+
+def _count(stage: Stage, table: str) -> int:
+    row = stage.connection.execute(f"SELECT count(*) FROM {table}").fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def _evaluators(connection: Any, corpora: Collection[str]) -> list[dict[str, Any]]:
+    """Versions that learned from any of the corpora, whatever they held then."""
+    rows = connection.execute(
+        "SELECT evaluator, version, promoted, corpora FROM evaluators ORDER BY evaluator, version"
+    ).fetchall()
+    return [
+        {"evaluator": name, "version": version, "promoted": promoted, "corpora": learned}
+        for name, version, promoted, trained_on in rows
+        if (learned := sorted(set(json.loads(trained_on)) & set(corpora)))
+    ]
+
+
+def _of_other_corpora(home: Home, corpora: Collection[str]) -> set[Any]:
+    """Files of corpora in which nobody is to be forgotten."""
+    return {
+        home.root / part.path
+        for part in home.parts()
+        if "corpus" in TABLES[part.table].column_names and part.key.split("@")[0] not in corpora
+    }

@@ -1,0 +1,271 @@
+"""Pseudonyms, masks and mentions: what identifies people goes, what does not stays."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ssrem.errors import PrivacyError
+from ssrem.privacy.key import PseudonymKey, key_at_hand, load_key
+from ssrem.privacy.masks import EMAIL, PHONE, USER, mask_texts
+from ssrem.privacy.mentions import Mentions
+from ssrem.privacy.pseudonyms import pseudonymised, ratings_alone, speakers_of
+from ssrem.readers.base import RAW_SCHEMA
+
+SECRET = "0123456789abcdef" * 4
+KEY = PseudonymKey(SECRET.encode())
+
+
+def batch(*rows: dict[str, Any]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([{"record": "message", "line": 1, **row} for row in rows], RAW_SCHEMA)
+
+
+# The key
+
+
+def test_a_pseudonym_is_a_keyed_hash_by_kind() -> None:
+    expected = hmac.new(SECRET.encode(), b"p\0ann", hashlib.sha256).hexdigest()[:16]
+    assert KEY.pseudonym("ann") == f"p{expected}"
+    assert KEY.pseudonym("ann", "c")[1:] != expected
+    assert PseudonymKey(b"x" * 32).pseudonym("ann") != KEY.pseudonym("ann")
+
+
+def test_the_key_is_not_shown() -> None:
+    assert SECRET not in repr(KEY)
+    assert KEY.fingerprint not in SECRET
+
+
+def test_the_key_comes_from_the_environment_or_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "key"
+    file.write_text(f"{SECRET}\n")
+    home = tmp_path / "home"
+    given = {"SSREM_PSEUDONYM_KEY": f" {SECRET}\n"}
+    assert load_key(outside=home, environment=given) == load_key(file, outside=home, environment={}) == KEY
+    assert key_at_hand(outside=home, environment={}) is None
+    other = {"SSREM_PSEUDONYM_KEY": "y" * 40}
+    assert load_key(file, outside=home, environment=other) == KEY
+
+
+@pytest.mark.parametrize(
+    ("file", "variable", "says"),
+    [
+        (None, None, "need a key"),
+        (None, "  ", "need a key"),
+        (None, "short", "5 bytes"),
+        ("home/key", None, "in the home folder"),
+        ("home/link", None, "in the home folder"),
+        ("weak", None, "4 bytes"),
+        ("missing", None, "No such file"),
+    ],
+)
+def test_a_key_that_will_not_do_is_refused(
+    tmp_path: Path, file: str | None, variable: str | None, says: str
+) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "key").write_text(SECRET)
+    (tmp_path / "weak").write_text("weak")
+    (home / "link").symlink_to(home / "key")
+    environment = {} if variable is None else {"SSREM_PSEUDONYM_KEY": variable}
+    with pytest.raises(PrivacyError, match=says) as error:
+        load_key(file and tmp_path / file, outside=home, environment=environment)
+    assert "\n" not in str(error.value)
+    assert "secrets.token_hex(32)" in str(error.value) or "home folder" in str(error.value)
+
+
+# Masks
+
+
+@pytest.mark.parametrize(
+    ("text", "masked"),
+    [
+        ("mail bob.smith+x@mail.example.co.uk now", f"mail {EMAIL} now"),
+        ("joe@x.com,ann@y.org", f"{EMAIL},{EMAIL}"),
+        ("root@localhost", EMAIL),
+        ('"bob smith"@x.com', EMAIL),
+        ("жанна@почта.рф", EMAIL),
+        ("hi @bob_42, (@ann)", f"hi {USER}, ({USER})"),
+        ("<@123456789012345678>", f"<{USER}>"),
+        ("@2pac and @50cent", f"{USER} and {USER}"),
+        ("u/bobby", USER),
+        ("https://reddit.com/user/bobby/", f"https://reddit.com/{USER}/"),
+        ("see twitter.com/bob_1?x", f"see twitter.com/{USER}?x"),
+        *(
+            (number, PHONE)
+            for number in (
+                "555-123-4567",
+                "(555) 123-4567",
+                "+1 (555) 123-4567",
+                "1-800-555-0199",
+                "555.123.4567",
+                "555 234 5678",
+                "5551234567",
+                "555-1234",
+                "+49 170 1234567",
+                "+33 6 12 34 56 78",
+                "0049 170 1234567",
+                "020 7946 0958",
+                "06 12 34 56 78",
+                "07700 900123",
+                "030/1234567",
+                "98765 43210",
+                "138 1234 5678",
+            )
+        ),
+        ("tel:555-123-4567, or 555-123-4568.", f"tel:{PHONE}, or {PHONE}."),
+    ],
+)
+def test_what_identifies_is_masked(text: str, masked: str) -> None:
+    assert mask_texts([text, f"well, {text} then"]) == [masked, f"well, {masked} then"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from 1999 to 2004, 1999-2004",
+        "we won 3-2, then 21-19 and 15-13",
+        "at 10:30 or 12:30:45, or @5pm, @10:30",
+        "$1,000,000 or £12.99 or $1234567890",
+        "5 @ 10, 2 for @20",
+        "on 2020-01-02, 10/12/2020, 01.02.2020",
+        "pi is 3.14159265358979",
+        "192.168.100.100 and 978-3-16-148410-0",
+        "and/or, 24/7, 1/2, 9-5",
+        "agent 007, 100 200 300",
+    ],
+)
+def test_what_does_not_identify_stays(text: str) -> None:
+    assert mask_texts([text]) == [text]
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.integers(0, 99_999_999).map(str),
+            st.integers(1000, 2999).map("in {}".format),
+            st.tuples(st.integers(0, 199), st.integers(0, 199)).map("{0[0]}-{0[1]}".format),
+            st.tuples(st.integers(0, 23), st.integers(0, 59)).map("{0[0]}:{0[1]:02}".format),
+            st.integers(0, 10**12).map("${:,}".format),
+            st.floats(0, 1e6).map("€{:.2f}".format),
+            st.dates().map(str),
+            st.text(st.characters(categories=["L"]), max_size=12),
+        ),
+        max_size=8,
+    )
+)
+@settings(deadline=None, max_examples=200)
+def test_years_scores_times_and_prices_stay(words: list[str]) -> None:
+    text = ", ".join(words)
+    assert mask_texts([text]) == [text]
+
+
+NAMES = st.from_regex(r"Qz[A-Za-z0-9_]{1,15}", fullmatch=True)
+AROUND = st.text(st.characters(exclude_characters="Q"), max_size=20)
+
+
+@given(NAMES, AROUND, AROUND)
+@settings(deadline=None, max_examples=200)
+def test_addresses_and_handles_never_stay(name: str, before: str, after: str) -> None:
+    for written in (f"{name}@host.com", f"@{name}", f"u/{name}"):
+        (masked,) = mask_texts([f"{before} {written} {after}"])
+        assert "Qz" not in masked
+
+
+@given(st.lists(st.text() | st.text("@.+-0123456789 ()u/abc"), max_size=5))
+@settings(deadline=None, max_examples=300)
+def test_masking_twice_is_masking_once(texts: list[str]) -> None:
+    once = mask_texts(texts)
+    assert mask_texts(once) == once
+
+
+@pytest.mark.parametrize("piece", ["a", "1 ", "@", "a@", "+1", "0", "(", "u/", "555-", "x.com/", '"'])
+def test_time_is_linear_in_the_text(piece: str) -> None:
+    started = time.perf_counter()
+    mask_texts([piece * 300_000])
+    assert time.perf_counter() - started < 20  # tenths of a second; quadratic would be hours
+
+
+# Mentions
+
+
+def test_known_ids_are_masked_where_they_are_words() -> None:
+    mentions = Mentions(["will", "bob_42", "Monica Geller", "A", "12345", "123456", "user"])
+    texts = {
+        "Will will. WILL willing wiLL": f"{USER} {USER}. {USER} willing wiLL",
+        "BOB_42: bob_421, xbob_42": f"{USER}: bob_421, xbob_42",
+        "Monica Geller, Monica": f"{USER}, Monica",
+        "A 12345 123456": f"A 12345 {USER}",
+        f"{USER} says user": f"{USER} says user",
+    }
+    assert [mentions.mask(text) for text in texts] == list(texts.values())
+
+
+@given(st.lists(st.text(min_size=1), max_size=5), st.lists(st.text(), max_size=5))
+@settings(deadline=None, max_examples=200)
+def test_a_series_is_masked_as_its_texts_are(ids: list[str], texts: list[str]) -> None:
+    import polars as pl
+
+    texts += [f"{text} {id}!" for text in texts for id in ids]
+    mentions = Mentions(ids)
+    masked = mentions.mask_series(pl.Series(texts, dtype=pl.String)).to_list()
+    assert masked == [mentions.mask(text) for text in texts]
+
+
+# The stream
+
+
+def test_ids_still_join_and_nothing_else_stays() -> None:
+    rows = batch(
+        {
+            "record": "conversation",
+            "conversation_id": "c-ann",
+            "metadata": '{"by":"ann","ratings":{"fun":4}}',
+        },
+        {"conversation_id": "c-ann", "utterance_id": "ann-1", "speaker": "ann", "text": "hi bob_1"},
+        {
+            "conversation_id": "c-ann",
+            "utterance_id": "bob-1",
+            "speaker": "bob_1",
+            "addressee": "ann",
+            "reply_to": "ann-1",
+            "text": "mail ann@x.org",
+            "metadata": '{"ip":"1.2.3.4","ratings":{"fun":1}}',
+        },
+        {"problem": "broken_json", "raw": b'{"speaker": "ann"'},
+        {"speaker": " ", "text": ""},
+    )
+    (out,) = pseudonymised([rows], KEY, speakers_of([rows]))
+    described, first, second, broken, blank = out.to_pylist()
+    assert out.schema == RAW_SCHEMA
+    assert json.loads(described["metadata"]) == {"ratings": {"fun": 4}}
+    assert (first["text"], second["text"]) == (f"hi {USER}", f"mail {EMAIL}")
+    assert first["speaker"] == second["addressee"] == KEY.pseudonym("ann")
+    assert first["utterance_id"] == second["reply_to"]
+    assert described["conversation_id"] == first["conversation_id"] == second["conversation_id"]
+    assert second["metadata"] is None
+    assert (broken["problem"], broken["raw"]) == ("broken_json", b"")
+    assert (blank["speaker"], blank["text"], blank["raw"]) == (" ", "", None)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "expected"),
+    [
+        ({"ratings": {"fun": 4, "depth": 2.5}}, {"fun": 4, "depth": 2.5}),
+        ({"ratings": {"fun": 4, "ann": 3, "bob@x.org": 2, "note": "by ann", "ok": True}}, {"fun": 4}),
+        ({"ratings": {"ann": {"fun": 3}}}, None),
+        ({"ratings": [1, 2]}, None),
+        ({"prompt": "who are you"}, None),
+    ],
+)
+def test_only_ratings_stay_of_a_conversation(metadata: Any, expected: Any) -> None:
+    found = ratings_alone(json.dumps(metadata), {"ann"})
+    assert (json.loads(found)["ratings"] if found else None) == expected
