@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from prefect import task
 
 from schemas import TABLES
-from ssrem.encoders.store import text_hashes
 from ssrem.errors import PrivacyError
 from ssrem.privacy.traces import Traces
 from tasks.forgotten import ForgottenList
@@ -18,9 +17,12 @@ from tasks.home import Home
 from tasks.people import chosen, people_of, speaker_of
 from tasks.progress import progress
 from tasks.proof import Words, left_of, other_files, words_of
-from tasks.purge import derived_parts, held_texts, purge
+from tasks.purge import derived_parts, hashes_of, held_texts, purge
 from tasks.stage import Output, Resources, Stage, open_stage
 from tasks.tables import landed_corpus
+
+UNREADABLE = ("broken_json", "undecodable", "malformed_row")
+"""Reasons of quarantined rows that are the dump's bytes, not fields."""
 
 LANDED = ("corpora", "conversations", "utterances", "quarantine")
 
@@ -48,15 +50,22 @@ def forget(
         for corpus, known in everyone.items()
     }
     held_by = [corpus for corpus in searched if ids[corpus]]
+    if not held_by and not any(
+        listed.holds_digest(one, corpus) for one in people for corpus in searched or [""]
+    ):
+        raise PrivacyError(
+            f"nobody of these digests is in {', '.join(searched) or place.root}; see ssrem forget"
+        )
     traces = Traces({id for found in ids.values() for id in found})
     with progress("looking for what they said"), place.reader() as connection:
         words = words_of(connection, traces.ids, held_by)
-        others = connection.execute(
+        # Others' turns come back as they were, or nearly so: what was encoded of them need not be encoded again.
+        turns = hashes_of(
+            connection,
             "SELECT DISTINCT text FROM turns WHERE NOT (list_contains(?, speaker) AND list_contains(?, corpus))",
             [sorted(traces.ids), held_by],
-        ).fetchall()
+        )
         learned = _evaluators(connection, held_by)
-    held = text_hashes([text for (text,) in others])
     settings = {corpus: table_settings(place, corpus) for corpus in held_by}
     removed = {
         corpus: _forget_in(
@@ -66,9 +75,9 @@ def forget(
     }
     with place.lock("forget"):
         if not held_by:  # forgotten before, and perhaps broken off before the caches were clean
-            listed.with_people(people, corpora).save(place)
+            ForgottenList.of(place).with_people(people, corpora).save(place)
         with progress("emptying caches"):
-            purged = purge(place, np.union1d(held_texts(place), held))
+            purged = purge(place, np.union1d(held_texts(place), turns))
         with progress("looking for what is left"):
             skip = _of_other_corpora(place, searched) if corpora else ()
             left = left_of(place, traces, words, skip)
@@ -103,10 +112,12 @@ def _forget_in(
         # First, so that whatever happens now, landing the dump again does not bring them back.
         ForgottenList.of(home).with_people(people, corpora).save(home)
         with progress(f"removing them from {corpus}"):
-            theirs, emptied = _quarantined(stage, corpus, traces, words)
-            values = {"corpus": corpus, "people": ids, "theirs": theirs, "emptied": emptied}
-            for table in ("forgotten_people", "forgotten_messages", "kept_quarantine", "kept_messages"):
+            theirs, changed = _quarantined(stage, corpus, traces, words)
+            values = {"corpus": corpus, "people": ids, "theirs": theirs}
+            for table in ("forgotten_people", "forgotten_messages", "kept_quarantine"):
                 stage.create(table, f"6_forget/{table}", **values)
+            _update(stage, "kept_quarantine", "row_no", "raw", changed)
+            stage.create("kept_messages", "6_forget/kept_messages", **values)
             _clean(stage, "kept_messages", traces, scope)
             stage.create("kept_conversations", "6_forget/kept_conversations", **values)
             _clean(stage, "kept_conversations", traces, scope)
@@ -140,23 +151,31 @@ def table_settings(home: Home, corpus: str) -> dict[str, Any] | None:
     return {name: value for name, value in settings.items() if name != "corpus"}
 
 
-def _quarantined(stage: Stage, corpus: str, traces: Traces, words: Words) -> tuple[list[int], list[int]]:
-    """Rows of the quarantine that these people said, and others that name or quote them."""
-    theirs, emptied = [], []
-    rows = stage.connection.execute("SELECT row_no, record, raw FROM quarantine WHERE corpus = ?", [corpus])
-    for row_no, record, raw in rows.fetchall():
-        text = raw.decode("utf-8", "replace")
-        if record == "message" and speaker_of(raw) in traces.ids:
+def _quarantined(
+    stage: Stage, corpus: str, traces: Traces, words: Words
+) -> tuple[list[int], dict[int, bytes]]:
+    """Rows of the quarantine that these people said, and what becomes of others that name or quote them: one that could
+    be read is cleaned, one that could not is emptied."""
+    theirs, changed = [], {}
+    rows = stage.connection.execute(
+        "SELECT row_no, record, reason, raw FROM quarantine WHERE corpus = ? AND octet_length(raw) > 0",
+        [corpus],
+    )
+    for row_no, record, reason, raw in rows.fetchall():
+        readable = reason not in UNREADABLE
+        if readable and record == "message" and speaker_of(raw) in traces.ids:
             theirs.append(row_no)
-        elif traces.in_bytes(raw) or any(part in text for part in words.parts):
-            emptied.append(row_no)
-    return theirs, emptied
+        elif readable and (cleaned := traces.clean_row(raw)) != raw:
+            changed[row_no] = cleaned
+        elif not readable and (
+            traces.in_bytes(raw) or any(part in raw.decode("utf-8", "replace") for part in words.parts)
+        ):
+            changed[row_no] = b""
+    return theirs, changed
 
 
 def _clean(stage: Stage, table: str, traces: Traces, scope: str) -> None:
     """Take these people out of the ids and the metadata of what stays."""
-    import pyarrow as pa
-
     changes: dict[str, Any] = dict.fromkeys(("conversation_id", "utterance_id", "reply_to"), traces.clean_id)
     changes |= dict.fromkeys(("metadata", "ratings"), traces.clean_json)
     if scope == "conversation":  # CONVERSATION/SPEAKER
@@ -169,15 +188,21 @@ def _clean(stage: Stage, table: str, traces: Traces, scope: str) -> None:
             [sorted(traces.ids)],
         ).fetchall()
         found = {value: changes[column](value) for (value,) in rows}
-        found = {value: cleaned for value, cleaned in found.items() if cleaned != value}
-        if not found:
-            continue
-        columns = {"value": pa.array(found, pa.string()), "cleaned": pa.array(found.values(), pa.string())}
-        stage.connection.register("changes", pa.table(columns))
-        stage.connection.execute(
-            f"UPDATE {table} SET {column} = c.cleaned FROM changes AS c WHERE {table}.{column} = c.value"
-        )
-        stage.connection.unregister("changes")
+        _update(stage, table, column, column, {old: new for old, new in found.items() if old != new})
+
+
+def _update(stage: Stage, table: str, key: str, column: str, values: Mapping[Any, Any]) -> None:
+    """Give `column` another value where `key` has one of those in `values`."""
+    import pyarrow as pa
+
+    if not values:
+        return
+    changes = pa.table({"key": pa.array(values.keys()), "value": pa.array(values.values())})
+    stage.connection.register("changes", changes)
+    stage.connection.execute(
+        f"UPDATE {table} SET {column} = c.value FROM changes AS c WHERE {table}.{key} = c.key"
+    )
+    stage.connection.unregister("changes")
 
 
 def _counts(stage: Stage, corpus: str) -> dict[str, int]:

@@ -10,7 +10,9 @@ import json
 import os
 import secrets
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from ssrem.errors import HomeError
 from ssrem.privacy.key import CONVERSATION, SPEAKER, PseudonymKey
@@ -44,6 +46,17 @@ class ForgottenList:
                 f"{path} is damaged; restore it from a backup, or forget those people again"
             ) from None
 
+    @classmethod
+    def kept_in(cls, home: Home) -> ForgottenList:
+        """`of`, with the salt on disk: digests made now mean something later, also where two begin at once."""
+        path = home.root / FILE
+        if not path.exists():
+            draft = cls.of(home)._draft(home)
+            with suppress(FileExistsError):
+                path.hardlink_to(draft)
+            draft.unlink()
+        return cls.of(home)
+
     def digests(self, ids: Iterable[str]) -> list[str]:
         """Digests of the ids, sorted."""
         return sorted(digest(id, self.salt) for id in ids)
@@ -67,18 +80,19 @@ class ForgottenList:
         return replace(self, people=people)
 
     def save(self, home: Home) -> None:
-        """Write the list in one step."""
+        """Write the list in one step, under the home's lock."""
+        self._draft(home).replace(home.root / FILE)
+        sync_path(home.root)
+
+    def _draft(self, home: Home) -> Path:
         content = {
             "salt": self.salt.hex(),
             "people": [{"digest": one, "corpora": corpora} for one, corpora in sorted(self.people.items())],
         }
-        path = home.root / FILE
         draft = home.root / f".{FILE}.{os.getpid()}.tmp"
-        home.root.mkdir(parents=True, exist_ok=True)
         draft.write_text(json.dumps(content, indent=1), encoding="utf-8")
         sync_path(draft)
-        draft.replace(path)
-        sync_path(home.root)
+        return draft
 
 
 def ids_of(speaker: str, key: PseudonymKey | None) -> list[str]:

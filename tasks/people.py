@@ -21,15 +21,12 @@ def who_is(
     searched = chosen(home, corpora)
     listed = ForgottenList.of(home)
     ids = ids_of(speaker, key)
-    digests = listed.digests(ids)
     known = any(set(ids) & people_of(home, corpus) for corpus in searched)
-    before = any(listed.holds_digest(one, corpus) for one in digests for corpus in searched)
-    if not known and not before:
+    if not known and not any(listed.holds(id, corpus) for id in ids for corpus in searched or [""]):
         hint = "" if key else "; where it landed with pseudonyms, give --pseudonym-key"
         where = ", ".join(searched) or f"{home.root}, where no corpus has landed"
         raise PrivacyError(f"nobody is called {speaker!r} in {where}{hint}")
-    listed.save(home)  # with its salt, under which these digests mean something
-    return digests
+    return ForgottenList.kept_in(home).digests(ids)
 
 
 def chosen(home: Home, corpora: Sequence[str] | None) -> list[str]:

@@ -33,6 +33,14 @@ MENTIONING = (
 )
 """Columns in which an id would be a whole value, and those in which it would be a part of one."""
 
+READABLE = """
+    SELECT corpus, row_no, CASE
+        WHEN reason NOT IN ('broken_json', 'undecodable', 'malformed_row') AND octet_length(raw) > 0
+            THEN decode(raw)::JSON
+    END AS row
+    FROM quarantine WHERE record = 'message' AND row IS NOT NULL"""
+"""Quarantined messages whose fields could be read."""
+
 _BATCH = 65_536
 
 
@@ -43,9 +51,15 @@ class Words:
     whole: frozenset[str]
     parts: frozenset[str]
 
+    def in_bytes(self, raw: bytes) -> bool:
+        """Whether a row that could not be read quotes them."""
+        text = raw.decode("utf-8", "replace")
+        return any(part in text for part in self.parts)
+
 
 def words_of(connection: duckdb.DuckDBPyConnection, ids: Collection[str], corpora: Collection[str]) -> Words:
-    """The words of these people in these corpora that nobody else said, in any corpus or annotated set."""
+    """The words of these people in these corpora that nobody else said, in any corpus or annotated set, or in a row
+    that was quarantined but could be read."""
     theirs = "list_contains(?, speaker) AND list_contains(?, corpus)"
     who = [list(ids), list(corpora)]
     said = connection.execute(f"SELECT DISTINCT text FROM utterances WHERE {theirs}", who).fetchall()
@@ -55,8 +69,10 @@ def words_of(connection: duckdb.DuckDBPyConnection, ids: Collection[str], corpor
         connection,
         f"SELECT text FROM utterances WHERE NOT ({theirs}) UNION ALL SELECT response FROM annotated "
         "UNION ALL SELECT reference FROM annotated WHERE reference IS NOT NULL "
-        "UNION ALL SELECT unnest(context) FROM annotated",
-        who,
+        "UNION ALL SELECT unnest(context) FROM annotated "
+        f"UNION ALL SELECT row->>'$.text' AS text FROM ({READABLE}) AS readable "
+        "WHERE NOT (list_contains(?, coalesce(row->>'$.speaker', '')) AND list_contains(?, corpus)) AND text <> ''",
+        who * 2,
     ):
         whole.difference_update(texts.to_list())
         if parts:

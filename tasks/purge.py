@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +14,9 @@ from tasks.home import Home
 from tasks.ingest import SPEAKER_TABLES
 from tasks.snapshot import drop_manifests
 from tasks.stage import second_copy
+
+if TYPE_CHECKING:
+    import duckdb
 
 FOLDERS = ("failures", "reports", "checkpoints", "encoders", "masked-lm")
 """What stages make anew where they need it. Whose texts it holds or was trained on does not show in its name."""
@@ -41,12 +45,17 @@ def derived_parts(home: Home, corpus: str) -> list[tuple[str, str]]:
 
 def held_texts(home: Home) -> Hashes:
     """Hashes of the texts that published tables hold, by which vectors are found."""
-    found = []
     with home.reader() as connection:
-        cursor = connection.execute(_TEXTS)
-        while rows := cursor.fetchmany(_BATCH):
-            found.append(text_hashes([text for (text,) in rows]))
-    return np.unique(np.concatenate([np.zeros(0, np.uint64), *found]))
+        return hashes_of(connection, _TEXTS)
+
+
+def hashes_of(connection: duckdb.DuckDBPyConnection, query: str, values: Sequence[Any] = ()) -> Hashes:
+    """Hashes, sorted and without repeats, of the texts that a query of one column finds."""
+    found = [np.zeros(0, np.uint64)]
+    cursor = connection.execute(query, list(values))
+    while rows := cursor.fetchmany(_BATCH):
+        found.append(text_hashes([text for (text,) in rows]))
+    return np.unique(np.concatenate(found))
 
 
 def purge(home: Home, held: Hashes) -> dict[str, int]:

@@ -7,10 +7,7 @@ SELECT
     file,
     line,
     CASE WHEN list_contains($theirs::BIGINT[], row_no) THEN 'forgotten' ELSE reason END AS reason,
-    CASE
-        WHEN list_contains($theirs::BIGINT[], row_no) OR list_contains($emptied::BIGINT[], row_no) THEN ''::BLOB
-        ELSE raw
-    END AS raw
+    CASE WHEN list_contains($theirs::BIGINT[], row_no) THEN ''::BLOB ELSE raw END AS raw
 FROM quarantine
 WHERE corpus = $corpus
 UNION ALL

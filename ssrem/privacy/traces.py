@@ -75,6 +75,18 @@ class Traces:
             return self.mentions(text) or any(f'"{id}"' in text for id in self.ids)
         return bool(self._clean(value) != value)
 
+    def clean_row(self, raw: bytes) -> bytes:
+        """A quarantined row that could be read, its columns as JSON, as `leaving.without` would have left it."""
+        before = json.loads(raw)
+        row = dict(before)
+        for name in ("conversation_id", "utterance_id", "reply_to"):
+            row[name] = row[name] and self.clean_id(row[name])
+        row["addressee"] = None if row["addressee"] in self.ids else row["addressee"]
+        row["metadata"] = row["metadata"] and self.clean_json(row["metadata"])
+        if row == before:
+            return raw
+        return json.dumps(row, ensure_ascii=False, separators=(",", ":")).encode()
+
     def in_bytes(self, raw: bytes) -> bool:
         """Whether a quarantined row mentions one of them."""
         return self.in_json(raw.decode("utf-8", "replace"))

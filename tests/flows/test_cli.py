@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DAILYDIALOG = ROOT / ".." / "shared" / "data" / "corpora" / "dailydialog_valid.jsonl"
 VERBS = [
     *("run", "ingest", "tables", "negatives", "train", "agree", "score"),
-    *("sql", "export", "import", "evaluators", "status", "report"),
+    *("sql", "export", "import", "evaluators", "status", "report", "forget"),
 ]
 
 Say = Callable[..., str]
@@ -164,6 +164,20 @@ LINE = '{"conversation_id": "c", "speaker": "a", "text": "hi"}\n'
 def test_missing_dump(whole: Home, says: Say, tmp_path: Path) -> None:
     for verb in ("ingest", "run"):
         assert "no such file" in says(verb, tmp_path / "none.jsonl", "--home", whole.root)
+
+
+def test_people_need_a_key_and_a_name(
+    whole: Home, says: Say, file: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SSREM_PSEUDONYM_KEY", raising=False)
+    dump, key = file("one.jsonl", LINE), file("weak.key", "weak")
+    for verb in ("ingest", "run"):
+        assert "SSREM_PSEUDONYM_KEY" in says(verb, dump, "--pseudonymise", "--home", whole.root)
+        weak = says(verb, dump, "--pseudonymise", "--pseudonym-key", key, "--home", whole.root)
+        assert "4 bytes" in weak and "weak" not in weak
+        assert "--pseudonymise" in says(verb, dump, "--pseudonym-key", key, "--home", whole.root)
+    assert "'p99' in tiny" in says("forget", "p99", "--home", whole.root)
+    assert "'huge'" in says("forget", "p3", "--corpus", "huge", "--home", whole.root)
 
 
 def test_empty_dump(whole: Home, says: Say, file: Any) -> None:

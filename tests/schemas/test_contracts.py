@@ -41,7 +41,6 @@ VALUES: dict[str, Any] = {
     "dataset": "d",
     "people": ["a"],
     "theirs": [1],
-    "emptied": [2],
 }
 
 

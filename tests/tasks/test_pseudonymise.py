@@ -21,15 +21,8 @@ Dump = Callable[..., str]
 SECRET = "f00dcafe" * 8
 KEY = PseudonymKey(SECRET.encode())
 
-PLANTED = [
-    "zoe_planted",
-    "yan.planted",
-    "Xia Planted",
-    "planted-w",
-    "planted@mail.example",
-    "555-867-5309",
-    "@plantedv",
-]
+PEOPLE = ["zoe_planted", "yan.planted", "Xia Planted", "planted-w"]
+PLANTED = [*PEOPLE, "planted@mail.example", "555-867-5309", "@plantedv"]
 OTHERS = [
     "planted_u",
     "planted street",
@@ -139,10 +132,7 @@ def test_what_is_needed_is_still_there(landed: Home) -> None:
 
 
 def test_the_same_key_gives_the_same_pseudonyms_in_another_corpus(landed: Home, write_dump: Dump) -> None:
-    other = [
-        {"conversation_id": "x", "speaker": PEOPLE[0], "text": "a"},
-        {"conversation_id": "x", "speaker": "b", "text": "b"},
-    ]
+    other = [{"conversation_id": "x", "speaker": name, "text": name} for name in (PEOPLE[0], "b")]
     land.fn(write_dump(other, "other"), str(landed.root), pseudonymise=True)
     both = "SELECT speaker FROM utterances GROUP BY speaker HAVING count(DISTINCT corpus) = 2"
     assert fetch(landed, both) == [(KEY.pseudonym(PEOPLE[0]),)]
