@@ -12,6 +12,9 @@ from typing import Any
 from ssrem.privacy.masks import USER
 from ssrem.privacy.mentions import is_telling
 
+_GONE = object()
+"""In place of a value that was one of the ids."""
+
 
 def digest(id: str, salt: bytes) -> str:
     """32 hex digits by which a forgotten id is known again, and by which it cannot be read."""
@@ -49,20 +52,20 @@ class Traces:
     def clean_json(self, text: str) -> str | None:
         """A JSON object without the members that are one of the ids, and with mentions masked; None if none is left."""
         cleaned = self._clean(json.loads(text))
-        if not cleaned:
+        if not cleaned or cleaned is _GONE:
             return None
         return json.dumps(cleaned, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
     def _clean(self, value: Any) -> Any:
         if isinstance(value, dict):
             members = ((key, self._clean(member)) for key, member in value.items() if key not in self.ids)
-            return {self._masked(key): member for key, member in members if member is not None}
+            return {self._masked(key): member for key, member in members if member is not _GONE}
         if isinstance(value, list):
-            return [member for member in map(self._clean, value) if member is not None]
+            return [member for member in map(self._clean, value) if member is not _GONE]
         if isinstance(value, str):
-            return None if value in self.ids else self._masked(value)
+            return _GONE if value in self.ids else self._masked(value)
         number = isinstance(value, int) and not isinstance(value, bool)
-        return None if number and str(value) in self.ids and is_telling(str(value)) else value
+        return _GONE if number and str(value) in self.ids and is_telling(str(value)) else value
 
     def _masked(self, text: str) -> str:
         return text if self._mention is None else self._mention.sub(USER, text)
