@@ -122,9 +122,13 @@ def test_what_a_quarantined_row_says_of_them_goes(home: Home, write_dump: Dump, 
     assert found(home.root, ["zed_target", "only zed says this"]) == []
 
 
-@pytest.fixture
-def forgotten(made: Made, copy: Home) -> tuple[Home, list[str], dict[str, Any]]:
+@pytest.fixture(scope="module")
+def forgotten(made: Made, tmp_path_factory: pytest.TempPathFactory) -> tuple[Home, list[str], dict[str, Any]]:
     """The small home without p3: what only p3 said, and what the command said."""
+    assert made.said.returncode == 0, made.said.stderr
+    copy = Home.at(tmp_path_factory.mktemp("forgotten") / "home")
+    shutil.copytree(made.home.root, copy.root, ignore=shutil.ignore_patterns(".prefect"))
+    copy.write_catalog(copy.parts())  # its views name the folder that they look into
     theirs = fetch(copy, "SELECT text FROM utterances WHERE speaker = 'p3'")
     others = {text for (text,) in fetch(copy, "SELECT text FROM utterances WHERE speaker <> 'p3'")}
     words = sorted({text for (text,) in theirs} - others)
