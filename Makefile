@@ -32,7 +32,7 @@ types: $(VENV)/.installed-dev  ## mypy
 check: lint types test  ## what CI runs
 
 constraints: $(VENV)/.installed-dev  ## write constraints.txt from this environment, with all extras
-	$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[dev,bench,lm]'
+	$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[dev,bench,lm,dask,ray]'
 	$(BIN)/python -m pip freeze --exclude-editable --exclude ssrem > constraints.txt
 
 clean:  ## remove the environment and caches; the home folder stays
