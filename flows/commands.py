@@ -178,17 +178,6 @@ def _status(options: argparse.Namespace, home: Home) -> None:
         print(f"note: {note}")
 
 
-def _collect(options: argparse.Namespace, home: Home) -> None:
-    settings.prepare(home.root)
-    from flows.collect import collect
-
-    gone = collect(str(home.root), options.keep_runs, options.keep_failures)
-    if options.json:
-        show.as_json(gone)
-    else:
-        print(f"removed {gone['removed']} files and folders, {gone['bytes'] / 1e6:,.1f} MB")
-
-
 def _report(options: argparse.Namespace, home: Home) -> None:
     settings.prepare(home.root)
     from flows.report import report
@@ -215,7 +204,7 @@ VERBS: dict[str, Callable[[argparse.Namespace, Home], None]] = {
     "export": learning.export,
     "import": learning.import_,
     "evaluators": learning.evaluators,
-    "collect": _collect,
+    "collect": upkeep.collect,
     "status": _status,
     "report": _report,
     "forget": privacy.forget,

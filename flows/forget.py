@@ -6,12 +6,13 @@ from typing import Any
 
 from prefect import flow
 
+from flows.notify import tell
 from flows.tables import tables
 from tasks.forget import forget as forget_people
 from tasks.stage import Resources
 
 
-@flow(name="forget")
+@flow(name="forget", on_failure=[tell], on_crashed=[tell])
 def forget(
     people: list[str],
     home: str = "warehouse",

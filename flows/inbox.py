@@ -21,6 +21,8 @@ def inbox(
     format: str | None = None,
     mapping: dict[str, str] | None = None,
     speakers: str = "auto",
+    pseudonymise: bool = False,
+    pseudonym_key_file: str | None = None,
     announce: bool = True,
     memory_limit: str | None = None,
     threads: int | None = None,
@@ -33,6 +35,7 @@ def inbox(
     """
     room: dict[str, Any] = {"memory_limit": memory_limit, "threads": threads}
     options: dict[str, Any] = {"format": format, "mapping": mapping, "speakers": speakers}
+    options |= {"pseudonymise": pseudonymise, "pseudonym_key_file": pseudonym_key_file}
     found, refused = {}, []
     for path in complete(Path(folder), settle):
         try:

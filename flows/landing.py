@@ -27,6 +27,7 @@ def ingest(options: argparse.Namespace, home: Home) -> None:
 
 
 def _one(options: argparse.Namespace, home: Home) -> None:
+    private = given.pseudonyms(options)
     given.check_dump(options)
     settings.prepare(home.root)
     from flows.ingest import ingest
@@ -40,6 +41,7 @@ def _one(options: argparse.Namespace, home: Home) -> None:
         name=options.name,
         speakers=options.speakers,
         replace=options.replace,
+        **private,
         **given.room(options),
     )
     retrained = _retrained(options, home)
@@ -73,6 +75,7 @@ def _inbox(options: argparse.Namespace, home: Home) -> None:
         "format": options.format,
         "mapping": given.mapping(options),
         "speakers": options.speakers,
+        **given.pseudonyms(options),
     }
     while True:
         done: dict[str, str] = {}

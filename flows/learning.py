@@ -81,12 +81,17 @@ def train(options: argparse.Namespace, home: Home) -> None:
 def retrain(options: argparse.Namespace, home: Home) -> None:
     """Retrain what has not seen all that landed."""
     given.check_evaluators(options.evaluator)
+    given.check_runner(options.runner, options.runner_address)
     landed_corpora(str(home.root))
     settings.prepare(home.root)
     from flows.retrain import retrain as flow
 
     done = flow(
-        str(home.root), options.evaluator or None, margins=given.margins(options), **given.room(options)
+        str(home.root),
+        options.evaluator or None,
+        margins=given.margins(options),
+        **given.room(options),
+        **given.runner(options),
     )
     after(options, home, ["evaluators"], done or {"nothing to do": "all in use have seen all that landed"})
 

@@ -54,12 +54,12 @@ def pipeline(
     for file in annotations or ():  # a slip in the last stage's input is told before the first one starts
         read_annotated(Path(file))
     room: dict[str, Any] = {"memory_limit": memory_limit, "threads": threads}
+    private: dict[str, Any] = {"pseudonymise": pseudonymise, "pseudonym_key_file": pseudonym_key_file}
     refused: DumpError | None = None
     # Not announced: what listens for landed corpora would train beside us, and one home has one writer.
     if source:
         landing: dict[str, Any] = {"format": format, "mapping": mapping, "name": name, "speakers": speakers}
-        landing |= {"pseudonymise": pseudonymise, "pseudonym_key_file": pseudonym_key_file}
-        corpus, _ = ingest(source, home, announce=False, **landing, **room)
+        corpus, _ = ingest(source, home, announce=False, **landing, **private, **room)
         built: dict[str, Any] = {
             "seed": seed,
             "context_turns": context_turns,
@@ -68,7 +68,7 @@ def pipeline(
         tables(home, [corpus], **built, **room)
     if inbox:
         try:
-            take_in(inbox, home, announce=False, **room)
+            take_in(inbox, home, announce=False, **private, **room)
         except DumpError as error:  # one bad dump does not keep the others from being used
             refused = error
     train(home, evaluators, encoder=encoder, config={"seed": seed}, margins=margins, **room)

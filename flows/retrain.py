@@ -7,6 +7,7 @@ from typing import Any
 from prefect import flow
 
 from flows.notify import tell
+from flows.runners import Runner, on_workers
 from flows.train import train
 from ssrem.evaluators import DEFAULT_EVALUATORS
 from tasks.home import Home
@@ -15,12 +16,16 @@ from tasks.versions import any_promoted, standing
 
 
 @flow(name="retrain", on_failure=[tell], on_crashed=[tell])
+@on_workers
 def retrain(
     home: str = "warehouse",
     evaluators: list[str] | None = None,
     margins: dict[str, float] | None = None,
     memory_limit: str | None = None,
     threads: int | None = None,
+    runner: Runner | None = None,
+    runner_address: str | None = None,
+    workers: int = 2,
 ) -> dict[str, str]:
     """Retrain what has not seen all landed corpora, on all of them; evaluator to what came of it.
 

@@ -1,12 +1,24 @@
-"""The verbs by which an operator keeps a home folder: upgrade, back up, restore."""
+"""The verbs by which an operator keeps a home folder: collect, upgrade, back up, restore."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
-from flows import show
+from flows import settings, show
 from tasks.home import Home
+
+
+def collect(options: argparse.Namespace, home: Home) -> None:
+    """Remove what no snapshot needs any more."""
+    settings.prepare(home.root)
+    from flows.collect import collect as flow
+
+    gone = flow(str(home.root), options.keep_runs, options.keep_failures)
+    if options.json:
+        show.as_json(gone)
+    else:
+        print(f"removed {gone['removed']} files and folders, {gone['bytes'] / 1e6:,.1f} MB")
 
 
 def upgrade(options: argparse.Namespace, home: Home) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from flows.cli import parser
+from flows.verbs import parser
 from ssrem.errors import DumpError, HomeError
 from tasks import home as home_module
 from tasks import waiting
