@@ -34,7 +34,7 @@ from tasks.waiting import POLL_SECONDS, patience
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["LAYOUT", "Home", "Part", "create_views", "landed_corpora", "sync_path", "utc_now"]
+__all__ = ["LAYOUT", "Home", "Part", "alive", "create_views", "landed_corpora", "sync_path", "utc_now"]
 
 LAYOUT = f"1-{fingerprint()}"
 """Version of the home folder's files and of the tables' contracts; another one is refused, never guessed at."""
@@ -150,7 +150,7 @@ class Home:
         with handle:
             text = handle.read()
             held = _held(text)
-            if held and held.get("host") == socket.gethostname() and not _alive(held.get("pid")):
+            if held and held.get("host") == socket.gethostname() and not alive(held.get("pid")):
                 return None  # without trying the lock, which would stand in the way of a run that starts just now
             try:
                 fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -408,7 +408,8 @@ def _held(text: str) -> dict[str, Any]:
     return {}
 
 
-def _alive(pid: object) -> bool:
+def alive(pid: object) -> bool:
+    """Whether there is a process of this number on this machine."""
     try:
         os.kill(int(str(pid)), 0)
     except (ValueError, ProcessLookupError):

@@ -12,7 +12,7 @@ from prefect import task
 
 from ssrem import __version__
 from ssrem.report import ReportData, render
-from tasks.home import utc_now
+from tasks.home import alive, utc_now
 from tasks.progress import progress
 from tasks.repair import mended
 from tasks.stage import out_of_room
@@ -86,6 +86,9 @@ def write_report(home: str) -> str:
     draft = Path(f"{path}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        for left in path.parent.glob(f"{path.name}.*.tmp"):  # by who was killed; no lock is held here
+            if not alive(left.suffixes[-2].removeprefix(".")):
+                left.unlink(missing_ok=True)
         draft.write_text(page, encoding="utf-8")
         draft.replace(path)
     except OSError as error:

@@ -383,7 +383,8 @@ def clean_up(home: Home, snapshot: Snapshot | None) -> list[str]:
         shutil.rmtree(leftover, ignore_errors=True)
     if snapshot and snapshot.damage is None:  # what was to be published, and was not
         drop_manifests(home.lake, above=snapshot.number)
-    for draft in (".catalog.tmp", ".catalog.tmp.wal", "lake/.snapshot=*.tmp", "vectors/*/*.tmp"):
+    catalog = (".catalog.tmp", ".catalog.tmp.wal", "lake/.snapshot=*.tmp")
+    for draft in (*catalog, "lake/run=*/.*.tmp", ".verified.json.*.tmp", "vectors/*/*.tmp"):
         for leftover in home.root.glob(draft):
             leftover.unlink(missing_ok=True)
     for draft in ("encoders/*.tmp", "masked-lm/*.tmp"):

@@ -151,6 +151,15 @@ def test_a_damaged_encoder_is_trained_again(bench: Bench, damage: fault_damage.D
     assert content(bench.home)["evaluators"] == bench.contents[STAGES.index("train") + 1]["evaluators"]
 
 
+def test_a_report_sweeps_up_after_one_that_was_killed(whole: Bench) -> None:
+    left = whole.home.reports / f"report.html.{2**22 + 1}.tmp"  # above what a kernel gives out
+    mine = whole.home.reports / f"report.html.{os.getpid()}.tmp"
+    left.touch()
+    mine.touch()
+    assert whole.child.run(whole.home, ["report"]) == 0
+    assert sorted(path.name for path in whole.home.reports.iterdir()) == ["report.html", mine.name]
+
+
 def test_status_and_sql_say_it_in_a_line(whole: Bench, capsys: pytest.CaptureFixture[str]) -> None:
     fault_damage.cut(part_of(whole, "turns"))
     home = ["--home", str(whole.home.root)]
