@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
@@ -53,12 +54,11 @@ def mended(root: str) -> Home:
     try:
         _clean(home)
         _mend_catalog(home)
-        parts = home.parts()
-        found = damage(home.root, parts)
+        snapshot, found = home.readable()
         if found:
             _mend_parts(home, found)
-        elif parts:
-            remember(home.root, parts)
+        elif snapshot.parts:
+            remember(home.root, snapshot.parts)
     except OSError as error:
         raise out_of_room(home, error) or error from None
     finally:
@@ -70,7 +70,7 @@ def _clean(home: Home) -> None:
     """What a dead run left goes even where there is nothing else to do, so that no stage opens."""
     if not any(home.staging.glob("*")) or home.writer() is not None:
         return
-    with home.lock("repair"):
+    with suppress(HomeError), home.lock("repair"):  # who has taken the lock by now cleans up
         for message in clean_up(home, home.snapshot()):
             print(f"ssrem: {message}", file=sys.stderr)
 
@@ -100,7 +100,7 @@ def _mend_parts(home: Home, found: list[Damage]) -> None:
     rank = {run: _ORDER.index(about.stage) for run, about in runs.items() if about.stage in _ORDER}
     for run in sorted(again, key=lambda run: (rank.get(run, len(_ORDER)), run)):
         try:
-            _make_again(home, again[run][0].part, runs.get(run))
+            _make_again(home, [one.part for one in again[run]], runs.get(run))
         except SsremError as error:
             for one in again[run]:
                 _tell(home, f"{one}; it cannot be made again: {error}")
@@ -138,12 +138,14 @@ def _ledger(home: Home, runs: set[str]) -> dict[str, _Run]:
     return {run: _Run(stage, json.loads(asked), json.loads(read), at) for run, stage, asked, read, at in rows}
 
 
-def _make_again(home: Home, part: Part, run: _Run | None) -> None:
-    """Have the stage that made the part make it again, or take the part out of the snapshot so that it will."""
-    if part.table in LANDED:
-        _land_again(home, part.key, run)
-    elif run is None or not _replayed(home, run):
-        _retire(home, part)
+def _make_again(home: Home, parts: Sequence[Part], run: _Run | None) -> None:
+    """Have the stage that made the parts make them again, or take them out of the snapshot so that it will."""
+    for corpus in sorted({part.key for part in parts if part.table in LANDED}):
+        _land_again(home, corpus, run)
+    others = [part for part in parts if part.table not in LANDED]
+    if others and (run is None or not _replayed(home, run)):
+        for part in others:
+            _retire(home, part)
 
 
 def _land_again(home: Home, corpus: str, run: _Run | None) -> None:

@@ -118,6 +118,20 @@ def test_a_corpus_without_its_row_lands_again(whole: Bench) -> None:
     assert content(whole.home) == whole.contents[-1]
 
 
+def test_all_that_an_annotated_set_lost_is_made_again(whole: Bench) -> None:
+    lost = [
+        part for part in whole.home.parts() if part.key != CORPUS and part.table in ("scores", "correlations")
+    ]
+    lost = [part for part in lost if part.key.endswith("@annotated")]
+    assert len(lost) == 2
+    for part in lost:
+        path = whole.home.root / part.path
+        path.unlink()
+        path.with_name(f"{path.name}.copy").unlink(missing_ok=True)
+    assert whole.child.run(whole.home, ["agree"]) == 0
+    assert content(whole.home) == whole.contents[-1]
+
+
 def test_a_ledger_without_copies_gives_way_to_the_one_before(whole: Bench) -> None:
     path = part_of(whole, "runs")
     path.unlink()
