@@ -9,9 +9,9 @@ import signal
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from threading import Timer
 from typing import Any
 
+import numpy as np
 import pytest
 from small_home import annotated_rows, write_conversations
 from tiny_transformer import tokenizer, write_bert
@@ -35,7 +35,7 @@ SAID = ("pizza", "guitar", "football", "plane", "the", "really", "like", "you", 
 
 
 class Watch:
-    """On each worker: notes who works on a shard; where there is a file `kill`, the first to begin one is killed."""
+    """On each worker: notes who works on a shard; a file `kill` has the first to begin one die as it writes it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -53,8 +53,13 @@ class Watch:
             stream.write(f"{os.getpid()} {key}\n")
         with suppress(FileNotFoundError):
             (self.folder / "kill").rename(self.folder / f"killed-{os.getpid()}")
-            # It begins by loading the encoder, which takes longer than this.
-            Timer(0.02, os.kill, (os.getpid(), signal.SIGKILL)).start()
+            np.save = _killed_while_writing
+
+
+def _killed_while_writing(stream: Any, array: Any) -> None:
+    stream.write(b"half")
+    stream.flush()
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 @pytest.fixture(scope="module")
@@ -151,7 +156,7 @@ def test_two_workers_make_the_tables_of_one_process(
 def test_a_worker_killed_in_the_middle_of_a_shard(
     landed: Home, cluster: tuple[str, Path], tmp_path: Path
 ) -> None:
-    """Dask starts another worker and gives it the shard."""
+    """Dask gives the shard to another worker, and starts a new one."""
     from flows.tables import tables
 
     address, watch = cluster
