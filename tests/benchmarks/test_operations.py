@@ -39,7 +39,7 @@ def test_small_corpora_leave_nothing_behind(
     tmp_path: Path, sql_gate: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stage, "collect", lambda home: collect(home, keep_seconds=0))
-    landings = list(soak.soak(tmp_path, corpora=KEPT_RUNS + 9, messages=40))
+    landings = list(soak.soak(tmp_path, corpora=KEPT_RUNS + 6, messages=40))
     for landing in landings[KEPT_RUNS + 1 :]:
         # A folder a corpus, one of the ledger, and its last few for readers of older snapshots.
         assert landing.folders == landing.number + 1 + KEPT_RUNS

@@ -56,6 +56,12 @@ DONE = """
 """
 
 
+LAND = """
+    from tasks.ingest import land
+    print(*land.fn(*sys.argv[1:]))
+"""
+
+
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_a_home_of_an_earlier_version_migrates(layout: str, tmp_path: Path) -> None:
     home = old_home(layout, tmp_path / "home")
@@ -97,9 +103,11 @@ def test_a_migrated_home_goes_on(tmp_path: Path) -> None:
         if new:
             row = {"conversation_id": "c", "utterance_id": "u", "speaker": "p", "text": "another"}
             source.write_text(json.dumps(row))
-        landed = tomorrow("ingest", str(source), *where, "--json")
+        landed = tomorrow(
+            str(source), str(home.root), code=LAND
+        )  # without Prefect, whose server takes its time
         assert landed.returncode == 0, landed.stderr
-        assert json.loads(landed.stdout)["new"] is new
+        assert landed.stdout.split()[-1] == str(new)
     after = {(p.table, p.key): p for p in read_parts(home.catalog)}
     assert all(
         after[place] == part
