@@ -167,7 +167,7 @@ def test_a_run_that_fails_leaves_nothing_behind(home: Home, monkeypatch: pytest.
     monkeypatch.undo()
     assert home.parts() == before
     assert sorted(home.lake.glob("snapshot=*")) == manifests
-    assert sorted({f"run={part.run}" for part in before}) == [f.name for f in home.lake.glob("run=*")]
+    assert {part.folder for part in before} == {f.name for f in home.lake.glob("run=*")}
     assert not list(home.staging.iterdir())
     assert not list(home.lake.glob(".*"))
     said: list[str] = []
