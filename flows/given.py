@@ -9,15 +9,18 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from ssrem.errors import RunnerError, SsremError
+from ssrem.errors import DumpError, RunnerError, SsremError
 
 EXAMPLES = {"--set": "epochs=10", "--margin": "agreement=0.05"}
 
 
 def check_dump(options: argparse.Namespace) -> None:
-    """Raise DumpError where the dump is missing, empty, or not of the format or mapping given."""
+    """Raise DumpError where the dump is missing, empty, not of the format or mapping given, or may not be called so."""
     from ssrem.readers import open_dump
+    from tasks.names import checked_name
 
+    if options.name is not None:
+        checked_name(options.name, "a corpus", "give another with --name", DumpError)
     open_dump(options.source, format=options.format, mapping=mapping(options))
 
 

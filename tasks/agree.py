@@ -16,6 +16,7 @@ from ssrem.evaluators import evaluator_class
 from tasks.agreement_rows import correlation_row
 from tasks.home import Home
 from tasks.ingest import content_hash
+from tasks.names import checked_name
 from tasks.repair import mended
 from tasks.scoring import score_samples
 from tasks.stage import Output, Resources, Stage, already_done, open_stage
@@ -46,7 +47,8 @@ def agree(
     place = mended(home)
     path = Path(file)
     annotated = read_annotated(path)
-    digest, dataset = content_hash([path]), dataset_name(path)
+    dataset = checked_name(dataset_name(path), "an annotated set", "rename the file", AnnotationError)
+    digest = content_hash([path])
     _check_name(place, dataset, digest, path)
     parameters = {
         "dataset": dataset,

@@ -15,6 +15,7 @@ from ssrem.errors import DumpError, SsremError
 from ssrem.readers import open_dump, prefetched
 from tasks.gate import warm_up
 from tasks.home import Home
+from tasks.names import as_text, checked_name
 from tasks.numbering import SCHEMA, numbered
 from tasks.privacy import check_same_way, key_for, private
 from tasks.progress import progress
@@ -60,16 +61,16 @@ def land(
     """
     if speakers not in SCOPES:
         raise DumpError(f"--speakers {speakers}: expected one of {', '.join(SCOPES)}")
+    corpus = given_name(name, source)
     place = mended(home)
     key = key_for(place, pseudonymise, pseudonym_key_file)
     reader = open_dump(source, format=format, mapping=mapping)
     stamps = _stamps(reader)
     digest = content_hash(reader.files())
-    corpus = name or corpus_name(source)
     if not replace and (known := _landed(place, corpus, digest)):
         check_same_way(place, known, key)
         return known, False
-    where = str(Path(source).resolve()) if Path(source).exists() else source
+    where = as_text(str(Path(source).resolve()) if Path(source).exists() else source)
     parameters = {
         "corpus": corpus,
         "format": reader.format,
@@ -119,9 +120,17 @@ def land(
     return corpus, True
 
 
+def given_name(name: str | None, source: str) -> str:
+    """The name that a corpus was given, or that of its file; DumpError where it may not be called so."""
+    wanted = corpus_name(source) if name is None else name
+    return checked_name(wanted, "a corpus", "give another with --name", DumpError)
+
+
 def corpus_name(source: str) -> str:
     """Name of a corpus by default: its file or folder without the endings that name a format."""
-    name = Path(source).name or Path(source).resolve().name
+    name = Path(source).name
+    if name in ("", ".."):
+        name = Path(source).resolve().name
     while Path(name).suffix in {
         ".jsonl",
         ".json",

@@ -3,6 +3,14 @@
 from __future__ import annotations
 
 import re
+import resource
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -11,35 +19,135 @@ from ssrem.errors import HomeError, SsremError
 from tasks.home import Home
 from tasks.integrity import blamed
 
+MEMORY_LIMIT, SPILL_LIMIT = "2GB", "8GB"
+ANSWER_BYTES = 512 << 20
+"""Most bytes of an answer in Python's memory."""
+ROOM = 3 << 30
+"""Bytes by which a query may let the process grow, whatever allocates them: single values escape DuckDB's limit."""
+_FETCHED_ROWS = 2_048
 
-def ask(home: Home, query: str) -> tuple[list[str], list[tuple[Any, ...]]]:
+
+Answer = tuple[list[str], list[tuple[Any, ...]]]
+
+
+def ask(home: Home, query: str) -> Answer:
     """Answer one SELECT over the published tables: column names, each of its own, and rows.
 
     The query sees the tables and nothing else: it cannot write, read other files, load extensions or change settings.
-    Raises HomeError where nothing is published, SsremError, in one line, for anything but a single valid SELECT.
+    DuckDB takes MEMORY_LIMIT, then spills into a folder for temporary files, SPILL_LIMIT at most; Ctrl-C stops it.
+    Raises HomeError where nothing is published, SsremError, in one line, for anything but a single valid SELECT, and
+    for an answer of more than ANSWER_BYTES.
     """
     snapshot, _ = home.readable()
     if not snapshot.number and not snapshot.parts:
         raise HomeError(
             f"nothing is published in {home.root}; run ssrem run first, or name another folder with --home"
         )
-    with home.reader(snapshot=snapshot) as connection:
-        paths = ", ".join("'" + str(home.root / p.path).replace("'", "''") + "'" for p in snapshot.parts)
-        connection.execute(f"SET allowed_paths = [{paths}]")
-        connection.execute("SET python_enable_replacements = false")  # names are tables, not our variables
-        connection.execute("SET enable_external_access = false")
-        connection.execute("SET lock_configuration = true")
+    with (
+        tempfile.TemporaryDirectory(prefix="ssrem-sql-") as scratch,
+        home.reader(snapshot=snapshot) as connection,
+        _bounded(ROOM),
+    ):
+        _confine(connection, [home.root / part.path for part in snapshot.parts], Path(scratch))
         try:
-            statements = connection.extract_statements(query)
-            # EXPLAIN ANALYZE and MULTI would run whatever they wrap, so only plain queries pass.
-            if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-                raise SsremError("ssrem sql takes one SELECT; it cannot write, and changes no setting")
-            cursor = connection.execute(statements[0])
-            return _distinct([d[0] for d in cursor.description or []]), cursor.fetchall()
+            return _interruptible(connection, lambda: _answer(connection, query))
         except duckdb.Error as error:
             if damaged := blamed(home.root, snapshot.parts, error):
                 raise damaged from None
             raise SsremError(f"SQL: {_one_line(error)}") from None
+
+
+def _answer(connection: duckdb.DuckDBPyConnection, query: str) -> Answer:
+    try:
+        statements = connection.extract_statements(query)
+        # EXPLAIN ANALYZE and MULTI would run whatever they wrap, so only plain queries pass.
+        if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+            raise SsremError("ssrem sql takes one SELECT; it cannot write, and changes no setting")
+        cursor = connection.execute(statements[0])
+        return _distinct([d[0] for d in cursor.description or []]), _fetched(cursor)
+    except (MemoryError, duckdb.OutOfMemoryException):
+        raise _too_large() from None
+
+
+def _interruptible(connection: duckdb.DuckDBPyConnection, work: Callable[[], Answer]) -> Answer:
+    """What `work` gives. It runs in a thread of its own: DuckDB does not look out for Ctrl-C while it computes."""
+    done: Future[Answer] = Future()
+
+    def run() -> None:
+        try:
+            done.set_result(work())
+        except BaseException as error:  # raised again where it is awaited
+            done.set_exception(error)
+
+    thread = threading.Thread(target=run, name="query", daemon=True)
+    thread.start()
+    try:
+        return done.result()
+    except KeyboardInterrupt:
+        connection.interrupt()
+        raise
+    finally:
+        thread.join()
+
+
+def _confine(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], scratch: Path) -> None:
+    """Leave the connection nothing but the published files and its own scratch, for good."""
+    paths = ", ".join(map(_literal, files))
+    connection.execute(f"SET allowed_paths = [{paths}]")
+    connection.execute(f"SET temp_directory = {_literal(scratch)}")  # else .tmp, wherever one stands
+    connection.execute(f"SET max_temp_directory_size = '{SPILL_LIMIT}'")
+    connection.execute(f"SET memory_limit = '{MEMORY_LIMIT}'")
+    for setting in (
+        "python_enable_replacements",  # names are tables, not our variables
+        "autoinstall_known_extensions",
+        "autoload_known_extensions",
+        "allow_community_extensions",
+        "allow_persistent_secrets",
+        "enable_external_access",
+    ):
+        connection.execute(f"SET {setting} = false")
+    connection.execute("SET lock_configuration = true")
+
+
+@contextmanager
+def _bounded(room: int) -> Iterator[None]:
+    """Inside, the process may grow by `room` bytes; where the system does not tell its size, by any."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+    except OSError:
+        yield
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    wanted = pages * resource.getpagesize() + room
+    lower = wanted if soft == resource.RLIM_INFINITY else min(soft, wanted)
+    resource.setrlimit(resource.RLIMIT_AS, (lower, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+
+
+def _fetched(cursor: duckdb.DuckDBPyConnection) -> list[tuple[Any, ...]]:
+    """All rows; SsremError as soon as they are more than ANSWER_BYTES."""
+    rows: list[tuple[Any, ...]] = []
+    held = 0
+    while some := cursor.fetchmany(_FETCHED_ROWS):
+        held += sum(sys.getsizeof(row) + sum(map(sys.getsizeof, row)) for row in some)
+        if held > ANSWER_BYTES:
+            raise _too_large()
+        rows += some
+    return rows
+
+
+def _too_large() -> SsremError:
+    return SsremError(
+        "the query or its answer does not fit into memory; ask for less with LIMIT or fewer columns, or open "
+        "catalog.duckdb with a DuckDB client"
+    )
+
+
+def _literal(path: Path) -> str:
+    return "'" + str(path).replace("'", "''") + "'"
 
 
 def _distinct(names: list[str]) -> list[str]:

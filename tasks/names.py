@@ -1,0 +1,38 @@
+"""Names that people or files give to corpora and annotated sets: what may be one."""
+
+from __future__ import annotations
+
+import os
+
+from ssrem.errors import SsremError
+
+_LONGEST = 200
+_RESERVED = "@annotated"
+"""Ends the keys of annotated sets' parts: a corpus of such a name would take their place."""
+
+
+def checked_name(name: str, what: str, way_out: str, error: type[SsremError]) -> str:
+    """`name`, if it may be the name of a corpus or set: a line of text that is no path.
+
+    Raises `error`, which says `what` cannot be called so and the `way_out`.
+    """
+    if not name.strip():
+        wrong = "is empty"
+    elif len(name) > _LONGEST:
+        wrong = f"has more than {_LONGEST} characters"
+    elif name != name.strip():
+        wrong = "begins or ends with a blank"
+    elif not name.isprintable():
+        wrong = "holds a character that cannot be printed"
+    elif "/" in name or "\\" in name or name in (".", ".."):
+        wrong = "is a path"
+    elif name.endswith(_RESERVED):
+        wrong = f"ends with {_RESERVED}"
+    else:
+        return name
+    raise error(f"{what} cannot be called {name[:_LONGEST]!r}: the name {wrong}; {way_out}")
+
+
+def as_text(path: str) -> str:
+    """A path as text that can be stored: bytes in it that are no UTF-8 are escaped."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
