@@ -59,10 +59,16 @@ def ask(home: Home, query: str) -> Answer:
 
 def _answer(connection: duckdb.DuckDBPyConnection, query: str) -> Answer:
     try:
-        statements = connection.extract_statements(query)
         # EXPLAIN ANALYZE and MULTI would run whatever they wrap, so only plain queries pass.
-        if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-            raise SsremError("ssrem sql takes one SELECT; it cannot write, and changes no setting")
+        statements = connection.extract_statements(query)
+        select = len(statements) == 1 and statements[0].type == duckdb.StatementType.SELECT
+    except duckdb.Error as error:
+        raise SsremError(f"SQL: {_one_line(error)}") from None
+    except (ValueError, TypeError):  # kinds that DuckDB's bindings have no name for; what is no text
+        select = False
+    if not select:
+        raise SsremError("ssrem sql takes one SELECT; it cannot write, and changes no setting")
+    try:
         cursor = connection.execute(statements[0])
         return _distinct([d[0] for d in cursor.description or []]), _fetched(cursor)
     except (MemoryError, duckdb.OutOfMemoryException):
@@ -83,11 +89,10 @@ def _interruptible(connection: duckdb.DuckDBPyConnection, work: Callable[[], Ans
     thread.start()
     try:
         return done.result()
-    except KeyboardInterrupt:
-        connection.interrupt()
-        raise
     finally:
-        thread.join()
+        while thread.is_alive():  # once is not enough: between two steps there is nothing to interrupt
+            connection.interrupt()
+            thread.join(0.1)
 
 
 def _confine(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], scratch: Path) -> None:

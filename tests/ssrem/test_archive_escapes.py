@@ -259,7 +259,7 @@ def _places(value: Any, where: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return found
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_whatever_the_json_says_an_import_is_whole_or_one_line(
     data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
