@@ -157,7 +157,7 @@ def _sql(options: argparse.Namespace, home: Home) -> None:
     elif found:
         show.tables({show.count(len(found), "row"): found}, raw=True)
     else:
-        print(f"no rows ({', '.join(columns)})")
+        print(show.printable(f"no rows ({', '.join(columns)})"))
 
 
 def _status(options: argparse.Namespace, home: Home) -> None:

@@ -37,7 +37,9 @@ def tables(found: Mapping[str, Rows], *, raw: bool = False) -> None:
         for name in rows[0]:
             number = any(_is_number(row[name]) for row in rows)
             whole = number or any(isinstance(row[name], datetime) for row in rows)
-            table.add_column(name, justify="right" if number else "left", overflow="fold", no_wrap=whole)
+            table.add_column(
+                printable(name), justify="right" if number else "left", overflow="fold", no_wrap=whole
+            )
         for row in rows:
             table.add_row(*(_raw(value) if raw else _cell(name, value) for name, value in row.items()))
         with console.capture() as capture:
@@ -82,7 +84,11 @@ def _raw(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     text = str(_plain(value)) if isinstance(value, bytes | datetime) else str(value)
-    # A line break or a terminal's control code in somebody's message would break the table.
+    return printable(text)
+
+
+def printable(text: str) -> str:
+    """`text` on one line: a line break or a terminal's control code in somebody's message would break the table."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
