@@ -11,7 +11,7 @@ from pathlib import Path
 
 from benchmarks.fault_child import STAGES
 from benchmarks.fault_home import Bench, Outcome, litter
-from tasks.home import Part
+from tasks.snapshot import Part
 
 YEARS = 10 * 365 * 24 * 3600.0
 

@@ -21,9 +21,10 @@ from typing import Any
 from benchmarks.fault_child import CORPUS, STAGES
 from schemas import TABLES
 from ssrem.errors import SsremError
-from tasks.home import Home, Part
+from tasks.home import Home
 from tasks.query import ask
 from tasks.remarks import remarks
+from tasks.snapshot import Part
 
 ROOT = Path(__file__).parent.parent
 WORDS = """

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import duckdb
 
-from tasks.home import Home, read_parts
+from tasks.catalog import read_parts
+from tasks.home import Home
 
 GROUPS = {
     "landed": ("corpora", "conversations", "utterances", "quarantine"),

@@ -15,8 +15,9 @@ from pathlib import Path
 import duckdb
 
 from ssrem.errors import HomeError
+from tasks.catalog import LAYOUT, layout_of, read_parts
 from tasks.collect import MARK, PIN
-from tasks.home import LAYOUT, Home, layout_of, read_parts
+from tasks.home import Home
 from tasks.snapshot import Part, sync_path
 
 ARCHIVES = {".tar": "w", ".tar.gz": "w:gz", ".tgz": "w:gz"}

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ssrem.errors import HomeError
-from tasks.home import Home, read_parts
+from tasks.catalog import read_parts
+from tasks.home import Home
 from tasks.snapshot import Part, manifests
 
 KEPT_RUNS = 5

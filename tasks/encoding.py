@@ -14,7 +14,8 @@ import numpy as np
 
 from ssrem.encoders import load_encoder, load_saved
 from ssrem.errors import EvaluatorError
-from tasks.home import Home, utc_now
+from tasks.clock import utc_now
+from tasks.home import Home
 from tasks.incidents import note
 from tasks.progress import progress
 from tasks.shards import cuts, distributed, incoming, map_shards, room_for_shards, shard_task, whole

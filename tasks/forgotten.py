@@ -17,7 +17,8 @@ from pathlib import Path
 from ssrem.errors import HomeError
 from ssrem.privacy.key import CONVERSATION, SPEAKER, PseudonymKey
 from ssrem.privacy.traces import digest
-from tasks.home import Home, sync_path
+from tasks.home import Home
+from tasks.snapshot import sync_path
 
 FILE = "forgotten.json"
 

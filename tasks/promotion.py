@@ -12,7 +12,8 @@ import numpy as np
 from prefect import task
 
 from ssrem.errors import EvaluatorError
-from tasks.home import Home, utc_now
+from tasks.clock import utc_now
+from tasks.home import Home
 from tasks.margins import Margins
 from tasks.progress import progress
 from tasks.repair import mended

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from ssrem.errors import HomeError
-from tasks.home import Home, utc_now
+from tasks.clock import utc_now
+from tasks.home import Home
 from tasks.incidents import incidents
 from tasks.integrity import damage, forget
 from tasks.repair import broken_models

@@ -18,10 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from ssrem.errors import HomeError, SsremError
-from tasks.home import Home, Part, utc_now
+from tasks.clock import utc_now
+from tasks.home import Home
 from tasks.incidents import note
 from tasks.integrity import Damage, damage, remember
-from tasks.snapshot import file_digest, manifests, sync_path
+from tasks.snapshot import Part, file_digest, manifests, sync_path
 from tasks.stage import KEPT_TWICE, clean_up, out_of_room, second_copy
 
 LANDED = ("corpora", "conversations", "utterances", "quarantine")

@@ -12,7 +12,8 @@ from prefect import task
 
 from ssrem import __version__
 from ssrem.report import ReportData, render
-from tasks.home import alive, utc_now
+from tasks.clock import utc_now
+from tasks.lock import alive
 from tasks.progress import progress
 from tasks.repair import mended
 from tasks.stage import out_of_room

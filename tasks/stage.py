@@ -21,11 +21,13 @@ from schemas import TABLES
 from sql import statement
 from ssrem import __version__
 from ssrem.errors import GateError, HomeError, SsremError
+from tasks.catalog import create_views
+from tasks.clock import utc_now
 from tasks.collect import collect
-from tasks.home import Home, Part, create_views, sync_path, utc_now
+from tasks.home import Home
 from tasks.incidents import note
 from tasks.integrity import blamed, damage, remember_published
-from tasks.snapshot import Snapshot, drop_manifests
+from tasks.snapshot import Part, Snapshot, drop_manifests, sync_path
 
 if TYPE_CHECKING:
     import duckdb

@@ -14,7 +14,8 @@ from schemas import TABLES, first_layout
 from schemas.layouts import Shapes, changed, migrating_select, obstacles
 from ssrem import __version__
 from ssrem.errors import GateError, HomeError
-from tasks.home import LAYOUT, Home, layout_of, read_parts, read_shapes
+from tasks.catalog import LAYOUT, layout_of, read_parts, read_shapes
+from tasks.home import Home
 from tasks.snapshot import Part, sync_path
 from tasks.stage import Stage, keep_twice, open_stage, run_key, write_parquet
 

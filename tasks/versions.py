@@ -10,7 +10,8 @@ import numpy as np
 
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import EVALUATORS, evaluator_class, load_evaluator, packaged
-from tasks.home import Home, utc_now
+from tasks.clock import utc_now
+from tasks.home import Home
 from tasks.repair import model_damage
 from tasks.stage import Output, Stage
 

@@ -25,8 +25,9 @@ from schemas.layouts import Shape, from_json, obstacles, shapes, to_json
 from ssrem.errors import GateError, HomeError
 from tasks import backup, upgrade
 from tasks import home as home_module
+from tasks.catalog import LAYOUT, read_parts
 from tasks.collect import collect_old
-from tasks.home import LAYOUT, Home, read_parts
+from tasks.home import Home
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -18,8 +18,9 @@ from ssrem.errors import HomeError
 from ssrem.evaluators import load_evaluator
 from tasks import backup
 from tasks.backup import back_up, restore
+from tasks.catalog import LAYOUT, layout_of
 from tasks.collect import collect
-from tasks.home import LAYOUT, Home, layout_of
+from tasks.home import Home
 from tasks.stage import Output, already_done, open_stage
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -20,7 +20,8 @@ import pytest
 
 from schemas import TABLES
 from ssrem.errors import HomeError
-from tasks.home import LAYOUT, Home
+from tasks.catalog import LAYOUT
+from tasks.home import Home
 from tasks.stage import Output, already_done, open_stage, run_key
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -161,7 +162,7 @@ def test_a_run_that_fails_leaves_nothing_behind(home: Home, monkeypatch: pytest.
         raise RuntimeError("broken")
 
     manifests = sorted(home.lake.glob("snapshot=*"))
-    monkeypatch.setattr("tasks.home.sync_path", fail)
+    monkeypatch.setattr("tasks.catalog.sync_path", fail)
     with pytest.raises(RuntimeError):
         publish(home.root, 2)
     monkeypatch.undo()
