@@ -16,10 +16,11 @@ from ssrem.evaluators import evaluator_class
 from tasks.agreement_rows import correlation_row
 from tasks.home import Home
 from tasks.ingest import content_hash
+from tasks.ledger import already_done
 from tasks.names import checked_name
 from tasks.repair import mended
 from tasks.scoring import score_samples
-from tasks.stage import Output, Resources, Stage, already_done, open_stage
+from tasks.stage import Output, Resources, Stage, open_stage
 
 if TYPE_CHECKING:
     from ssrem.evaluators.base import Evaluator, Scores

@@ -12,10 +12,11 @@ from prefect import task
 from ssrem.errors import EvaluatorError
 from ssrem.negatives import load_generator, needs_model
 from tasks.candidates import SPLIT_CODES, load_candidates
+from tasks.ledger import already_done, made_by
 from tasks.masked_lm import masked_lm_for
 from tasks.progress import progress
 from tasks.repair import mended
-from tasks.stage import Output, Resources, Stage, already_done, made_by, open_stage
+from tasks.stage import Output, Resources, Stage, open_stage
 from tasks.tables import landed_corpus
 
 if TYPE_CHECKING:

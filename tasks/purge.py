@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ssrem.encoders.store import Hashes, VectorStore, text_hashes
+from tasks.copies import second_copy
 from tasks.home import Home
 from tasks.ingest import SPEAKER_TABLES
 from tasks.snapshot import drop_manifests
-from tasks.stage import second_copy
 
 if TYPE_CHECKING:
     import duckdb

@@ -9,9 +9,10 @@ from prefect import task
 
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import evaluator_class
+from tasks.ledger import already_done
 from tasks.progress import progress
 from tasks.repair import mended, model_damage
-from tasks.stage import Resources, already_done, open_stage
+from tasks.stage import Resources, open_stage
 from tasks.versions import stage_version, versions
 
 

@@ -18,12 +18,14 @@ from pathlib import Path
 from typing import Any
 
 from ssrem.errors import HomeError, SsremError
+from tasks.cleanup import clean_up
 from tasks.clock import utc_now
+from tasks.copies import KEPT_TWICE, second_copy
 from tasks.home import Home
 from tasks.incidents import note
 from tasks.integrity import Damage, damage, remember
 from tasks.snapshot import Part, file_digest, manifests, sync_path
-from tasks.stage import KEPT_TWICE, clean_up, out_of_room, second_copy
+from tasks.trouble import out_of_room
 
 LANDED = ("corpora", "conversations", "utterances", "quarantine")
 """What ingest makes: it comes from a dump, and from nothing else."""

@@ -16,7 +16,7 @@ from tasks.clock import utc_now
 from tasks.lock import alive
 from tasks.progress import progress
 from tasks.repair import mended
-from tasks.stage import out_of_room
+from tasks.trouble import out_of_room
 
 QUERIES = {
     "corpora": """

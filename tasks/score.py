@@ -13,10 +13,11 @@ from ssrem.agreement.identification import identification
 from ssrem.evaluators.base import CONTEXT_ATTACK, TEST
 from tasks.agreement_rows import correlation_row
 from tasks.candidates import load_candidates, test_responses
+from tasks.ledger import already_done, made_by
 from tasks.progress import progress
 from tasks.repair import mended
 from tasks.scoring import evaluator_at, score_candidates
-from tasks.stage import Output, Resources, Stage, already_done, made_by, open_stage
+from tasks.stage import Output, Resources, Stage, open_stage
 from tasks.tables import landed_corpus
 
 if TYPE_CHECKING:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import hashlib
 import json
 import os
 import re
@@ -11,7 +9,7 @@ import secrets
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -20,14 +18,17 @@ from typing import TYPE_CHECKING, Any
 from schemas import TABLES
 from sql import statement
 from ssrem import __version__
-from ssrem.errors import GateError, HomeError, SsremError
+from ssrem.errors import GateError, HomeError
 from tasks.catalog import create_views
+from tasks.cleanup import clean_up
 from tasks.clock import utc_now
 from tasks.collect import collect
+from tasks.copies import keep_twice
 from tasks.home import Home
-from tasks.incidents import note
-from tasks.integrity import blamed, damage, remember_published
-from tasks.snapshot import Part, Snapshot, drop_manifests, sync_path
+from tasks.integrity import damage, remember_published
+from tasks.ledger import already_done, run_key
+from tasks.snapshot import Part, sync_path
+from tasks.trouble import in_plain_words
 
 if TYPE_CHECKING:
     import duckdb
@@ -40,12 +41,6 @@ DEFAULT_MEMORY_LIMIT = "2GB"
 
 
 Inputs = Mapping[str, Any] | Callable[[], Mapping[str, Any]]
-
-KEPT_TWICE = (
-    *("corpora", "evaluators", "learning_curves", "identification", "correlations"),
-    *("annotated", "annotations", "human_scores", "runs", "quality_results"),
-)
-"""Small tables that no stage can make again as they were: their files lie in a run folder twice."""
 
 
 @dataclass(frozen=True)
@@ -254,37 +249,6 @@ def bound(text: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
     return {name: parameters[name] for name in set(re.findall(r"\$([a-z]\w*)", text))}
 
 
-def run_key(stage: str, parameters: Mapping[str, Any], inputs: Mapping[str, Any]) -> str:
-    """Hash of what determines a run's outputs: the same stage, parameters, inputs and version run once."""
-    content = json.dumps([__version__, stage, parameters, inputs], sort_keys=True, default=str)
-    return hashlib.sha256(content.encode()).hexdigest()
-
-
-def already_done(home: Home, stage: str, parameters: Mapping[str, Any], inputs: Mapping[str, Any]) -> bool:
-    """Whether a run with this key has published and all its parts are still the current ones."""
-    with home.reader() as connection:
-        rows = connection.execute(
-            "SELECT run_id, outputs FROM runs WHERE key = ?", [run_key(stage, parameters, inputs)]
-        ).fetchall()
-    current = {(p.table, p.key, p.run) for p in home.parts()}
-    current -= {(d.part.table, d.part.key, d.part.run) for d in home.damage()}
-    return any(
-        all((table, key, run_id) in current for table, key in json.loads(outputs) if table in TABLES)
-        for run_id, outputs in rows
-    )
-
-
-def made_by(home: Home, table: str, corpora: Sequence[str]) -> list[str]:
-    """What the corpora's parts of `table`, made from what landed, are made of: the keys of the runs that made both.
-
-    Unlike their paths they stay the same where a damaged part is made again.
-    """
-    parts = [p for p in home.parts() if p.table in (table, "corpora") and p.key in corpora]
-    with home.reader() as connection:
-        keys = dict(connection.execute("SELECT run_id, key FROM runs").fetchall())
-    return sorted(f"{p.table} {p.key} {keys.get(p.run, p.path)}" for p in parts)
-
-
 @contextmanager
 def open_stage(
     home: Home,
@@ -305,7 +269,7 @@ def open_stage(
     import duckdb
 
     resources = resources or Resources()
-    with _in_plain_words(home), home.lock(name):
+    with in_plain_words(home), home.lock(name):
         snapshot = home.snapshot() if published is None else None
         for message in clean_up(home, snapshot):
             on_cleanup(message)
@@ -332,22 +296,6 @@ def open_stage(
                 shutil.rmtree(draft, ignore_errors=True)
 
 
-@contextmanager
-def _in_plain_words(home: Home) -> Iterator[None]:
-    """A full disk or memory and a damaged file as one line, whichever library met them, wherever in the stage."""
-    try:
-        yield
-    except SsremError as error:
-        if isinstance(error.__cause__, OSError) and (full := out_of_room(home, error.__cause__)):
-            raise full from error
-        raise
-    except Exception as error:
-        parts: list[Part] = []
-        with suppress(HomeError):
-            parts = home.parts()
-        raise out_of_room(home, error) or blamed(home.root, parts, error) or error from None
-
-
 def _configure(
     connection: duckdb.DuckDBPyConnection, stage: str, resources: Resources, scratch: Path
 ) -> None:
@@ -364,48 +312,6 @@ def _configure(
     connection.execute("SET search_path = 'main,published'")
 
 
-def clean_up(home: Home, snapshot: Snapshot | None) -> list[str]:
-    """Remove what runs that died left behind, under the lock; says what was found, here and in the log of incidents.
-
-    snapshot: the published one; None in a home folder of an older layout.
-    """
-    messages = []
-    published = {part.run for part in snapshot.parts} if snapshot else set()
-    for leftover in sorted(home.staging.glob("*")):
-        try:
-            run = json.loads((leftover / "run.json").read_text())
-            what = f"{run['stage']} of {run['started']} UTC"
-        except (OSError, ValueError, KeyError):
-            what = leftover.name
-        done = "it had published" if leftover.name in published else "it had published nothing"
-        messages.append(f"an earlier run was interrupted ({what}); {done} and was cleaned up")
-        note(home.root, utc_now(), messages[-1])
-        shutil.rmtree(leftover, ignore_errors=True)
-    for leftover in home.lake.glob(".run=*.tmp"):
-        shutil.rmtree(leftover, ignore_errors=True)
-    if snapshot and snapshot.damage is None:  # what was to be published, and was not
-        drop_manifests(home.lake, above=snapshot.number)
-    catalog = (".catalog.tmp", ".catalog.tmp.wal", "lake/.snapshot=*.tmp")
-    for draft in (*catalog, "lake/run=*/.*.tmp", ".verified.json.*.tmp", "vectors/*/*.tmp"):
-        for leftover in home.root.glob(draft):
-            leftover.unlink(missing_ok=True)
-    for draft in ("encoders/*.tmp", "masked-lm/*.tmp"):
-        for leftover in home.root.glob(draft):
-            shutil.rmtree(leftover, ignore_errors=True)
-    return messages
-
-
-def keep_twice(table: str, path: Path) -> None:
-    """Lay a second copy beside a part whose table is one of KEPT_TWICE."""
-    if table in KEPT_TWICE:
-        sync_path(Path(shutil.copyfile(path, second_copy(path))))
-
-
-def second_copy(path: Path) -> Path:
-    """Where the second copy of a part lies whose table is one of KEPT_TWICE."""
-    return path.with_name(f"{path.name}.copy")
-
-
 def _start(root: Path, parts: Sequence[Part]) -> datetime:
     """The time now, or just after the last run's end where the clock says that this lies ahead: what is ordered by
     time stays in order, whatever the clock does."""
@@ -419,21 +325,6 @@ def _start(root: Path, parts: Sequence[Part]) -> datetime:
                 row = connection.execute(query).fetchone()
             now = max(now, row[0] + timedelta(microseconds=1)) if row and row[0] else now
     return now
-
-
-def out_of_room(home: Home, error: Exception) -> HomeError | None:
-    """The error as what it comes from, where that is a disk or a memory that is full."""
-    text = str(error)
-    full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
-    if full or "No space left" in text or "File too large" in text:
-        return HomeError(
-            f"no room left on the disk of {home.root}; nothing was published; free some and run again"
-        )
-    if "Out of Memory" in text or "could not allocate" in text.lower():
-        return HomeError(
-            "DuckDB ran out of memory; nothing was published; raise --memory-limit or lower --threads"
-        )
-    return None
 
 
 def _quoted(value: str | Path) -> str:

@@ -14,10 +14,11 @@ from ssrem.encoders import DEFAULT_ENCODER
 from ssrem.errors import HomeError, SsremError
 from tasks.encoding import cached_encode, encoder_for, training_texts
 from tasks.home import Home
+from tasks.ledger import already_done
 from tasks.progress import progress
 from tasks.repair import mended
 from tasks.similarity import add_set_similarity
-from tasks.stage import Output, Resources, Stage, already_done, open_stage
+from tasks.stage import Output, Resources, Stage, open_stage
 
 DRAWS = {"SC": 1, "SP": 1, "SS": 1, "Rand": 4}
 """Negatives drawn a response: one of each kind trains SSREM, four random ones train RSREM (Bak and Oh 2020, 5.1)."""

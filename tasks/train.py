@@ -22,10 +22,11 @@ from tasks.encoding import encode_option, encoder_for, training_texts
 from tasks.home import Home
 from tasks.ingest import content_hash
 from tasks.labels import HumanScores, check_labels
+from tasks.ledger import made_by, run_key
 from tasks.masked_lm import masked_lm_for
 from tasks.progress import progress
 from tasks.repair import mended, model_damage
-from tasks.stage import Output, Resources, made_by, open_stage, run_key
+from tasks.stage import Output, Resources, open_stage
 from tasks.tables import landed_corpus
 from tasks.versions import DECIDED, in_use, stage_version
 

@@ -15,9 +15,11 @@ from schemas.layouts import Shapes, changed, migrating_select, obstacles
 from ssrem import __version__
 from ssrem.errors import GateError, HomeError
 from tasks.catalog import LAYOUT, layout_of, read_parts, read_shapes
+from tasks.copies import keep_twice
 from tasks.home import Home
+from tasks.ledger import run_key
 from tasks.snapshot import Part, sync_path
-from tasks.stage import Stage, keep_twice, open_stage, run_key, write_parquet
+from tasks.stage import Stage, open_stage, write_parquet
 
 SHOWN_OBSTACLES = 3
 

@@ -49,7 +49,7 @@ def tomorrow(*arguments: str, code: str = "") -> subprocess.CompletedProcess[str
 DONE = """
     import json
     from tasks.home import Home
-    from tasks.stage import already_done
+    from tasks.ledger import already_done
     home = Home.at(sys.argv[1])
     with home.reader() as reader:
         runs = reader.execute("SELECT stage, parameters, inputs FROM runs WHERE stage <> 'upgrade'").fetchall()

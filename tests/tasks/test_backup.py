@@ -21,7 +21,8 @@ from tasks.backup import back_up, restore
 from tasks.catalog import LAYOUT, layout_of
 from tasks.collect import collect
 from tasks.home import Home
-from tasks.stage import Output, already_done, open_stage
+from tasks.ledger import already_done
+from tasks.stage import Output, open_stage
 
 ROOT = Path(__file__).resolve().parents[2]
 

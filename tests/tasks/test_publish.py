@@ -22,7 +22,8 @@ from schemas import TABLES
 from ssrem.errors import HomeError
 from tasks.catalog import LAYOUT
 from tasks.home import Home
-from tasks.stage import Output, already_done, open_stage, run_key
+from tasks.ledger import already_done, run_key
+from tasks.stage import Output, open_stage
 
 ROOT = Path(__file__).resolve().parents[2]
 
