@@ -168,7 +168,7 @@ def test_what_was_built_is_built_anew_and_what_learned_is_listed(
     keys = {(part.table, part.key) for part in home.parts()}
     assert ("candidates", "tiny") in keys
     assert ("scores", "ssrem@1@tiny") not in keys
-    assert ("scores", "ssrem@1@people_eval@annotated") in keys
+    assert ("scores", "ssrem@1@people@annotated") in keys
     ((parameters,),) = fetch(home, "SELECT parameters FROM runs WHERE stage = 'forget'")
     assert json.loads(parameters)["corpus"] == "tiny"
     assert '"p3"' not in parameters
