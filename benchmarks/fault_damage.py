@@ -74,7 +74,7 @@ def full_disk(bench: Bench, times: int, draw: random.Random) -> Iterator[Outcome
         share, status, mounted = draw.uniform(0.05, 0.9), 0, False
         while status == 0 and share > 0.001:  # a stage that fits gets less room
             bench.reset(before)
-            if mounted := _mount(small, bench.size(before) + int(need * share)):
+            if mounted := bench.mounts and _mount(small, bench.size(before) + int(need * share)):
                 bench.move(small / "home")
             room = {} if mounted else {"room": int(20_000 * share)}
             status = bench.child.run(bench.home, [stage], **room)

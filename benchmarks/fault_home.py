@@ -174,6 +174,8 @@ class Bench:
     moments: dict[str, list[tuple[str, float]]] = field(default_factory=dict)
     contents: list[dict[str, str]] = field(default_factory=list)
     at: int = 0
+    mounts: bool = True
+    """Whether a small file system may be mounted; a test that is broken off must not leave one."""
 
     def keep(self, number: int) -> None:
         """Keep the home folder as it is now, as that after `number` stages."""

@@ -18,6 +18,7 @@ import argparse
 import os
 import random
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -48,7 +49,11 @@ def prepared(folder: Path, seed: int) -> Iterator[Bench]:
             bench.keep(number)
             bench.moments[stage] = child.timed(bench.home, [stage])
         bench.keep(len(STAGES))
-        yield bench
+        try:
+            yield bench
+        finally:
+            if (folder / "small").is_mount():
+                subprocess.run(["umount", str(folder / "small")], check=True)
 
 
 def kill(bench: Bench, kills: int, draw: random.Random) -> Iterator[Outcome]:

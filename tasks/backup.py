@@ -25,6 +25,9 @@ ARCHIVES = {".tar": "w", ".tar.gz": "w:gz", ".tgz": "w:gz"}
 BESIDE = ("models", "encoders", "masked-lm", "reports")
 """Folders that come with the snapshot. Caches (`vectors`) and scratch do not: they are made again where needed."""
 
+FORGOTTEN = "forgotten.json"
+"""Who must not come back when a dump lands again."""
+
 OWN = {".lock", ".prefect", ".restore.tmp", "staging"}
 """What may lie in a folder that something is restored into."""
 
@@ -102,7 +105,7 @@ def restore(home: Home, source: Path) -> Saved:
             _unpack(source, draft)
             parts = _whole(source, draft)
             size = [p.stat().st_size for p in draft.rglob("*") if p.is_file()]
-            for folder in ("lake", *BESIDE):
+            for folder in ("lake", *BESIDE, FORGOTTEN):
                 if (draft / folder).exists():
                     (draft / folder).rename(home.root / folder)
             if layout_of(draft / "catalog.duckdb") == LAYOUT:
@@ -141,6 +144,8 @@ def _files(home: Home, pin: Path) -> Iterator[tuple[Path, str]]:
         for path in sorted((home.lake / folder).iterdir()):
             if path.suffix != ".parquet" and path.name != MARK:
                 yield path, str(path.relative_to(home.root))
+    if (home.root / FORGOTTEN).exists():
+        yield home.root / FORGOTTEN, FORGOTTEN
     versions = _versions(home, parts)
     for beside in BESIDE:
         for path in sorted((home.root / beside).rglob("*")):

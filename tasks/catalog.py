@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from schemas import TABLES, fingerprint
 from schemas.layouts import Shapes, from_json, shapes, to_json
 from ssrem.errors import HomeError
-from tasks.integrity import Damage, refusing_select
+from tasks.integrity import Damage, damage, refusing_select
 from tasks.snapshot import Part, Snapshot, sync_path
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def draft_catalog(root: Path, snapshot: Snapshot, published_at: datetime) -> Pat
                     "unnest(?::BIGINT[]), unnest(?::VARCHAR[])",
                     [list(column) for column in zip(*map(astuple, parts), strict=True)],
                 )
-            create_views(connection, root, parts)
+            create_views(connection, root, parts, damaged=damage(root, parts))
         sync_path(fresh)
     except BaseException:
         for file in (fresh, fresh.with_name(f"{fresh.name}.wal")):
