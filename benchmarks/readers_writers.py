@@ -34,6 +34,9 @@ GENERATIONS = (
     "SELECT min(conversation_no), max(conversation_no), count(*) FROM conversations",
     "SELECT min(messages), max(messages), count(*) FROM turns",
 )
+PAUSE = 0.05
+"""Seconds between two looks of a reader; without any, eight of them leave a writer on two cores no time."""
+
 ROWS = {"corpora": 1, "conversations": 200, "turns": 5000}
 
 
@@ -90,6 +93,7 @@ def read(root: str, kind: str) -> None:
     print("ready", flush=True)
     with ended() as stop:
         while not stop():
+            time.sleep(PAUSE)
             try:
                 if kind == "sql":
                     note(seen, ask(home, f"({') UNION ALL ('.join(GENERATIONS)})")[1])
@@ -100,6 +104,7 @@ def read(root: str, kind: str) -> None:
                     with home.reader() as connection:
                         look(connection, seen)
                         while kind == "old" and not stop():
+                            time.sleep(PAUSE)
                             look(connection, seen)
             except Exception as error:
                 seen.wrong.append(f"{type(error).__name__}: {str(error).splitlines()[0]}")

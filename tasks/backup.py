@@ -17,6 +17,7 @@ import duckdb
 from ssrem.errors import HomeError
 from tasks.catalog import LAYOUT, layout_of, read_parts
 from tasks.collect import MARK, PIN
+from tasks.forgotten import FILE as FORGOTTEN_LIST
 from tasks.home import Home
 from tasks.snapshot import Part, sync_path
 
@@ -24,9 +25,6 @@ ARCHIVES = {".tar": "w", ".tar.gz": "w:gz", ".tgz": "w:gz"}
 
 BESIDE = ("models", "encoders", "masked-lm", "reports")
 """Folders that come with the snapshot. Caches (`vectors`) and scratch do not: they are made again where needed."""
-
-FORGOTTEN = "forgotten.json"
-"""Who must not come back when a dump lands again."""
 
 OWN = {".lock", ".prefect", ".restore.tmp", "staging"}
 """What may lie in a folder that something is restored into."""
@@ -105,7 +103,7 @@ def restore(home: Home, source: Path) -> Saved:
             _unpack(source, draft)
             parts = _whole(source, draft)
             size = [p.stat().st_size for p in draft.rglob("*") if p.is_file()]
-            for folder in ("lake", *BESIDE, FORGOTTEN):
+            for folder in ("lake", *BESIDE, FORGOTTEN_LIST):
                 if (draft / folder).exists():
                     (draft / folder).rename(home.root / folder)
             if layout_of(draft / "catalog.duckdb") == LAYOUT:
@@ -144,8 +142,8 @@ def _files(home: Home, pin: Path) -> Iterator[tuple[Path, str]]:
         for path in sorted((home.lake / folder).iterdir()):
             if path.suffix != ".parquet" and path.name != MARK:
                 yield path, str(path.relative_to(home.root))
-    if (home.root / FORGOTTEN).exists():
-        yield home.root / FORGOTTEN, FORGOTTEN
+    if (home.root / FORGOTTEN_LIST).exists():
+        yield home.root / FORGOTTEN_LIST, FORGOTTEN_LIST
     versions = _versions(home, parts)
     for beside in BESIDE:
         for path in sorted((home.root / beside).rglob("*")):

@@ -24,7 +24,8 @@ ROOT = Path(__file__).resolve().parents[2]
 DAILYDIALOG = ROOT / ".." / "shared" / "data" / "corpora" / "dailydialog_valid.jsonl"
 VERBS = [
     *("run", "ingest", "tables", "negatives", "train", "agree", "score"),
-    *("sql", "export", "import", "evaluators", "status", "report", "forget"),
+    *("sql", "export", "import", "evaluators", "status", "report", "forget", "upgrade", "backup", "restore"),
+    *("retrain", "promote", "rollback", "collect"),
 ]
 
 Say = Callable[..., str]
