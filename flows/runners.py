@@ -89,7 +89,12 @@ def _dask(address: str | None, count: int) -> Any:
         return DaskTaskRunner(address=address, client_kwargs=client)
     # Workers have as many threads for sums as this process: with another number the last bits would be others.
     dask.config.set({f"distributed.nanny.pre-spawn-environ.{name}": None for name in THREADS})
-    local = {"n_workers": count, "threads_per_worker": 1, "dashboard_address": None, "memory_limit": 0}
+    local = {
+        "n_workers": count,
+        "threads_per_worker": 1,
+        "dashboard_address": "127.0.0.1:0",
+        "memory_limit": 0,
+    }
     return DaskTaskRunner(cluster_kwargs=local, client_kwargs=client)
 
 
