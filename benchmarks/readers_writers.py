@@ -96,7 +96,10 @@ def read(root: str, kind: str) -> None:
             time.sleep(PAUSE)
             try:
                 if kind == "sql":
-                    note(seen, ask(home, f"({') UNION ALL ('.join(GENERATIONS)})")[1])
+                    started = time.perf_counter()
+                    found = ask(home, f"({') UNION ALL ('.join(GENERATIONS)})")[1]
+                    seen.slowest = max(seen.slowest, time.perf_counter() - started)
+                    note(seen, found)
                 elif kind == "duckdb":
                     with duckdb.connect(str(home.catalog), read_only=True) as connection:
                         look(connection, seen)

@@ -32,18 +32,38 @@ from tasks.home import Home
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def tomorrow(*arguments: str, code: str = "") -> subprocess.CompletedProcess[str]:
-    """The command of a later version, or other code with it."""
-    run = code or "from flows.cli import main\nsys.exit(main(sys.argv[1:]))"
-    return subprocess.run(
-        [sys.executable, "-c", FUTURE + dedent(run), *arguments],
+RUN = """
+    import contextlib, io, json
+    from flows.cli import main
+
+    said = []
+    for line in json.loads(sys.argv[1]):
+        with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
+            code = main(line)
+        said.append([code, out.getvalue(), err.getvalue()])
+    print(json.dumps(said))
+"""
+
+
+def tomorrow(code: str, *arguments: str) -> str:
+    """The last line that code of a later version prints, in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-c", FUTURE + dedent(code), *arguments],
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
         env={**{k: v for k, v in os.environ.items() if not k.startswith(("PREFECT_", "SSREM_"))}, **QUIET},
         cwd=ROOT,
         check=False,
     )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()[-1]  # above it DuckDB shows its progress where code comes from -c
+
+
+def commands(home: Home, *lines: list[str]) -> list[tuple[int, str, str]]:
+    """Exit status, stdout and stderr of commands of a later version, one after another."""
+    said = tomorrow(RUN, json.dumps([[*line, "--home", str(home.root)] for line in lines]))
+    return [(code, out, err) for code, out, err in json.loads(said)]
 
 
 DONE = """
@@ -58,63 +78,53 @@ DONE = """
 
 
 LAND = """
-    from tasks.ingest import land
-    print(*land.fn(*sys.argv[1:]))
+    from tasks.ingest import land  # without Prefect, whose server takes its time
+    found = [land.fn(dump, sys.argv[1]) for dump in sys.argv[2:]]
+    print(found)
 """
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_a_home_of_an_earlier_version_migrates(layout: str, tmp_path: Path) -> None:
     home = old_home(layout, tmp_path / "home")
-    where = ("--home", str(home.root))
-    refused = tomorrow("status", *where)
-    assert refused.returncode == 1
-    (line,) = refused.stderr.splitlines()
+    files = set(home.lake.rglob("*"))
+    asked = "SELECT looked_at = trained_at AS same, colour, promoted FROM evaluators"
+    refused, done, evaluators, corpora, new, gone, status, again = commands(
+        home,
+        ["status"],
+        ["upgrade", "--json"],
+        ["sql", asked, "--json"],
+        ["sql", "SELECT host FROM corpora", "--json"],
+        ["sql", "SELECT count(*) AS n FROM moods", "--json"],
+        ["sql", "SELECT count(*) FROM learning_curves"],
+        ["status"],
+        ["upgrade"],
+    )
+    assert refused[0] == 1
+    (line,) = refused[2].splitlines()
     assert f"layout {layout}" in line and "run ssrem upgrade" in line
-    files = sorted(home.lake.rglob("*"))
-
-    done = tomorrow("upgrade", *where, "--json")
-    assert done.returncode == 0, done.stderr
-    said = json.loads(done.stdout)
+    assert done[0] == 0, done
+    said = json.loads(done[1])
     assert (said["old"], said["upgraded"]) == (layout, True)
     assert {"evaluators", "runs", "corpora"} <= set(said["tables"])
-    assert set(files) <= set(home.lake.rglob("*")), "the old files stay"
+    assert files <= set(home.lake.rglob("*")), "the old files stay"
     assert {p.table for p in read_parts(Path(said["kept"]))} >= {"evaluators", "learning_curves"}
+    assert json.loads(evaluators[1]) == [{"same": True, "colour": None, "promoted": True}] * 2
+    assert json.loads(corpora[1]) == [{"host": "jsonl here"}]
+    assert json.loads(new[1]) == [{"n": 0}]
+    assert (gone[0], status[0], again[0]) == (1, 0, 0)
+    assert "nothing to do" in again[1]
 
-    asked = tomorrow(
-        "sql", "SELECT looked_at = trained_at AS same, colour, promoted FROM evaluators", *where, "--json"
-    )
-    assert json.loads(asked.stdout) == [{"same": True, "colour": None, "promoted": True}] * 2, asked.stderr
-    asked = tomorrow("sql", "SELECT host FROM corpora", *where, "--json")
-    assert json.loads(asked.stdout) == [{"host": "jsonl here"}]
-    assert tomorrow("sql", "SELECT count(*) FROM moods", *where).returncode == 0
-    assert tomorrow("sql", "SELECT count(*) FROM learning_curves", *where).returncode == 1
-    assert tomorrow(str(home.root), code=DONE).stdout.split() == ["True", "7"]
-
-    again = tomorrow("upgrade", *where)
-    assert (again.returncode, "nothing to do" in again.stdout) == (0, True)
-
-
-def test_a_migrated_home_goes_on(tmp_path: Path) -> None:
-    home = old_home(LAYOUTS[0], tmp_path / "home")
-    where = ("--home", str(home.root))
-    assert tomorrow("upgrade", *where).returncode == 0
+    assert tomorrow(DONE, str(home.root)) == "True 7"
     before = {(p.table, p.key): p for p in read_parts(home.catalog)}
-    for source, new in ((KEPT / LAYOUTS[0] / "tiny.jsonl", False), (tmp_path / "other.jsonl", True)):
-        if new:
-            row = {"conversation_id": "c", "utterance_id": "u", "speaker": "p", "text": "another"}
-            source.write_text(json.dumps(row))
-        landed = tomorrow(
-            str(source), str(home.root), code=LAND
-        )  # without Prefect, whose server takes its time
-        assert landed.returncode == 0, landed.stderr
-        assert landed.stdout.split()[-1] == str(new)
+    other = tmp_path / "other.jsonl"
+    row = {"conversation_id": "c", "utterance_id": "u", "speaker": "p", "text": "another"}
+    other.write_text(json.dumps(row))
+    landed = tomorrow(LAND, str(home.root), str(KEPT / layout / "tiny.jsonl"), str(other))
+    assert landed == str([("tiny", False), ("other", True)])
     after = {(p.table, p.key): p for p in read_parts(home.catalog)}
-    assert all(
-        after[place] == part
-        for place, part in before.items()
-        if part.table not in ("runs", "quality_results")
-    )
+    ledger = ("runs", "quality_results")
+    assert all(after[place] == part for place, part in before.items() if part.table not in ledger)
 
 
 @pytest.fixture
