@@ -26,8 +26,8 @@ CORPUS = "tiny"
 def run_stage(stage: str, home: str, dump: str, annotated: str) -> None:
     """One stage as its flow calls it, without Prefect."""
     from tasks.agree import agree
-    from tasks.home import Home
     from tasks.ingest import land
+    from tasks.repair import mended
     from tasks.report import write_report
     from tasks.score import score_corpus
     from tasks.tables import TableSettings, build
@@ -43,7 +43,7 @@ def run_stage(stage: str, home: str, dump: str, annotated: str) -> None:
     elif stage == "report":
         write_report.fn(home)
     else:
-        versions = promoted(Home.at(home))
+        versions = promoted(mended(home))
         if stage == "agree":
             agree.fn(annotated, versions, home)
         for name, version in versions if stage == "score" else ():

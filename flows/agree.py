@@ -8,8 +8,8 @@ from flows.artifacts import shown
 from flows.notify import tell
 from flows.runners import Runner, on_workers
 from tasks.agree import agree as agree_with
-from tasks.home import Home
 from tasks.register import register
+from tasks.repair import mended
 from tasks.stage import Resources
 from tasks.versions import promoted, unregistered
 
@@ -32,9 +32,10 @@ def agree(
     An evaluator that learns nothing is registered first where it is asked for by name and was not.
     """
     resources = Resources(memory_limit, threads)
-    for name in unregistered(Home.at(home), evaluators or ()):
+    place = mended(home)
+    for name in unregistered(place, evaluators or ()):
         register(name, home, resources=resources)
-    versions = promoted(Home.at(home), evaluators or ())
+    versions = promoted(place, evaluators or ())
     with shown(home, "agree", ["agreement"]):
         return dict(
             agree_with(file, versions, home, keep_ground_truth=keep_ground_truth, resources=resources)

@@ -26,6 +26,11 @@ def run(options: argparse.Namespace) -> None:
     home = Home.at(options.home)
     if options.verb not in ("upgrade", "restore"):
         home.check()
+    if options.verb in WRITING and (home.snapshot().damage or home.damage()):
+        settings.prepare(home.root)  # a stage that makes something again is a task of Prefect's
+        from tasks.repair import mended
+
+        mended(str(home.root))
     VERBS[options.verb](options, home)
 
 
@@ -212,6 +217,13 @@ VERBS: dict[str, Callable[[argparse.Namespace, Home], None]] = {
     "backup": upkeep.backup,
     "restore": upkeep.restore,
 }
+
+
+WRITING = (
+    *("run", "ingest", "tables", "negatives", "train", "retrain", "promote", "rollback"),
+    *("agree", "import", "report", "forget"),
+)
+"""Verbs that first make good what is damaged, since already their checks may need it."""
 
 
 def _one_score(parts: Scores) -> list[float]:

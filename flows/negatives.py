@@ -8,6 +8,7 @@ from flows.notify import tell
 from flows.tables import tables
 from tasks.home import landed_corpora
 from tasks.negatives import NegativeSettings, make_negatives
+from tasks.repair import mended
 from tasks.stage import Resources
 from tasks.train import without_tables
 
@@ -29,6 +30,7 @@ def negatives(
     Speaker tables that were never built are built first, with default settings.
     """
     settings = NegativeSettings(generator, split, responses, model, seed)
+    mended(home)
     chosen = corpora or landed_corpora(home)
     if missing := without_tables(home, chosen):
         tables(home, missing, memory_limit=memory_limit, threads=threads)

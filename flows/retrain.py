@@ -10,7 +10,7 @@ from flows.notify import tell
 from flows.runners import Runner, on_workers
 from flows.train import train
 from ssrem.evaluators import DEFAULT_EVALUATORS
-from tasks.home import Home
+from tasks.repair import mended
 from tasks.retrain import outdated
 from tasks.versions import any_promoted, standing
 
@@ -33,7 +33,7 @@ def retrain(
     trained yet, the default evaluators are.
     """
     room: dict[str, Any] = {"memory_limit": memory_limit, "threads": threads}
-    place = Home.at(home)
+    place = mended(home)
     if not any_promoted(place):
         names = evaluators or list(DEFAULT_EVALUATORS)
         first = train(home, names, margins=margins, **room)

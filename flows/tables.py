@@ -9,6 +9,7 @@ from flows.notify import tell
 from flows.runners import Runner, on_workers
 from ssrem.encoders import DEFAULT_ENCODER
 from tasks.home import landed_corpora
+from tasks.repair import mended
 from tasks.stage import Resources
 from tasks.tables import TableSettings, build
 
@@ -33,6 +34,7 @@ def tables(
     """
     settings = TableSettings(seed, context_turns, encoder)
     resources = Resources(memory_limit, threads)
+    mended(home)
     with shown(home, "tables", ["speaker_sets"]):
         return {
             corpus: build(corpus, home, settings=settings, resources=resources)

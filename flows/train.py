@@ -19,6 +19,7 @@ from tasks.labels import HumanScores
 from tasks.margins import Margins
 from tasks.promotion import challenges
 from tasks.register import register
+from tasks.repair import mended
 from tasks.score import score_corpus
 from tasks.stage import Resources
 from tasks.train import train as train_evaluator
@@ -55,6 +56,7 @@ def train(
     names = evaluators or list(DEFAULT_EVALUATORS)
     human = HumanScores(labels, criterion, labels_only) if labels else None
     resources = Resources(memory_limit, threads)
+    mended(home)
     settings = route(names, config or {})
     for name in names:
         if encoder and "encoder" in names_of(name):
