@@ -134,6 +134,12 @@ def test_all_that_an_annotated_set_lost_is_made_again(whole: Bench) -> None:
     assert content(whole.home) == whole.contents[-1]
 
 
+def test_a_damaged_list_of_evaluators_does_not_stop_its_repair(whole: Bench) -> None:
+    fault_damage.flip(part_of(whole, "evaluators"))
+    assert whole.child.run(whole.home, ["agree"]) == 0
+    assert content(whole.home) == whole.contents[-1]
+
+
 def test_a_ledger_without_copies_gives_way_to_the_one_before(whole: Bench) -> None:
     path = part_of(whole, "runs")
     path.unlink()
