@@ -120,7 +120,7 @@ STATEMENTS = [
 def confined(home: Home, tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyConnection]:
     """The connection that `ask` makes, for many questions."""
     with home.reader() as connection:
-        query._confine(connection, home, tmp_path_factory.mktemp("spill"))
+        query._confine(connection, [home.root / p.path for p in home.parts()], tmp_path_factory.mktemp("spill"))
         yield connection
 
 
