@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -124,7 +125,7 @@ def table(landings: Sequence[Landing], rows: int = 10) -> str:
 
 
 def main() -> None:
-    """Print the table as it grows."""
+    """Print the table, also of what an interrupt left."""
     options = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -142,7 +143,7 @@ def main() -> None:
         Stage.gate = plain_gate  # type: ignore[method-assign]
     collect.collect.__defaults__ = (collect.KEPT_RUNS, given.keep_seconds)
     found = []
-    with tempfile.TemporaryDirectory() as folder:
+    with suppress(KeyboardInterrupt), tempfile.TemporaryDirectory() as folder:
         for landing in soak(Path(folder), given.corpora, given.messages, given.tables):
             found.append(landing)
             if landing.number % max(1, given.corpora // 10) == 0:

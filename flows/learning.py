@@ -82,6 +82,7 @@ def retrain(options: argparse.Namespace, home: Home) -> None:
     """Retrain what has not seen all that landed."""
     given.check_evaluators(options.evaluator)
     given.check_runner(options.runner, options.runner_address)
+    given.margins(options)
     landed_corpora(str(home.root))
     settings.prepare(home.root)
     from flows.retrain import retrain as flow

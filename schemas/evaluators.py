@@ -61,12 +61,14 @@ TABLE = Table(
             "TIMESTAMP",
             "when it was promoted or not, UTC; null: not decided yet",
             nullable=True,
+            default="trained_at",
         ),
         Column(
             "promoted_at",
             "TIMESTAMP",
             "when it last came into use, UTC; null: never was",
             nullable=True,
+            default="CASE WHEN promoted THEN trained_at END",
         ),
     ),
     expectations=(

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import duckdb
 
@@ -160,7 +161,7 @@ def _versions(home: Home, parts: list[Part]) -> set[tuple[str, ...]]:
     for part in parts:
         if part.table == "evaluators":
             query = "SELECT evaluator, version::VARCHAR FROM read_parquet(?, hive_partitioning = false)"
-            found |= set(duckdb.execute(query, [str(home.root / part.path)]).fetchall())
+            found |= set(_rows(query, home.root / part.path))
     for name, version in found:
         (home.models / name / version).stat()
     return found
@@ -187,9 +188,14 @@ def _whole(source: Path, draft: Path) -> list[Part]:
     for part in parts:
         try:
             query = "SELECT count(*) FROM read_parquet(?, hive_partitioning = false)"
-            rows = duckdb.execute(query, [str(draft / part.path)]).fetchone()
+            rows = _rows(query, draft / part.path)
         except duckdb.Error:
-            rows = None
-        if rows != (part.rows,):
+            rows = []
+        if rows != [(part.rows,)]:
             raise HomeError(f"{source} is no whole backup: {part.path} is missing or damaged; take another")
     return parts
+
+
+def _rows(query: str, path: Path) -> list[tuple[Any, ...]]:
+    with duckdb.connect(":memory:") as connection:
+        return connection.execute(query, [str(path)]).fetchall()

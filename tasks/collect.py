@@ -14,7 +14,7 @@ from pathlib import Path
 from ssrem.errors import HomeError
 from tasks.catalog import read_parts
 from tasks.home import Home
-from tasks.snapshot import Part, manifests
+from tasks.snapshot import Part, drop_manifests, manifests
 
 KEPT_RUNS = 5
 """Run folders that the snapshot no longer uses are kept for readers with an older one: the last few at least …"""
@@ -87,17 +87,19 @@ def collect(home: Home, keep_runs: int = KEPT_RUNS, keep_seconds: float = KEPT_S
         run = folder.name.split(".")[0]
         unused.setdefault(run, []).append(folder)
         since[run] = max(since.get(run, 0.0), _marked(mark, now))
+    # A manifest counts for recovery only as long as its files are there.
+    drop_manifests(home.lake, keep=keep_runs + 1)
+    told = {part.folder.removesuffix(".ledger") for m in manifests(home.lake) for part in m.parts}
     newest_last = sorted(unused, key=lambda run: (since[run], run))
     old = newest_last[: max(0, len(newest_last) - keep_runs)]
-    return _remove(home, (f for run in old if now - since[run] >= keep_seconds for f in unused[run]))
+    gone = [run for run in old if run not in told and now - since[run] >= keep_seconds]
+    return _remove(home, (folder for run in gone for folder in unused[run]))
 
 
 def _all_parts(home: Home) -> Iterator[Part]:
-    """Parts of the published snapshot, of those whose manifests the lake keeps to recover from, of those that are being
-    backed up, and of those of older layouts that `ssrem upgrade` keeps to go back to."""
+    """Parts of the published snapshot, of those that are being backed up, and of those of older layouts that
+    `ssrem upgrade` keeps to go back to."""
     yield from home.parts()
-    for manifest in manifests(home.lake):
-        yield from manifest.parts
     for catalog in home.root.glob("catalog.*.duckdb"):
         if catalog.name.startswith(f"catalog.{PIN}") and _abandoned(catalog):
             catalog.unlink(missing_ok=True)

@@ -142,7 +142,7 @@ def test_verbs_that_write_nothing_start_no_prefect(whole: Home, file: Any) -> No
         (["train", "--memory-limit", "much"], "--memory-limit"),
         (["tables", "--seed", "-1"], "--seed"),
         (["tables", "--context-turns", "0"], "--context-turns"),
-        (["ingest"], "source"),
+        (["score"], "FILE"),
     ],
 )
 def test_a_wrong_option_is_one_line(
@@ -160,6 +160,15 @@ def test_a_wrong_option_is_one_line(
 # Dumps
 
 LINE = '{"conversation_id": "c", "speaker": "a", "text": "hi"}\n'
+
+
+def test_one_dump_or_a_drop_folder(whole: Home, says: Say) -> None:
+    home = ("--home", whole.root)
+    assert "takes a dump or --inbox FOLDER, one of them" in says("ingest", *home)
+    assert "one of them" in says("ingest", "dump.jsonl", "--inbox", "there", *home)
+    assert "--watch looks into --inbox FOLDER" in says("ingest", "dump.jsonl", "--watch", "5", *home)
+    assert "no margin 'rho'" in says("retrain", "--margin", "rho=1", *home)
+    assert "expected KEY=VALUE, such as agreement=0.05" in says("retrain", "--margin", "rho", *home)
 
 
 def test_missing_dump(whole: Home, says: Say, tmp_path: Path) -> None:

@@ -201,7 +201,7 @@ def test_landing_is_announced_once_and_not_by_the_pipeline(
     monkeypatch.setattr(module, "land", lambda *_, **__: ("tiny", True))
     assert module.ingest(str(made.dump), str(copy.root)) == ("tiny", True)
     assert [event["event"] for event in events] == ["corpus.landed"]
-    assert events[0]["payload"] == {"name": "tiny"}
+    assert events[0]["payload"] == {"name": "tiny", "home": str(copy.root)}
     module.ingest(str(made.dump), str(copy.root), announce=False)
     monkeypatch.setattr(module, "land", lambda *_, **__: ("tiny", False))
     module.ingest(str(made.dump), str(copy.root))

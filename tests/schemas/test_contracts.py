@@ -39,6 +39,9 @@ VALUES: dict[str, Any] = {
     "kind_code": 3,
     "draws": 2,
     "dataset": "d",
+    "evaluator": "e",
+    "champion": 1,
+    "challenger": 2,
     "people": ["a"],
     "theirs": [1],
 }

@@ -26,7 +26,7 @@ def publish(home: Home, number: int) -> str:
 
 
 def folders(home: Home) -> set[str]:
-    return {folder.name for folder in home.lake.iterdir()}
+    return {folder.name for folder in home.lake.glob("run=*")}
 
 
 def age(home: Home, seconds: float) -> None:

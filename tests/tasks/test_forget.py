@@ -258,7 +258,7 @@ def test_forgetting_twice_finishes_what_was_broken_off(
     shutil.copytree(home.lake, kept)
     forget.fn(who_is(home, "ann"), str(home.root))
     shutil.copytree(
-        next(kept.glob("run=*")), home.lake / "run=20200101T000000-000000"
+        next(kept.glob("run=*/utterances.parquet")).parent, home.lake / "run=20200101T000000-000000"
     )  # killed before it was gone
     assert found(home.root, ["ann speaks"])
     done = forget.fn(who_is(home, "ann"), str(home.root))

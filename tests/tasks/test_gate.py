@@ -78,15 +78,15 @@ SOUND = {
     ],
     "score": [
         "INSERT INTO responses SELECT 't', i, i - 1, i - 1, 'c', 'ann', 'bob', 'test' FROM range(1, 4) AS r (i)",
-        """INSERT INTO evaluators SELECT 'e', 1, 's', -1, 1, 'n', '{}', '{}', 1, 1, 1, NULL, 0.5, 1, 1, 1.0, true,
-            'first', TIMESTAMP '2020-01-01'""",
+        """INSERT INTO evaluators SELECT 'e', 1, 's', -1, 1, 'n', '{}', '{}', NULL, 1, 1, 1, NULL, 0.5, 1, 1, 1.0, true,
+            'first', NULL, NULL, TIMESTAMP '2020-01-01', NULL, NULL""",
         "INSERT INTO identification SELECT 'e', 1, 't', 'GT', 0.5, 0.4, 0.6, NULL, 3",
         """INSERT INTO scores VALUES ('e', 1, 't', '1', 'GT', 0, 0.5, 0.5, 0.25, 0.75, 0.5, false),
             ('e', 1, 't', '2', 'GT', 0, 0.5, NULL, 0.25, NULL, NULL, false)""",
     ],
     "agree": [
-        """INSERT INTO evaluators SELECT 'e', 1, 's', -1, 1, 'n', '{}', '{}', 1, 1, 1, NULL, 0.5, 1, 1, 1.0, true,
-            'first', TIMESTAMP '2020-01-01'""",
+        """INSERT INTO evaluators SELECT 'e', 1, 's', -1, 1, 'n', '{}', '{}', NULL, 1, 1, 1, NULL, 0.5, 1, 1, 1.0, true,
+            'first', NULL, NULL, TIMESTAMP '2020-01-01', NULL, NULL""",
         "INSERT INTO annotated SELECT 'd', 's', i::VARCHAR, 'x', ['c'], 'r', NULL, NULL, i = 4 FROM range(5) AS r (i)",
         """INSERT INTO correlations BY NAME SELECT 'e' AS evaluator, 1 AS version, 'd' AS dataset,
             'overall' AS criterion, 'mean' AS aggregation, 'segment' AS level, 'f' AS score, 0.5 AS pearson,
@@ -96,8 +96,8 @@ SOUND = {
             1 AS excluded, 'too_few' AS outcome""",
     ],
     "train": [
-        """INSERT INTO evaluators SELECT 'e', 1, 's', -1, 1, 'n', '{}', '{}', 1, 1, 1, NULL, 0.5, 1, 2, 1.0, true,
-            'first', TIMESTAMP '2020-01-01'""",
+        """INSERT INTO evaluators SELECT 'e', 1, 's', -1, 1, 'n', '{}', '{}', NULL, 1, 1, 1, NULL, 0.5, 1, 2, 1.0, true,
+            'first', NULL, NULL, TIMESTAMP '2020-01-01', NULL, NULL""",
         """INSERT INTO learning_curves VALUES ('e', 1, 1, 'valid', 0.5), ('e', 1, 2, 'valid', 0.6),
             ('e', 1, 1, 'train', 0.4), ('e', 1, 2, 'train', 0.3)""",
     ],
@@ -113,7 +113,13 @@ class Break:
     statement: str
 
 
+SOUND["forget"] = [*SOUND["ingest"], "CREATE OR REPLACE TABLE forgotten_people (id VARCHAR)"]
+
 BREAKS = [
+    Break(
+        "forget", "forgotten_rows_are_empty", "UPDATE quarantine SET reason = 'forgotten' WHERE row_no = 3"
+    ),
+    Break("forget", "nobody_speaks_to_the_forgotten", "INSERT INTO forgotten_people VALUES ('ann')"),
     Break("negatives", "generated_are_not_blank", "UPDATE negatives SET text = chr(10)"),
     Break("negatives", "no_more_replaced_than_there_are", "UPDATE negatives SET replaced = 4"),
     Break(
@@ -393,7 +399,7 @@ def stage_runs(home: Home, text: str | None, **more: Any) -> Stage:
     with open_stage(home, "train", {"split": text}, {}) as stage:
         evaluator = {c.name: 1 for c in TABLES["evaluators"].columns if c.type in ("BIGINT", "DOUBLE")}
         evaluator |= {c.name: "e" for c in TABLES["evaluators"].columns if c.type == "VARCHAR"}
-        evaluator |= {"promoted": True, "trained_at": stage.started}
+        evaluator |= {"promoted": True, "trained_at": stage.started, "decided_at": None, "promoted_at": None}
         stage.create_from_rows("evaluators", [evaluator])
         stage.create_from_rows("learning_curves", [row])
         stage.gate()

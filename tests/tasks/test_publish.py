@@ -122,8 +122,8 @@ KILLS = {
     "between the run folder and the catalog": "Home.write_catalog = kill",
     "while the manifest is written": "snapshot_module._digest = kill",
     "while the catalog is written": "w = home_module.write_manifest; "
-    "home_module.write_manifest = lambda *a: (w(*a), setattr(home_module, 'create_views', kill))[0]",
-    "before the catalog is replaced": "home_module.sync_path = kill",
+    "home_module.write_manifest = lambda *a: (w(*a), setattr(catalog_module, 'create_views', kill))[0]",
+    "before the catalog is replaced": "catalog_module.sync_path = kill",
 }
 
 
@@ -134,7 +134,8 @@ def test_a_killed_run_leaves_the_old_snapshot(home: Home, point: str) -> None:
     killed = python(
         f"""
         import os, signal
-        import tasks.home as home_module, tasks.snapshot as snapshot_module, tasks.stage as stage_module
+        import tasks.catalog as catalog_module, tasks.home as home_module
+        import tasks.snapshot as snapshot_module, tasks.stage as stage_module
         from tasks.stage import Stage
         def kill(*arguments, **named):
             os.kill(os.getpid(), signal.SIGKILL)

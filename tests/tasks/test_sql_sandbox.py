@@ -120,7 +120,9 @@ STATEMENTS = [
 def confined(home: Home, tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyConnection]:
     """The connection that `ask` makes, for many questions."""
     with home.reader() as connection:
-        query._confine(connection, [home.root / p.path for p in home.parts()], tmp_path_factory.mktemp("spill"))
+        query._confine(
+            connection, [home.root / p.path for p in home.parts()], tmp_path_factory.mktemp("spill")
+        )
         yield connection
 
 
@@ -139,6 +141,8 @@ def test_nothing_is_written_read_loaded_or_run(
             through.append((attempt, query._answer(confined, text)))
         except SsremError as error:
             assert str(error).isprintable() and "hidden" not in str(error)
+        except duckdb.Error as error:  # which `ask` tells in one line
+            assert "hidden" not in str(error)
         except Exception as error:
             through.append((attempt, repr(error)))
     assert through == []

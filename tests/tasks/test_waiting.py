@@ -17,6 +17,7 @@ import pytest
 from flows.verbs import parser
 from ssrem.errors import DumpError, HomeError
 from tasks import home as home_module
+from tasks import lock as lock_module
 from tasks import waiting
 from tasks.home import Home
 from tasks.ingest import land
@@ -164,7 +165,7 @@ def test_waiting_ends_and_does_not_look_at_the_clock(
             now[0] += seconds
 
     monkeypatch.setenv(waiting.VARIABLE, "90")
-    monkeypatch.setattr(home_module, "time", Jumping)
+    monkeypatch.setattr(lock_module, "time", Jumping)
     says = r"still in use by process .* after 90 s"
     with held(home), pytest.raises(HomeError, match=says), home.lock("ingest"):
         pass
