@@ -31,7 +31,17 @@ WORDS = """
 pizza bread cheese soup dinner cook guitar song band piano concert sing football goal team coach match beach hotel city
 train island trip i you really like the a of my do think yes no very great today was with
 """.split()  # noqa: SIM905
-VOLATILE = {"run_id", "started", "ended", "landed_at", "trained_at", "seconds", "run"}
+VOLATILE = {
+    "run_id",
+    "started",
+    "ended",
+    "landed_at",
+    "trained_at",
+    "decided_at",
+    "promoted_at",
+    "seconds",
+    "run",
+}
 """Columns that tell when, not what."""
 
 

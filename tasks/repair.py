@@ -22,6 +22,7 @@ from tasks.cleanup import clean_up
 from tasks.clock import utc_now
 from tasks.copies import KEPT_TWICE, second_copy
 from tasks.home import Home
+from tasks.inbox import DONE
 from tasks.incidents import note
 from tasks.integrity import Damage, damage, remember
 from tasks.snapshot import Part, file_digest, manifests, sync_path
@@ -163,6 +164,8 @@ def _land_again(home: Home, corpus: str, run: _Run | None) -> None:
     if run is None or run.stage != "ingest" or len(made_by) > 1 or any(options.values()):
         raise HomeError(f"it is not as its dump has it; restore {home.root} from a backup")
     ((source, digest),) = run.inputs.items()
+    if (filed := Path(source).parent / DONE / Path(source).name).exists() and not Path(source).exists():
+        source = str(filed)  # it landed from a drop folder, and was moved out of the way
     way_out = f"restore {home.root} from a backup, or ssrem ingest SOURCE --name {corpus} --replace"
     dump: dict[str, Any] = {"format": kept["format"], "mapping": kept["mapping"]}
     try:

@@ -27,7 +27,7 @@ from tasks.ingest import land
 pytestmark = [pytest.mark.prefect, pytest.mark.xdist_group("runners")]
 
 WHEN = {"runs", "quality_results"}
-OF_THIS_RUN = {"trained_at", "seconds"}
+OF_THIS_RUN = {"trained_at", "decided_at", "promoted_at", "seconds"}
 
 
 SAID = ("pizza", "guitar", "football", "plane", "the", "really", "like", "you", "think", "great")

@@ -18,6 +18,7 @@ from benchmarks.fault_home import Bench, content
 from benchmarks.faults import kill, prepared
 from flows.cli import main
 from ssrem.errors import HomeError
+from tasks.inbox import DONE
 from tasks.incidents import incidents
 from tasks.query import ask
 from tasks.remarks import remarks
@@ -71,6 +72,21 @@ def test_a_dump_that_changed_is_not_what_repairs(whole: Bench) -> None:
     whole.home.write_catalog(whole.home.parts())  # others go on publishing
     assert whole.child.run(whole.home, ["tables"]) == 0  # the dump is back
     assert content(whole.home) == whole.contents[-1]
+
+
+def test_a_dump_that_was_filed_away_repairs(whole: Bench) -> None:
+    done = whole.dump.path.parent / DONE
+    done.mkdir()
+    filed = whole.dump.path.rename(done / whole.dump.path.name)
+    part_of(whole, "utterances").unlink()
+    try:
+        assert whole.child.run(whole.home, ["tables"]) == 0
+        (_, told) = incidents(whole.home.root)[-1]
+        assert "made again" in told
+        assert ask(whole.home, "SELECT count(*) > 0 FROM utterances")[1] == [(True,)]
+    finally:
+        filed.rename(whole.dump.path)
+        done.rmdir()
 
 
 def test_what_was_landed_otherwise_is_not_read_from_the_dump_again(whole: Bench) -> None:
