@@ -16,20 +16,21 @@ SPLIT_CODES = {"train": 0, "valid": 1, "test": 2}
 
 def load_candidates(connection: duckdb.DuckDBPyConnection, corpora: Sequence[str]) -> Candidates:
     """The published candidates of the corpora, one after the other, in order of response."""
-    parts = []
-    offset = 0
-    for corpus in corpora:
-        part = _load(connection, corpus, offset)
-        offset += len(part.texts)
-        parts.append(part)
+    parts = [_load(connection, corpus) for corpus in corpora]
     if len(parts) == 1:
         return parts[0]
+    offsets = np.cumsum([0, *(len(part.texts) for part in parts[:-1])])
+
+    def joined(columns: Sequence[Any]) -> Any:
+        """Rows of all parts, as they lie in the texts of all; -1 stays."""
+        return np.concatenate([np.where(c < 0, -1, c + o) for c, o in zip(columns, offsets, strict=True)])
+
     return Candidates(
         texts=[text for part in parts for text in part.texts],
-        response=np.concatenate([p.response for p in parts]),
-        context_start=np.concatenate([p.context_start for p in parts]),
-        context_stop=np.concatenate([p.context_stop for p in parts]),
-        negatives={kind: np.concatenate([p.negatives[kind] for p in parts]) for kind in SET_TABLES},
+        response=joined([p.response for p in parts]),
+        context_start=joined([p.context_start for p in parts]),
+        context_stop=joined([p.context_stop for p in parts]),
+        negatives={kind: joined([p.negatives[kind] for p in parts]) for kind in SET_TABLES},
         split=np.concatenate([p.split for p in parts]),
     )
 
@@ -42,7 +43,7 @@ def test_responses(connection: duckdb.DuckDBPyConnection, corpus: str) -> np.nda
     return found.fetchnumpy()["response_id"].astype(np.int64)
 
 
-def _load(connection: duckdb.DuckDBPyConnection, corpus: str, offset: int) -> Candidates:
+def _load(connection: duckdb.DuckDBPyConnection, corpus: str) -> Candidates:
     texts = connection.execute(
         "SELECT text FROM turns WHERE corpus = ? ORDER BY turn_id", [corpus]
     ).fetchnumpy()["text"]
@@ -53,16 +54,16 @@ def _load(connection: duckdb.DuckDBPyConnection, corpus: str, offset: int) -> Ca
     negatives = {}
     for kind in SET_TABLES:
         drawn = connection.execute(
-            "SELECT coalesce(turn_id + ?, -1) AS turn_id FROM candidates WHERE corpus = ? AND kind = ? "
+            "SELECT coalesce(turn_id, -1) AS turn_id FROM candidates WHERE corpus = ? AND kind = ? "
             "ORDER BY response_id, k",
-            [offset, corpus, kind],
+            [corpus, kind],
         ).fetchnumpy()["turn_id"]
         negatives[kind] = drawn.astype(np.int64).reshape(len(found["response_id"]), -1)
     return Candidates(
         texts=texts.tolist(),
-        response=found["response_id"].astype(np.int64) + offset,
-        context_start=found["context_from"].astype(np.int64) + offset,
-        context_stop=found["context_to"].astype(np.int64) + 1 + offset,
+        response=found["response_id"].astype(np.int64),
+        context_start=found["context_from"].astype(np.int64),
+        context_stop=found["context_to"].astype(np.int64) + 1,
         negatives=negatives,
         split=np.array([SPLIT_CODES[s] for s in found["split"].tolist()], dtype=np.uint8),
     )

@@ -89,11 +89,11 @@ def collect(home: Home, keep_runs: int = KEPT_RUNS, keep_seconds: float = KEPT_S
         since[run] = max(since.get(run, 0.0), _marked(mark, now))
     # A manifest counts for recovery only as long as its files are there.
     drop_manifests(home.lake, keep=keep_runs + 1)
-    told = {part.folder.removesuffix(".ledger") for m in manifests(home.lake) for part in m.parts}
+    told = {part.folder for m in manifests(home.lake) for part in m.parts}
     newest_last = sorted(unused, key=lambda run: (since[run], run))
     old = newest_last[: max(0, len(newest_last) - keep_runs)]
-    gone = [run for run in old if run not in told and now - since[run] >= keep_seconds]
-    return _remove(home, (folder for run in gone for folder in unused[run]))
+    gone = (run for run in old if now - since[run] >= keep_seconds)
+    return _remove(home, (folder for run in gone for folder in unused[run] if folder.name not in told))
 
 
 def _all_parts(home: Home) -> Iterator[Part]:

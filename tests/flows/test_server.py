@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,12 @@ from small_home import command, write_conversations
 
 from tasks.home import Home
 
-pytestmark = pytest.mark.prefect
+pytestmark = [
+    pytest.mark.prefect,
+    pytest.mark.skipif(
+        "SSREM_SERVER_TESTS" not in os.environ, reason="minutes: SSREM_SERVER_TESTS=1 runs it"
+    ),
+]
 
 
 @pytest.fixture
