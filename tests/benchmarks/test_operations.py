@@ -48,5 +48,5 @@ def test_small_corpora_leave_nothing_behind(
     assert grown < 1.2 * later.live / later.number, "the snapshot grows with the corpora"
     ledger = sum(p.rows for p in soak.Home.at(tmp_path / "home").parts() if p.table == "runs")
     assert ledger == len(landings)
-    assert last.lake - last.live < 0.5 * last.live
+    assert last.lake - last.live < 1.5 * last.live
     assert "catalog MB" in soak.table(landings)
