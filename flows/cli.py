@@ -28,9 +28,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"ssrem: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print(
-            "ssrem: interrupted; nothing of this stage was published, run it again to go on", file=sys.stderr
-        )
+        left = "" if options.verb == "sql" else "; nothing of this stage was published, run it again to go on"
+        print(f"ssrem: interrupted{left}", file=sys.stderr)
         return 130
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

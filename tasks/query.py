@@ -24,6 +24,8 @@ ANSWER_BYTES = 512 << 20
 """Most bytes of an answer in Python's memory."""
 ROOM = 3 << 30
 """Bytes by which a query may let the process grow, whatever allocates them: single values escape DuckDB's limit."""
+MOST_THREADS = 8
+"""More would each reserve a part of ROOM before they use it."""
 _FETCHED_ROWS = 2_048
 
 
@@ -78,20 +80,24 @@ def _answer(connection: duckdb.DuckDBPyConnection, query: str) -> Answer:
 def _interruptible(connection: duckdb.DuckDBPyConnection, work: Callable[[], Answer]) -> Answer:
     """What `work` gives. It runs in a thread of its own: DuckDB does not look out for Ctrl-C while it computes."""
     done: Future[Answer] = Future()
+    begin = threading.Event()
 
     def run() -> None:
+        begin.wait()
         try:
             done.set_result(work())
         except BaseException as error:  # raised again where it is awaited
             done.set_exception(error)
 
     thread = threading.Thread(target=run, name="query", daemon=True)
-    thread.start()
+    thread.start()  # what is interrupted here has not begun
     try:
+        begin.set()
         return done.result()
     finally:
-        while thread.is_alive():  # once is not enough: between two steps there is nothing to interrupt
-            connection.interrupt()
+        # Nothing may still compute when Python ends: the process would abort.
+        while begin.is_set() and thread.is_alive():
+            connection.interrupt()  # once is not enough: between two steps there is nothing to interrupt
             thread.join(0.1)
 
 
@@ -102,6 +108,7 @@ def _confine(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], scrat
     connection.execute(f"SET temp_directory = {_literal(scratch)}")  # else .tmp, wherever one stands
     connection.execute(f"SET max_temp_directory_size = '{SPILL_LIMIT}'")
     connection.execute(f"SET memory_limit = '{MEMORY_LIMIT}'")
+    connection.execute(f"SET threads = {min(_threads(connection), MOST_THREADS)}")
     for setting in (
         "python_enable_replacements",  # names are tables, not our variables
         "autoinstall_known_extensions",
@@ -149,6 +156,11 @@ def _too_large() -> SsremError:
         "the query or its answer does not fit into memory; ask for less with LIMIT or fewer columns, or open "
         "catalog.duckdb with a DuckDB client"
     )
+
+
+def _threads(connection: duckdb.DuckDBPyConnection) -> int:
+    found = connection.execute("SELECT current_setting('threads')").fetchone()
+    return int(found[0]) if found else 1
 
 
 def _literal(path: Path) -> str:
