@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from datetime import datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +29,17 @@ class DamagedCatalogError(HomeError):
 
 def read_catalog(catalog: Path) -> Snapshot:
     """The snapshot that a catalog of this layout publishes; DamagedCatalogError where it cannot be read, HomeError
-    where it is of another layout."""
+    where it is of another layout. A file that did not change since is not opened again."""
+    try:
+        file = catalog.stat()
+    except OSError as error:
+        raise DamagedCatalogError(f"{catalog} cannot be opened ({error.strerror})") from None
+    known = _read(catalog, file.st_ino, file.st_mtime_ns, file.st_size)
+    return replace(known, parts=[*known.parts])
+
+
+@lru_cache(maxsize=4)
+def _read(catalog: Path, *_file: int) -> Snapshot:
     with _opened(catalog) as connection:
         return _published(connection)
 

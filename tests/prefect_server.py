@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import os
-import signal
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import httpx
+import psutil
 
 ROOT = Path(__file__).resolve().parents[1]
 QUIET = {
@@ -22,6 +23,8 @@ QUIET = {
     "DO_NOT_TRACK": "1",
     "PREFECT_WORKER_QUERY_SECONDS": "1",
     "PREFECT_CLI_PROMPT": "false",
+    "PREFECT_SERVER_CONCURRENCY_MAXIMUM_CONCURRENCY_SLOT_WAIT_SECONDS": "1",
+    "PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE": "prefect.server.concurrency.lease_storage.filesystem",
     "OMP_NUM_THREADS": "1",
 }
 
@@ -53,10 +56,12 @@ class PrefectServer:
         """Start a worker of the pool."""
         self._spawn("worker", "worker", "start", "--pool", "ssrem", "--type", "process")
 
-    def stop(self, name: str, how: int = signal.SIGKILL) -> None:
-        """End the server or the worker with all that it started."""
+    def stop(self, name: str) -> None:
+        """Kill the server or the worker with all that it started, as a machine that loses its power does."""
         process = self.running.pop(name)
-        os.killpg(process.pid, how)
+        for one in (*psutil.Process(process.pid).children(recursive=True), process):
+            with suppress(psutil.NoSuchProcess):
+                one.kill()
         process.wait(30)
 
     def stop_all(self) -> None:
@@ -114,15 +119,15 @@ class PrefectServer:
         self.post("events", [{"id": str(uuid4()), "occurred": now, **event} for _ in range(times)])
 
     def _spawn(self, name: str, *arguments: str) -> None:
-        log = (self.folder.parent / f"{name}.log").open("ab")
-        self.running[name] = subprocess.Popen(
-            [sys.executable, "-m", "prefect", *arguments],
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            env=self.environment,
-            cwd=ROOT,
-            start_new_session=True,
-        )
+        with (self.folder.parent / f"{name}.log").open("ab") as log:
+            self.running[name] = subprocess.Popen(
+                [sys.executable, "-m", "prefect", *arguments],
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env=self.environment,
+                cwd=ROOT,
+                start_new_session=True,
+            )
 
     def _answers(self) -> bool:
         try:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from schemas import TABLES
+from ssrem.evaluators.base import Candidates
+from tasks.candidates import load_candidates
 from tasks.home import Home
 from tasks.ingest import SPEAKER_TABLES, land
 from tasks.tables import TableSettings, build
@@ -71,3 +74,23 @@ def test_a_second_corpus(tmp_path: Path) -> None:
     for table, rows in content(grown).items():
         assert set(alone[table]) <= set(rows), table  # splits and draws of old responses stay
     assert all(content(grown)[table] for table in (*LANDED, *SPEAKER_TABLES))
+
+
+def test_what_several_corpora_are_learned_from(tmp_path: Path) -> None:
+    home = Home.at(tmp_path / "home")
+    for path in (dump(tmp_path, "first", "abcdef"), dump(tmp_path, "second", "defghi")):
+        add(home, path)
+    with home.reader() as reader:
+        both = load_candidates(reader, ["first", "second"])
+        alone = [load_candidates(reader, [corpus]) for corpus in ("first", "second")]
+    assert list(said(both)) == [row for part in alone for row in said(part)]
+
+
+def said(candidates: Candidates) -> Iterator[tuple[list[str], str, list[str | None], int]]:
+    """Of each response: the turns before it, what it says, what each negative says, and its split."""
+    texts = candidates.texts
+    for row, response in enumerate(candidates.response):
+        context = texts[candidates.context_start[row] : candidates.context_stop[row]]
+        drawn = [turn for kind in sorted(candidates.negatives) for turn in candidates.negatives[kind][row]]
+        negatives = [texts[turn] if turn >= 0 else None for turn in drawn]
+        yield context, texts[response], negatives, int(candidates.split[row])
