@@ -108,7 +108,13 @@ def _ray(address: str | None, count: int) -> Any:
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": "CRITICAL"}
     if not address:
         # Left alone, Ray gives each worker one thread, and the last bits would be others than here.
-        threads = os.environ.get("OMP_NUM_THREADS", str(len(os.sched_getaffinity(0))))
+        threads = os.environ.get("OMP_NUM_THREADS", str(_cores()))
         options |= {"num_cpus": count, "include_dashboard": False}
         options |= {"runtime_env": {"env_vars": {"OMP_NUM_THREADS": threads}}}
     return RayTaskRunner(address=address, init_kwargs=options)
+
+
+def _cores() -> int:
+    if hasattr(os, "sched_getaffinity"):  # not on macOS
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
