@@ -84,8 +84,12 @@ class PrefectServer:
         return done.stdout
 
     def post(self, path: str, body: Any) -> Any:
-        """POST to the API."""
-        answer = httpx.post(f"{self.url}/{path}", json=body, timeout=60)
+        """POST to the API; again where its database is busy, as Prefect's own client does."""
+        for pause in (1, 2, 4, 8, 0):
+            answer = httpx.post(f"{self.url}/{path}", json=body, timeout=60)
+            if answer.status_code != 503:
+                break
+            time.sleep(pause)
         answer.raise_for_status()
         return answer.json() if answer.content else None
 

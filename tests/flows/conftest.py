@@ -12,6 +12,7 @@ __all__ = ["copy", "made", "prefect_server"]
 
 @pytest.fixture(scope="session")
 def prefect_server() -> Iterator[None]:
+    """One for all tests of the group "prefect", which share a worker."""
     from prefect.testing.utilities import prefect_test_harness
 
     with prefect_test_harness(server_startup_timeout=60):

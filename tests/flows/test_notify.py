@@ -122,6 +122,7 @@ def test_who_cannot_be_told_hides_nothing(
 
 
 @pytest.mark.prefect
+@pytest.mark.xdist_group("prefect")
 @pytest.mark.usefixtures("prefect_server")
 def test_blocks_of_prefect(web: tuple[str, list[Any]]) -> None:
     from prefect.blocks.notifications import CustomWebhookNotificationBlock

@@ -16,6 +16,8 @@ from flows.cli import main
 from ssrem.errors import EvaluatorError
 from tasks.home import Home
 
+pytestmark = pytest.mark.xdist_group("prefect")
+
 TITLES = ["corpora", "speaker sets", "identification on the test split", "agreement with human scores"]
 
 

@@ -24,7 +24,7 @@ from tasks import encoding, scoring, similarity
 from tasks.home import Home
 from tasks.ingest import land
 
-pytestmark = [pytest.mark.prefect, pytest.mark.xdist_group("runners")]
+pytestmark = [pytest.mark.prefect, pytest.mark.xdist_group("prefect")]
 
 WHEN = {"runs", "quality_results"}
 OF_THIS_RUN = {"trained_at", "decided_at", "promoted_at", "seconds"}

@@ -364,10 +364,10 @@ def test_seeds_draw_differently(home: Home) -> None:
     assert changed > len(before) / 8
 
 
-@pytest.mark.parametrize("kind", ["SS", "Rand"])
-def test_draws_are_uniform(home: Home, kind: str) -> None:
-    names = conversation_ids("train")
-    talk = {next(names): [("B", f"question {i}"), ("A", f"answer {i}")] for i in range(25)}
+@pytest.mark.parametrize(("kind", "seeds"), [("SS", 15), ("Rand", 6)])
+def test_draws_are_uniform(home: Home, kind: str, seeds: int) -> None:
+    names, answers = conversation_ids("train"), 50
+    talk = {next(names): [("B", f"question {i}"), ("A", f"answer {i}")] for i in range(answers)}
     with built(home, messages(talk)) as stage:
         table, n = SET_TABLES[kind], DRAWS[kind]
         members = [
@@ -386,30 +386,29 @@ def test_draws_are_uniform(home: Home, kind: str) -> None:
             "context_turns": 5,
         }
         values["speaker_scope"] = "person"
-        seeds = range(100, 160 if kind == "SS" else 120)
         stage.create("candidates")
-        for seed in seeds:
+        for seed in range(100, 100 + seeds):
             draw(stage, values | {"seed": seed})
         drawn = fetch(stage, "SELECT response_id, turn_id FROM candidates")
     if kind == "SS":
         # The rank among what is left, which is every answer but the response's own.
-        observed = [0] * 24
+        observed = [0] * (answers - 1)
         for response, turn in drawn:
             observed[[m for m in members if m != response].index(turn)] += 1
-        expected = [len(drawn) / 24] * 24
+        expected = [len(drawn) / len(observed)] * len(observed)
     else:
         # Rand_A is itself a draw, so a turn weighs as often as it is a member; contexts are left out.
         observed = [sum(t == m for _, t in drawn) for m in sorted(set(members))]
         weights = [
             sum(
                 members.count(m) / (len(members) - members.count(r - 1))
-                for r in range(1, 50, 2)
+                for r in range(1, 2 * answers, 2)
                 if r - 1 != m
             )
             for m in sorted(set(members))
         ]
         expected = [len(drawn) * w / sum(weights) for w in weights]
-    assert sum(observed) == len(drawn) == len(seeds) * 25 * n
+    assert sum(observed) == len(drawn) == seeds * answers * n
     assert chisquare(observed, expected).pvalue > 1e-3
 
 

@@ -23,7 +23,10 @@ from tasks.incidents import incidents
 from tasks.query import ask
 from tasks.remarks import remarks
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="jobs are forked")
+pytestmark = [
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="jobs are forked"),
+    pytest.mark.xdist_group("faults"),
+]
 
 
 @pytest.fixture(scope="module")

@@ -21,6 +21,8 @@ from tasks.ingest import land
 from tasks.people import who_is
 from tasks.purge import held_texts
 
+pytestmark = pytest.mark.xdist_group("forget")
+
 Dump = Callable[..., str]
 
 SECRET = "f00dcafe" * 8

@@ -25,6 +25,8 @@ from tasks.query import ask
 from tasks.report import write_report
 from tasks.stage import Stage
 
+pytestmark = pytest.mark.xdist_group("sandbox")
+
 ROOT = Path(__file__).resolve().parents[2]
 EVIL = [
     "</script><script>alert(1)</script>",
