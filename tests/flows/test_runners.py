@@ -92,9 +92,9 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Pat
 
 @pytest.fixture
 def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoding, "TEXTS", 100)
-    monkeypatch.setattr(similarity, "MEMBERS", 200)
-    monkeypatch.setattr(scoring, "RESPONSES", 20)
+    monkeypatch.setattr(encoding, "TEXTS", 200)
+    monkeypatch.setattr(similarity, "MEMBERS", 600)
+    monkeypatch.setattr(scoring, "RESPONSES", 50)
     monkeypatch.setattr(scoring, "SAMPLES", 20)
 
 
@@ -143,7 +143,7 @@ def test_two_workers_make_the_tables_of_one_process(
             assert not (watch / "begun").exists()
     begun = [line.split()[0] for line in (watch / "begun").read_text().splitlines()]
     assert len(set(begun)) == 2
-    assert len(begun) > 20
+    assert len(begun) > 8
     assert {name for name, rows in made["process"].items() if rows} >= {
         "scores",
         "set_similarity",

@@ -48,7 +48,7 @@ def part_of(bench: Bench, table: str) -> Path:
 
 
 def test_kills(bench: Bench) -> None:
-    for outcome in kill(bench, 6, random.Random(1)):
+    for outcome in kill(bench, 4, random.Random(1)):
         assert not outcome.missed, outcome
 
 
