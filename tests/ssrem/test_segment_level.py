@@ -1,0 +1,157 @@
+"""Segment level: groups, ties, and what has no figure."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from ssrem.agreement import ties
+from ssrem.agreement.inputs import MEASURES
+from ssrem.agreement.segment import LeftOut, segment_level
+from ssrem.agreement.ties import calibrated_accuracy
+
+RNG = np.random.default_rng(0)
+NAN = np.nan
+
+whole = st.lists(
+    st.tuples(st.integers(-20, 20), st.integers(1, 5), st.integers(0, 2)), min_size=4, max_size=25
+)
+
+
+def best_accuracy(x: Any, y: Any, groups: Any) -> tuple[float, float]:
+    """Every ε tried by brute force: the highest mean accuracy, and the smallest ε that has it."""
+    pairs = [(i, j) for i, j in combinations(range(len(x)), 2) if groups[i] == groups[j]]
+    tried = {}
+    for epsilon in sorted({0.0, *(abs(x[i] - x[j]) for i, j in pairs)}):
+        shares: dict[Any, list[bool]] = {}
+        for i, j in pairs:
+            by_score = 0 if abs(x[i] - x[j]) <= epsilon else np.sign(x[i] - x[j])
+            shares.setdefault(groups[i], []).append(by_score == np.sign(y[i] - y[j]))
+        tried[epsilon] = round(float(np.mean([np.mean(share) for share in shares.values()])), 10)
+    best = max(tried.values())
+    return best, min(epsilon for epsilon, value in tried.items() if value == best)
+
+
+def test_ties_by_hand() -> None:
+    # People tie the first three. At ε = 4 the scores tie (0, 2) and (2, 6), which agrees, and (6, 8), which does not;
+    # (0, 8) and (2, 8) are ordered as people order them and (0, 6) is not: 4 of 6.
+    found = calibrated_accuracy(np.array([0.0, 2, 6, 8]), np.array([1.0, 1, 1, 4]))
+    assert found is not None
+    assert (found.accuracy, found.epsilon, found.pairs, found.groups) == (pytest.approx(4 / 6), 4.0, 6, 1)
+    ordered = calibrated_accuracy(np.array([0.0, 2, 6, 8]), np.array([1.0, 2, 3, 4]))
+    assert ordered is not None and (ordered.accuracy, ordered.epsilon) == (1.0, 0.0)
+
+
+@given(whole)
+@settings(max_examples=40, deadline=None)
+def test_ties_are_calibrated_as_trying_every_epsilon_does(drawn: list[tuple[int, int, int]]) -> None:
+    x, y, groups = (np.array(column, dtype=float) for column in zip(*drawn, strict=True))
+    found = calibrated_accuracy(x, y, groups.astype(np.int64))
+    if found is None:
+        assert all((groups == group).sum() < 2 for group in groups)
+        return
+    accuracy, epsilon = best_accuracy(x, y, groups)
+    assert found.accuracy == pytest.approx(accuracy, abs=1e-9)
+    assert found.epsilon == epsilon
+
+
+@given(whole)
+@settings(max_examples=40, deadline=None)
+def test_ranks_alone_decide_and_evaluator_and_people_may_change_places(drawn: Any) -> None:
+    x, y, _ = (np.array(column, dtype=float) for column in zip(*drawn, strict=True))
+    for measure in ("spearman", "kendall"):
+        one = segment_level(x, y, measure=measure)
+        curved = segment_level(x**3 + x, np.exp(y), measure=measure)
+        turned = segment_level(y, x, measure=measure)
+        negative = segment_level(-x, y, measure=measure)
+        assert one.outcome == curved.outcome == turned.outcome
+        if one.statistic is not None:
+            assert curved.statistic == pytest.approx(one.statistic)
+            assert turned.statistic == pytest.approx(one.statistic)
+            assert negative.statistic == pytest.approx(-one.statistic)
+
+
+def test_pooled_is_scipy_with_its_p() -> None:
+    y = RNG.integers(1, 6, 80).astype(float)
+    x = y + RNG.normal(0, 2, 80)
+    for measure, theirs in (
+        ("pearson", stats.pearsonr),
+        ("spearman", stats.spearmanr),
+        ("kendall", stats.kendalltau),
+    ):
+        found = segment_level(x, y, measure=measure)  # type: ignore[arg-type]
+        expected = theirs(x, y)
+        assert found.statistic == pytest.approx(expected.statistic)
+        assert found.p == pytest.approx(expected.pvalue)
+        assert (found.n, found.groups, found.outcome) == (80, 1, "ok")
+
+
+@pytest.mark.parametrize("measure", ["pearson", "spearman", "kendall"])
+def test_groups_are_averaged_and_those_without_a_coefficient_named(measure: Any) -> None:
+    x = np.array([1.0, 2, 3, 4, 9, 1, 5, 5, 5, 2, 7, NAN, 3, 1, 2])
+    y = np.array([1.0, 3, 2, 4, 1, 2, 1, 2, 3, 1, 2, 5, 4, 4, 4])
+    groups = [*"aaaa", *"bb", *"ccc", *"ddd", *"eee"]
+    found = segment_level(x, y, measure=measure, grouping="system", groups=groups)
+    assert found.statistic == pytest.approx(segment_level(x[:4], y[:4], measure=measure).statistic)
+    assert (found.groups, found.n, found.missing, found.p) == (1, 4, 1, None)
+    assert found.left_out == (
+        LeftOut("b", "2 responses"),
+        LeftOut("c", "scores all the same"),
+        LeftOut("d", "2 responses"),
+        LeftOut("e", "human scores all the same"),
+    )
+    both = segment_level(
+        [*x[:4], *x[:4]], [*y[:4], *-y[:4]], measure=measure, grouping="context", groups=[0] * 4 + [1] * 4
+    )
+    assert both.statistic == pytest.approx(0)
+    assert (both.groups, both.n) == (2, 8)
+
+
+def test_accuracy_by_group_has_one_epsilon_and_takes_ties_as_answers() -> None:
+    x = np.array([1.0, 1.1, 5, 2, 2.1, 2.2, 9])
+    y = np.array([1.0, 1, 2, 3, 3, 3, 1])
+    groups = [*"aaa", *"bbb", "c"]
+    found = segment_level(x, y, measure="accuracy", grouping="context", groups=groups)
+    assert (found.statistic, found.groups, found.n) == (1.0, 2, 6)
+    assert found.epsilon == pytest.approx(0.2)
+    assert found.left_out == (LeftOut("c", "1 responses"),)
+    assert found.p is None
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+@pytest.mark.parametrize("grouping", ["pooled", "system", "context"])
+def test_what_has_no_figure_says_why(measure: Any, grouping: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def found(x: Any, y: Any, groups: Any) -> tuple[Any, Any, str]:
+        one = segment_level(x, y, measure=measure, grouping=grouping, groups=groups)
+        assert one.p is None and one.epsilon is None
+        return one.statistic, one.outcome, one.reason
+
+    assert found([1, 1, 1], [1, 2, 3], [*"aaa"]) == (None, "constant", "the scores are all the same")
+    assert found([1, 2, 3], [1, 1, 1], [*"aaa"])[2] == "the human scores are all the same"
+    assert found([1, 2, NAN], [1, 2, 3], [*"aaa"])[:2] == (None, "too_few")
+    assert found([], [], [])[:2] == (None, "too_few")
+    if grouping != "pooled":
+        assert found([1, 2, 3], [1, 2, 3], [*"abc"])[:2] == (None, "too_few")
+    if measure == "accuracy":
+        monkeypatch.setattr("ssrem.agreement.segment.MAX_PAIRS", 2)
+        assert found([1, 2, 3], [1, 2, 3], [*"aaa"])[1] == "too_many"
+
+
+def test_misuse_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ValueError, match="infinity"):
+        segment_level([1, np.inf, 2], [1, 2, 3], measure="pearson")
+    with pytest.raises(ValueError, match="one length"):
+        segment_level([1, 2], [1, 2, 3], measure="pearson")
+    with pytest.raises(ValueError, match="needs the system"):
+        segment_level([1, 2, 3], [1, 2, 3], measure="pearson", grouping="system")
+    with pytest.raises(ValueError, match="2 context labels do not fit 3"):
+        segment_level([1, 2, 3], [1, 2, 3], measure="pearson", grouping="context", groups=[1, 2])
+    monkeypatch.setattr(ties, "MAX_PAIRS", 2)
+    with pytest.raises(ValueError, match="compare by context"):
+        calibrated_accuracy(np.arange(3.0), np.arange(3.0))

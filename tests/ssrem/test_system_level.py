@@ -1,0 +1,114 @@
+"""System level: means by system, soft accuracy, and too few systems."""
+
+from __future__ import annotations
+
+from itertools import combinations, product
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from ssrem.agreement.soft import soft_accuracy
+from ssrem.agreement.system import MIN_SYSTEMS, system_level
+
+RNG = np.random.default_rng(0)
+SYSTEMS, CONTEXTS = np.repeat(np.arange(6), 20), np.tile(np.arange(20), 6)
+HUMAN = RNG.integers(1, 6, 120) + 0.2 * SYSTEMS
+SCORES = HUMAN + RNG.normal(0, 2, 120)
+
+
+def means(values: Any) -> Any:
+    return [values[system == SYSTEMS].mean() for system in range(6)]
+
+
+@pytest.mark.parametrize(
+    ("measure", "theirs"),
+    [("pearson", stats.pearsonr), ("spearman", stats.spearmanr), ("kendall", stats.kendalltau)],
+)
+def test_it_is_scipy_of_the_means(measure: Any, theirs: Any) -> None:
+    found = system_level(SCORES, HUMAN, SYSTEMS, measure=measure)
+    expected = theirs(means(SCORES), means(HUMAN))
+    assert found.statistic == pytest.approx(expected.statistic)
+    assert found.p == pytest.approx(expected.pvalue)
+    assert (found.systems, found.n, found.missing, found.forced) == (6, 120, 0, False)
+
+
+def test_accuracy_is_the_share_of_pairs_ordered_alike() -> None:
+    a, b = means(SCORES), means(HUMAN)
+    alike = [np.sign(a[i] - a[j]) == np.sign(b[i] - b[j]) for i, j in combinations(range(6), 2)]
+    found = system_level(SCORES, HUMAN, SYSTEMS, measure="accuracy")
+    assert found.statistic == pytest.approx(np.mean(alike))
+    assert found.p is None
+
+
+def test_a_response_without_a_score_counts_on_neither_side() -> None:
+    scores = SCORES.copy()
+    scores[:3] = np.nan
+    found = system_level(scores, HUMAN, SYSTEMS, measure="pearson")
+    expected = stats.pearsonr(
+        [SCORES[3:20].mean(), *means(SCORES)[1:]], [HUMAN[3:20].mean(), *means(HUMAN)[1:]]
+    )
+    assert found.statistic == pytest.approx(expected.statistic)
+    assert (found.missing, found.n) == (3, 117)
+
+
+def test_soft_accuracy_is_that_of_all_permutations() -> None:
+    # Six contexts: all 64 sign flips can be gone through, and 4,000 drawn ones come close.
+    systems, contexts = np.repeat(np.arange(3), 6), np.tile(np.arange(6), 3)
+    scores, human = RNG.normal(size=(2, 18))
+    apart = []
+    for i, j in combinations(range(3), 2):
+        sure = []
+        for values in (scores, human):
+            difference = values[systems == i] - values[systems == j]
+            null = np.array(list(product([-1, 1], repeat=6))) @ difference
+            sure.append(np.mean(null > difference.sum() + 1e-9) + 0.5 / 64)
+        apart.append(abs(sure[0] - sure[1]))
+    found = soft_accuracy(scores, human, systems, contexts, permutations=4000, seed=1)
+    assert found == pytest.approx(1 - np.mean(apart), abs=0.02)
+
+
+def test_soft_accuracy_of_equals_opposites_and_in_any_order() -> None:
+    def soft(scores: Any, human: Any, systems: Any = SYSTEMS) -> Any:
+        return system_level(scores, human, systems, measure="soft_accuracy", contexts=CONTEXTS, seed=3)
+
+    assert soft(HUMAN, HUMAN).statistic == 1.0
+    apart = np.arange(120.0) // 20  # every system above the one before in every context
+    assert soft(apart, -apart).statistic == pytest.approx(0, abs=0.01)
+    found = soft(SCORES, HUMAN)
+    assert 0 < found.statistic < 1 and (found.permutations, found.seed) == (1000, 3)
+    assert soft(SCORES, HUMAN, 5 - SYSTEMS).statistic == pytest.approx(found.statistic, abs=1e-12)
+    assert soft(SCORES * 10 + 3, HUMAN).statistic == found.statistic
+
+
+def test_soft_accuracy_pairs_only_what_two_systems_share() -> None:
+    scores = SCORES.copy()
+    scores[SYSTEMS == 0] = np.where(np.arange(20) < 19, np.nan, 1.0)
+    found = system_level(scores, HUMAN, SYSTEMS, measure="soft_accuracy", contexts=CONTEXTS)
+    assert (found.statistic, found.outcome) == (None, "too_few")
+    assert "fewer than two contexts" in found.reason
+    with pytest.raises(ValueError, match="needs the context"):
+        system_level(SCORES, HUMAN, SYSTEMS, measure="soft_accuracy")
+
+
+def test_too_few_systems_are_refused_unless_forced_and_then_flagged() -> None:
+    few = SYSTEMS < MIN_SYSTEMS - 1
+    scores, human, systems = SCORES[few], HUMAN[few], SYSTEMS[few]
+    refused = system_level(scores, human, systems, measure="pearson")
+    assert (refused.statistic, refused.outcome, refused.systems) == (None, "too_few_systems", 4)
+    assert refused.reason == "4 systems; 5 are needed unless forced"
+    forced = system_level(scores, human, systems, measure="pearson", force=True)
+    assert forced.statistic == pytest.approx(stats.pearsonr(means(SCORES)[:4], means(HUMAN)[:4]).statistic)
+    assert forced.forced and forced.outcome == "ok"
+    assert not system_level(SCORES, HUMAN, SYSTEMS, measure="pearson", force=True).forced
+    two = SYSTEMS < 2
+    assert system_level(SCORES[two], HUMAN[two], SYSTEMS[two], measure="pearson", force=True).outcome == (
+        "too_few_systems"
+    )
+    assert system_level(SCORES[two], HUMAN[two], SYSTEMS[two], measure="accuracy", force=True).forced
+
+
+def test_equal_means_have_no_figure() -> None:
+    found = system_level(np.tile([1.0, 2.0], 60), HUMAN, SYSTEMS, measure="kendall")
+    assert (found.statistic, found.outcome) == (None, "constant")
