@@ -9,12 +9,12 @@ from ssrem.agreement.inputs import Floats
 
 
 def bca(
-    estimate: float, replicates: Floats, jackknife: Floats, level: float = 0.95
+    estimate: float, replicates: Floats, jackknife: Floats, confidence: float = 0.95
 ) -> tuple[float, float] | str:
     """The two ends, or in words why there are none.
 
     estimate: on the data; replicates (r,): on resamples; jackknife (k,): with each cluster left out; all finite.
-    level in (0, 1). Ties between estimate and replicates count half in the bias correction.
+    confidence in (0, 1). Ties between estimate and replicates count half in the bias correction.
     """
     if (replicates == replicates[0]).all():
         return "all resamples give the same figure"
@@ -27,7 +27,7 @@ def bca(
     if spread == 0:
         return "no context changes the figure by being left out"
     acceleration = float((off**3).sum()) / (6 * spread**1.5)
-    normal = ndtri([(1 - level) / 2, (1 + level) / 2]) + bias
+    normal = ndtri([(1 - confidence) / 2, (1 + confidence) / 2]) + bias
     stretch = 1 - acceleration * normal
     if (stretch <= 0).any():
         return "single contexts decide the figure: its acceleration is too large for an interval"

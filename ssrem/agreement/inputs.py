@@ -46,8 +46,18 @@ def numbered(labels: Labels, n: int, of: str) -> tuple[list[str], Integers]:
     """
     if len(labels) != n:
         raise ValueError(f"{len(labels)} {of} do not fit {n} scores")
-    names, codes = np.unique(np.array([str(label) for label in labels], dtype=object), return_inverse=True)
-    return [str(name) for name in names], codes.astype(np.int64)
+    texts = [str(label) for label in labels]
+    names = sorted(set(texts))
+    place = {name: code for code, name in enumerate(names)}
+    return names, np.array([place[text] for text in texts], dtype=np.int64)
+
+
+def those(labels: Labels, there: NDArray[np.bool_], of: str) -> tuple[list[str], Integers]:
+    """`numbered` labels of the rows that are there (n,), of labels (n,)."""
+    if len(labels) != len(there):
+        raise ValueError(f"{len(labels)} {of} do not fit {len(there)} scores")
+    kept = [label for label, keep in zip(labels, there, strict=True) if keep]
+    return numbered(kept, len(kept), of)
 
 
 def unvarying(*values: Floats) -> bool:

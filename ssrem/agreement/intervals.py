@@ -16,7 +16,7 @@ from ssrem.agreement.inputs import (
     Outcome,
     columns,
     complete,
-    numbered,
+    those,
 )
 from ssrem.agreement.resampling import (
     Statistic,
@@ -42,7 +42,7 @@ MAX_UNDEFINED = 0.1
 
 @dataclass(frozen=True)
 class Interval:
-    """low to high holds `statistic` at confidence `level`: BCa over `resamples` draws of `clusters` contexts.
+    """low to high holds `statistic` at level `confidence`: BCa over `resamples` draws of `clusters` contexts.
 
     undefined: draws left out because they have no figure (a side does not vary in them). low and high are None unless
     outcome is 'ok', statistic is None where the data have none; reason says why in words.
@@ -51,7 +51,7 @@ class Interval:
     statistic: float | None
     low: float | None
     high: float | None
-    level: float
+    confidence: float
     clusters: int
     resamples: int
     seed: int
@@ -68,7 +68,7 @@ def segment_interval(
     measure: Measure,
     grouping: Grouping = "pooled",
     systems: Labels | None = None,
-    level: float = 0.95,
+    confidence: float = 0.95,
     resamples: int = RESAMPLES,
     seed: int,
 ) -> Interval:
@@ -79,20 +79,16 @@ def segment_interval(
     """
     groups = {"pooled": None, "system": systems, "context": contexts}[grouping]
     found = segment_level(scores, human, measure=measure, grouping=grouping, groups=groups)
-    kept, clusters = _clusters(scores, human, contexts)
+    there = complete(scores, human)
+    clusters = those(contexts, there, "contexts")[1]
     if found.statistic is None:
-        return _none(None, clusters, level, resamples, seed, found.outcome, found.reason)
-    x, y = kept.T
-    epsilon = found.epsilon or 0.0
-    if grouping == "pooled":
-        statistic = pooled(x, y, measure, epsilon)
-    elif grouping == "system":
-        labels = np.asarray(systems, dtype=object)[complete(scores, human)]
-        codes = numbered(labels, len(x), "systems")[1]
-        statistic = by_group(x, y, codes, measure, epsilon)
-    else:
-        statistic = by_cluster(_coefficients(x, y, clusters, measure, epsilon), clusters)
-    return interval(statistic, found.statistic, clusters, level=level, resamples=resamples, seed=seed)
+        return without(None, clusters, confidence, resamples, seed, found.outcome, found.reason)
+    x, y = columns(scores, human)[0].T
+    codes = None if systems is None else those(systems, there, "systems")[1]
+    statistic = segment_statistic(x, y, clusters, codes, measure, grouping, found.epsilon or 0.0)
+    return interval(
+        statistic, found.statistic, clusters, confidence=confidence, resamples=resamples, seed=seed
+    )
 
 
 def system_interval(
@@ -103,7 +99,7 @@ def system_interval(
     *,
     measure: Measure,
     force: bool = False,
-    level: float = 0.95,
+    confidence: float = 0.95,
     resamples: int = RESAMPLES,
     seed: int,
 ) -> Interval:
@@ -112,48 +108,85 @@ def system_interval(
     The systems are not resampled, so it says nothing of other systems. Errors as in `system_level`.
     """
     found = system_level(scores, human, systems, measure=measure, force=force)
-    kept, clusters = _clusters(scores, human, contexts)
+    there = complete(scores, human)
+    clusters = those(contexts, there, "contexts")[1]
     if found.statistic is None:
-        return _none(None, clusters, level, resamples, seed, found.outcome, found.reason)
-    x, y = kept.T
-    labels = np.asarray(systems, dtype=object)[complete(scores, human)]
-    statistic = by_system(x, y, numbered(labels, len(x), "systems")[1], measure)
-    return interval(statistic, found.statistic, clusters, level=level, resamples=resamples, seed=seed)
+        return without(None, clusters, confidence, resamples, seed, found.outcome, found.reason)
+    x, y = columns(scores, human)[0].T
+    statistic = by_system(x, y, those(systems, there, "systems")[1], measure)
+    return interval(
+        statistic, found.statistic, clusters, confidence=confidence, resamples=resamples, seed=seed
+    )
+
+
+def segment_statistic(
+    x: Floats,
+    y: Floats,
+    clusters: Integers,
+    systems: Integers | None,
+    measure: Measure,
+    grouping: Grouping,
+    epsilon: float = 0.0,
+) -> Statistic:
+    """What `segment_level` gives, as a function of weights. All (n,) and without gaps; systems for that grouping."""
+    if grouping == "context":
+        return by_cluster(_coefficients(x, y, clusters, measure, epsilon), clusters)
+    if grouping == "system":
+        if systems is None:
+            raise ValueError("agreement by system needs the system of each response")
+        return by_group(x, y, systems, measure, epsilon)
+    return pooled(x, y, measure, epsilon)
 
 
 def interval(
-    statistic: Statistic, estimate: float, clusters: Integers, *, level: float, resamples: int, seed: int
+    statistic: Statistic,
+    estimate: float,
+    clusters: Integers,
+    *,
+    confidence: float,
+    resamples: int,
+    seed: int,
+    replicates: Floats | None = None,
 ) -> Interval:
     """Interval of any statistic of weights whose value on the data is `estimate`; clusters (n,), numbers from 0.
 
-    ValueError where level is not within (0, 1), or there is no resample.
+    replicates: its values (resamples,) on `cluster_draws` of that seed, where they are known already.
+    ValueError where confidence is not within (0, 1), or there is no resample.
     """
-    if not 0 < level < 1 or resamples < 1:
+    if not 0 < confidence < 1 or resamples < 1:
         raise ValueError(
-            f"an interval needs a level within (0, 1) and resamples, not {level} and {resamples}"
+            f"an interval needs a confidence within (0, 1) and resamples, not {confidence} and {resamples}"
         )
     count = len(np.unique(clusters))
     if count < MIN_CLUSTERS:
         reason = f"{count} contexts to resample; {MIN_CLUSTERS} are needed"
-        return _none(estimate, clusters, level, resamples, seed, "too_few", reason)
-    replicates = evaluated(statistic, cluster_draws(clusters, resamples, seed))
+        return without(estimate, clusters, confidence, resamples, seed, "too_few", reason)
+    if replicates is None:
+        replicates = evaluated(statistic, cluster_draws(clusters, resamples, seed))
     jackknife = evaluated(statistic, leave_one_out(clusters))
     undefined = int(np.isnan(replicates).sum())
     if undefined > MAX_UNDEFINED * resamples or np.isnan(jackknife).any():
         reason = f"{undefined} of {resamples} resamples, or the data without one context, have no figure"
-        return _none(estimate, clusters, level, resamples, seed, "degenerate", reason, undefined)
-    ends = bca(estimate, replicates[~np.isnan(replicates)], jackknife, level)
+        return without(estimate, clusters, confidence, resamples, seed, "degenerate", reason, undefined)
+    ends = bca(estimate, replicates[~np.isnan(replicates)], jackknife, confidence)
     if isinstance(ends, str):
-        return _none(estimate, clusters, level, resamples, seed, "degenerate", ends, undefined)
-    return Interval(estimate, *ends, level, count, resamples, seed, undefined)
+        return without(estimate, clusters, confidence, resamples, seed, "degenerate", ends, undefined)
+    return Interval(estimate, *ends, confidence, count, resamples, seed, undefined)
 
 
-def _clusters(scores: Numbers, human: Numbers, contexts: Labels) -> tuple[Floats, Integers]:
-    pairs, _ = columns(scores, human)
-    if len(contexts) != len(scores):
-        raise ValueError(f"{len(contexts)} contexts do not fit {len(scores)} scores")
-    labels = np.asarray(contexts, dtype=object)[complete(scores, human)]
-    return pairs, numbered(labels, len(pairs), "contexts")[1]
+def without(
+    estimate: float | None,
+    clusters: Integers,
+    confidence: float,
+    resamples: int,
+    seed: int,
+    outcome: Outcome,
+    reason: str,
+    undefined: int = 0,
+) -> Interval:
+    """An interval that is none, and why."""
+    count = len(np.unique(clusters))
+    return Interval(estimate, None, None, confidence, count, resamples, seed, undefined, outcome, reason)
 
 
 def _coefficients(x: Floats, y: Floats, clusters: Integers, measure: Measure, epsilon: float) -> Floats:
@@ -168,17 +201,3 @@ def _coefficients(x: Floats, y: Floats, clusters: Integers, measure: Measure, ep
     for code, value in group_coefficients(x, y, names, clusters, measure)[0].items():
         found[code] = value
     return found
-
-
-def _none(
-    estimate: float | None,
-    clusters: Integers,
-    level: float,
-    resamples: int,
-    seed: int,
-    outcome: Outcome,
-    reason: str,
-    undefined: int = 0,
-) -> Interval:
-    count = len(np.unique(clusters))
-    return Interval(estimate, None, None, level, count, resamples, seed, undefined, outcome, reason)

@@ -17,7 +17,7 @@ from ssrem.agreement.inputs import (
     Outcome,
     columns,
     complete,
-    numbered,
+    those,
     unvarying,
 )
 from ssrem.agreement.rows import accuracy_rows
@@ -71,7 +71,7 @@ def system_level(
     """
     pairs, missing = columns(scores, human)
     kept = complete(scores, human)
-    names, codes = numbered(np.asarray(systems, dtype=object)[kept], len(pairs), "systems")
+    names, codes = those(systems, kept, "systems")
     x, y = pairs.T
     count = len(names)
 
@@ -92,7 +92,7 @@ def system_level(
     if measure == "soft_accuracy":
         if contexts is None:
             raise ValueError("soft accuracy pairs systems by context: it needs the context of each response")
-        _, shared = numbered(np.asarray(contexts, dtype=object)[kept], len(pairs), "contexts")
+        _, shared = those(contexts, kept, "contexts")
         soft = soft_accuracy(x, y, codes, shared, permutations=permutations, seed=seed)
         if soft is None:
             return without("too_few", "two systems share fewer than two contexts")

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from ssrem.agreement.inputs import Floats, Integers
 
-MAX_PAIRS = 20_000_000
-"""All pairs are held in memory, some 40 bytes each; beyond this a set is compared by context, not pooled."""
+MAX_PAIRS = 5_000_000
+"""All pairs are held in memory at once; beyond this (3,163 responses) a set is compared by group, not pooled."""
 
 
 @dataclass(frozen=True)

@@ -78,7 +78,7 @@ def test_it_holds_its_statistic_and_repeats(measure: Any, grouping: Any) -> None
     one = found(1)
     assert one.outcome == "ok", one.reason
     assert one.low < one.statistic < one.high
-    assert (one.clusters, one.resamples, one.seed, one.level) == (30, 300, 1, 0.95)
+    assert (one.clusters, one.resamples, one.seed, one.confidence) == (30, 300, 1, 0.95)
     groups = {"system": SYSTEMS, "context": CONTEXTS}.get(grouping)
     plain = segment_level(SCORES, HUMAN, measure=measure, grouping=grouping, groups=groups)
     assert one.statistic == plain.statistic
@@ -152,9 +152,9 @@ def test_ends_are_refused_rather_than_infinite() -> None:
 
 
 def test_misuse_is_refused() -> None:
-    with pytest.raises(ValueError, match="level within"):
-        segment_interval(SCORES, HUMAN, CONTEXTS, measure="pearson", level=95, seed=0)
+    with pytest.raises(ValueError, match="confidence within"):
+        segment_interval(SCORES, HUMAN, CONTEXTS, measure="pearson", confidence=95, seed=0)
     with pytest.raises(ValueError, match="2 contexts do not fit"):
         segment_interval(SCORES, HUMAN, [1, 2], measure="pearson", seed=0)
     with pytest.raises(ValueError, match="resamples"):
-        interval(lambda weights: weights[:, 0], 1.0, np.arange(9), level=0.9, resamples=0, seed=0)
+        interval(lambda weights: weights[:, 0], 1.0, np.arange(9), confidence=0.9, resamples=0, seed=0)
