@@ -19,7 +19,7 @@ MEASURES: tuple[Measure, ...] = ("pearson", "spearman", "kendall", "accuracy")
 Sides = Literal["two-sided", "greater"]
 """Of a test that first is better than second. two-sided: they differ; greater: first is better."""
 
-Outcome = Literal["ok", "constant", "too_few", "too_many", "too_few_systems", "degenerate"]
+Outcome = Literal["ok", "constant", "too_few", "too_many", "too_few_systems", "uneven", "degenerate"]
 """ok: there are figures. Otherwise they are None, and a reason in words stands beside the outcome."""
 
 
