@@ -24,7 +24,7 @@ from ssrem.agreement.segment import TOO_FEW
 from ssrem.agreement.system import MIN_SYSTEMS
 
 PERMUTATIONS = 2000
-_CELLS = 2_000_000
+CELLS = 2_000_000
 _EQUAL = 1e-12
 
 Agreement = Callable[[Floats], Floats]
@@ -74,9 +74,9 @@ def perm_both(
             return replace(found, outcome="too_few_systems", reason=few)
         agreement = _of_means(y, codes, measure)
     elif groups is not None:
-        agreement = _of_groups(y, those(groups, there, "groups")[1], measure)
+        agreement = of_groups(y, those(groups, there, "groups")[1], measure)
     else:
-        agreement = _of_all(y, measure)
+        agreement = of_all(y, measure)
     a, b = ((one - one.mean()) / one.std() for one in (x1, x2))
     seen_a, seen_b = (float(agreement(one[None])[0]) for one in (a, b))
     if np.isnan(seen_a) or np.isnan(seen_b):
@@ -84,27 +84,29 @@ def perm_both(
         return replace(found, outcome="constant", reason=flat)
     draw, extreme, done = np.random.default_rng(seed), 0, 0
     while done < permutations:
-        r = min(permutations - done, max(1, _CELLS // len(y)))
+        r = min(permutations - done, max(1, CELLS // len(y)))
         swap = draw.random((r, len(y))) < 0.5
         null = agreement(np.where(swap, b, a)) - agreement(np.where(swap, a, b))
-        extreme += _at_least(null, seen_a - seen_b, sides)
+        extreme += at_least(null, seen_a - seen_b, sides)
         done += r
     p = (extreme + 1) / (permutations + 1)
     return replace(found, first=seen_a, second=seen_b, difference=seen_a - seen_b, p=p)
 
 
-def _at_least(null: Floats, seen: float, sides: Sides) -> int:
+def at_least(null: Floats, seen: float, sides: Sides) -> int:
     """How many are as extreme as what was seen; what has no figure counts, so that it makes nothing significant."""
     low = np.abs(null) < abs(seen) - _EQUAL if sides == "two-sided" else null < seen - _EQUAL
     return int((~low).sum())
 
 
-def _of_all(y: Floats, measure: Measure) -> Agreement:
+def of_all(y: Floats, measure: Measure) -> Agreement:
+    """With people's scores y (n,)."""
     of = rows_of(measure)
     return lambda x: of(x, y)
 
 
-def _of_groups(y: Floats, groups: Integers, measure: Measure) -> Agreement:
+def of_groups(y: Floats, groups: Integers, measure: Measure) -> Agreement:
+    """Mean over groups (n,) of at least three, of those that have a figure, with people's scores y (n,)."""
     of = rows_of(measure)
     members = [at for code in np.unique(groups) if len(at := np.flatnonzero(groups == code)) >= TOO_FEW]
 

@@ -15,6 +15,7 @@ from ssrem.agreement.inputs import (
     Measure,
     Numbers,
     Outcome,
+    Sides,
     columns,
     complete,
     numbered,
@@ -41,7 +42,8 @@ class LeftOut:
 class SegmentAgreement:
     """statistic: in [-1, 1], for accuracy in [0, 1]; over `n` responses, averaged over `groups` groups.
 
-    p: two-sided, in (0, 1], of no correlation, for pooled correlations alone: it takes responses as independent.
+    p: in (0, 1], of no correlation, for pooled correlations alone: it takes responses as independent. For others see
+    `against_chance`.
     epsilon: what accuracy takes as a tie. missing: responses left out for want of a score; left_out: groups without
     a coefficient. statistic, p and epsilon are None unless outcome is 'ok'; reason says why in words.
     """
@@ -54,6 +56,7 @@ class SegmentAgreement:
     groups: int
     left_out: tuple[LeftOut, ...] = ()
     p: float | None = None
+    sides: Sides = "two-sided"
     epsilon: float | None = None
     outcome: Outcome = "ok"
     reason: str = ""

@@ -15,6 +15,7 @@ from ssrem.agreement.inputs import (
     Measure,
     Numbers,
     Outcome,
+    Sides,
     columns,
     complete,
     those,
@@ -33,7 +34,7 @@ SystemMeasure = Measure | Literal["soft_accuracy"]
 class SystemAgreement:
     """statistic: in [-1, 1], for accuracies in [0, 1]; over `systems` systems with `n` responses in all.
 
-    p: two-sided, in (0, 1], of no correlation; None for accuracies. forced: whether there were too few systems and
+    p: in (0, 1], of no correlation; None for accuracies. forced: whether there were too few systems and
     it was asked for all the same. permutations and seed: of soft accuracy. missing: responses left out for want of a
     score. The figures are None unless outcome is 'ok'; reason says why in words.
     """
@@ -44,6 +45,7 @@ class SystemAgreement:
     n: int
     missing: int
     p: float | None = None
+    sides: Sides = "two-sided"
     forced: bool = False
     permutations: int | None = None
     seed: int | None = None
@@ -97,10 +99,10 @@ def system_level(
         if soft is None:
             return without("too_few", "two systems share fewer than two contexts")
         return SystemAgreement(
-            measure, soft, count, len(x), missing, None, forced, permutations=permutations, seed=seed
+            measure, soft, count, len(x), missing, forced=forced, permutations=permutations, seed=seed
         )
     found = {"pearson": pearson, "spearman": spearman, "kendall": kendall}[measure](*means)
-    return SystemAgreement(measure, found.statistic, count, len(x), missing, found.p, forced)
+    return SystemAgreement(measure, found.statistic, count, len(x), missing, found.p, forced=forced)
 
 
 def system_means(values: Floats, codes: Integers, systems: int) -> Floats:
