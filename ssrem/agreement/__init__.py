@@ -1,1 +1,1 @@
-"""Scores and human scores → correlations, identification, similarity of sets. Pure functions."""
+"""Scores and human scores → agreement with its intervals and tests, identification, set similarity. Pure functions."""

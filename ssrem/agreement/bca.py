@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from ssrem.agreement.inputs import Floats
+from ssrem.agreement.inputs import EQUAL, Floats
 
 
 def bca(
@@ -16,15 +16,16 @@ def bca(
     estimate: on the data; replicates (r,): on resamples; jackknife (k,): with each cluster left out; all finite.
     confidence in (0, 1). Ties between estimate and replicates count half in the bias correction.
     """
-    if (replicates == replicates[0]).all():
+    if np.ptp(replicates) < EQUAL:
         return "all resamples give the same figure"
-    below = float(((replicates < estimate).mean() + (replicates <= estimate).mean()) / 2)
+    tied = np.abs(replicates - estimate) < EQUAL
+    below = float((replicates < estimate)[~tied].sum() + tied.sum() / 2) / len(replicates)
     if below in (0.0, 1.0):
         return "all resamples lie on one side of the figure"
     bias = float(ndtri(below))
     off = jackknife.mean() - jackknife
     spread = float((off**2).sum())
-    if spread == 0:
+    if spread < EQUAL**2:
         return "no context changes the figure by being left out"
     acceleration = float((off**3).sum()) / (6 * spread**1.5)
     normal = ndtri([(1 - confidence) / 2, (1 + confidence) / 2]) + bias

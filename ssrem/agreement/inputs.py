@@ -14,6 +14,9 @@ Numbers = Sequence[float] | Floats
 Labels = Sequence[Any] | NDArray[Any]
 
 Measure = Literal["pearson", "spearman", "kendall", "accuracy"]
+EQUAL = 1e-10
+"""Figures closer than this differ by rounding alone."""
+
 MEASURES: tuple[Measure, ...] = ("pearson", "spearman", "kendall", "accuracy")
 
 Sides = Literal["two-sided", "greater"]
@@ -42,10 +45,12 @@ def complete(*values: Numbers) -> NDArray[np.bool_]:
 def numbered(labels: Labels, n: int, of: str) -> tuple[list[str], Integers]:
     """Distinct labels in sorted order of their text, and each row's place among them (n,).
 
-    ValueError where there are not n of them; `of` names them in it.
+    ValueError where there are not n of them, or one is None; `of` names them in it.
     """
     if len(labels) != n:
         raise ValueError(f"{len(labels)} {of} do not fit {n} scores")
+    if any(label is None for label in labels):
+        raise ValueError(f"some of the {of} are None: leave those responses out, or name them")
     texts = [str(label) for label in labels]
     names = sorted(set(texts))
     place = {name: code for code, name in enumerate(names)}

@@ -8,6 +8,7 @@ import numpy as np
 
 from ssrem.agreement.difference import Difference, Level, unfit
 from ssrem.agreement.inputs import (
+    EQUAL,
     Floats,
     Integers,
     Labels,
@@ -99,8 +100,8 @@ def paired_bootstrap(
 
 def _p(replicates: Floats, sides: Sides) -> float:
     """A resample without a figure counts against either side."""
-    not_better = (int((~(replicates > 0)).sum()) + 1) / (len(replicates) + 1)
-    not_worse = (int((~(replicates < 0)).sum()) + 1) / (len(replicates) + 1)
+    not_better = (int((~(replicates > EQUAL)).sum()) + 1) / (len(replicates) + 1)
+    not_worse = (int((~(replicates < -EQUAL)).sum()) + 1) / (len(replicates) + 1)
     return not_better if sides == "greater" else min(1.0, 2 * min(not_better, not_worse))
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from ssrem.agreement.difference import Difference, Level, unfit
 from ssrem.agreement.inputs import (
+    EQUAL,
     Floats,
     Integers,
     Labels,
@@ -25,7 +26,6 @@ from ssrem.agreement.system import MIN_SYSTEMS
 
 PERMUTATIONS = 2000
 CELLS = 2_000_000
-_EQUAL = 1e-12
 
 Agreement = Callable[[Floats], Floats]
 """Scores (r, n) to how they agree with people (r,), NaN where they have no figure."""
@@ -95,7 +95,7 @@ def perm_both(
 
 def at_least(null: Floats, seen: float, sides: Sides) -> int:
     """How many are as extreme as what was seen; what has no figure counts, so that it makes nothing significant."""
-    low = np.abs(null) < abs(seen) - _EQUAL if sides == "two-sided" else null < seen - _EQUAL
+    low = np.abs(null) < abs(seen) - EQUAL if sides == "two-sided" else null < seen - EQUAL
     return int((~low).sum())
 
 

@@ -6,7 +6,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ssrem.agreement.signature import (
@@ -53,6 +53,7 @@ def test_it_is_one_line_that_people_can_read() -> None:
 
 
 @given(texts, texts, st.none() | st.integers(0), st.frozensets(texts.filter(lambda text: "," not in text)))
+@settings(max_examples=50, deadline=None)
 def test_there_and_back(criterion: str, dataset: str, seed: int | None, excluded: frozenset[str]) -> None:
     drawn = replace(
         ONE,

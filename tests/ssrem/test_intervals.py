@@ -132,6 +132,8 @@ def test_what_has_no_interval_says_why() -> None:
     perfect = segment_interval(line, 2 * line, codes, measure="spearman", seed=0)
     assert (perfect.statistic, perfect.low, perfect.high) == (pytest.approx(1), None, None)
     assert (perfect.outcome, perfect.reason) == ("degenerate", "all resamples give the same figure")
+    straight = segment_interval(line + 0.1, 0.3 * line, codes, measure="pearson", seed=0)
+    assert (straight.low, straight.outcome) == (None, "degenerate")  # all resamples are 1 but for rounding
     constant = segment_interval(np.ones(60), line, codes, measure="pearson", seed=0)
     assert (constant.statistic, constant.outcome) == (None, "constant")
     single = segment_interval(line, line**2, np.zeros(60), measure="pearson", seed=0)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ssrem.agreement.permutation import perm_both
@@ -27,6 +27,7 @@ def test_holm_by_hand() -> None:
 
 
 @given(st.lists(st.floats(0, 1), max_size=12))
+@settings(deadline=None)
 def test_holm_rejects_what_stepping_down_rejects(p: list[float]) -> None:
     corrected = holm(p)
     for alpha in (0.01, 0.05, 0.3):

@@ -152,6 +152,8 @@ def test_misuse_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         segment_level([1, 2, 3], [1, 2, 3], measure="pearson", grouping="system")
     with pytest.raises(ValueError, match="2 context labels do not fit 3"):
         segment_level([1, 2, 3], [1, 2, 3], measure="pearson", grouping="context", groups=[1, 2])
+    with pytest.raises(ValueError, match="system labels are None"):
+        segment_level([1, 2, 3], [1, 2, 3], measure="pearson", grouping="system", groups=["a", None, "a"])
     monkeypatch.setattr(ties, "MAX_PAIRS", 2)
     with pytest.raises(ValueError, match="compare by context"):
         calibrated_accuracy(np.arange(3.0), np.arange(3.0))
