@@ -15,8 +15,8 @@ from ssrem.agreement.ratings import Ratings, categories_of, checked
 MIN_SHARED = 5
 """Units that two raters must share for a κ between them."""
 
-MIN_RATERS = 4
-"""Below this, who is the outlier is a matter of taste."""
+MIN_RATERS = 6
+"""Of fewer, the median deviation rests on two or three, and one of four is soon an outlier."""
 
 _NORMAL = 1.4826
 """Makes the median absolute deviation a standard deviation where values are normal."""

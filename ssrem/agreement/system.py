@@ -22,7 +22,7 @@ from ssrem.agreement.inputs import (
     unvarying,
 )
 from ssrem.agreement.rows import accuracy_rows
-from ssrem.agreement.soft import soft_accuracy
+from ssrem.agreement.soft import MIN_SHARED, soft_accuracy
 
 MIN_SYSTEMS = 5
 """From two systems every coefficient is 1 or -1, and from four chance alone gives 1 once in 24 times."""
@@ -35,7 +35,8 @@ class SystemAgreement:
     """statistic: in [-1, 1], for accuracies in [0, 1]; over `systems` systems with `n` responses in all.
 
     p: in (0, 1], of no correlation; None for accuracies. forced: whether there were too few systems and
-    it was asked for all the same. permutations and seed: of soft accuracy. missing: responses left out for want of a
+    it was asked for all the same. Of soft accuracy: pairs of systems used, and left out for sharing too few contexts;
+    permutations and seed. missing: responses left out for want of a
     score. The figures are None unless outcome is 'ok'; reason says why in words.
     """
 
@@ -47,6 +48,8 @@ class SystemAgreement:
     p: float | None = None
     sides: Sides = "two-sided"
     forced: bool = False
+    pairs: int | None = None
+    pairs_left_out: int | None = None
     permutations: int | None = None
     seed: int | None = None
     outcome: Outcome = "ok"
@@ -95,11 +98,20 @@ def system_level(
         if contexts is None:
             raise ValueError("soft accuracy pairs systems by context: it needs the context of each response")
         _, shared = those(contexts, kept, "contexts")
-        soft = soft_accuracy(x, y, codes, shared, permutations=permutations, seed=seed)
+        soft, used, apart = soft_accuracy(x, y, codes, shared, permutations=permutations, seed=seed)
         if soft is None:
-            return without("too_few", "two systems share fewer than two contexts")
+            return without("too_few", f"no two systems share {MIN_SHARED} contexts")
         return SystemAgreement(
-            measure, soft, count, len(x), missing, forced=forced, permutations=permutations, seed=seed
+            measure,
+            soft,
+            count,
+            len(x),
+            missing,
+            forced=forced,
+            pairs=used,
+            pairs_left_out=apart,
+            permutations=permutations,
+            seed=seed,
         )
     found = {"pearson": pearson, "spearman": spearman, "kendall": kendall}[measure](*means)
     return SystemAgreement(measure, found.statistic, count, len(x), missing, found.p, forced=forced)

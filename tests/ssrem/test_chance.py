@@ -34,6 +34,19 @@ def test_pooled_is_scipys_exact_test(sides: Any) -> None:
     assert (found.sides, found.n, found.permutations, found.seed) == (sides, 6, 5000, 0)
 
 
+def test_deals_stay_within_their_group() -> None:
+    x, y = np.array([0.0, 1, 3, 100, 150, 110]), np.array([1.0, 2, 4, 1, 5, 2])
+
+    def mean(one: Any) -> float:
+        return float(np.mean([np.corrcoef(one[at], y[at])[0, 1] for at in (slice(3), slice(3, 6))]))
+
+    null = [mean(np.array([*a, *b])) for a in permutations(x[:3]) for b in permutations(x[3:])]
+    found = against_chance(
+        x, y, measure="pearson", groups=[*"aaabbb"], permutations=4000, sides="greater", seed=0
+    )
+    assert found.p == pytest.approx(np.mean(np.array(null) >= mean(x) - 1e-9), abs=0.015)
+
+
 def test_within_groups_what_differs_between_them_counts_for_nothing() -> None:
     groups = np.repeat(np.arange(40), 5)
     shared = RNG.normal(size=40)[groups] * 3

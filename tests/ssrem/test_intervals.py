@@ -35,11 +35,11 @@ def test_it_is_scipys_where_every_response_is_its_own_context() -> None:
     assert (found.low, found.high) == pytest.approx((theirs.low, theirs.high), abs=0.01)
 
 
-def test_the_ends_are_scipys_from_the_same_resamples() -> None:
-    # The mean of skewed values: with its replicates and jackknife, the ends are what SciPy computes from them.
-    values = RNG.exponential(size=40)
+@pytest.mark.parametrize("values", [RNG.exponential(size=40), RNG.integers(0, 2, 12).astype(float)])
+def test_the_ends_are_scipys_from_the_same_resamples(values: Any) -> None:
+    # The mean of skewed values, and one that many resamples share, with SciPy's replicates and its jackknife.
     theirs = stats.bootstrap((values,), np.mean, method="BCa", rng=np.random.default_rng(2))
-    without = np.array([np.delete(values, i).mean() for i in range(40)])
+    without = np.array([np.delete(values, i).mean() for i in range(len(values))])
     ends = bca(values.mean(), theirs.bootstrap_distribution, without)
     assert ends == pytest.approx(tuple(theirs.confidence_interval), abs=1e-12)
 
@@ -95,6 +95,19 @@ def test_system_level(measure: Any) -> None:
     few = SYSTEMS < 3
     refused = system_interval(SCORES[few], HUMAN[few], SYSTEMS[few], CONTEXTS[few], measure=measure, seed=0)
     assert (refused.low, refused.outcome) == (None, "too_few_systems")
+
+
+@pytest.mark.parametrize("grouping", ["pooled", "system", "context"])
+def test_accuracy_keeps_the_epsilon_of_the_data(grouping: Any) -> None:
+    human = np.round(HUMAN / 3)  # ties, which the scores must meet
+    groups = {"system": SYSTEMS, "context": CONTEXTS}.get(grouping)
+    plain = segment_level(SCORES, human, measure="accuracy", grouping=grouping, groups=groups)
+    assert plain.epsilon is not None and plain.epsilon > 0.5
+    found = segment_interval(
+        SCORES, human, CONTEXTS, measure="accuracy", grouping=grouping, systems=SYSTEMS, resamples=400, seed=0
+    )
+    assert found.low is not None and found.high is not None and plain.statistic is not None
+    assert found.low < plain.statistic < found.high < found.low + 0.2
 
 
 def test_responses_of_one_context_make_it_wider() -> None:

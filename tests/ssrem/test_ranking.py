@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ssrem.agreement.paired_bootstrap import paired_bootstrap
 from ssrem.agreement.permutation import perm_both
 from ssrem.agreement.ranking import holm, ranking, significance_clusters
 from ssrem.agreement.williams import williams
@@ -81,6 +82,17 @@ def test_a_table() -> None:
         assert (pair.difference.first, pair.difference.second) == pytest.approx(
             (reached[pair.better], reached[pair.worse])
         )
+
+
+def test_intervals_turn_with_the_pair() -> None:
+    human = RNG.normal(size=60)
+    scores = {"a": human + RNG.normal(0, 3, 60), "b": human + RNG.normal(0, 0.5, 60)}
+    test = partial(paired_bootstrap, human=human, contexts=np.arange(60), resamples=200, seed=0)
+    (pair,) = ranking(scores, test).compared
+    straight = test(scores["b"], scores["a"])
+    assert (pair.better, pair.worse) == ("b", "a")
+    assert (pair.difference.low, pair.difference.high) == pytest.approx((straight.low, straight.high))
+    assert pair.difference.difference == straight.difference
 
 
 def test_a_table_of_what_cannot_be_told_apart() -> None:

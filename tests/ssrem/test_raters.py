@@ -72,8 +72,8 @@ def test_mad_outliers() -> None:
     shifted[3] = shifted[0] + 4  # agrees, but elsewhere on the scale
     assert [one.rater for one in mad_outliers(shifted, NAMES).dropped] == ["d"]
     assert mad_outliers(RATINGS, NAMES, deviations=1000).dropped == ()
-    assert mad_outliers(RATINGS[:3], NAMES[:3]).unjudged == ("a", "b", "c")
-    assert mad_outliers(np.ones((5, 9)), NAMES[:5]).dropped == ()
+    assert mad_outliers(RATINGS[:5], NAMES[:5]).unjudged == (*"abcde",)
+    assert mad_outliers(np.ones((6, 9)), NAMES).dropped == ()
     with pytest.raises(ValueError, match="above 0"):
         mad_outliers(RATINGS, NAMES, deviations=0)
 

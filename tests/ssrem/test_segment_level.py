@@ -145,7 +145,7 @@ def test_what_has_no_figure_says_why(measure: Any, grouping: Any, monkeypatch: p
 
 def test_misuse_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ValueError, match="infinity"):
-        segment_level([1, np.inf, 2], [1, 2, 3], measure="pearson")
+        segment_level([1, np.inf, 2], [1, 2, 3], measure="accuracy")
     with pytest.raises(ValueError, match="one length"):
         segment_level([1, 2], [1, 2, 3], measure="pearson")
     with pytest.raises(ValueError, match="needs the system"):

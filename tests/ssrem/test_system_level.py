@@ -66,7 +66,7 @@ def test_soft_accuracy_is_that_of_all_permutations() -> None:
             sure.append(np.mean(null > difference.sum() + 1e-9) + 0.5 / 64)
         apart.append(abs(sure[0] - sure[1]))
     found = soft_accuracy(scores, human, systems, contexts, permutations=4000, seed=1)
-    assert found == pytest.approx(1 - np.mean(apart), abs=0.02)
+    assert found == (pytest.approx(1 - np.mean(apart), abs=0.02), 3, 0)
 
 
 def test_soft_accuracy_of_equals_opposites_and_in_any_order() -> None:
@@ -84,10 +84,20 @@ def test_soft_accuracy_of_equals_opposites_and_in_any_order() -> None:
 
 def test_soft_accuracy_pairs_only_what_two_systems_share() -> None:
     scores = SCORES.copy()
-    scores[SYSTEMS == 0] = np.where(np.arange(20) < 19, np.nan, 1.0)
+    scores[(SYSTEMS == 0) & (CONTEXTS < 16)] = np.nan  # shares four contexts with any other
     found = system_level(scores, HUMAN, SYSTEMS, measure="soft_accuracy", contexts=CONTEXTS)
-    assert (found.statistic, found.outcome) == (None, "too_few")
-    assert "fewer than two contexts" in found.reason
+    assert (found.pairs, found.pairs_left_out, found.systems) == (10, 5, 6)
+    rest = SYSTEMS > 0
+    without = system_level(
+        SCORES[rest], HUMAN[rest], SYSTEMS[rest], measure="soft_accuracy", contexts=CONTEXTS[rest]
+    )
+    assert found.statistic == without.statistic
+    alone = system_level(SCORES, HUMAN, SYSTEMS, measure="soft_accuracy", contexts=np.arange(120))
+    assert (alone.statistic, alone.outcome, alone.reason) == (
+        None,
+        "too_few",
+        "no two systems share 5 contexts",
+    )
     with pytest.raises(ValueError, match="needs the context"):
         system_level(SCORES, HUMAN, SYSTEMS, measure="soft_accuracy")
 
