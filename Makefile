@@ -5,7 +5,7 @@ HOME_FOLDER ?= warehouse
 ANNOTATED ?= $(wildcard ../shared/data/annotations/*.json)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test agreement lint types check clean constraints
+.PHONY: help run test agreement docs lint types check clean constraints
 
 help:  ## show the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -20,6 +20,9 @@ agreement: $(VENV)/.installed  ## every evaluator against the papers' figures; h
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[lm]'
 	@test -e $(HOME_FOLDER)/catalog.duckdb || $(BIN)/ssrem run --home $(HOME_FOLDER)
 	$(BIN)/python -m benchmarks.agreement $(ANNOTATED) --home $(HOME_FOLDER) $(ARGS)
+
+docs: $(VENV)/.installed  ## the generated parts of docs/sql.md
+	$(BIN)/python -m tasks.sql_page docs/sql.md
 
 lint: $(VENV)/.installed-dev  ## ruff and sqlfluff
 	$(BIN)/ruff check .

@@ -153,16 +153,9 @@ def _score(options: argparse.Namespace, home: Home) -> None:
 
 
 def _sql(options: argparse.Namespace, home: Home) -> None:
-    from tasks.query import ask
+    from flows.asking import sql
 
-    columns, rows = ask(home, options.query)
-    found = [dict(zip(columns, row, strict=True)) for row in rows]
-    if options.json:
-        show.as_json(found)
-    elif found:
-        show.tables({show.count(len(found), "row"): found}, raw=True)
-    else:
-        print(show.printable(f"no rows ({', '.join(columns)})"))
+    sql(options, home)
 
 
 def _status(options: argparse.Namespace, home: Home) -> None:

@@ -208,7 +208,13 @@ def _questions(verb: Verb) -> None:
     score.add_argument("--output", metavar="FILE", help="write there instead of to the terminal")
 
     sql = verb("sql", "ask the published tables, read-only", as_json())
-    sql.add_argument("query", help="one SELECT; SHOW TABLES lists the tables")
+    sql.add_argument(
+        "query",
+        nargs="?",
+        help="one SELECT; SHOW TABLES lists the tables (default: a prompt, or what is piped in)",
+    )
+    sql.add_argument("--csv", metavar="FILE", help="write the answer there as CSV; - for the terminal")
+    sql.add_argument("--parquet", metavar="FILE", help="write the answer there as Parquet")
 
     status = verb("status", "show what has landed, how far each corpus is, and what went wrong", as_json())
     status.add_argument(

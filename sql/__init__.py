@@ -1,4 +1,5 @@
-"""The SQL of ssrem: one statement a file, named after the table it makes; checks are queries that return failures."""
+"""The SQL of ssrem: one statement a file, named after the table it makes; checks are queries that return failures;
+questions are queries that people ask of the published tables."""
 
 from __future__ import annotations
 
@@ -21,6 +22,29 @@ class Check:
     table: str
     why: str
     query: str
+
+
+@dataclass(frozen=True)
+class Question:
+    """What people ask of the published tables: `title` is the question, `notes` how to read the answer."""
+
+    name: str
+    title: str
+    notes: str
+    query: str
+
+
+@cache
+def questions() -> tuple[Question, ...]:
+    """The questions, in order. The first line of each file is the question, the comments under it are the notes."""
+    found = []
+    for entry in sorted(files("sql").joinpath("questions").iterdir(), key=lambda e: e.name):
+        lines = entry.read_text(encoding="utf-8").splitlines()
+        end = next(number for number, line in enumerate(lines) if not line.startswith("--"))
+        title, *notes = [line.removeprefix("--").strip() for line in lines[:end]]
+        name = entry.name.removesuffix(".sql")
+        found.append(Question(name, title, " ".join(notes), "\n".join(lines[end:]).strip()))
+    return tuple(found)
 
 
 ALSO = {"forget": ("ingest",)}

@@ -23,6 +23,10 @@ LAYOUT = f"1-{fingerprint()}"
 """Version of the home folder's files and of the tables' contracts; another one is refused, never guessed at."""
 
 
+READABLE_SINCE = "v1.0.0"
+"""First version of DuckDB whose shell and clients open the catalog; without it, only those as new as ours."""
+
+
 class DamagedCatalogError(HomeError):
     """The catalog cannot be read; the lake may still tell what was published."""
 
@@ -52,7 +56,9 @@ def draft_catalog(root: Path, snapshot: Snapshot, published_at: datetime) -> Pat
     fresh.unlink(missing_ok=True)
     parts = snapshot.parts
     try:
-        with duckdb.connect(str(fresh)) as connection:
+        with duckdb.connect(
+            str(fresh), config={"storage_compatibility_version": READABLE_SINCE}
+        ) as connection:
             connection.execute("CREATE SCHEMA ssrem")
             connection.execute("CREATE TABLE ssrem.contracts (shapes VARCHAR)")
             connection.execute("INSERT INTO ssrem.contracts VALUES (?)", [to_json(shapes(TABLES.values()))])

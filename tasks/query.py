@@ -9,9 +9,9 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import duckdb
 
@@ -30,6 +30,7 @@ _FETCHED_ROWS = 2_048
 
 
 Answer = tuple[list[str], list[tuple[Any, ...]]]
+Told = TypeVar("Told")
 
 
 def ask(home: Home, query: str) -> Answer:
@@ -40,6 +41,11 @@ def ask(home: Home, query: str) -> Answer:
     Raises HomeError where nothing is published, SsremError, in one line, for anything but a single valid SELECT, and
     for an answer of more than ANSWER_BYTES.
     """
+    return confined(home, lambda connection: _answer(connection, query))
+
+
+def confined(home: Home, work: Callable[[duckdb.DuckDBPyConnection], Told]) -> Told:
+    """What `work` makes of a connection that sees the published tables and nothing else; its errors in one line."""
     snapshot, _ = home.readable()
     if not snapshot.number and not snapshot.parts:
         raise HomeError(
@@ -52,14 +58,15 @@ def ask(home: Home, query: str) -> Answer:
     ):
         _confine(connection, [home.root / part.path for part in snapshot.parts], Path(scratch))
         try:
-            return _interruptible(connection, lambda: _answer(connection, query))
+            return _interruptible(connection, lambda: work(connection))
         except duckdb.Error as error:
             if damaged := blamed(home.root, snapshot.parts, error):
                 raise damaged from None
             raise SsremError(f"SQL: {_one_line(error)}") from None
 
 
-def _answer(connection: duckdb.DuckDBPyConnection, query: str) -> Answer:
+def only_select(connection: duckdb.DuckDBPyConnection, query: str) -> duckdb.Statement:
+    """The one SELECT that `query` is; SsremError for anything else."""
     try:
         # EXPLAIN ANALYZE and MULTI would run whatever they wrap, so only plain queries pass.
         statements = connection.extract_statements(query)
@@ -70,16 +77,21 @@ def _answer(connection: duckdb.DuckDBPyConnection, query: str) -> Answer:
         select = False
     if not select:
         raise SsremError("ssrem sql takes one SELECT; it cannot write, and changes no setting")
+    return statements[0]
+
+
+def _answer(connection: duckdb.DuckDBPyConnection, query: str) -> Answer:
+    select = only_select(connection, query)
     try:
-        cursor = connection.execute(statements[0])
-        return _distinct([d[0] for d in cursor.description or []]), _fetched(cursor)
+        cursor = connection.execute(select)
+        return distinct([d[0] for d in cursor.description or []]), _fetched(cursor)
     except (MemoryError, duckdb.OutOfMemoryException):
-        raise _too_large() from None
+        raise too_large() from None
 
 
-def _interruptible(connection: duckdb.DuckDBPyConnection, work: Callable[[], Answer]) -> Answer:
+def _interruptible(connection: duckdb.DuckDBPyConnection, work: Callable[[], Told]) -> Told:
     """What `work` gives. It runs in a thread of its own: DuckDB does not look out for Ctrl-C while it computes."""
-    done: Future[Answer] = Future()
+    done: Future[Told] = Future()
     begin = threading.Event()
 
     def run() -> None:
@@ -97,8 +109,9 @@ def _interruptible(connection: duckdb.DuckDBPyConnection, work: Callable[[], Ans
     finally:
         # Nothing may still compute when Python ends: the process would abort.
         while begin.is_set() and thread.is_alive():
-            connection.interrupt()  # once is not enough: between two steps there is nothing to interrupt
-            thread.join(0.1)
+            with suppress(KeyboardInterrupt):  # of somebody who cannot wait for that
+                connection.interrupt()  # once is not enough: between two steps there is nothing to interrupt
+                thread.join(0.1)
 
 
 def _confine(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], scratch: Path) -> None:
@@ -146,15 +159,16 @@ def _fetched(cursor: duckdb.DuckDBPyConnection) -> list[tuple[Any, ...]]:
     while some := cursor.fetchmany(_FETCHED_ROWS):
         held += sum(sys.getsizeof(row) + sum(map(sys.getsizeof, row)) for row in some)
         if held > ANSWER_BYTES:
-            raise _too_large()
+            raise too_large()
         rows += some
     return rows
 
 
-def _too_large() -> SsremError:
+def too_large() -> SsremError:
+    """The error of a query that needs more memory than it is given."""
     return SsremError(
-        "the query or its answer does not fit into memory; ask for less with LIMIT or fewer columns, or open "
-        "catalog.duckdb with a DuckDB client"
+        "the query or its answer does not fit into memory; ask for less with LIMIT or fewer columns, write it with "
+        "--parquet, or open catalog.duckdb with a DuckDB client"
     )
 
 
@@ -167,7 +181,8 @@ def _literal(path: Path) -> str:
     return "'" + str(path).replace("'", "''") + "'"
 
 
-def _distinct(names: list[str]) -> list[str]:
+def distinct(names: list[str]) -> list[str]:
+    """The names, each of its own: one that is taken gets a number."""
     found: list[str] = []
     for name in names:
         taken, number = name, 1

@@ -1,0 +1,13 @@
+-- What could not land, and why?
+-- One row is a reason in a corpus; first_seen is where to look in the dump. What was read and is not here has landed.
+SELECT
+    q.corpus,
+    q.record,
+    q.reason,
+    count(*) AS records,
+    round(count(*) / max(c.messages_read), 5) AS share_of_messages_read,
+    arg_min(q.file || ':' || q.line, q.row_no) AS first_seen
+FROM quarantine AS q
+INNER JOIN corpora AS c ON q.corpus = c.corpus
+GROUP BY q.corpus, q.record, q.reason
+ORDER BY q.corpus ASC, records DESC

@@ -1,0 +1,21 @@
+-- How large are the splits, and do their people overlap?
+-- The split is by conversation, so somebody who speaks in several may be in several splits. seen_in_training is the
+-- share of a split's responses that come from people whose turns the evaluators have learned from.
+WITH trained_on AS (
+    SELECT DISTINCT corpus, speaker
+    FROM responses
+    WHERE split = 'train'
+)
+
+SELECT
+    r.corpus,
+    r.split,
+    count(*) AS responses,
+    count(DISTINCT r.conversation_id) AS conversations,
+    count(DISTINCT r.speaker) AS speakers,
+    round(avg(1 + r.context_to - r.context_from), 1) AS mean_context_turns,
+    round(avg(CASE WHEN t.speaker IS NULL THEN 0 ELSE 1 END), 3) AS seen_in_training
+FROM responses AS r
+LEFT JOIN trained_on AS t ON r.corpus = t.corpus AND r.speaker = t.speaker
+GROUP BY r.corpus, r.split
+ORDER BY r.corpus ASC, responses DESC

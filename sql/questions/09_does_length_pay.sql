@@ -1,0 +1,38 @@
+-- Does a longer response get a higher score?
+-- True responses of the test split by their number of words. A place is a rank in the split: 0 is its lowest
+-- response, 1 its highest. Where an evaluator does not look at length, mean_place is near .5 in every row; one that
+-- does is easily gamed.
+WITH measured AS (
+    SELECT
+        s.evaluator,
+        s.dataset AS corpus,
+        len(string_split(trim(t.text), ' ')) AS words,
+        percent_rank() OVER (PARTITION BY s.evaluator, s.dataset ORDER BY s.f) AS place
+    FROM scores AS s
+    INNER JOIN evaluators AS e ON s.evaluator = e.evaluator AND s.version = e.version
+    INNER JOIN turns AS t ON s.dataset = t.corpus AND s.response_id::BIGINT = t.turn_id
+    WHERE e.promoted AND s.kind = 'GT' AND s.f IS NOT NULL
+),
+
+grouped AS (
+    SELECT
+        *,
+        CASE
+            WHEN words <= 3 THEN '1 to 3'
+            WHEN words <= 7 THEN '4 to 7'
+            WHEN words <= 15 THEN '8 to 15'
+            WHEN words <= 31 THEN '16 to 31'
+            ELSE '32 or more'
+        END AS response_words
+    FROM measured
+)
+
+SELECT
+    corpus,
+    evaluator,
+    response_words,
+    count(*) AS responses,
+    round(avg(place), 3) AS mean_place
+FROM grouped
+GROUP BY corpus, evaluator, response_words
+ORDER BY corpus, evaluator, min(words)

@@ -1,0 +1,19 @@
+-- How did agreement with people change over versions?
+-- Segment level, the mean of the raters. change is against the version before; where it is small beside the interval,
+-- nothing was learned or lost.
+SELECT
+    evaluator,
+    dataset,
+    criterion,
+    score,
+    version,
+    n,
+    round(spearman, 3) AS spearman,
+    round(spearman_low, 3) AS low,
+    round(spearman_high, 3) AS high,
+    round(
+        spearman - lag(spearman) OVER (PARTITION BY evaluator, dataset, criterion, score ORDER BY version), 3
+    ) AS change
+FROM correlations
+WHERE level = 'segment' AND aggregation = 'mean' AND outcome = 'ok'
+ORDER BY evaluator, dataset, criterion, score, version

@@ -1,0 +1,75 @@
+"""The parts of docs/sql.md that follow from `schemas/` and `sql/questions/`: `make docs` renews them."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from textwrap import fill
+
+from schemas import TABLES
+from schemas.contract import Column, Table
+from sql import Question, questions
+
+
+def renewed(page: str) -> str:
+    """The page with what stands between `<!-- begin NAME -->` and `<!-- end NAME -->` written anew; what people wrote
+    around it stays. ValueError where a part has no such place."""
+    for name, text in PARTS.items():
+        place = re.compile(rf"(?<=<!-- begin {name} -->\n).*?(?=<!-- end {name} -->)", re.DOTALL)
+        if len(place.findall(page)) != 1:
+            raise ValueError(f"one pair of <!-- begin {name} --> and <!-- end {name} --> is needed")
+        written = f"\n{text()}\n\n"
+        page = place.sub(lambda _, written=written: written, page)  # type: ignore[misc]
+    return page
+
+
+def _tables() -> str:
+    listed = [f"| [`{t.name}`](#{t.name}) | {t.grain.removeprefix('One row is ')} |" for t in TABLES.values()]
+    overview = "\n".join(["| table | one row is |", "|---|---|", *listed])
+    return "\n\n".join([overview, *(_table(t) for t in TABLES.values())])
+
+
+def _table(table: Table) -> str:
+    columns = [f"| {_key(table, c)} | {_cell(c.type)} | {_cell(_meaning(c))} |" for c in table.columns]
+    return "\n".join(
+        [
+            f"### `{table.name}`",
+            "",
+            table.grain,
+            "",
+            "| column | type | what |",
+            "|---|---|---|",
+            *columns,
+        ]
+    )
+
+
+def _key(table: Table, column: Column) -> str:
+    return f"**`{column.name}`**" if column.name in table.key else f"`{column.name}`"
+
+
+def _meaning(column: Column) -> str:
+    said = "null" in column.meaning or not column.nullable
+    return column.meaning if said else f"{column.meaning}; may be null"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _questions() -> str:
+    return "\n\n".join(_question(number, one) for number, one in enumerate(questions(), 1))
+
+
+def _question(number: int, question: Question) -> str:
+    return f"### {number}. {question.title}\n\n{fill(question.notes, 120)}\n\n```sql\n{question.query}\n```"
+
+
+PARTS: dict[str, Callable[[], str]] = {"tables": _tables, "questions": _questions}
+
+
+if __name__ == "__main__":
+    for given in map(Path, sys.argv[1:]):
+        given.write_text(renewed(given.read_text(encoding="utf-8")), encoding="utf-8")

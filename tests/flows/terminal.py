@@ -1,0 +1,67 @@
+"""A command in a terminal of its own, as somebody types into it and reads from it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import termios
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PATIENCE = 60
+"""Seconds to wait for what must come."""
+
+
+class Terminal:
+    """Runs a command in a pseudo-terminal, 160 columns wide."""
+
+    def __init__(self, command: Sequence[str], **environment: str) -> None:
+        given = {**os.environ, "TERM": "dumb", "OMP_NUM_THREADS": "1", **environment}
+        self.child, self.screen = pty.fork()
+        if self.child == 0:
+            os.chdir(ROOT)
+            os.execvpe(command[0], list(command), given)
+        fcntl.ioctl(self.screen, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 160, 0, 0))
+        self.unread = ""
+
+    def type(self, text: str) -> None:
+        os.write(self.screen, text.encode())
+
+    def until(self, pattern: str) -> str:
+        """What the terminal shows up to and with the pattern; AssertionError if that does not come."""
+        limit = time.monotonic() + PATIENCE
+        while not (found := re.search(pattern, self.unread)):
+            left = limit - time.monotonic()
+            more = self._read() if left > 0 and select.select([self.screen], [], [], left)[0] else b""
+            assert more, f"{pattern!r} did not come: {self.unread!r}"
+            self.unread += more.decode("utf-8", "replace").replace("\r\n", "\n")
+        shown, self.unread = self.unread[: found.end()], self.unread[found.end() :]
+        return shown
+
+    def close(self) -> tuple[int, str]:
+        """Wait for the command to end; its exit status and what it showed last."""
+        while more := self._read():
+            self.unread += more.decode("utf-8", "replace").replace("\r\n", "\n")
+        _, status = os.waitpid(self.child, 0)
+        self.child = 0
+        return os.waitstatus_to_exitcode(status), self.unread
+
+    def end(self) -> None:
+        """Leave nothing running, whatever the test came to."""
+        if self.child:
+            os.kill(self.child, signal.SIGKILL)
+            os.waitpid(self.child, 0)
+        os.close(self.screen)
+
+    def _read(self) -> bytes:
+        try:
+            return os.read(self.screen, 65_536)
+        except OSError:  # what a terminal says at its end
+            return b""

@@ -1,0 +1,7 @@
+"""The small home that `ssrem run` made, to ask."""
+
+from __future__ import annotations
+
+from small_home import made
+
+__all__ = ["made"]

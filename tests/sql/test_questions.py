@@ -1,0 +1,249 @@
+"""The questions of docs/sql.md: all answer on a home that `ssrem run` made, and the answers are right by hand."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import duckdb
+import pytest
+from small_home import Made
+
+from schemas import TABLES
+from sql import Question, questions
+from tasks.query import ask
+
+NOTHING_WRONG = "01_quarantine_reasons"
+"""What has no rows where everything landed."""
+
+
+def test_there_are_fifteen_of_one_form() -> None:
+    assert len(questions()) == 15
+    for number, question in enumerate(questions(), 1):
+        assert question.name.startswith(f"{number:02}_")
+        assert question.title.endswith("?") and question.notes.endswith((".", ":"))
+        assert question.query.startswith(("SELECT", "WITH")) and ";" not in question.query
+
+
+@pytest.mark.parametrize("question", questions(), ids=lambda question: question.name)
+def test_it_answers(question: Question, made: Made) -> None:
+    columns, rows = ask(made.home, question.query)
+    assert len(columns) == len(set(columns)) > 2
+    assert rows or question.name == NOTHING_WRONG
+
+
+def answer(name: str, **tables: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What the question named so answers where the tables hold these rows; columns that a row leaves out are null."""
+    (question,) = [one for one in questions() if one.name[3:] == name]
+    with duckdb.connect(":memory:") as connection:
+        for table in TABLES.values():
+            connection.execute(table.ddl())
+        for table, rows in tables.items():
+            for row in rows:
+                values = ", ".join("?" * len(row))
+                connection.execute(
+                    f"INSERT INTO {table} ({', '.join(row)}) VALUES ({values})", list(row.values())
+                )
+        cursor = connection.execute(question.query)
+        names = [column[0] for column in cursor.description or []]
+        return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+
+def test_reasons_are_counted_against_what_was_read() -> None:
+    found = answer(
+        "quarantine_reasons",
+        corpora=[{"corpus": "c", "messages_read": 8}],
+        quarantine=[
+            {"corpus": "c", "row_no": n, "record": "message", "file": "d", "line": n + 1, "reason": reason}
+            for n, reason in [(5, "no_text"), (2, "no_text"), (7, "broken_json")]
+        ],
+    )
+    assert [
+        (row["reason"], row["records"], row["share_of_messages_read"], row["first_seen"]) for row in found
+    ] == [
+        ("no_text", 2, 0.25, "d:3"),
+        ("broken_json", 1, 0.125, "d:8"),
+    ]
+
+
+IN_USE = [
+    {"evaluator": "ssrem", "version": 1, "promoted": False},
+    {"evaluator": "ssrem", "version": 2, "promoted": True},
+    {"evaluator": "rsrem", "version": 1, "promoted": True},
+]
+
+
+def scored(response: int, kind: str, f: float, evaluator: str = "ssrem", version: int = 2) -> dict[str, Any]:
+    return {
+        **{"evaluator": evaluator, "version": version, "dataset": "c", "response_id": str(response)},
+        **{"kind": kind, "k": 0, "f": f},
+    }
+
+
+def spoken(turns: int = 12) -> dict[str, list[dict[str, Any]]]:
+    """One conversation in which a and b take turns."""
+    return {
+        "turns": [
+            {"corpus": "c", "turn_id": n, "speaker": "ab"[n % 2], "text": f"said {n}"} for n in range(turns)
+        ],
+        "responses": [
+            {
+                **{"corpus": "c", "response_id": n, "context_from": 0, "context_to": n - 1, "split": "test"},
+                **{"speaker": "ab"[n % 2], "addressee": "ba"[n % 2], "conversation_id": "x"},
+            }
+            for n in range(1, turns)
+        ],
+    }
+
+
+def test_the_worst_responses_are_those_that_somebody_gets() -> None:
+    # b's responses, which a gets, are the odd turns: low, and below their negatives, but for the first.
+    scores = [scored(n, "GT", 0.1 if n % 2 else 0.9) for n in range(1, 12)]
+    scores += [scored(n, "SS", 0.05 if n == 1 else 0.5) for n in range(1, 12)]
+    scores += [scored(n, "GT", 1.0, version=1) for n in range(1, 12)]
+    found = answer("speakers_who_get_the_worst_responses", evaluators=IN_USE, scores=scores, **spoken())
+    assert found == [
+        {
+            "corpus": "c",
+            "speaker": "a",
+            "responses": 6,
+            "mean_f": 0.1,
+            "above_negatives": 0.167,
+            "mean_f_given": 0.9,
+        },
+        {
+            "corpus": "c",
+            "speaker": "b",
+            "responses": 5,
+            "mean_f": 0.9,
+            "above_negatives": 1.0,
+            "mean_f_given": 0.1,
+        },
+    ]
+
+
+def test_what_fools_stands_above_the_truth() -> None:
+    drawn = [{"corpus": "c", "response_id": n, "kind": "SS", "k": 0, "turn_id": 10} for n in (1, 2, 3)]
+    scores = [scored(n, "GT", 0.5) for n in (1, 2, 3)]
+    scores += [scored(1, "SS", 0.6), scored(2, "SS", 0.9), scored(3, "SS", 0.5), scored(1, "Context", 1.0)]
+    found = answer(
+        "negatives_that_fool_ssrem", evaluators=IN_USE, scores=scores, candidates=drawn, **spoken()
+    )
+    shown = [(r["above_by"], r["said_before"], r["true_response"], r["negative"]) for r in found]
+    assert shown == [(0.4, "said 1", "said 2", "said 10"), (0.1, "said 0", "said 1", "said 10")]
+
+
+def test_disagreement_is_between_ranks() -> None:
+    scores = [scored(n, "GT", f) for n, f in [(1, 0.1), (2, 0.2), (3, 0.3)]]
+    scores += [scored(n, "GT", f, "rsrem", 1) for n, f in [(1, 900.0), (2, 500.0), (3, 501.0)]]
+    found = answer("where_two_evaluators_disagree", evaluators=IN_USE, scores=scores, **spoken())
+    assert [(row["response"], row["ssrem_place"], row["rsrem_place"], row["apart"]) for row in found] == [
+        ("said 1", 0.0, 1.0, 1.0),
+        ("said 2", 0.5, 0.0, 0.5),
+        ("said 3", 1.0, 0.5, 0.5),
+    ]
+
+
+def test_a_decision_shows_what_it_rests_on() -> None:
+    compared = [
+        {
+            "dataset": d,
+            "measure": "spearman",
+            "difference": 0.1,
+            "low": -0.25,
+            "margin": 0.02,
+            "not_worse": False,
+        }
+        for d in ("c", "people")
+    ]
+    versions = [
+        {"evaluator": "ssrem", "version": 1, "promoted": True, "why": "first version"},
+        {
+            "evaluator": "ssrem",
+            "version": 2,
+            "promoted": False,
+            "why": "worse",
+            "comparison": json.dumps(compared),
+        },
+    ]
+    found = answer("decisions_of_promotion", evaluators=versions)
+    assert [(row["version"], row["dataset"], row["low"], row["not_worse"]) for row in found] == [
+        (1, None, None, None),
+        (2, "c", -0.25, False),
+        (2, "people", -0.25, False),
+    ]
+
+
+def test_change_is_against_the_version_before() -> None:
+    correlations = [
+        {
+            **{
+                "evaluator": e,
+                "version": v,
+                "dataset": "people",
+                "criterion": "overall",
+                "aggregation": "mean",
+            },
+            **{"level": level, "score": "f", "spearman": rho, "outcome": "ok"},
+        }
+        for e, v, rho, level in [
+            ("ssrem", 1, 0.2, "segment"),
+            ("ssrem", 2, 0.5, "segment"),
+            ("rsrem", 1, 0.9, "segment"),
+            ("ssrem", 2, 1.0, "system"),
+        ]
+    ]
+    found = answer("agreement_over_versions", correlations=correlations)
+    assert [(row["evaluator"], row["version"], row["change"]) for row in found] == [
+        ("rsrem", 1, None),
+        ("ssrem", 1, None),
+        ("ssrem", 2, 0.3),
+    ]
+
+
+def test_a_strict_rater_lies_below_the_others() -> None:
+    ratings = [
+        {"dataset": "d", "response_id": str(n), "criterion": "overall", "rater": rater, "score": score}
+        for n, scores in enumerate([(1, 3, 5), (1, 4, 4)])
+        for rater, score in enumerate(scores)
+    ]
+    found = answer("strict_raters", annotations=ratings)
+    assert [(row["rater"], row["ratings"], row["strictness"], row["agreement"]) for row in found] == [
+        (0, 2, 3.0, None),  # who always gives the same agrees with nobody
+        (1, 2, -0.75, -1.0),
+        (2, 2, -2.25, -1.0),
+    ]
+
+
+def test_what_people_like_and_ssrem_does_not_comes_first() -> None:
+    human, f = [1.0, 2.0, 3.0, 5.0], [0.3, 0.4, 0.0, 0.9]
+    found = answer(
+        "liked_by_people_but_not_by_ssrem",
+        evaluators=IN_USE,
+        annotated=[
+            {
+                **{
+                    "dataset": "c",
+                    "response_id": str(n),
+                    "context": ["x", f"before {n}"],
+                    "response": f"r{n}",
+                },
+                "ground_truth": n == 3,
+            }
+            for n in range(4)
+        ],
+        human_scores=[
+            {
+                **{"dataset": "c", "response_id": str(n), "criterion": "overall", "aggregation": "mean"},
+                "score": human[n],
+            }
+            for n in range(4)
+        ],
+        scores=[scored(n, "response", f[n]) for n in range(4)],
+    )
+    assert [(row["response"], row["human_place"], row["ssrem_place"]) for row in found] == [
+        ("r2", 1.0, 0.0),
+        ("r0", 0.0, 0.5),
+        ("r1", 0.5, 1.0),
+    ]
+    assert found[0]["said_before"] == "before 2"
