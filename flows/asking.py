@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 from flows import show
@@ -69,7 +70,7 @@ def _piped(options: argparse.Namespace, home: Home) -> None:
     from flows.statements import Statements
 
     statements, asked, begins = Statements(), 0, 1
-    for number, line in enumerate(sys.stdin, 1):
+    for number, line in enumerate(_lines(), 1):
         for query in statements.take(line.rstrip("\n")):
             _asked(options, home, query, asked := asked + 1, begins)
             begins = number
@@ -80,6 +81,13 @@ def _piped(options: argparse.Namespace, home: Home) -> None:
         _asked(options, home, query, asked, begins)
     if not asked:
         raise SsremError("standard input holds no query; give one, or open the prompt in a terminal")
+
+
+def _lines() -> Iterator[str]:
+    try:
+        yield from sys.stdin
+    except UnicodeDecodeError as error:
+        raise SsremError(f"standard input is no {error.encoding} text; convert it first") from None
 
 
 def _asked(options: argparse.Namespace, home: Home, query: str, number: int, line: int) -> None:

@@ -32,7 +32,10 @@ class Terminal:
         self.unread = ""
 
     def type(self, text: str) -> None:
-        os.write(self.screen, text.encode())
+        self.send(text.encode())
+
+    def send(self, what: bytes) -> None:
+        os.write(self.screen, what)
 
     def until(self, pattern: str) -> str:
         """What the terminal shows up to and with the pattern; AssertionError if that does not come."""

@@ -84,6 +84,8 @@ def test_a_session(opened: Callable[..., Terminal], state: Path, made: Made) -> 
     terminal.type("SELECT 7 AS fresh;\n")
     terminal.until(r"\n\s+7\n\nssrem> $")
 
+    terminal.send(b"SELECT '\xff' AS broken;\n")
+    terminal.until(r"\n\?\s+ssrem> $")
     terminal.type("SELECT range FROM range(1000);\n")
     terminal.until(r"the first 200 of 1,000 rows.*\n\nssrem> $")
     terminal.type("\x04")
@@ -101,7 +103,7 @@ def test_a_session(opened: Callable[..., Terminal], state: Path, made: Made) -> 
     assert not list(made.home.root.rglob("*history*"))
 
     again = opened()
-    again.type("\x10\x10\n")  # up, up
+    again.type("\x10\x10\x10\n")  # up, three times
     assert "SELECT 7 AS fresh;" in again.until(r"\n\s+7\n\nssrem> $")
     again.type(".quit\n")
     assert again.close()[0] == 0

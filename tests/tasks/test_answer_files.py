@@ -117,6 +117,9 @@ def test_queries_are_read_from_a_pipe(
     )
     assert say(home, monkeypatch, " -- nothing\n;") == 1
     assert "holds no query" in capsys.readouterr().err
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"SELECT '\xff'"), encoding="utf-8"))
+    assert main(["sql", "--home", str(home.root)]) == 1
+    assert capsys.readouterr().err == "ssrem: standard input is no utf-8 text; convert it first\n"
 
 
 def test_forms_of_an_answer(
