@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 import resource
+import signal
 import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from concurrent.futures import Future, wait
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -52,13 +53,14 @@ def confined(home: Home, work: Callable[[duckdb.DuckDBPyConnection], Told]) -> T
             f"nothing is published in {home.root}; run ssrem run first, or name another folder with --home"
         )
     with (
+        _held_back() as pressed,
         tempfile.TemporaryDirectory(prefix="ssrem-sql-") as scratch,
         home.reader(snapshot=snapshot) as connection,
         _bounded(ROOM),
     ):
         _confine(connection, [home.root / part.path for part in snapshot.parts], Path(scratch))
         try:
-            return _interruptible(connection, lambda: work(connection))
+            return _interruptible(connection, lambda: work(connection), pressed)
         except duckdb.Error as error:
             if damaged := blamed(home.root, snapshot.parts, error):
                 raise damaged from None
@@ -89,8 +91,31 @@ def _answer(connection: duckdb.DuckDBPyConnection, query: str) -> Answer:
         raise too_large() from None
 
 
-def _interruptible(connection: duckdb.DuckDBPyConnection, work: Callable[[], Told]) -> Told:
-    """What `work` gives. It runs in a thread of its own: DuckDB does not look out for Ctrl-C while it computes."""
+@contextmanager
+def _held_back() -> Iterator[list[int]]:
+    """Inside, Ctrl-C is noted, and is a KeyboardInterrupt only after all is cleaned up: however often it is pressed, no
+    connection is left in use and no limit in force. Elsewhere than in the main thread nothing changes."""
+    pressed: list[int] = []
+    usual = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or usual is not signal.default_int_handler:
+        yield pressed
+        return
+    signal.signal(signal.SIGINT, lambda number, _: pressed.append(number))
+    try:
+        yield pressed
+    finally:
+        signal.signal(signal.SIGINT, usual)
+    if pressed:
+        raise KeyboardInterrupt
+
+
+def _interruptible(
+    connection: duckdb.DuckDBPyConnection, work: Callable[[], Told], pressed: Sequence[int]
+) -> Told:
+    """What `work` gives; KeyboardInterrupt as soon as `pressed` says so.
+
+    It runs in a thread of its own: DuckDB does not look out for Ctrl-C while it computes.
+    """
     done: Future[Told] = Future()
     begin = threading.Event()
 
@@ -105,13 +130,16 @@ def _interruptible(connection: duckdb.DuckDBPyConnection, work: Callable[[], Tol
     thread.start()  # what is interrupted here has not begun
     try:
         begin.set()
+        # With a timeout, since a signal that another thread receives does not wake this one.
+        while not wait([done], timeout=0.1).done:
+            if pressed:
+                raise KeyboardInterrupt
         return done.result()
     finally:
         # Nothing may still compute when Python ends: the process would abort.
         while begin.is_set() and thread.is_alive():
-            with suppress(KeyboardInterrupt):  # of somebody who cannot wait for that
-                connection.interrupt()  # once is not enough: between two steps there is nothing to interrupt
-                thread.join(0.1)
+            connection.interrupt()  # once is not enough: between two steps there is nothing to interrupt
+            thread.join(0.1)
 
 
 def _confine(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], scratch: Path) -> None:
