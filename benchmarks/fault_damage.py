@@ -22,10 +22,10 @@ def cut(path: Path) -> None:
 
 
 def flip(path: Path) -> None:
-    """Some bytes in the middle are others; the size stays."""
+    """Some bytes are others; the size stays. In the first fifth: further on a catalog can have blocks of nothing."""
     content = bytearray(path.read_bytes())
-    middle = len(content) // 3
-    content[middle : middle + 8] = bytes(255 - byte for byte in content[middle : middle + 8])
+    place = len(content) // 5
+    content[place : place + 8] = bytes(255 - byte for byte in content[place : place + 8])
     path.write_bytes(content)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flows import given, landing, learning, privacy, settings, show, upkeep
+from flows import given, landing, learning, privacy, settings, show, studies, upkeep
 from flows.outcome import after, summaries
 from ssrem.errors import AnnotationError, SsremError
 from tasks.home import Home, landed_corpora
@@ -197,6 +197,7 @@ VERBS: dict[str, Callable[[argparse.Namespace, Home], None]] = {
     "promote": learning.promote,
     "rollback": learning.rollback,
     "agree": _agree,
+    "study": studies.study,
     "score": _score,
     "sql": _sql,
     "export": learning.export,
@@ -214,7 +215,7 @@ VERBS: dict[str, Callable[[argparse.Namespace, Home], None]] = {
 
 WRITING = (
     *("run", "ingest", "tables", "negatives", "train", "retrain", "promote", "rollback"),
-    *("agree", "import", "report", "forget"),
+    *("agree", "study", "import", "report", "forget"),
 )
 """Verbs that first make good what is damaged, since already their checks may need it."""
 

@@ -160,6 +160,30 @@ def _stages(verb: Verb) -> None:
         "--keep-ground-truth", action="store_true", help="correlate ground-truth rows too (default: left out)"
     )
 
+    study = verb("study", "what the scores of evaluators hang on besides quality", as_json(), room())
+    study.add_argument(
+        "study",
+        metavar="NAME",
+        help="attacks, of a corpus; length, buckets, distribution or without-system, of an annotated set",
+    )
+    study.add_argument(
+        "--of",
+        nargs="+",
+        metavar="DATASET",
+        help="corpora or annotated sets (default: all that there are for this study)",
+    )
+    study.add_argument("--evaluator", nargs="+", metavar="NAME", help="trained evaluators (default: all)")
+    study.add_argument(
+        "--responses",
+        type=at_least(0),
+        metavar="N",
+        default=200,
+        help="true responses to attack, 0 for all of the test split (default: %(default)s)",
+    )
+    study.add_argument(
+        "--seed", type=at_least(0), metavar="N", default=0, help="seed of every draw (default: %(default)s)"
+    )
+
 
 def _evaluators(verb: Verb) -> None:
     """What is done with trained evaluators."""

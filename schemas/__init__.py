@@ -18,6 +18,7 @@ from schemas import (
     scores,
     set_similarity,
     speaker_sets,
+    studies,
     turns,
     utterances,
 )
@@ -47,6 +48,7 @@ TABLES: dict[str, Table] = {
         annotations.ANNOTATIONS,
         annotations.HUMAN_SCORES,
         correlations.TABLE,
+        studies.TABLE,
         ledger.RUNS,
         ledger.QUALITY_RESULTS,
     )

@@ -41,6 +41,10 @@ SUMMARIES = {
             avg(n.replaced / n.tokens) AS tokens_replaced, count(*) FILTER (WHERE n.truncated) AS truncated
         FROM negatives AS n INNER JOIN responses AS r ON n.corpus = r.corpus AND n.response_id = r.response_id
         GROUP BY ALL ORDER BY n.corpus, n.generator, n.k, r.split""",
+    "studies": """
+        SELECT s.study, s.dataset, s.evaluator, s.condition, s.measure, s.value, s.n, s.outcome
+        FROM studies AS s INNER JOIN evaluators AS e USING (evaluator, version) WHERE e.promoted
+        ORDER BY s.study, s.dataset, s.evaluator DESC, s.position""",
     "annotated": """
         SELECT dataset, count(*) AS responses, count(*) FILTER (WHERE ground_truth) AS ground_truth,
             count(reference) AS with_reference
@@ -62,6 +66,7 @@ TITLES = {
     "own_ratings": "agreement with the conversations' own ratings, untouched ones left out",
     "evaluators": "versions in this home folder",
     "negatives": "negatives: how many, and the share of a response's tokens that no longer stand",
+    "studies": "studies: what scores hang on besides quality",
     "annotated": "annotated sets",
     "progress": "progress",
     "quarantine": "quarantine",

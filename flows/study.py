@@ -1,0 +1,36 @@
+"""Flow `study`: what the scores of evaluators hang on besides quality."""
+
+from __future__ import annotations
+
+from prefect import flow
+
+from flows.artifacts import shown
+from flows.notify import tell
+from tasks.repair import mended
+from tasks.stage import Resources
+from tasks.study import StudySettings, datasets_of, write_study
+from tasks.study import study as study_of
+from tasks.versions import promoted
+
+
+@flow(name="study", on_failure=[tell], on_crashed=[tell])
+def study(
+    name: str,
+    home: str = "warehouse",
+    datasets: list[str] | None = None,
+    evaluators: list[str] | None = None,
+    responses: int = 200,
+    seed: int = 0,
+    memory_limit: str | None = None,
+    threads: int | None = None,
+) -> dict[str, str]:
+    """Study the evaluators in use on corpora (attacks) or annotated sets (the others); dataset to its page's path."""
+    settings = StudySettings(name, responses, seed)
+    versions = promoted(mended(home), evaluators or ())
+    resources = Resources(memory_limit, threads)
+    with shown(home, "study", ["studies"]):
+        pages = {}
+        for dataset in datasets or datasets_of(home, name):
+            study_of(dataset, versions, home, settings, resources=resources)
+            pages[dataset] = str(write_study(home, name, dataset))
+        return pages

@@ -1,0 +1,105 @@
+"""A study on one page: two sentences an evaluator, the figures, and a plot of them."""
+
+from __future__ import annotations
+
+import io
+
+from ssrem.report.data import Row, Rows
+from ssrem.studies.attacks import sentences as of_attacks
+from ssrem.studies.finding import Finding
+from ssrem.studies.scored import sentences as of_scored
+
+_MARKS = ("o", "s", "D", "^", "v", "P", "X", "*")
+_HEIGHT = 0.32  # inches a condition
+
+
+def said(rows: Rows) -> dict[str, tuple[str, str]]:
+    """Evaluator to what its study says, in two sentences. rows: of one study on one dataset, as in `studies`."""
+    return {
+        name: of_attacks(found) if study == "attacks" else of_scored(study, found)
+        for name in _evaluators(rows)
+        for study, found in [_findings(rows, name)]
+    }
+
+
+def markdown(rows: Rows) -> str:
+    """The sentences, and a table with a row a condition and a column an evaluator; ValueError without rows."""
+    study, dataset = rows[0]["study"], rows[0]["dataset"]
+    names = _evaluators(rows)
+    lines = [f"# {study}: {_plain(dataset)}", ""]
+    for name, (first, second) in said(rows).items():
+        lines += [f"**{_plain(name)}.** {first} {second}", ""]
+    lines += [f"| | {' | '.join(map(_plain, names))} | n |", f"|---|{'---:|' * (len(names) + 1)}"]
+    for label, by_name in _conditions(rows).items():
+        cells = [_cell(by_name.get(name)) for name in names]
+        n = max(row["n"] for row in by_name.values())
+        lines.append(f"| {_plain(label)} | {' | '.join(cells)} | {n:,} |")
+    return "\n".join(lines) + "\n"
+
+
+def figure(rows: Rows) -> str:
+    """The figures as SVG: a line a condition, a mark an evaluator."""
+    from matplotlib import rc_context, rcdefaults
+    from matplotlib.figure import Figure
+
+    conditions = _conditions(rows)
+    with rc_context():
+        rcdefaults()
+        # Names of people's systems and sets are text, not formulas, and the same figure is the same file.
+        with rc_context(
+            {"text.parse_math": False, "svg.hashsalt": "ssrem", "svg.fonttype": "none", "font.size": 9}
+        ):
+            drawn = Figure(figsize=(7, 1.1 + _HEIGHT * len(conditions)), layout="constrained")
+            axes = drawn.add_subplot()
+            for number, name in enumerate(_evaluators(rows)):
+                places = [
+                    (by_name[name]["value"], at)
+                    for at, by_name in enumerate(conditions.values())
+                    if name in by_name and by_name[name]["value"] is not None
+                ]
+                axes.plot(
+                    [value for value, _ in places],
+                    [at for _, at in places],
+                    _MARKS[number % len(_MARKS)],
+                    label=name,
+                    alpha=0.85,
+                )
+            axes.set_yticks(range(len(conditions)), list(conditions))
+            axes.invert_yaxis()
+            axes.grid(axis="x", color="#ddd")
+            axes.set_xlabel({"attacks": "share fooled"}.get(rows[0]["study"], "value"))
+            axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.25), ncols=4, frameon=False)
+            with io.StringIO() as stream:
+                drawn.savefig(stream, format="svg", metadata={"Date": None})
+                return stream.getvalue()
+
+
+def _findings(rows: Rows, evaluator: str) -> tuple[str, list[Finding]]:
+    mine = [row for row in rows if row["evaluator"] == evaluator]
+    found = [Finding(*(row[k] for k in ("condition", "measure", "value", "n", "outcome"))) for row in mine]
+    return mine[0]["study"], found
+
+
+def _evaluators(rows: Rows) -> list[str]:
+    return list(dict.fromkeys(row["evaluator"] for row in rows))
+
+
+def _conditions(rows: Rows) -> dict[str, dict[str, Row]]:
+    """Condition, with the measure where there are several, to evaluator to its row, in the order of the rows."""
+    several = len({row["measure"] for row in rows}) > 1
+    found: dict[str, dict[str, Row]] = {}
+    for row in rows:
+        label = f"{row['condition']}, {row['measure']}" if several else row["condition"]
+        found.setdefault(label, {})[row["evaluator"]] = row
+    return found
+
+
+def _cell(row: Row | None) -> str:
+    if row is None:
+        return ""
+    return row["outcome"].replace("_", " ") if row["value"] is None else f"{row['value']:.2f}"
+
+
+def _plain(text: str) -> str:
+    """A name without what Markdown would read."""
+    return "".join(f"\\{c}" if c in "\\|*_`[]<>#" else c for c in " ".join(str(text).split()))

@@ -1,0 +1,125 @@
+"""Attacks: responses that no person would prefer to the true one, and how often an evaluator does.
+
+Sai et al. (2019) attack ADEM in such ways.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ssrem.evaluators.base import Sample
+from ssrem.studies.finding import Finding, best
+
+Score = Callable[[Sequence[Sample]], NDArray[Any]]
+"""Samples to their scores, float (n,)."""
+Attack = Callable[[Sample, random.Random], str | None]
+"""The response in another's place; None where the attack does not apply."""
+
+DROPPED = 0.3
+TIE = 1e-4
+"""Standard deviations of the true responses' scores: a smaller difference is rounding, as of a sum in another order."""
+POOL = 10
+"""Responses that are tried as a universal one."""
+GENERIC = ("i don't know .", "yes .", "that's great !", "what do you mean ?")
+UNIVERSAL = "universal response"
+
+_VERBS = re.compile(
+    r"\b(am|is|are|was|were|do|does|did|have|has|had|can|could|will|would|should|must)\b", re.I
+)
+_NOT = re.compile(r"\s*\b(not)\b|n't\b", re.I)
+
+
+def _words(change: Callable[[list[str], random.Random], list[str]]) -> Attack:
+    """An attack on the words of a response of two or more."""
+
+    def attack(sample: Sample, draw: random.Random) -> str | None:
+        words = sample.response.split()
+        return " ".join(change(words, draw)) if len(words) > 1 else None
+
+    return attack
+
+
+def _dropped(words: list[str], draw: random.Random) -> list[str]:
+    left = draw.sample(range(len(words)), max(1, round(len(words) * (1 - DROPPED))))
+    return [words[at] for at in sorted(left)]
+
+
+def _negated(sample: Sample, _: random.Random) -> str | None:
+    """Without its first 'not', or with one after its first auxiliary verb."""
+    if _NOT.search(sample.response):
+        return _NOT.sub("", sample.response, count=1)
+    found = _VERBS.search(sample.response)
+    return f"{sample.response[: found.end()]} not{sample.response[found.end() :]}" if found else None
+
+
+ATTACKS: dict[str, Attack] = {
+    "context copied": lambda sample, _: sample.context[-1] if sample.context else None,
+    "response repeated": lambda sample, _: f"{sample.response} {sample.response}",
+    "words dropped": _words(_dropped),
+    "words shuffled": _words(lambda words, draw: draw.sample(words, len(words))),
+    "words reversed": _words(lambda words, _: words[::-1]),
+    "negated": _negated,
+    "generic response": lambda _, draw: draw.choice(GENERIC),
+    "empty response": lambda *_: "",
+}
+
+
+def attacks(samples: Sequence[Sample], score: Score, *, seed: int) -> list[Finding]:
+    """Share of the true responses (n) that each attack does not score below: what fools the evaluator, in [0, 1].
+
+    A tie fools: the evaluator cannot tell the two apart. samples: true responses in their contexts; score is asked
+    without references, for a true response equals its own. An attack that leaves a response as it is does not count
+    there. The universal response is, of `POOL` true ones, the one that scores highest on average in the contexts of
+    half of the samples, and is tried in those of the other half.
+    """
+    bare = [replace(sample, reference=None) for sample in samples]
+    true = np.asarray(score(bare), dtype=np.float64)
+    found = []
+    for name, attack in ATTACKS.items():
+        draw = random.Random(f"{seed} {name}")
+        changed = [(at, attack(sample, draw)) for at, sample in enumerate(bare)]
+        tried = [(at, text) for at, text in changed if text is not None and text != bare[at].response]
+        found.append(_fooled(name, bare, true, score, tried))
+    return [*found, _universal(bare, true, score, random.Random(f"{seed} {UNIVERSAL}"))]
+
+
+def _fooled(
+    name: str, samples: Sequence[Sample], true: NDArray[Any], score: Score, tried: Sequence[tuple[int, str]]
+) -> Finding:
+    if not tried:
+        return Finding(name, "fooled", None, 0, "too_few")
+    scores = np.asarray(score([replace(samples[at], response=text) for at, text in tried]), dtype=np.float64)
+    share = float((scores >= true[[at for at, _ in tried]] - TIE * true.std()).mean())
+    return Finding(name, "fooled", share, len(tried))
+
+
+def _universal(samples: Sequence[Sample], true: NDArray[Any], score: Score, draw: random.Random) -> Finding:
+    order = draw.sample(range(len(samples)), len(samples))
+    seen, unseen = order[: len(order) // 2], order[len(order) // 2 :]
+    pool = sorted({samples[at].response for at in seen})
+    if not pool:
+        return Finding(UNIVERSAL, "fooled", None, 0, "too_few")
+    pool = draw.sample(pool, min(POOL, len(pool)))
+    means = [np.mean(score([replace(samples[at], response=text) for at in seen])) for text in pool]
+    magic = pool[int(np.argmax(means))]
+    tried = [(at, magic) for at in unseen if samples[at].response != magic]
+    return _fooled(UNIVERSAL, samples, true, score, tried)
+
+
+def sentences(findings: Sequence[Finding]) -> tuple[str, str]:
+    """What fools the evaluator most and least."""
+    ranked = best(findings, "fooled")
+    if not ranked:
+        return "Too few responses to say what fools it.", "Take more with --responses."
+    most, least = ranked[0], ranked[-1]
+    return (
+        f"What fools it most is {most.condition}: {most.value:.0%} of {most.n} score no lower than the true response.",
+        f"What fools it least is {least.condition}: {least.value:.0%} of {least.n}.",
+    )

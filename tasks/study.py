@@ -1,0 +1,207 @@
+"""Study: what an evaluator's scores hang on besides quality, as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from prefect import task
+
+from sql import statement
+from ssrem.errors import AnnotationError, EvaluatorError
+from ssrem.evaluators import evaluator_class
+from ssrem.evaluators.base import TEST, Sample
+from ssrem.report.data import Rows
+from ssrem.report.study import figure, markdown, said
+from ssrem.studies.attacks import attacks
+from ssrem.studies.finding import Finding
+from ssrem.studies.scored import SCORED, Scored
+from tasks.candidates import load_candidates
+from tasks.home import Home, landed_corpora
+from tasks.ledger import already_done
+from tasks.repair import mended
+from tasks.scoring import score_samples
+from tasks.stage import Output, Resources, Stage, open_stage
+from tasks.tables import landed_corpus
+from tasks.trouble import out_of_room
+
+ATTACKS = "attacks"
+STUDIES = (ATTACKS, *SCORED)
+"""Attacks take a corpus's true responses; the others take an annotated set that ssrem agree has scored."""
+
+
+@dataclass(frozen=True)
+class StudySettings:
+    """responses: how many true responses are attacked, drawn by the seed from the test split; 0 for all."""
+
+    study: str
+    responses: int = 200
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.study not in STUDIES:
+            raise EvaluatorError(f"no study {self.study!r}; one of {', '.join(STUDIES)}")
+        if self.responses < 0 or self.seed < 0:
+            raise EvaluatorError("responses and seed must not be negative")
+
+
+def datasets_of(home: str, study: str) -> list[str]:
+    """What the study can be of: landed corpora for attacks, annotated sets for the others; an error where none is."""
+    if study == ATTACKS:
+        return landed_corpora(home)
+    with Home.at(home).reader() as connection:
+        rows = connection.execute("SELECT DISTINCT dataset FROM annotated ORDER BY dataset").fetchall()
+    if not rows:
+        raise AnnotationError(
+            f"the study {study!r} compares with people, and {home} has no annotated set; "
+            "run ssrem agree FILE first"
+        )
+    return [name for (name,) in rows]
+
+
+@task(name="study")
+def study(
+    dataset: str,
+    evaluators: Sequence[tuple[str, int]],
+    home: str,
+    settings: StudySettings,
+    *,
+    resources: Resources | None = None,
+) -> bool:
+    """Publish the study of the evaluators (name, version) on the dataset; False where it is there already.
+
+    Raises EvaluatorError where no evaluator gives what the study needs, AnnotationError or HomeError where the
+    dataset is not there.
+    """
+    place = mended(home)
+    attacked = settings.study == ATTACKS
+    fit = [one for one in evaluators if not attacked or "f" in evaluator_class(one[0]).parts]
+    if not fit:
+        names = ", ".join(name for name, _ in evaluators)
+        raise EvaluatorError(
+            f"{names}: scores by the true response, which {ATTACKS} keep back; name others with --evaluator"
+        )
+    parameters = {"dataset": dataset, "evaluators": sorted(fit), **asdict(settings)}
+    inputs = {dataset: landed_corpus(place, dataset)[0] if attacked else _annotated_digest(place, dataset)}
+    if already_done(place, "study", parameters, inputs):
+        return False
+    with open_stage(place, "study", parameters, inputs, resources) as stage:
+        if stage.done():
+            return False
+        found = (_attacks if attacked else _scored)(stage, dataset, fit, settings)
+        rows = [
+            {
+                **{"study": settings.study, "dataset": dataset, "evaluator": name, "version": version},
+                **{"position": position, **asdict(finding)},
+            }
+            for (name, version), findings in found.items()
+            for position, finding in enumerate(findings)
+        ]
+        stage.create_from_rows("studies", rows)
+        stage.gate()
+        stage.publish(
+            [
+                Output(
+                    "studies",
+                    f"{settings.study}@{dataset}@{name}@{version}",
+                    f"evaluator = '{name}' AND version = {version}",
+                )
+                for name, version in found
+            ]
+        )
+    return True
+
+
+Found = Mapping[tuple[str, int], list[Finding]]
+
+
+def _attacks(
+    stage: Stage, corpus: str, evaluators: Sequence[tuple[str, int]], settings: StudySettings
+) -> Found:
+    candidates = load_candidates(stage.connection, [corpus])
+    rows = candidates.rows(TEST)
+    if settings.responses:
+        rows = np.sort(np.random.default_rng(settings.seed).permutation(rows)[: settings.responses])
+    if not len(rows):
+        raise EvaluatorError(f"{corpus} has no response in its test split; land a larger corpus")
+    texts = candidates.texts
+    samples = [
+        Sample(tuple(texts[candidates.context_start[row] : candidates.context_stop[row]]), texts[at])
+        for row, at in zip(rows, candidates.response[rows], strict=True)
+    ]
+    found = {}
+    for who in evaluators:
+
+        def score(asked: Sequence[Sample], who: tuple[str, int] = who) -> Any:
+            (scores,) = score_samples(stage.home, [who], asked, corpus, stage.scratch)
+            return scores.f
+
+        found[who] = attacks(samples, score, seed=settings.seed)
+    return found
+
+
+def _scored(
+    stage: Stage, dataset: str, evaluators: Sequence[tuple[str, int]], settings: StudySettings
+) -> Found:
+    found = {}
+    for name, version in evaluators:
+        who = {"evaluator": name, "version": version, "dataset": dataset}
+        rows = stage.connection.execute(statement("7_study/scored_responses"), who).fetchall()
+        if not rows:
+            raise AnnotationError(
+                f"{dataset} has no scores of {name} version {version}; run ssrem agree FILE --evaluator {name} first"
+            )
+        *numbers, systems = zip(*rows, strict=True)
+        score, human, words, turns, context_words = (np.array(column, dtype=np.float64) for column in numbers)
+        features = {
+            "words of the response": words,
+            "turns of the context": turns,
+            "words of the context": context_words,
+        }
+        data = Scored(score, human, words, systems, features)
+        found[name, version] = SCORED[settings.study](data)
+    return found
+
+
+def _annotated_digest(home: Home, dataset: str) -> str:
+    with home.reader() as connection:
+        row = connection.execute(
+            "SELECT any_value(sha256) FROM annotated WHERE dataset = ?", [dataset]
+        ).fetchone()
+    if not row or row[0] is None:
+        known = ", ".join(datasets_of(str(home.root), "length"))
+        raise AnnotationError(f"no annotated set {dataset!r} in {home.root} (there are: {known})")
+    return str(row[0])
+
+
+def read_study(home: Home, name: str, dataset: str) -> tuple[Rows, dict[str, tuple[str, str]]]:
+    """The published rows of a study, of evaluators in use, and what they say of each in two sentences."""
+    with home.reader() as connection:
+        cursor = connection.execute(PUBLISHED, [name, dataset])
+        names = [d[0] for d in cursor.description or []]
+        rows = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+    return rows, said(rows)
+
+
+def write_study(home: str, name: str, dataset: str) -> Path:
+    """Write the published study into the home folder's reports, as Markdown and SVG; the page's path."""
+    place = Home.at(home)
+    rows, _ = read_study(place, name, dataset)
+    page = place.reports / f"study-{name}-{dataset}.md"
+    picture = page.with_suffix(".svg")
+    try:
+        page.parent.mkdir(parents=True, exist_ok=True)
+        picture.write_text(figure(rows), encoding="utf-8")
+        page.write_text(f"{markdown(rows)}\n![{name} of {dataset}](<{picture.name}>)\n", encoding="utf-8")
+    except OSError as error:
+        raise out_of_room(place, error) or error from None
+    return page
+
+
+PUBLISHED = """
+    SELECT s.* FROM studies AS s INNER JOIN evaluators AS e USING (evaluator, version)
+    WHERE s.study = ? AND s.dataset = ? AND e.promoted ORDER BY s.evaluator DESC, s.position
+"""
