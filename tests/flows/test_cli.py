@@ -22,11 +22,7 @@ from tasks.home import Home
 
 ROOT = Path(__file__).resolve().parents[2]
 DAILYDIALOG = ROOT / ".." / "shared" / "data" / "corpora" / "dailydialog_valid.jsonl"
-VERBS = [
-    *("run", "ingest", "tables", "negatives", "train", "agree", "score"),
-    *("sql", "export", "import", "evaluators", "status", "report", "forget", "upgrade", "backup", "restore"),
-    *("retrain", "promote", "rollback", "collect"),
-]
+VERBS = sorted(commands.VERBS)
 
 Say = Callable[..., str]
 

@@ -208,3 +208,18 @@ def test_landing_is_announced_once_and_not_by_the_pipeline(
     monkeypatch.setattr(module, "land", lambda *_, **__: ("tiny", False))
     module.ingest(str(made.dump), str(copy.root))
     assert len(events) == 1
+
+
+@pytest.mark.prefect
+@pytest.mark.usefixtures("started", "sql_gate")
+def test_a_study_is_read_in_the_terminal_and_as_json(copy: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["study", "length", "--evaluator", "ssrem", "--home", str(copy.root)]
+    assert main(arguments) == 0
+    said = capsys.readouterr().out
+    page = copy.reports / "study-length-people.md"
+    assert said.startswith("length of people\n") and f"page: {page}\n" in said
+    assert "ssrem: Its scores go with length at rho" in said and "rsrem" not in said
+    assert main([*arguments, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["pages"] == {"people": str(page)}
+    assert {row["evaluator"] for row in found["studies"]} == {"ssrem"} and len(found["studies"]) == 4
