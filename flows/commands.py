@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flows import given, landing, learning, privacy, settings, show, studies, upkeep
+from flows import annotate, given, landing, learning, privacy, settings, show, studies, upkeep
 from flows.outcome import after, summaries
 from ssrem.errors import AnnotationError, SsremError
 from tasks.home import Home, landed_corpora
@@ -198,6 +198,7 @@ VERBS: dict[str, Callable[[argparse.Namespace, Home], None]] = {
     "rollback": learning.rollback,
     "agree": _agree,
     "study": studies.study,
+    "annotate": annotate.annotate,
     "score": _score,
     "sql": _sql,
     "export": learning.export,

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
+from flows import annotate_options
 from flows.options import (
     Parser,
     as_json,
@@ -51,6 +52,7 @@ def parser() -> argparse.ArgumentParser:
     _stages(verb)
     _evaluators(verb)
     _questions(verb)
+    annotate_options.add(verbs)
     _upkeep(verb)
     return top
 

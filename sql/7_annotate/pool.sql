@@ -1,0 +1,20 @@
+-- One row is a context of the training split and its response, a random $most of them by seed. Grain: response_id.
+WITH drawn AS (
+    SELECT
+        response_id,
+        context_from,
+        context_to
+    FROM responses
+    WHERE corpus = $corpus AND split = 'train'
+    ORDER BY md5_number_lower($seed::VARCHAR || ':' || response_id::VARCHAR), response_id
+    LIMIT $most
+)
+
+SELECT
+    string_agg(c.text, ' ' ORDER BY c.turn_id) AS context,
+    any_value(t.text) AS response
+FROM drawn AS d
+INNER JOIN turns AS t ON t.corpus = $corpus AND d.response_id = t.turn_id
+INNER JOIN turns AS c ON c.corpus = $corpus AND c.turn_id BETWEEN d.context_from AND d.context_to
+GROUP BY d.response_id
+ORDER BY d.response_id

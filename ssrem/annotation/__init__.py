@@ -1,0 +1,1 @@
+"""Human scores: a batch of responses is drawn, shown to raters who know no system's name, and read back."""

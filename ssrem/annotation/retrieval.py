@@ -1,0 +1,37 @@
+"""A first system: the response that people gave to the most similar context, by BM25 (Robertson and Zaragoza 2009)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+import numpy as np
+
+from ssrem.encoders.tokenize import words
+
+NAME = "bm25"
+
+
+class Retrieval:
+    """Responses of a pool of pairs, found by their contexts (Lucene's BM25: k1 1.5, b 0.75)."""
+
+    def __init__(self, contexts: Sequence[str], responses: Sequence[str]) -> None:
+        """The pairs of a context and its response; ValueError where there are none, or numbers differ."""
+        import bm25s
+
+        logging.getLogger("bm25s").setLevel(logging.WARNING)  # importing it has it tell of every step
+        if not responses or len(contexts) != len(responses):
+            raise ValueError(f"{len(contexts)} contexts and {len(responses)} responses are no pairs")
+        self._responses = list(responses)
+        self._index = bm25s.BM25(k1=1.5, b=0.75, method="lucene")
+        # An index cannot be without a word: one that no context holds stands for those that have none.
+        tokens = [words(text) or ["\0"] for text in contexts]
+        self._index.index(tokens, show_progress=False)
+
+    def respond(self, context: str) -> str | None:
+        """The response to the context most like this one, the first of the pool among equals; None where no context
+        shares a word with it."""
+        known = [word for word in words(context) if word in self._index.vocab_dict]
+        if not known:
+            return None
+        return self._responses[int(np.argmax(self._index.get_scores(known)))]
