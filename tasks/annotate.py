@@ -10,7 +10,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 
@@ -23,10 +23,11 @@ from ssrem.annotation.draw import contexts_needed, draw_batch
 from ssrem.annotation.items import TRUE_SYSTEM, Batch, Context, Plan
 from ssrem.annotation.retrieval import NAME as BM25
 from ssrem.annotation.retrieval import Retrieval
-from ssrem.annotation.review import Review, annotated_rows, record, review
 from ssrem.errors import AnnotationError, HomeError
 from tasks.home import Home, landed_corpora
-from tasks.tables import landed_corpus
+
+if TYPE_CHECKING:
+    from ssrem.annotation.review import Review
 
 KEY = "key.json"
 POOL = 200_000
@@ -85,6 +86,8 @@ def import_answers(
     Beside the key lie then `ratings.csv`, every rating with its system and whether it counts, and `import.json`, who
     was left out and how far the others agree. AnnotationError, in one line, where a file is wrong; nothing is written.
     """
+    from ssrem.annotation.review import annotated_rows, record, review  # SciPy takes seconds to load
+
     path = folder / KEY
     try:
         text = path.read_text(encoding="utf-8")
@@ -104,13 +107,12 @@ def import_answers(
 def _corpus(home: Home, corpus: str | None) -> str:
     """The corpus asked for, or the only one there is, with its tables built."""
     there = landed_corpora(str(home.root))
+    if corpus is None and len(there) > 1:
+        raise HomeError(f"{len(there)} corpora have landed ({', '.join(there)}); choose one with --corpus")
     if corpus is None:
-        if len(there) > 1:
-            raise HomeError(
-                f"{len(there)} corpora have landed ({', '.join(there)}); choose one with --corpus"
-            )
         corpus = there[0]
-    landed_corpus(home, corpus)
+    elif corpus not in there:
+        raise HomeError(f"no corpus {corpus!r} has landed in {home.root} (landed: {', '.join(there)})")
     with home.reader() as connection:
         if not connection.execute("SELECT 1 FROM responses WHERE corpus = ? LIMIT 1", [corpus]).fetchone():
             raise HomeError(f"the tables of {corpus} are not built in {home.root}; run ssrem tables first")

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from small_home import Made
+from small_home import Made, command
 
 from flows.cli import main
 from ssrem.agreement.annotated import read_annotated
 from ssrem.annotation.items import Batch
 from ssrem.annotation.page import ANSWERS_FORMAT
+from tasks.home import Home
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def export(made: Made, folder: Path, *more: str) -> Batch:
@@ -81,6 +86,41 @@ def test_out_and_back(made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[
     assert [one["rater"] for one in noted["dropped"]] == ["rater-3"]
     every = (folder / "ratings.csv").read_text().splitlines()
     assert len(every) == 1 + sum(map(len, batch.sheets.values()))  # nobody's answer is lost
+
+
+def test_neither_step_starts_prefect(made: Made, tmp_path: Path) -> None:
+    script = (
+        "import sys\nfrom flows.cli import main\nassert main(sys.argv[1:]) == 0\n"
+        "heavy = {'prefect', 'torch', 'great_expectations'} & set(sys.modules)\nassert not heavy, heavy\n"
+    )
+    folder = tmp_path / "b"
+    steps = [["annotate", "export", str(folder), "--home", str(made.home.root), "--contexts", "4"]]
+    for step in steps:
+        said = subprocess.run(
+            [sys.executable, "-c", script, *step], capture_output=True, text=True, check=False, cwd=ROOT
+        )
+        assert said.returncode == 0, said.stderr
+        assert said.stderr == ""
+        if step[1] == "export":
+            batch = Batch.from_json((folder / "key.json").read_text(), "key.json")
+            steps.append(["annotate", "import", *answered(batch, tmp_path), "--batch", str(folder)])
+
+
+def test_an_import_lands_at_once_where_it_is_asked_to(copy: Home, made: Made, tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    batch = export(made, folder, "--contexts", "6")
+    answers = answered(batch, tmp_path)
+    more = ["--batch", str(folder), "--kappa", "none", "--agree", "--home", str(copy.root)]
+    said = command("annotate", "import", *answers, *more)
+    assert said.returncode == 0, said.stderr
+    assert "3 kept of 3" in said.stdout
+    with copy.reader() as connection:
+        rows = connection.execute(
+            "SELECT system, count(*) FROM annotated WHERE dataset = 'mine' GROUP BY ALL ORDER BY ALL"
+        ).fetchall()
+        found = connection.execute("SELECT count(*) FROM correlations WHERE dataset = 'mine'").fetchone()
+    assert rows == [("bm25", 6), ("ground-truth", 6)]
+    assert found and found[0] > 0
 
 
 def test_the_same_seed_gives_the_same_files(made: Made, tmp_path: Path) -> None:
