@@ -8,6 +8,7 @@ from flows.artifacts import shown
 from flows.notify import tell
 from flows.runners import Runner, on_workers
 from tasks.agree import agree as agree_with
+from tasks.measure import measure
 from tasks.register import register
 from tasks.repair import mended
 from tasks.stage import Resources
@@ -36,8 +37,11 @@ def agree(
     for name in unregistered(place, evaluators or ()):
         register(name, home, resources=resources)
     versions = promoted(place, evaluators or ())
-    with shown(home, "agree", ["agreement"]):
-        return dict(
+    with shown(home, "agree", ["agreement", "best"]):
+        done = dict(
             agree_with(file, versions, home, keep_ground_truth=keep_ground_truth, resources=resources)
             for file in files
         )
+        for dataset in done:
+            done[dataset] |= measure(dataset, home, resources=resources)
+        return done

@@ -117,7 +117,7 @@ def _agree(options: argparse.Namespace, home: Home) -> None:
         **given.runner(options),
     )
     correlated = {name: "correlated" if new else "there already" for name, new in done.items()}
-    after(options, home, ["agreement"], correlated)
+    after(options, home, ["agreement", "best"], correlated)
 
 
 def _score(options: argparse.Namespace, home: Home) -> None:

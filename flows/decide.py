@@ -10,6 +10,7 @@ from ssrem.evaluators import evaluator_class
 from tasks.agree_again import agree_again
 from tasks.home import Home
 from tasks.margins import Margins
+from tasks.measure import measure_all
 from tasks.promotion import Challenge, challenges
 from tasks.promotion import decide as decide_on
 from tasks.score import score_corpus
@@ -39,6 +40,8 @@ def decide(
             promoted, why = decide_on(challenge, home, margins=allowed, resources=resources)
             what = "promoted" if promoted else "not promoted"
             decided[f"{challenge.evaluator} {challenge.version}"] = f"{what}: {why}"
+        if decided:
+            measure_all(home, resources=resources)
     return decided
 
 

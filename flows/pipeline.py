@@ -19,6 +19,8 @@ from flows.train import train
 from ssrem.agreement.annotated import read_annotated
 from ssrem.encoders import DEFAULT_ENCODER
 from ssrem.errors import DumpError
+from tasks.measure import measure_all
+from tasks.stage import Resources
 
 
 @flow(name="pipeline", on_failure=[tell], on_crashed=[tell])
@@ -76,6 +78,7 @@ def pipeline(
         retrain_others(home, margins=margins, **room)
     if annotations:
         agree(annotations, home, evaluators, **room)
+    measure_all(home, resources=Resources(memory_limit, threads))  # also of sets that landed before
     path = report(home)
     if refused:
         raise refused

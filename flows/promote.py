@@ -5,6 +5,7 @@ from __future__ import annotations
 from prefect import flow
 
 from flows.notify import tell
+from tasks.measure import measure_all
 from tasks.promotion import promote as promote_by_hand
 from tasks.stage import Resources
 
@@ -18,4 +19,7 @@ def promote(
     threads: int | None = None,
 ) -> tuple[int, int | None]:
     """Bring `version` into use, or for None the one that was before; returns it and the one that it replaces."""
-    return promote_by_hand(evaluator, version, home, resources=Resources(memory_limit, threads))
+    resources = Resources(memory_limit, threads)
+    chosen, replaced = promote_by_hand(evaluator, version, home, resources=resources)
+    measure_all(home, resources=resources)  # who is compared with whom has changed
+    return chosen, replaced

@@ -64,7 +64,7 @@ def _is_number(value: Any) -> bool:
 
 def _cell(name: str, value: Any) -> str:
     if isinstance(value, float):
-        if name == "p":
+        if name in ("p", "p_holm"):
             return "<.001" if value < 0.001 else f"{value:.3f}"
         if name == "gt_above":
             return f"{value:.1%}"

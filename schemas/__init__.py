@@ -3,8 +3,10 @@
 import hashlib
 
 from schemas import (
+    agreement,
     annotations,
     candidates,
+    comparisons,
     conversations,
     corpora,
     correlations,
@@ -14,6 +16,7 @@ from schemas import (
     ledger,
     negatives,
     quarantine,
+    rater_agreement,
     responses,
     scores,
     set_similarity,
@@ -48,6 +51,10 @@ TABLES: dict[str, Table] = {
         annotations.ANNOTATIONS,
         annotations.HUMAN_SCORES,
         correlations.TABLE,
+        agreement.TABLE,
+        comparisons.COMPARISONS,
+        comparisons.RANKINGS,
+        rater_agreement.TABLE,
         studies.TABLE,
         ledger.RUNS,
         ledger.QUALITY_RESULTS,

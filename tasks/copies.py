@@ -9,6 +9,7 @@ from tasks.snapshot import sync_path
 
 KEPT_TWICE = (
     *("corpora", "evaluators", "learning_curves", "identification", "correlations"),
+    *("agreement", "comparisons", "rankings", "rater_agreement"),
     *("annotated", "annotations", "human_scores", "runs", "quality_results"),
 )
 """Small tables that no stage can make again as they were: their files lie in a run folder twice."""

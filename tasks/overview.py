@@ -24,10 +24,33 @@ SUMMARIES = {
         FROM identification AS i INNER JOIN evaluators AS e USING (evaluator, version) WHERE e.promoted
         ORDER BY i.evaluator DESC, i.corpus, list_position(['GT', 'SC', 'SP', 'SS', 'Rand', 'Context'], i.kind)""",
     "agreement": """
-        SELECT c.dataset, c.criterion, c.evaluator, c.score, c.spearman, c.spearman_p AS p, c.pearson, c.n, c.excluded
+        SELECT c.dataset, c.criterion, c.evaluator, c.score, c.spearman, a.low, a.high, r.value AS ceiling,
+            c.spearman_p AS p, c.pearson, c.n, c.excluded
         FROM correlations AS c INNER JOIN evaluators AS e USING (evaluator, version)
+        LEFT JOIN agreement AS a ON a.evaluator = c.evaluator AND a.version = c.version AND a.dataset = c.dataset
+            AND a.criterion = c.criterion AND a.aggregation = c.aggregation AND a.level = c.level
+            AND a.score = c.score AND a.grouping = 'pooled' AND a.measure = 'spearman'
+        LEFT JOIN rater_agreement AS r
+            ON r.dataset = c.dataset AND r.criterion = c.criterion AND r.measure = 'one_rater'
         WHERE e.promoted AND c.level = 'segment' AND c.aggregation = 'mean'
         ORDER BY c.dataset, c.criterion, c.evaluator DESC, c.score""",
+    "best": """
+        WITH ranked AS (
+            SELECT r.* FROM rankings AS r INNER JOIN evaluators AS e USING (evaluator, version)
+            WHERE e.promoted AND r.level = 'segment' AND r.place IS NOT NULL
+        ),
+        compared AS (
+            SELECT c.dataset, c.criterion, min(c.p_holm) AS p_holm FROM comparisons AS c INNER JOIN ranked AS r
+                ON r.dataset = c.dataset AND r.criterion = c.criterion AND r.evaluator = c.first AND r.place = 1
+            WHERE c.level = 'segment' AND c.second IN (SELECT x.evaluator FROM ranked AS x
+                WHERE x.dataset = c.dataset AND x.criterion = c.criterion AND x.place = 2)
+            GROUP BY ALL
+        )
+        SELECT dataset, criterion,
+            string_agg(evaluator || ' ' || score, ', ' ORDER BY place) FILTER (WHERE cluster = 1) AS tied_for_best,
+            max(statistic) AS spearman, count(*) AS compared, any_value(p_holm) AS p_holm, any_value(n) AS n
+        FROM ranked LEFT JOIN compared USING (dataset, criterion)
+        GROUP BY dataset, criterion HAVING count(*) > 1 ORDER BY dataset, criterion""",
     "own_ratings": """
         SELECT c.dataset, c.criterion, c.evaluator, c.score, c.spearman, c.spearman_p AS p, c.pearson, c.n, c.excluded
         FROM correlations AS c INNER JOIN evaluators AS e USING (evaluator, version)
@@ -62,7 +85,8 @@ TITLES = {
     "corpora": "corpora",
     "speaker_sets": "speaker sets: mean similarity of a speaker's turns, 95% interval",
     "identification": "identification on the test split: mean f, 95% interval, how often the true response is above",
-    "agreement": "agreement with human scores, mean of raters",
+    "agreement": "agreement with human scores, mean of raters; 95% interval; ceiling: one rater with the others",
+    "best": "tied for best: not told apart by a paired bootstrap; p_holm: of the lead of the first over the second",
     "own_ratings": "agreement with the conversations' own ratings, untouched ones left out",
     "evaluators": "versions in this home folder",
     "negatives": "negatives: how many, and the share of a response's tokens that no longer stand",
@@ -73,7 +97,7 @@ TITLES = {
 }
 """Name of a summary, as `--json` has it, to what a person reads above it."""
 
-AFTER_RUN = ("corpora", "speaker_sets", "identification", "agreement", "own_ratings")
+AFTER_RUN = ("corpora", "speaker_sets", "identification", "agreement", "best", "own_ratings")
 
 
 def summary(home: Home, names: Sequence[str], *, tolerant: bool = False) -> dict[str, list[dict[str, Any]]]:

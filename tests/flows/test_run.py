@@ -39,7 +39,7 @@ def test_stderr_is_silent_where_it_is_no_terminal(made: Made) -> None:
 
 def test_json_holds_the_same_figures(made: Made) -> None:
     found = json.loads(made.again.stdout, parse_constant=pytest.fail)
-    assert list(found) == ["corpora", "speaker_sets", "identification", "agreement", "report"]
+    assert list(found) == ["corpora", "speaker_sets", "identification", "agreement", "best", "report"]
     assert found["corpora"][0] == {
         "corpus": "tiny",
         "format": "jsonl",
@@ -51,6 +51,10 @@ def test_json_holds_the_same_figures(made: Made) -> None:
         "speaker_scope": "person",
     }
     assert {row["n"] + row["excluded"] for row in found["agreement"]} == {30}
+    assert all(row["low"] < row["spearman"] < row["high"] for row in found["agreement"])
+    (best,) = found["best"]
+    assert (best["dataset"], best["compared"], best["n"]) == ("people", 2, 25)
+    assert set(best["tied_for_best"].split(", ")) <= {"ssrem h", "rsrem h"}
     truth = next(row for row in found["identification"] if row["kind"] == "GT")
     assert f"{truth['mean_f']:.3f}" in made.said.stdout
 
@@ -90,7 +94,7 @@ def test_every_gate_left_its_results(made: Made) -> None:
             "SELECT r.stage, count(*), bool_and(q.passed) FROM quality_results AS q "
             "INNER JOIN runs AS r USING (run_id) GROUP BY r.stage"
         ).fetchall()
-    assert {stage for stage, *_ in stages} == {"ingest", "tables", "train", "score", "agree"}
+    assert {stage for stage, *_ in stages} == {"ingest", "tables", "train", "score", "agree", "measure"}
     assert all(passed for *_, passed in stages)
 
 
