@@ -13,7 +13,8 @@ from tasks import waiting
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; returns its exit status: 0, 1 for a failure told in one line, 130 when interrupted."""
+    """Run a command; returns its exit status: 0, 1 for a failure told in one line or a figure that differs, 130 when
+    interrupted."""
     options = parser().parse_args(arguments)
     atexit.register(close_stderr)  # first registered, so run last
     if (
@@ -23,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         from flows import commands
 
-        commands.run(options)
+        return commands.run(options)
     except SsremError as error:
         print(f"ssrem: {error}", file=sys.stderr)
         return 1
@@ -46,7 +47,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             f"ssrem: {where}{error.strerror or error}; make room, or change its permissions", file=sys.stderr
         )
         return 1
-    return 0
 
 
 def close_stderr() -> None:

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from ssrem.evaluators.base import Scores
 
 
-def run(options: argparse.Namespace) -> None:
-    """Do what the parsed options ask."""
+def run(options: argparse.Namespace) -> int:
+    """Do what the parsed options ask; the exit status."""
     home = Home.at(options.home)
     if options.verb not in ("upgrade", "restore"):
         home.check()
@@ -31,7 +31,7 @@ def run(options: argparse.Namespace) -> None:
         from tasks.repair import mended
 
         mended(str(home.root))
-    VERBS[options.verb](options, home)
+    return VERBS[options.verb](options, home) or 0
 
 
 def _run(options: argparse.Namespace, home: Home) -> None:
@@ -158,6 +158,26 @@ def _sql(options: argparse.Namespace, home: Home) -> None:
     sql(options, home)
 
 
+def _reproduce(options: argparse.Namespace, home: Home) -> int:
+    from tasks.reproduce import reproduce
+
+    done = reproduce(home, options.signature)
+    figure = {key: getattr(done.found, key) for key in ("statistic", "low", "high", "p", "n", "outcome")}
+    if options.json:
+        show.as_json({"reproduced": not done.differs, "differs": done.differs, "noted": done.noted, **figure})
+        return 1 if done.differs else 0
+    show.tables({"computed again": [figure]}, raw=True)
+    for line in (*done.differs, *done.noted):
+        print(line)
+    if done.differs:
+        print("not reproduced")
+        return 1
+    print(
+        "reproduced" if done.published else "computed as the signature says; no published row to compare with"
+    )
+    return 0
+
+
 def _status(options: argparse.Namespace, home: Home) -> None:
     from tasks.overview import summary
     from tasks.remarks import remarks
@@ -187,7 +207,7 @@ def _report(options: argparse.Namespace, home: Home) -> None:
         print(path)
 
 
-VERBS: dict[str, Callable[[argparse.Namespace, Home], None]] = {
+VERBS: dict[str, Callable[[argparse.Namespace, Home], int | None]] = {
     "run": _run,
     "ingest": landing.ingest,
     "tables": _tables,
@@ -201,6 +221,7 @@ VERBS: dict[str, Callable[[argparse.Namespace, Home], None]] = {
     "annotate": annotate.annotate,
     "score": _score,
     "sql": _sql,
+    "reproduce": _reproduce,
     "export": learning.export,
     "import": learning.import_,
     "evaluators": learning.evaluators,

@@ -242,6 +242,9 @@ def _questions(verb: Verb) -> None:
     sql.add_argument("--csv", metavar="FILE", help="write the answer there as CSV; - for the terminal")
     sql.add_argument("--parquet", metavar="FILE", help="write the answer there as Parquet")
 
+    reproduce = verb("reproduce", "compute a published figure again, or say what differs", as_json())
+    reproduce.add_argument("signature", metavar="SIGNATURE", help="of a row of the table agreement")
+
     status = verb("status", "show what has landed, how far each corpus is, and what went wrong", as_json())
     status.add_argument(
         "--deep", action="store_true", help="read every published file through and compare it with its digest"

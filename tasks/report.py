@@ -30,8 +30,27 @@ QUERIES = {
         SELECT i.* FROM identification AS i INNER JOIN evaluators AS e USING (evaluator, version) WHERE e.promoted
         ORDER BY i.evaluator DESC, i.corpus, list_position(['GT','SC','SP','SS','Rand','Context'], i.kind)""",
     "correlations": """
-        SELECT c.* FROM correlations AS c INNER JOIN evaluators AS e USING (evaluator, version) WHERE e.promoted
+        SELECT c.* REPLACE (coalesce(a.low, c.spearman_low) AS spearman_low,
+                coalesce(a.high, c.spearman_high) AS spearman_high),
+            a.low IS NOT NULL AS resampled, r.value AS ceiling, k.cluster
+        FROM correlations AS c INNER JOIN evaluators AS e USING (evaluator, version)
+        LEFT JOIN agreement AS a ON a.evaluator = c.evaluator AND a.version = c.version AND a.dataset = c.dataset
+            AND a.criterion = c.criterion AND a.aggregation = c.aggregation AND a.level = c.level
+            AND a.score = c.score AND a.grouping = 'pooled' AND a.measure = 'spearman'
+        LEFT JOIN rater_agreement AS r ON r.dataset = c.dataset AND r.criterion = c.criterion
+            AND r.measure = 'one_rater' AND c.level = 'segment'
+        LEFT JOIN rankings AS k ON k.evaluator = c.evaluator AND k.version = c.version AND k.dataset = c.dataset
+            AND k.criterion = c.criterion AND k.aggregation = c.aggregation AND k.level = c.level
+            AND k.score = c.score
+        WHERE e.promoted
         ORDER BY c.level, c.dataset, c.criterion, c.aggregation, c.evaluator DESC, c.score""",
+    "comparisons": """
+        SELECT c.dataset, c.criterion, c.level, c.first, c.first_version, c.second, c.second_version, c.p_holm
+        FROM comparisons AS c
+        INNER JOIN evaluators AS a ON a.evaluator = c.first AND a.version = c.first_version AND a.promoted
+        INNER JOIN evaluators AS b ON b.evaluator = c.second AND b.version = c.second_version AND b.promoted
+        WHERE c.level = 'segment' AND c.aggregation = 'mean'
+        ORDER BY c.dataset, c.criterion, c.first, c.second""",
     "points": """
         SELECT s.evaluator, s.dataset, h.criterion, h.score AS human, coalesce(s.h, s.f) AS score
         FROM scores AS s

@@ -10,6 +10,7 @@ from ssrem.report.data import ReportData, Row
 from ssrem.report.numbers import is_figure, p_value, percent, real
 
 SCORES = ("h", "f", "g")  # the hybrid score is the evaluator's own; f and g stand in where it is missing
+ALPHA = 0.05
 NEGATIVES = ("SC", "SP", "SS", "Rand")
 Evaluator = tuple[Any, Any]
 
@@ -76,7 +77,35 @@ def _agreement(data: ReportData) -> tuple[list[str], Evaluator | None]:
             f"{real(r['spearman'])} ({_cell(r)}, {p_value(r['spearman_p'])})" for r in (rows[0], rows[-1])
         ]
         detail = f"Its score {score} ranges from {ends[0]} to {ends[1]}."
-    return [f"{verdict} {correlation}{rest}", detail], best
+    lead = _lead(data, best, others[0], rows, cells) if others else []
+    return [f"{verdict} {correlation}{rest}", *lead, detail], best
+
+
+def _lead(
+    data: ReportData, best: Evaluator, other: Evaluator, rows: list[Row], cells: dict[Evaluator, Any]
+) -> list[str]:
+    """Whether the best is significantly better than the next, where that was tested: a sentence, or none."""
+    asked = {(row["dataset"], row["criterion"]) for row in rows}
+    tested = {
+        (row["dataset"], row["criterion"]): row
+        for row in data.comparisons
+        if {(row["first"], row["first_version"]), (row["second"], row["second_version"])} == {best, other}
+        and (row["dataset"], row["criterion"]) in asked
+        and is_figure(row["p_holm"])
+    }
+    if not tested:
+        return []
+    ahead = [row for row in tested.values() if (row["first"], row["first_version"]) == best]
+    won = [row for row in ahead if row["p_holm"] < ALPHA]
+    over = f"Its lead over {_name(other, cells)}"
+    if len(asked) == 1:
+        (row,) = tested.values()
+        verdict = "is significant" if won else "is not significant"
+        return [
+            f"{over} {verdict} ({p_value(row['p_holm'])} in a paired bootstrap, after Holm’s correction)."
+        ]
+    told = f"{over} is significant on {len(won) or 'none'} of the {len(tested)} criteria that were tested"
+    return [f"{told} (paired bootstrap, p < 0.05 after Holm’s correction)."]
 
 
 def _without_annotations(data: ReportData) -> str:

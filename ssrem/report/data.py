@@ -32,6 +32,11 @@ COLUMNS: dict[str, tuple[str, ...]] = {
         *("pearson", "pearson_p", "pearson_low", "pearson_high"),
         *("spearman", "spearman_p", "spearman_low", "spearman_high"),
         *("kendall", "kendall_p", "n", "excluded", "outcome"),
+        *("resampled", "ceiling", "cluster"),
+    ),
+    "comparisons": (
+        *("dataset", "criterion", "level", "first", "first_version"),
+        *("second", "second_version", "p_holm"),
     ),
     "points": ("evaluator", "dataset", "criterion", "human", "score"),
     "learning_curves": ("evaluator", "version", "epoch", "split", "loss"),
@@ -62,6 +67,7 @@ class ReportData:
     set_similarity: Rows = field(default_factory=list)
     identification: Rows = field(default_factory=list)
     correlations: Rows = field(default_factory=list)
+    comparisons: Rows = field(default_factory=list)
     points: Rows = field(default_factory=list)
     learning_curves: Rows = field(default_factory=list)
     evaluators: Rows = field(default_factory=list)

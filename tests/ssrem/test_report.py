@@ -19,7 +19,7 @@ SECTIONS = ["agreement", "identification", "similarity", "scatter", "learning", 
 WANTED = (
     """
 0.432 p < 0.001 [0.250, 0.250]|0.123|0.400|812|75|the score is constant|1 of 4 correlations|same conversation
-61.0%
+61.0%|noise ceiling 0.250|bootstrap over contexts
 0.8900|4,321|no text|17|1 of 2 expectations hold|name:ssrem|weights:abc|seed 1|lowest validation loss 0.333
 """.strip()
     .replace("\n", "|")

@@ -113,3 +113,40 @@ def test_without_correlations_the_best_identification_is_told() -> None:
 
 def test_nothing_measured() -> None:
     assert "ssrem run" in said([])
+
+
+def against(first: str, second: str, dataset: str, p: float | None) -> dict[str, Any]:
+    row: dict[str, Any] = dict.fromkeys(COLUMNS["comparisons"])
+    row |= {"dataset": dataset, "criterion": "overall", "level": "segment", "p_holm": p}
+    return row | {"first": first, "first_version": "v1", "second": second, "second_version": "v1"}
+
+
+@pytest.mark.parametrize(
+    ("compared", "sentence"),
+    [
+        (
+            [("a", "b", "one", 0.031)],
+            "Its lead over b is significant (p = 0.031 in a paired bootstrap, after Holm",
+        ),
+        ([("a", "b", "one", 0.05)], "Its lead over b is not significant (p = 0.050 in"),
+        ([("b", "a", "one", 0.01)], "Its lead over b is not significant (p = 0.010 in"),
+    ],
+)
+def test_whether_the_lead_is_significant(compared: list[Any], sentence: str) -> None:
+    rows = [correlation("a", "one", 0.4), correlation("b", "one", 0.3)]
+    data = ReportData("now", "0", "home", correlations=rows, comparisons=[against(*one) for one in compared])
+    assert sentence in " ".join(answer(data)).replace("\N{NO-BREAK SPACE}", " ")
+
+
+def test_a_lead_over_several_sets_is_counted_and_one_that_was_not_tested_is_not_told() -> None:
+    rows = [
+        correlation(who, at, rho) for who, rho in (("a", 0.4), ("b", 0.3)) for at in ("one", "two", "three")
+    ]
+    compared = [
+        against("a", "b", "one", 0.01),
+        against("b", "a", "two", 0.01),
+        against("a", "b", "three", None),
+    ]
+    data = ReportData("now", "0", "home", correlations=rows, comparisons=compared)
+    assert "Its lead over b is significant on 1 of the 2 criteria that were tested" in " ".join(answer(data))
+    assert "lead" not in said(rows)
