@@ -9,8 +9,8 @@ _LEAST_LETTERS = 12
 
 
 def instructed(draw: Random, scale: int) -> tuple[str, tuple[int, int]]:
-    """A response that asks for a score of the upper half, so that always choosing the lowest fails; and that score."""
-    score = draw.randint(scale // 2 + 1, scale)
+    """A response that asks for a score above the middle, so that always choosing a low one fails; and that score."""
+    score = draw.randint((scale + 1) // 2 + 1, scale)
     return INSTRUCTION.format(score), (score, score)
 
 

@@ -128,7 +128,7 @@ def test_checks_have_a_known_score() -> None:
         text, (low, high) = instructed(Random(seed), 5)
         assert low == high
         assert f"choose {low}." in text
-        assert 3 <= low <= 5
+        assert 4 <= low <= 5
         made, expected = gibberish(Random(seed), "We had a nice dinner there", 5)
         assert expected == (1, 2)
         assert sorted(made.replace(" ", "")) == sorted("wehadanicedinnerthere")
