@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass, fields
+from functools import cache
 from importlib.metadata import version
 from urllib.parse import quote, unquote
 
@@ -121,9 +122,14 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
+_installed = cache(
+    version
+)  # reading a package's metadata takes milliseconds, and a table has hundreds of figures
+
+
 def versions() -> dict[str, str]:
     """The versions that a signature names, by its fields."""
-    return {"ssrem": ssrem.__version__, "numpy": version("numpy"), "scipy": version("scipy")}
+    return {"ssrem": ssrem.__version__, "numpy": _installed("numpy"), "scipy": _installed("scipy")}
 
 
 _WORDS = {
