@@ -149,7 +149,7 @@ def _scored(
     found = {}
     for name, version in evaluators:
         who = {"evaluator": name, "version": version, "dataset": dataset}
-        rows = stage.connection.execute(statement("7_study/scored_responses"), who).fetchall()
+        rows = stage.connection.execute(statement("8_study/scored_responses"), who).fetchall()
         if not rows:
             raise AnnotationError(
                 f"{dataset} has no scores of {name} version {version}; run ssrem agree FILE --evaluator {name} first"
