@@ -138,7 +138,7 @@ def _unmeasured(
         }
     found = []
     for line in inputs["tables"]:
-        _, key, _ = line.split(" ", 2)
+        key = line.partition(" ")[2].rpartition(" ")[0]  # names of sets may hold blanks
         asked, read = runs.get(made.get(key, ""), ({}, {}))
         drawn = all(asked.get(name) == parameters[name] for name in ("resamples", "seed"))
         if not drawn or line not in read.get("tables", ()):

@@ -23,6 +23,8 @@ class LearnedSchema:
 
     def learn(self, row: Mapping[str, object]) -> None:
         for name, value in row.items():
+            if not _can_be_written(name):
+                continue
             kind = pa.float64() if _is_number(value) and self._is_time(name) else exact_type(value)
             if kind is None:
                 continue
@@ -34,6 +36,11 @@ class LearnedSchema:
 
     def schema(self) -> pa.Schema:
         return pa.schema(list(self._types.items()))
+
+
+def _can_be_written(name: str) -> bool:
+    """Whether a column can be called so: JSON's escapes can name half a surrogate pair."""
+    return not any("\ud800" <= character <= "\udfff" for character in name)
 
 
 def _is_number(value: object) -> bool:
@@ -55,7 +62,7 @@ def exact_type(value: object) -> pa.DataType | None:
             return pa.list_(pa.string() if value else pa.null())
         return None
     if isinstance(value, dict):
-        if len(value) > _MOST_COLUMNS:
+        if len(value) > _MOST_COLUMNS or not all(map(_can_be_written, value)):
             return None
         members = {name: exact_type(member) for name, member in value.items()}
         return None if None in members.values() else pa.struct(list(members.items()))

@@ -8,7 +8,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from textwrap import dedent
@@ -128,15 +128,18 @@ def test_a_home_of_an_earlier_version_migrates(layout: str, tmp_path: Path) -> N
 
 
 @pytest.fixture
-def version(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+def version(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
     """Make this process one of another version, whose table of that name is changed."""
+    kept = dict(TABLES)  # in their order, which monkeypatch does not keep
 
     def change(name: str, **changes: Any) -> None:
         monkeypatch.setitem(TABLES, name, replace(TABLES[name], **changes))
         for module in (home_module, upgrade, backup):
             monkeypatch.setattr(module, "LAYOUT", f"1-{fingerprint()}")
 
-    return change
+    yield change
+    TABLES.clear()
+    TABLES.update(kept)
 
 
 def test_what_cannot_be_carried_over_is_refused_in_one_line(

@@ -44,6 +44,9 @@ VALUES: dict[str, Any] = {
     "challenger": 2,
     "people": ["a"],
     "theirs": [1],
+    "version": 1,
+    "split": "valid",
+    **{"most": 1, "short": 1, "middle": 2, "long": 3},
 }
 
 

@@ -169,7 +169,7 @@ def test_years_scores_times_and_prices_stay(words: list[str]) -> None:
 
 
 NAMES = st.from_regex(r"Qz[A-Za-z0-9_]{1,15}", fullmatch=True)
-AROUND = st.text(st.characters(exclude_characters="Q"), max_size=20)
+AROUND = st.text(st.characters(codec="utf-8", exclude_characters="Q"), max_size=20)
 
 
 @given(NAMES, AROUND, AROUND)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -149,3 +151,19 @@ def test_only_what_is_in_use_is_compared(copy: Home, monkeypatch: pytest.MonkeyP
         ("ssrem", None, "there is no other evaluator to compare it with")
     ]
     assert query(copy, "SELECT DISTINCT evaluator FROM agreement ORDER BY ALL") == [("rsrem",), ("ssrem",)]
+
+
+@pytest.mark.usefixtures("sql_gate")
+def test_a_set_may_have_blanks_in_its_name(copy: Home, tmp_path: Path) -> None:
+    file = tmp_path / "some more @ people_eval.json"
+    file.write_text(json.dumps(annotated_rows()))
+    agree.fn(str(file), BOTH, str(copy.root))
+    assert measure.fn("some more @ people", str(copy.root))
+    ((rows, best),) = query(
+        copy,
+        "SELECT count(DISTINCT evaluator), (SELECT count(*) FROM rankings WHERE dataset = $1) "
+        "FROM agreement WHERE dataset = $1",
+        "some more @ people",
+    )
+    assert rows == 2 and best > 0
+    assert not measure.fn("some more @ people", str(copy.root))

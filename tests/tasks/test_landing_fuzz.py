@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from ssrem.errors import SsremError
@@ -49,6 +49,8 @@ _line = (_row | _row | _talk | _odd).map(lambda value: json.dumps(value).encode(
 
 @settings(max_examples=6 * TIMES, deadline=None, suppress_health_check=list(HealthCheck))
 @given(lines=st.lists(_line, max_size=12), packed=st.booleans())
+@example(lines=[b'{"\\ud800":""}', b"{}"], packed=False)
+@example(lines=[b'{"a":{"\\udfff":1}}', b"{}"], packed=False)
 def test_what_was_read_landed_or_is_quarantined(lines: list[bytes], packed: bool) -> None:
     content = b"\n".join([json.dumps(GOOD).encode(), *lines])
     with TemporaryDirectory() as folder:
