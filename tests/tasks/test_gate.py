@@ -12,7 +12,7 @@ import duckdb
 import pytest
 
 from schemas import TABLES
-from schemas.contract import Table
+from schemas.contract import Between, Table
 from sql import checks
 from ssrem.errors import GateError
 from tasks.gate import Rule, check_tables, rules
@@ -332,21 +332,21 @@ def _columns(table: Table) -> str:
 
 def break_rule(connection: duckdb.DuckDBPyConnection, table: Table, rule: Rule, row: dict[str, str]) -> str:
     """Break `rule` on a table of one sound row; returns the column or table that others may miss too."""
-    touched = str(rule.arguments.get("column", "no other rule"))
-    name = table.name
+    name, touched = table.name, rule.says.split()[0]
     if rule.says.endswith("to be unique"):
         insert(connection, name, row)
         touched = "no other rule"
     elif rule.says == "at least one row":
         connection.execute(f"DELETE FROM {name}")
+        touched = "no other rule"
     elif rule.says.endswith("not to be null"):
-        connection.execute(f'UPDATE {name} SET "{rule.arguments["column"]}" = NULL')
+        connection.execute(f'UPDATE {name} SET "{touched}" = NULL')
     elif " to be one of " in rule.says:
-        connection.execute(f"UPDATE {name} SET \"{rule.arguments['column']}\" = 'something else'")
-    elif "min_value" in rule.arguments:
-        low, high = rule.arguments["min_value"], rule.arguments["max_value"]
-        beyond = low - 1 if low is not None else high + 1
-        connection.execute(f'UPDATE {name} SET "{rule.arguments["column"]}" = {beyond}')
+        connection.execute(f"UPDATE {name} SET \"{touched}\" = 'something else'")
+    elif " to be at " in rule.says:
+        (bounds,) = (e for e in table.expectations if isinstance(e, Between) and e.column == touched)
+        beyond = bounds.low - 1 if bounds.low is not None else (bounds.high or 0) + 1
+        connection.execute(f'UPDATE {name} SET "{touched}" = {beyond}')
     elif rule.says.endswith("to be finite"):
         touched = rule.says.split(")")[0].removeprefix("(").split(", ")[-1]
         connection.execute(f"UPDATE {name} SET \"{touched}\" = 'NaN'")
