@@ -8,7 +8,12 @@ TABLE = Table(
     part="study, dataset, evaluator and version",
     key=("study", "dataset", "evaluator", "version", "condition", "measure"),
     columns=(
-        Column("study", "VARCHAR", "attacks, length, buckets, distribution or without-system"),
+        Column(
+            "study",
+            "VARCHAR",
+            "attacks, length, buckets, distribution, without-system, low-resource, label-noise, "
+            "leave-one-system-out or transfer",
+        ),
         Column("dataset", "VARCHAR", "corpus whose test split, or annotated set whose scores, are studied"),
         Column("evaluator", "VARCHAR", "name of the evaluator"),
         Column("version", "BIGINT", "its version"),

@@ -18,6 +18,7 @@ from ssrem.report.data import Rows
 from ssrem.report.study import figure, markdown, said
 from ssrem.studies.attacks import attacks
 from ssrem.studies.finding import Finding
+from ssrem.studies.learned import TRANSFER
 from ssrem.studies.scored import SCORED, Scored
 from tasks.candidates import load_candidates
 from tasks.home import Home, landed_corpora
@@ -25,12 +26,13 @@ from tasks.ledger import already_done
 from tasks.repair import mended
 from tasks.scoring import score_samples
 from tasks.stage import Output, Resources, Stage, open_stage
+from tasks.study_learned import LEARNING, learned, learners
 from tasks.tables import landed_corpus
 from tasks.trouble import out_of_room
 
 ATTACKS = "attacks"
-STUDIES = (ATTACKS, *SCORED)
-"""Attacks take a corpus's true responses; the others take an annotated set that ssrem agree has scored."""
+STUDIES = (ATTACKS, *SCORED, *LEARNING)
+"""Attacks take a corpus's true responses; the others take an annotated set that ssrem agree has landed."""
 
 
 @dataclass(frozen=True)
@@ -77,21 +79,18 @@ def study(
     dataset is not there.
     """
     place = mended(home)
-    attacked = settings.study == ATTACKS
-    fit = [one for one in evaluators if not attacked or "f" in evaluator_class(one[0]).parts]
-    if not fit:
-        names = ", ".join(name for name, _ in evaluators)
-        raise EvaluatorError(
-            f"{names}: scores by the true response, which {ATTACKS} keep back; name others with --evaluator"
-        )
+    fit = _fit(settings.study, evaluators)
     parameters = {"dataset": dataset, "evaluators": sorted(fit), **asdict(settings)}
-    inputs = {dataset: landed_corpus(place, dataset)[0] if attacked else _annotated_digest(place, dataset)}
+    inputs = _digests(place, dataset, settings.study)
     if already_done(place, "study", parameters, inputs):
         return False
     with open_stage(place, "study", parameters, inputs, resources) as stage:
         if stage.done():
             return False
-        found = (_attacks if attacked else _scored)(stage, dataset, fit, settings)
+        if settings.study in LEARNING:
+            found: Found = learned(stage, settings.study, inputs, fit, settings.seed)
+        else:
+            found = (_attacks if settings.study == ATTACKS else _scored)(stage, dataset, fit, settings)
         rows = [
             {
                 **{"study": settings.study, "dataset": dataset, "evaluator": name, "version": version},
@@ -166,15 +165,33 @@ def _scored(
     return found
 
 
-def _annotated_digest(home: Home, dataset: str) -> str:
+def _fit(study: str, evaluators: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
+    """Those of the evaluators that give what the study needs; EvaluatorError where none does."""
+    if study in LEARNING:
+        return learners(study, evaluators)
+    fit = [one for one in evaluators if study != ATTACKS or "f" in evaluator_class(one[0]).parts]
+    if not fit:
+        names = ", ".join(name for name, _ in evaluators)
+        raise EvaluatorError(
+            f"{names}: scores by the true response, which {ATTACKS} keep back; name others with --evaluator"
+        )
+    return fit
+
+
+def _digests(home: Home, dataset: str, study: str) -> dict[str, str]:
+    """What the study is made from: the dataset first, and for transfer every other set."""
+    if study == ATTACKS:
+        return {dataset: landed_corpus(home, dataset)[0]}
     with home.reader() as connection:
-        row = connection.execute(
-            "SELECT any_value(sha256) FROM annotated WHERE dataset = ?", [dataset]
-        ).fetchone()
-    if not row or row[0] is None:
-        known = ", ".join(datasets_of(str(home.root), "length"))
-        raise AnnotationError(f"no annotated set {dataset!r} in {home.root} (there are: {known})")
-    return str(row[0])
+        known = dict(
+            connection.execute(
+                "SELECT dataset, any_value(sha256) FROM annotated GROUP BY dataset ORDER BY dataset"
+            ).fetchall()
+        )
+    if dataset not in known:
+        raise AnnotationError(f"no annotated set {dataset!r} in {home.root} (there are: {', '.join(known)})")
+    others = known if study == TRANSFER else {}
+    return {dataset: known[dataset], **others}
 
 
 def read_study(home: Home, name: str, dataset: str) -> tuple[Rows, dict[str, tuple[str, str]]]:

@@ -25,12 +25,18 @@ def on_scale(name: str, annotated: Sequence[tuple[Sample, float]], scale: tuple[
     return given
 
 
+def enough(samples: Sequence[Sample]) -> bool:
+    """Whether there are 10 samples or more, to 5 contexts or more."""
+    contexts = len({sample.context for sample in samples})
+    return len(samples) >= _FEWEST_SAMPLES and contexts >= _FEWEST_CONTEXTS
+
+
 def check_enough(
     name: str, samples: Sequence[Sample], kind: str = "annotated responses", aim: str = "learn from"
 ) -> None:
-    """EvaluatorError for fewer than 10 samples or 5 contexts."""
-    contexts = len({sample.context for sample in samples})
-    if len(samples) < _FEWEST_SAMPLES or contexts < _FEWEST_CONTEXTS:
+    """EvaluatorError where `enough` says no."""
+    if not enough(samples):
+        contexts = len({sample.context for sample in samples})
         raise EvaluatorError(
             f"{name}: {len(samples)} {kind} to {contexts} contexts are too few to {aim}; "
             f"give {_FEWEST_SAMPLES} to {_FEWEST_CONTEXTS} contexts or more"

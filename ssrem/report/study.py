@@ -7,6 +7,8 @@ import io
 from ssrem.report.data import Row, Rows
 from ssrem.studies.attacks import sentences as of_attacks
 from ssrem.studies.finding import Finding
+from ssrem.studies.learned import sentences as of_learned
+from ssrem.studies.scored import SCORED
 from ssrem.studies.scored import sentences as of_scored
 
 _MARKS = ("o", "s", "D", "^", "v", "P", "X", "*")
@@ -16,10 +18,16 @@ _HEIGHT = 0.32  # inches a condition
 def said(rows: Rows) -> dict[str, tuple[str, str]]:
     """Evaluator to what its study says, in two sentences. rows: of one study on one dataset, as in `studies`."""
     return {
-        name: of_attacks(found) if study == "attacks" else of_scored(study, found)
+        name: _sentences(study, found)
         for name in _evaluators(rows)
         for study, found in [_findings(rows, name)]
     }
+
+
+def _sentences(study: str, findings: list[Finding]) -> tuple[str, str]:
+    if study == "attacks":
+        return of_attacks(findings)
+    return (of_scored if study in SCORED else of_learned)(study, findings)
 
 
 def markdown(rows: Rows) -> str:

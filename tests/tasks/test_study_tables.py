@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 from small_home import Made
 
 from ssrem.errors import AnnotationError, EvaluatorError, HomeError
+from tasks.agree import agree
 from tasks.home import Home
+from tasks.labels import HumanScores
 from tasks.study import STUDIES, StudySettings, datasets_of, read_study, study, write_study
+from tasks.study_learned import LEARNING
+from tasks.train import train
 
 SSREM = [("ssrem", 1)]
 
@@ -15,7 +22,7 @@ SSREM = [("ssrem", 1)]
 @pytest.mark.usefixtures("sql_gate")
 def test_every_study_lands_once_and_is_written(copy: Home) -> None:
     root = str(copy.root)
-    for name in STUDIES:
+    for name in sorted(set(STUDIES) - set(LEARNING)):
         settings = StudySettings(name, responses=25)
         (dataset,) = datasets_of(root, name)
         assert study.fn(dataset, [*SSREM, ("rsrem", 1)], root, settings)
@@ -28,7 +35,7 @@ def test_every_study_lands_once_and_is_written(copy: Home) -> None:
         assert f"(<{page.stem}.svg>)" in page.read_text() and page.with_suffix(".svg").exists()
     with copy.reader() as reader:
         found = reader.execute("SELECT DISTINCT study FROM studies ORDER BY ALL").fetchall()
-    assert [name for (name,) in found] == sorted(STUDIES)
+    assert [name for (name,) in found] == sorted(set(STUDIES) - set(LEARNING))
 
 
 @pytest.mark.usefixtures("sql_gate")
@@ -60,6 +67,60 @@ def test_what_cannot_be_studied(made: Made, copy: Home) -> None:
     ):
         study.fn("people", [("ssrem", 7)], str(copy.root), StudySettings("length"))
     assert not copy.parts() or all(part.table != "studies" for part in copy.parts())
+
+
+@pytest.fixture
+def labelled(copy: Home, tmp_path: Path) -> Home:
+    """A home with an annotated set of 20 contexts, two systems, and with an evaluator that learns from it."""
+    rows = [
+        {
+            "context": [f"do you like {word} number {number}"],
+            "response": f"i like {word} too" if score > 2 else "no thanks",
+            "model": system,
+            "annotations": {"overall": [score, score]},
+        }
+        for number in range(20)
+        for word in [("pizza", "guitar", "football", "plane")[number % 4]]
+        for system, score in (("good", 4 + number % 2), ("bad", 1 + number % 2))
+    ]
+    path = tmp_path / "likes_eval.json"
+    path.write_text(json.dumps(rows))
+    root = str(copy.root)
+    config = {"epochs": 1, "max_train": 50, "hidden": 4, "mlp": 4, "tune_epochs": 1}
+    train.fn("ruber-unref", ["tiny"], root, encoder="glove-6b-50d", config=config)
+    agree.fn(str(path), [("ruber-unref", 1)], root)
+    return copy
+
+
+@pytest.mark.usefixtures("sql_gate")
+def test_what_is_learned_from_human_scores(labelled: Home) -> None:
+    root, known = str(labelled.root), {"ruber-unref"}
+    for name in LEARNING:
+        settings = StudySettings(name)
+        assert study.fn("likes", [*SSREM, ("ruber-unref", 1)], root, settings)
+        assert not study.fn("likes", [*SSREM, ("ruber-unref", 1)], root, settings)
+        rows, said = read_study(labelled, name, "likes")
+        assert set(said) == known
+        assert all(row["value"] is not None for row in rows if row["outcome"] == "ok")
+    rows, _ = read_study(labelled, "transfer", "likes")
+    assert [(row["condition"], row["n"]) for row in rows] == [
+        ("on likes, 3 folds", 40),
+        ("on people", 25),
+    ]
+    rows, _ = read_study(labelled, "leave-one-system-out", "likes")
+    assert {"without good", "without bad: its own responses"} <= {row["condition"] for row in rows}
+    with pytest.raises(AnnotationError, match="no annotated set 'nobody'"):
+        study.fn("nobody", [("ruber-unref", 1)], root, StudySettings("transfer"))
+
+
+@pytest.mark.usefixtures("sql_gate")
+def test_no_evaluator_is_tested_on_what_it_was_told(labelled: Home, tmp_path: Path) -> None:
+    told = HumanScores(str(tmp_path / "likes_eval.json"))
+    train.fn("ruber-unref", ["tiny"], str(labelled.root), encoder="glove-6b-50d", labels=told)
+    with pytest.raises(EvaluatorError, match="version 2 learned from the human scores of likes already"):
+        study.fn("likes", [("ruber-unref", 2)], str(labelled.root), StudySettings("low-resource"))
+    with pytest.raises(EvaluatorError, match=r"ssrem: learns nothing from human scores.* train roberta-eval"):
+        study.fn("likes", SSREM, str(labelled.root), StudySettings("label-noise"))
 
 
 def test_without_an_annotated_set(home: Home) -> None:
