@@ -92,6 +92,7 @@ def _ranking(
         systems=one.systems if level == "system" else None,
         resamples=max(RESAMPLES, DRAWS_A_PAIR * pairs),
         seed=seed,
+        known={},
     )
     names = {f"{name}@{version}": (name, version) for name, version in sets}
     scores = {name: sets[version].scores for name, version in names.items()}

@@ -138,6 +138,14 @@ def segment_statistic(
     return pooled(x, y, measure, epsilon)
 
 
+def check_asked(confidence: float, resamples: int) -> None:
+    """ValueError where confidence is not within (0, 1), or there is no resample."""
+    if not 0 < confidence < 1 or resamples < 1:
+        raise ValueError(
+            f"an interval needs a confidence within (0, 1) and resamples, not {confidence} and {resamples}"
+        )
+
+
 def interval(
     statistic: Statistic,
     estimate: float,
@@ -146,32 +154,36 @@ def interval(
     confidence: float,
     resamples: int,
     seed: int,
-    replicates: Floats | None = None,
 ) -> Interval:
-    """Interval of any statistic of weights whose value on the data is `estimate`; clusters (n,), numbers from 0.
-
-    replicates: its values (resamples,) on `cluster_draws` of that seed, where they are known already.
-    ValueError where confidence is not within (0, 1), or there is no resample.
-    """
-    if not 0 < confidence < 1 or resamples < 1:
-        raise ValueError(
-            f"an interval needs a confidence within (0, 1) and resamples, not {confidence} and {resamples}"
-        )
+    """Interval of any statistic of weights whose value on the data is `estimate`; clusters (n,), numbers from 0."""
+    check_asked(confidence, resamples)
     count = len(np.unique(clusters))
     if count < MIN_CLUSTERS:
         reason = f"{count} contexts to resample; {MIN_CLUSTERS} are needed"
         return without(estimate, clusters, confidence, resamples, seed, "too_few", reason)
-    if replicates is None:
-        replicates = evaluated(statistic, cluster_draws(clusters, resamples, seed))
-    jackknife = evaluated(statistic, leave_one_out(clusters))
-    undefined = int(np.isnan(replicates).sum())
+    values = resampled(statistic, clusters, resamples, seed)
+    return interval_of(*values, estimate, clusters, confidence=confidence, seed=seed)
+
+
+def interval_of(
+    draws: Floats, jackknife: Floats, estimate: float, clusters: Integers, *, confidence: float, seed: int
+) -> Interval:
+    """Interval of a statistic from its values on draws of the clusters (r,) and without each of them (clusters,)."""
+    resamples, undefined = len(draws), int(np.isnan(draws).sum())
     if undefined > MAX_UNDEFINED * resamples or np.isnan(jackknife).any():
         reason = f"{undefined} of {resamples} resamples, or the data without one context, have no figure"
         return without(estimate, clusters, confidence, resamples, seed, "degenerate", reason, undefined)
-    ends = bca(estimate, replicates[~np.isnan(replicates)], jackknife, confidence)
+    ends = bca(estimate, draws[~np.isnan(draws)], jackknife, confidence)
     if isinstance(ends, str):
         return without(estimate, clusters, confidence, resamples, seed, "degenerate", ends, undefined)
+    count = len(np.unique(clusters))
     return Interval(estimate, *ends, confidence, count, resamples, seed, undefined)
+
+
+def resampled(statistic: Statistic, clusters: Integers, resamples: int, seed: int) -> tuple[Floats, Floats]:
+    """The statistic on draws of the clusters (resamples,), and without each of them (clusters,)."""
+    draws = evaluated(statistic, cluster_draws(clusters, resamples, seed))
+    return draws, evaluated(statistic, leave_one_out(clusters))
 
 
 def without(

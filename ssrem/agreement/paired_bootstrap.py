@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -19,10 +19,29 @@ from ssrem.agreement.inputs import (
     complete,
     those,
 )
-from ssrem.agreement.intervals import MIN_CLUSTERS, RESAMPLES, interval, segment_statistic
-from ssrem.agreement.resampling import Statistic, by_system, cluster_draws, evaluated
+from ssrem.agreement.intervals import (
+    MIN_CLUSTERS,
+    RESAMPLES,
+    check_asked,
+    interval_of,
+    resampled,
+    segment_statistic,
+)
+from ssrem.agreement.resampling import Statistic, by_system
 from ssrem.agreement.segment import TOO_FEW, Grouping, SegmentAgreement, segment_level
 from ssrem.agreement.system import SystemAgreement, system_level
+
+
+@dataclass(frozen=True)
+class Resampled:
+    """How one evaluator agrees with people: on the data, on draws of contexts (r,), and without each context (k,)."""
+
+    statistic: float
+    draws: Floats
+    jackknife: Floats
+
+
+Known = dict[tuple[bytes, bytes], Resampled]
 
 
 def paired_bootstrap(
@@ -40,15 +59,18 @@ def paired_bootstrap(
     resamples: int = RESAMPLES,
     sides: Sides = "two-sided",
     seed: int,
+    known: Known | None = None,
 ) -> Difference:
     """Difference of the agreement of first and second (n,) with the human scores (n,), with its BCa interval.
 
     Both are taken on the same resamples of contexts (n,); NaN is missing, and a response counts where it has all
     three. p = (k + 1) / (resamples + 1) for k resamples in which first is not better, the inversion of a percentile
     interval; two-sided: twice that of the smaller side, at most 1. Accuracy keeps the ε of either. level 'system': of
-    the means by `systems` (n,), refused below five unless `force`. ValueError for infinite scores and labels that do
-    not fit.
+    the means by `systems` (n,), refused below five unless `force`. known: a dict that calls which differ in first and
+    second alone may share, so that each evaluator is resampled once and not once a pair. ValueError for infinite
+    scores and labels that do not fit.
     """
+    check_asked(confidence, resamples)
     values, missing = columns(first, second, human)
     there = complete(first, second, human)
     clusters = those(contexts, there, "contexts")[1]
@@ -70,28 +92,26 @@ def paired_bootstrap(
     if count < MIN_CLUSTERS:
         few = f"{count} contexts to resample; {MIN_CLUSTERS} are needed"
         return replace(found, outcome="too_few", reason=few)
-    seen, statistics = [], []
+    both = []
     for x in values.T[:2]:
-        agreement, statistic = _agreement(x, values[:, 2], clusters, codes, measure, level, grouping, force)
-        if agreement.statistic is None:
-            return replace(found, outcome=agreement.outcome, reason=agreement.reason)
-        seen.append(agreement.statistic)
-        statistics.append(statistic)
-    apart = seen[0] - seen[1]
-    found = replace(found, first=seen[0], second=seen[1], difference=apart)
-
-    def difference(weights: Floats) -> Floats:
-        return statistics[0](weights) - statistics[1](weights)
-
-    replicates = evaluated(difference, cluster_draws(clusters, resamples, seed))
-    ends = interval(
-        difference,
-        apart,
-        clusters,
-        confidence=confidence,
-        resamples=resamples,
-        seed=seed,
-        replicates=replicates,
+        key = (there.tobytes(), x.tobytes())
+        one = known.get(key) if known is not None else None
+        if one is None:
+            agreement, statistic = _agreement(
+                x, values[:, 2], clusters, codes, measure, level, grouping, force
+            )
+            if agreement.statistic is None:
+                return replace(found, outcome=agreement.outcome, reason=agreement.reason)
+            one = Resampled(agreement.statistic, *resampled(statistic, clusters, resamples, seed))
+        if known is not None:
+            known[key] = one
+        both.append(one)
+    a, b = both
+    apart = a.statistic - b.statistic
+    found = replace(found, first=a.statistic, second=b.statistic, difference=apart)
+    replicates = a.draws - b.draws
+    ends = interval_of(
+        replicates, a.jackknife - b.jackknife, apart, clusters, confidence=confidence, seed=seed
     )
     if ends.outcome != "ok":
         return replace(found, outcome=ends.outcome, reason=ends.reason)

@@ -9,7 +9,7 @@ import pytest
 
 from ssrem.agreement.inputs import MEASURES
 from ssrem.agreement.noninferiority import RESAMPLES, compare_agreement
-from ssrem.agreement.paired_bootstrap import paired_bootstrap
+from ssrem.agreement.paired_bootstrap import Known, paired_bootstrap
 from ssrem.agreement.resampling import cluster_draws, evaluated, pooled
 
 RNG = np.random.default_rng(0)
@@ -91,3 +91,24 @@ def test_contexts_may_be_turns() -> None:
     turns = [("hello", f"turn {code}") for code in CONTEXTS]
     one = paired_bootstrap(GOOD, BAD, HUMAN, turns, resamples=100, seed=0)
     assert one.clusters == 40 and one.p is not None
+
+
+@pytest.mark.parametrize("level", ["segment", "system"])
+def test_what_is_resampled_once_gives_the_same_figures(level: Any) -> None:
+    draw = np.random.default_rng(4)
+    human = draw.integers(1, 6, 120).astype(float)
+    scores = [human + draw.normal(size=120) * wide for wide in (1, 2, 3)]
+    scores[2][5] = np.nan  # with it, other responses are compared
+    asked: dict[str, Any] = {
+        "human": human,
+        "contexts": [str(n // 4) for n in range(120)],
+        "systems": [str(n % 6) for n in range(120)],
+        "level": level,
+        "resamples": 200,
+        "seed": 1,
+    }
+    known: Known = {}
+    for first, second in ((0, 1), (1, 2), (0, 2), (1, 0)):
+        pair = scores[first], scores[second]
+        assert paired_bootstrap(*pair, **asked, known=known) == paired_bootstrap(*pair, **asked)
+    assert len(known) == 5
