@@ -22,6 +22,7 @@ def agree(
     home: str = "warehouse",
     evaluators: list[str] | None = None,
     keep_ground_truth: bool = False,
+    force_systems: bool | None = None,
     memory_limit: str | None = None,
     threads: int | None = None,
     runner: Runner | None = None,
@@ -30,7 +31,8 @@ def agree(
 ) -> dict[str, bool]:
     """Score each annotated file with the promoted evaluators and correlate; dataset to whether anything was new.
 
-    An evaluator that learns nothing is registered first where it is asked for by name and was not.
+    An evaluator that learns nothing is registered first where it is asked for by name and was not. force_systems:
+    figures at system level of too few systems too; None: as it was for the set.
     """
     resources = Resources(memory_limit, threads)
     place = mended(home)
@@ -43,5 +45,5 @@ def agree(
             for file in files
         )
         for dataset in done:
-            done[dataset] |= measure(dataset, home, resources=resources)
+            done[dataset] |= measure(dataset, home, force_systems=force_systems, resources=resources)
         return done

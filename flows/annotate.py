@@ -86,7 +86,8 @@ def _import(options: argparse.Namespace, home: Home) -> None:
     if options.agree:
         from flows import commands
 
-        options.file, options.evaluator, options.keep_ground_truth = [str(output)], None, False
+        options.file, options.evaluator = [str(output)], None
+        options.keep_ground_truth, options.force_systems = False, None
         commands.VERBS["agree"](options, home)
 
 

@@ -113,6 +113,7 @@ def _agree(options: argparse.Namespace, home: Home) -> None:
         str(home.root),
         options.evaluator,
         options.keep_ground_truth,
+        options.force_systems,
         **given.room(options),
         **given.runner(options),
     )

@@ -161,6 +161,12 @@ def _stages(verb: Verb) -> None:
     agree.add_argument(
         "--keep-ground-truth", action="store_true", help="correlate ground-truth rows too (default: left out)"
     )
+    agree.add_argument(
+        "--force-systems",
+        action=argparse.BooleanOptionalAction,
+        help="figures at system level of fewer than five systems too, flagged as forced (default: as before, at "
+        "first none)",
+    )
 
     study = verb("study", "what the scores of evaluators hang on besides quality", as_json(), room())
     study.add_argument(

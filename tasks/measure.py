@@ -35,9 +35,14 @@ OF_THE_SET = ("comparisons", "rankings", "rater_agreement")
 
 
 @task(name="measure agreement")
-def measure(dataset: str, home: str, *, resources: Resources | None = None) -> bool:
+def measure(
+    dataset: str, home: str, *, force_systems: bool | None = None, resources: Resources | None = None
+) -> bool:
     """Publish `agreement` of the versions that scored the set and have none of these scores yet, and the set's
-    `comparisons`, `rankings` and `rater_agreement`; False where all are as they should be."""
+    `comparisons`, `rankings` and `rater_agreement`; False where all are as they should be.
+
+    force_systems: whether too few systems have figures at system level all the same; None: as it was for the set.
+    """
     place = mended(home)
 
     def asked() -> tuple[dict[str, Any], dict[str, Any]]:
@@ -46,12 +51,14 @@ def measure(dataset: str, home: str, *, resources: Resources | None = None) -> b
                 "SELECT evaluator, version FROM evaluators WHERE promoted ORDER BY ALL"
             ).fetchall()
             found = measured_set(connection, dataset)
+            forced = _forced(connection, dataset) if force_systems is None else force_systems
         scored = _scored(place, dataset)
         parameters = {
             "measure": dataset,
             "in_use": [list(version) for version in used if version in scored],
             "resamples": RESAMPLES,
             "seed": SEED,
+            **({"forced": True} if forced else {}),
         }
         keys = [_key(version, dataset) for version in scored]
         # Called so, an upgrade tells that what was made of them counts as made.
@@ -69,7 +76,11 @@ def measure(dataset: str, home: str, *, resources: Resources | None = None) -> b
         assert found is not None
         versions = _unmeasured(place, dataset, parameters, inputs)
         with progress(f"measuring agreement on {dataset}"):
-            rows = [row for version in versions for row in _agreement(stage.connection, found, version)]
+            rows = [
+                row
+                for version in versions
+                for row in _agreement(stage.connection, found, version, "forced" in parameters)
+            ]
             stage.create_from_rows("agreement", rows)
             in_use = [(name, number) for name, number in parameters["in_use"]]
             compared, ranked = comparison_rows(stage.connection, found, in_use, seed=SEED)
@@ -99,6 +110,12 @@ def measure_all(home: str, *, resources: Resources | None = None) -> list[str]:
     with Home.at(home).reader() as connection:
         names = connection.execute("SELECT DISTINCT dataset FROM annotated ORDER BY dataset").fetchall()
     return [dataset for (dataset,) in names if measure(dataset, home, resources=resources)]
+
+
+def _forced(connection: duckdb.DuckDBPyConnection, dataset: str) -> bool:
+    """Whether the set's published figures have a system level of too few systems."""
+    row = connection.execute("SELECT bool_or(forced) FROM agreement WHERE dataset = ?", [dataset]).fetchone()
+    return bool(row and row[0])
 
 
 def _key(version: Version, dataset: str) -> str:
@@ -140,7 +157,7 @@ def _unmeasured(
     for line in inputs["tables"]:
         key = line.partition(" ")[2].rpartition(" ")[0]  # names of sets may hold blanks
         asked, read = runs.get(made.get(key, ""), ({}, {}))
-        drawn = all(asked.get(name) == parameters[name] for name in ("resamples", "seed"))
+        drawn = all(asked.get(name) == parameters.get(name) for name in ("resamples", "seed", "forced"))
         if not drawn or line not in read.get("tables", ()):
             name, version, _ = key.split("@", 2)
             found.append((name, int(version)))
@@ -148,7 +165,7 @@ def _unmeasured(
 
 
 def _agreement(
-    connection: duckdb.DuckDBPyConnection, measured: MeasuredSet, version: Version
+    connection: duckdb.DuckDBPyConnection, measured: MeasuredSet, version: Version, force: bool
 ) -> Iterator[dict[str, Any]]:
     keep = keeps_ground_truth(connection, measured, version)
     weights = weights_of(connection, version)
@@ -157,7 +174,7 @@ def _agreement(
         for score, values in scores.items():
             responses = measured.responses(values, human, keep_ground_truth=keep)
             excluded = measured.excluded(human, keep_ground_truth=keep)
-            for figure in figures(responses, slow=aggregation == "mean"):
+            for figure in figures(responses, slow=aggregation == "mean", force=force):
                 signature = signature_of(
                     figure, measured, version, weights, (criterion, aggregation), score, excluded
                 )

@@ -17,6 +17,9 @@ from ssrem.agreement.signature import Signature, digest, versions
 SCORES = ("f", "g", "h")
 Version = tuple[str, int]
 
+FORCED = "system-forced"
+"""What a signature calls the system level of too few systems."""
+
 GROUND_TRUTH = "ground-truth"
 """What a signature says is left out where ground-truth rows are."""
 
@@ -145,7 +148,7 @@ def signature_of(
         data=measured.sha256[:16],
         criterion=asked[0],
         aggregation=asked[1],
-        level=figure.level,
+        level=FORCED if figure.forced else figure.level,
         grouping=figure.grouping,
         measure=figure.measure,
         excluded=excluded,

@@ -11,6 +11,7 @@ from ssrem.agreement.signature import Signature, SignatureError, differences, pa
 from ssrem.errors import AnnotationError, EvaluatorError
 from tasks.home import Home
 from tasks.measured_set import (
+    FORCED,
     GROUND_TRUTH,
     MeasuredSet,
     Version,
@@ -44,7 +45,8 @@ def reproduce(home: Home, line: str) -> Reproduced:
     SsremError, in one line, where the line is no signature, or its set, evaluator or human score is not here.
     """
     wanted = parse(line)
-    level = next((one for one in LEVELS if one == wanted.level), None)
+    forced = wanted.level == FORCED
+    level = "system" if forced else next((one for one in LEVELS if one == wanted.level), None)
     grouping = next((one for one in GROUPINGS if one == wanted.grouping), None)
     measure = next((one for one in SYSTEM_MEASURES if one == wanted.measure), None)
     if (
@@ -70,7 +72,15 @@ def reproduce(home: Home, line: str) -> Reproduced:
         human = humans[asked]
         keep = GROUND_TRUTH not in wanted.excluded
         responses = measured.responses(scores[wanted.score], human, keep_ground_truth=keep)
-        found = figure(responses, level, grouping, measure, resamples=wanted.resamples, seed=wanted.seed)
+        found = figure(
+            responses,
+            level,
+            grouping,
+            measure,
+            resamples=wanted.resamples,
+            seed=wanted.seed,
+            force=forced,
+        )
         excluded = measured.excluded(human, keep_ground_truth=keep)
         weights = weights_of(connection, version)
         here = signature_of(found, measured, version, weights, asked, wanted.score, excluded)

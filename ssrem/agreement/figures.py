@@ -64,10 +64,16 @@ class Figure:
 
 
 def figures(
-    responses: Responses, *, resamples: int = RESAMPLES, seed: int = SEED, slow: bool = True
+    responses: Responses,
+    *,
+    resamples: int = RESAMPLES,
+    seed: int = SEED,
+    slow: bool = True,
+    force: bool = False,
 ) -> Iterator[Figure]:
     """All figures: at segment level pooled, by system (where one is known) and by context; at system level.
 
+    force: the system level of too few systems too, which its figures then say.
     slow: with intervals of the pooled Kendall and accuracy too, whose time grows with the square of the responses.
     """
     groupings = [g for g in GROUPINGS if g != "system" or any(s is not None for s in responses.systems)]
@@ -76,7 +82,7 @@ def figures(
             drawn = resamples if slow or _fast("segment", grouping, measure) else None
             yield figure(responses, "segment", grouping, measure, resamples=drawn, seed=seed)
     for of_systems in SYSTEM_MEASURES:
-        yield figure(responses, "system", "pooled", of_systems, resamples=resamples, seed=seed)
+        yield figure(responses, "system", "pooled", of_systems, resamples=resamples, seed=seed, force=force)
 
 
 def figure(
@@ -87,10 +93,11 @@ def figure(
     *,
     resamples: int | None,
     seed: int | None,
+    force: bool = False,
 ) -> Figure:
     """One figure, with its interval unless resamples is None. ValueError for a measure that the level has not."""
     if level == "system":
-        return _system(responses.with_systems(), measure, resamples, seed or 0)
+        return _system(responses.with_systems(), measure, resamples, seed or 0, force)
     if measure == "soft_accuracy":
         raise ValueError("soft accuracy compares systems: it has no segment level")
     if grouping == "system":
@@ -135,7 +142,9 @@ def _fast(level: Level, grouping: Grouping, measure: SystemMeasure) -> bool:
     return level == "system" or grouping == "context" or measure in ("pearson", "spearman")
 
 
-def _system(responses: Responses, measure: SystemMeasure, resamples: int | None, seed: int) -> Figure:
+def _system(
+    responses: Responses, measure: SystemMeasure, resamples: int | None, seed: int, force: bool
+) -> Figure:
     x, y, systems = responses.scores, responses.human, responses.systems
     found = system_level(
         x,
@@ -143,6 +152,7 @@ def _system(responses: Responses, measure: SystemMeasure, resamples: int | None,
         systems,
         measure=measure,
         contexts=responses.contexts,
+        force=force,
         permutations=resamples or RESAMPLES,
         seed=seed,
     )
@@ -154,6 +164,7 @@ def _system(responses: Responses, measure: SystemMeasure, resamples: int | None,
             systems,
             responses.contexts,
             measure=measure,
+            force=force,
             confidence=CONFIDENCE,
             resamples=resamples,
             seed=seed,

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
-from small_home import Made
+from small_home import Made, annotated_rows
 
 from flows.cli import main
 from ssrem.agreement.signature import Signature, SignatureError, parse
 from ssrem.errors import SsremError
+from tasks.agree import agree
 from tasks.home import Home
+from tasks.measure import measure
 from tasks.reproduce import reproduce
 from tasks.stage import Output, open_stage
 
@@ -33,6 +36,24 @@ def test_every_kind_of_figure_is_reproduced(made: Made) -> None:
     for line in lines:
         done = reproduce(made.home, line)
         assert (done.differs, done.noted, done.published) == ([], [], True), line
+
+
+@pytest.mark.usefixtures("sql_gate")
+def test_too_few_systems_are_forced_flagged_and_reproduced(copy: Home, tmp_path: Path) -> None:
+    rows = [row for row in annotated_rows() if row["model"] in "abc"]
+    (tmp_path / "three_eval.json").write_text(json.dumps(rows))
+    agree.fn(str(tmp_path / "three_eval.json"), [("ssrem", 1)], str(copy.root))
+    root, level = str(copy.root), "dataset = 'three' AND level = 'system' AND measure = 'spearman'"
+    assert measure.fn("three", root)
+    refused = signatures(copy, level)
+    assert [reproduce(copy, line).found.outcome for line in refused] == ["too_few_systems"] * len(refused)
+    assert measure.fn("three", root, force_systems=True)
+    assert not measure.fn("three", root)  # as it was
+    forced = signatures(copy, f"{level} AND forced AND outcome = 'ok'")
+    assert len(forced) == len(refused) > 0
+    assert all("|level:system-forced|" in line and reproduce(copy, line).differs == [] for line in forced)
+    assert measure.fn("three", root, force_systems=False)
+    assert signatures(copy, level) == refused
 
 
 @pytest.mark.parametrize(
