@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from prefect import task
 
 from sql import statement
+from ssrem.encoders.sources import packaged_glove
 from ssrem.errors import AnnotationError, EvaluatorError
 from ssrem.evaluators import evaluator_class
 from ssrem.evaluators.base import TEST, Sample
@@ -19,10 +21,11 @@ from ssrem.report.study import figure, markdown, said
 from ssrem.studies.attacks import attacks
 from ssrem.studies.finding import Finding
 from ssrem.studies.learned import TRANSFER
+from ssrem.studies.neighbours import neighbours
 from ssrem.studies.scored import SCORED, Scored
 from tasks.candidates import load_candidates
 from tasks.home import Home, landed_corpora
-from tasks.ledger import already_done
+from tasks.ledger import already_done, made_by
 from tasks.repair import mended
 from tasks.scoring import score_samples
 from tasks.stage import Output, Resources, Stage, open_stage
@@ -81,7 +84,7 @@ def study(
     place = mended(home)
     fit = _fit(settings.study, evaluators)
     parameters = {"dataset": dataset, "evaluators": sorted(fit), **asdict(settings)}
-    inputs = _digests(place, dataset, settings.study)
+    inputs = _inputs(place, dataset, settings.study)
     if already_done(place, "study", parameters, inputs):
         return False
     with open_stage(place, "study", parameters, inputs, resources) as stage:
@@ -126,11 +129,13 @@ def _attacks(
         rows = np.sort(np.random.default_rng(settings.seed).permutation(rows)[: settings.responses])
     if not len(rows):
         raise EvaluatorError(f"{corpus} has no response in its test split; land a larger corpus")
-    texts = candidates.texts
+    texts, ids = candidates.texts, candidates.response[rows]
     samples = [
         Sample(tuple(texts[candidates.context_start[row] : candidates.context_stop[row]]), texts[at])
-        for row, at in zip(rows, candidates.response[rows], strict=True)
+        for row, at in zip(rows, ids, strict=True)
     ]
+    more = {"words replaced by near ones": neighbours(packaged_glove())}
+    written = _negatives(stage, corpus, ids)
     found = {}
     for who in evaluators:
 
@@ -138,7 +143,20 @@ def _attacks(
             (scores,) = score_samples(stage.home, [who], asked, corpus, stage.scratch)
             return scores.f
 
-        found[who] = attacks(samples, score, seed=settings.seed)
+        found[who] = attacks(samples, score, seed=settings.seed, more=more, written=written)
+    return found
+
+
+def _negatives(stage: Stage, corpus: str, ids: NDArray[np.int64]) -> dict[str, list[str | None]]:
+    """What landed generators made of the responses (n,), by generator: the first of each, None where there is none."""
+    rows = stage.connection.execute(
+        "SELECT generator, response_id, text FROM negatives WHERE corpus = ? AND k = 0 ORDER BY ALL", [corpus]
+    ).fetchall()
+    place = {int(response): at for at, response in enumerate(ids)}
+    found: dict[str, list[str | None]] = {}
+    for generator, response, text in rows:
+        if response in place:
+            found.setdefault(f"negative of {generator}", [None] * len(ids))[place[response]] = text
     return found
 
 
@@ -178,10 +196,14 @@ def _fit(study: str, evaluators: Sequence[tuple[str, int]]) -> list[tuple[str, i
     return fit
 
 
-def _digests(home: Home, dataset: str, study: str) -> dict[str, str]:
+def _inputs(home: Home, dataset: str, study: str) -> dict[str, Any]:
     """What the study is made from: the dataset first, and for transfer every other set."""
     if study == ATTACKS:
-        return {dataset: landed_corpus(home, dataset)[0]}
+        written = [p.key for p in home.parts() if p.table == "negatives" and p.key.startswith(f"{dataset}@")]
+        return {
+            dataset: landed_corpus(home, dataset)[0],
+            "tables": made_by(home, "candidates", [dataset]) + made_by(home, "negatives", written),
+        }
     with home.reader() as connection:
         known = dict(
             connection.execute(

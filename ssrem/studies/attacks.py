@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -71,21 +71,33 @@ ATTACKS: dict[str, Attack] = {
 }
 
 
-def attacks(samples: Sequence[Sample], score: Score, *, seed: int) -> list[Finding]:
+def attacks(
+    samples: Sequence[Sample],
+    score: Score,
+    *,
+    seed: int,
+    more: Mapping[str, Attack] | None = None,
+    written: Mapping[str, Sequence[str | None]] | None = None,
+) -> list[Finding]:
     """Share of the true responses (n) that each attack does not score below: what fools the evaluator, in [0, 1].
 
     A tie fools: the evaluator cannot tell the two apart. samples: true responses in their contexts; score is asked
     without references, for a true response equals its own. An attack that leaves a response as it is does not count
     there. The universal response is, of `POOL` true ones, the one that scores highest on average in the contexts of
-    half of the samples, and is tried in those of the other half.
+    half of the samples, and is tried in those of the other half. more: other attacks, by name; written: responses in
+    the samples' places (n,) by the name of what wrote them, None where it has none.
     """
     bare = [replace(sample, reference=None) for sample in samples]
     true = np.asarray(score(bare), dtype=np.float64)
     found = []
-    for name, attack in ATTACKS.items():
+    changed: dict[str, Sequence[str | None]] = {}
+    for name, attack in {**ATTACKS, **(more or {})}.items():
         draw = random.Random(f"{seed} {name}")
-        changed = [(at, attack(sample, draw)) for at, sample in enumerate(bare)]
-        tried = [(at, text) for at, text in changed if text is not None and text != bare[at].response]
+        changed[name] = [attack(sample, draw) for sample in bare]
+    for name, texts in {**changed, **(written or {})}.items():
+        tried = [
+            (at, text) for at, text in enumerate(texts) if text is not None and text != bare[at].response
+        ]
         found.append(_fooled(name, bare, true, score, tried))
     return [*found, _universal(bare, true, score, random.Random(f"{seed} {UNIVERSAL}"))]
 

@@ -13,10 +13,12 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from ssrem.agreement.correlation import spearman
+from ssrem.encoders.word_average import WordAverage
 from ssrem.evaluators.base import Sample
 from ssrem.report.study import figure, markdown, said
 from ssrem.studies.attacks import ATTACKS, UNIVERSAL, attacks
 from ssrem.studies.finding import Finding
+from ssrem.studies.neighbours import FUNCTION_WORDS, neighbours
 from ssrem.studies.scored import SCORED, Scored, buckets, distribution, length, sentences, without_system
 
 SAMPLES = [
@@ -42,6 +44,29 @@ def test_what_attacks_do() -> None:
     assert len(left) == 7
     assert [word for word in ten.split() if word in left] == left
     assert (attacked("generic response", ten) or ten) != ten
+
+
+def test_near_words_stand_for_one_another() -> None:
+    """Words in pairs: of near ones, of far ones, of forms of one word; before them those that stay."""
+    frequent = [f"the{chr(97 + n // 26)}{chr(97 + n % 26)}" for n in range(FUNCTION_WORDS)]
+    pairs = ["cat", "dog", "pizza", "planet", "guitar", "guitars"]
+    vectors = np.zeros((FUNCTION_WORDS + 6, FUNCTION_WORDS + 6), dtype=np.float32)
+    np.fill_diagonal(vectors, 1)
+    for at, near in ((0, 3.0), (2, 0.1), (4, 3.0)):
+        vectors[FUNCTION_WORDS + at, FUNCTION_WORDS + at + 1] = near
+    attack = neighbours(WordAverage("table", [*frequent, *pairs], vectors))
+    said = f"Cat, {frequent[0]} cat's pizza & GUITAR unknown"
+    assert attack(Sample((), said), random.Random()) == f"Dog, {frequent[0]} dog's pizza & GUITAR unknown"
+
+
+def test_what_others_wrote_is_tried_where_they_wrote() -> None:
+    def by_length(samples: Sequence[Sample]) -> NDArray[Any]:
+        return np.array([len(sample.response) for sample in samples], dtype=np.float64)
+
+    written = {"negative of long": ["x" * 99] * 25 + [None] * 15, "negative of short": ["x"] * 40}
+    found = {f.condition: f for f in attacks(SAMPLES, by_length, seed=0, written=written)}
+    assert (found["negative of long"].value, found["negative of long"].n) == (1, 25)
+    assert (found["negative of short"].value, found["negative of short"].n) == (0, 40)
 
 
 @pytest.mark.parametrize(

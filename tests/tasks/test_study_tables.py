@@ -12,6 +12,7 @@ from ssrem.errors import AnnotationError, EvaluatorError, HomeError
 from tasks.agree import agree
 from tasks.home import Home
 from tasks.labels import HumanScores
+from tasks.negatives import NegativeSettings, make_negatives
 from tasks.study import STUDIES, StudySettings, datasets_of, read_study, study, write_study
 from tasks.study_learned import LEARNING
 from tasks.train import train
@@ -36,6 +37,18 @@ def test_every_study_lands_once_and_is_written(copy: Home) -> None:
     with copy.reader() as reader:
         found = reader.execute("SELECT DISTINCT study FROM studies ORDER BY ALL").fetchall()
     assert [name for (name,) in found] == sorted(set(STUDIES) - set(LEARNING))
+
+
+@pytest.mark.usefixtures("sql_gate")
+def test_negatives_that_landed_are_tried(copy: Home) -> None:
+    root, settings = str(copy.root), StudySettings("attacks", responses=20)
+    assert study.fn("tiny", SSREM, root, settings)
+    make_negatives.fn("tiny", root, NegativeSettings("shuffle-golden", split="test", responses=20))
+    assert study.fn("tiny", SSREM, root, settings)  # anew, as there is more to try
+    rows, _ = read_study(copy, "attacks", "tiny")
+    found = {row["condition"]: row for row in rows}
+    assert found["negative of shuffle-golden"]["n"] > 0
+    assert not study.fn("tiny", SSREM, root, settings)
 
 
 @pytest.mark.usefixtures("sql_gate")
