@@ -24,7 +24,7 @@ def study(
     memory_limit: str | None = None,
     threads: int | None = None,
 ) -> dict[str, str]:
-    """Study the evaluators in use on corpora (attacks) or annotated sets (the others); dataset to its page's path.
+    """Study the evaluators in use on corpora (attacks, corpus-buckets) or annotated sets; dataset to its page's path.
 
     Evaluators that cannot give what the study needs are left out, unless none can.
     """

@@ -172,8 +172,9 @@ def _stages(verb: Verb) -> None:
     study.add_argument(
         "study",
         metavar="NAME",
-        help="attacks, of a corpus; length, buckets, distribution or without-system, of an annotated set's scores; "
-        "low-resource, label-noise, leave-one-system-out or transfer, where evaluators learn from its human scores",
+        help="attacks or corpus-buckets, of a corpus; length, buckets, distribution or without-system, of an "
+        "annotated set's scores; low-resource, label-noise, leave-one-system-out or transfer, where evaluators learn "
+        "from its human scores",
     )
     study.add_argument(
         "--of",

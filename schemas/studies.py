@@ -11,7 +11,7 @@ TABLE = Table(
         Column(
             "study",
             "VARCHAR",
-            "attacks, length, buckets, distribution, without-system, low-resource, label-noise, "
+            "attacks, corpus-buckets, length, buckets, distribution, without-system, low-resource, label-noise, "
             "leave-one-system-out or transfer",
         ),
         Column("dataset", "VARCHAR", "corpus whose test split, or annotated set whose scores, are studied"),
@@ -22,8 +22,9 @@ TABLE = Table(
         Column(
             "measure",
             "VARCHAR",
-            "fooled: share in which the attack does not score below the true response; spearman; sd, qX: standard "
-            "deviation and quantiles of scores brought to [0, 1]",
+            "fooled: share in which the attack does not score below the true response; identified: share of "
+            "negatives that the true response is above; spearman; sd, qX: standard deviation and quantiles of scores "
+            "brought to [0, 1]",
         ),
         Column("value", "DOUBLE", "the figure", nullable=True),
         Column("n", "BIGINT", "responses that it is over"),

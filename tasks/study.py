@@ -7,35 +7,27 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from prefect import task
 
-from sql import statement
-from ssrem.encoders.sources import packaged_glove
 from ssrem.errors import AnnotationError, EvaluatorError
 from ssrem.evaluators import evaluator_class
-from ssrem.evaluators.base import TEST, Sample
 from ssrem.report.data import Rows
 from ssrem.report.study import figure, markdown, said
-from ssrem.studies.attacks import attacks
-from ssrem.studies.finding import Finding
 from ssrem.studies.learned import TRANSFER
-from ssrem.studies.neighbours import neighbours
-from ssrem.studies.scored import SCORED, Scored
-from tasks.candidates import load_candidates
+from ssrem.studies.scored import IDENTIFIED, SCORED
 from tasks.home import Home, landed_corpora
 from tasks.ledger import already_done, made_by
 from tasks.repair import mended
-from tasks.scoring import score_samples
 from tasks.stage import Output, Resources, Stage, open_stage
 from tasks.study_learned import LEARNING, learned, learners
+from tasks.study_scores import Found, attacked, of_annotated, of_corpus
 from tasks.tables import landed_corpus
 from tasks.trouble import out_of_room
 
 ATTACKS = "attacks"
-STUDIES = (ATTACKS, *SCORED, *LEARNING)
-"""Attacks take a corpus's true responses; the others take an annotated set that ssrem agree has landed."""
+OF_CORPORA = (ATTACKS, IDENTIFIED)
+STUDIES = (*OF_CORPORA, *SCORED, *LEARNING)
+"""The first take a corpus's true responses; the others take an annotated set that ssrem agree has landed."""
 
 
 @dataclass(frozen=True)
@@ -54,8 +46,8 @@ class StudySettings:
 
 
 def datasets_of(home: str, study: str) -> list[str]:
-    """What the study can be of: landed corpora for attacks, annotated sets for the others; an error where none is."""
-    if study == ATTACKS:
+    """What the study can be of: landed corpora, or annotated sets; an error where none is."""
+    if study in OF_CORPORA:
         return landed_corpora(home)
     with Home.at(home).reader() as connection:
         rows = connection.execute("SELECT DISTINCT dataset FROM annotated ORDER BY dataset").fetchall()
@@ -90,10 +82,7 @@ def study(
     with open_stage(place, "study", parameters, inputs, resources) as stage:
         if stage.done():
             return False
-        if settings.study in LEARNING:
-            found: Found = learned(stage, settings.study, inputs, fit, settings.seed)
-        else:
-            found = (_attacks if settings.study == ATTACKS else _scored)(stage, dataset, fit, settings)
+        found = _find(stage, dataset, fit, settings, inputs)
         rows = [
             {
                 **{"study": settings.study, "dataset": dataset, "evaluator": name, "version": version},
@@ -117,88 +106,39 @@ def study(
     return True
 
 
-Found = Mapping[tuple[str, int], list[Finding]]
-
-
-def _attacks(
-    stage: Stage, corpus: str, evaluators: Sequence[tuple[str, int]], settings: StudySettings
+def _find(
+    stage: Stage,
+    dataset: str,
+    evaluators: Sequence[tuple[str, int]],
+    settings: StudySettings,
+    inputs: Mapping[str, Any],
 ) -> Found:
-    candidates = load_candidates(stage.connection, [corpus])
-    rows = candidates.rows(TEST)
-    if settings.responses:
-        rows = np.sort(np.random.default_rng(settings.seed).permutation(rows)[: settings.responses])
-    if not len(rows):
-        raise EvaluatorError(f"{corpus} has no response in its test split; land a larger corpus")
-    texts, ids = candidates.texts, candidates.response[rows]
-    samples = [
-        Sample(tuple(texts[candidates.context_start[row] : candidates.context_stop[row]]), texts[at])
-        for row, at in zip(rows, ids, strict=True)
-    ]
-    more = {"words replaced by near ones": neighbours(packaged_glove())}
-    written = _negatives(stage, corpus, ids)
-    found = {}
-    for who in evaluators:
-
-        def score(asked: Sequence[Sample], who: tuple[str, int] = who) -> Any:
-            (scores,) = score_samples(stage.home, [who], asked, corpus, stage.scratch)
-            return scores.f
-
-        found[who] = attacks(samples, score, seed=settings.seed, more=more, written=written)
-    return found
-
-
-def _negatives(stage: Stage, corpus: str, ids: NDArray[np.int64]) -> dict[str, list[str | None]]:
-    """What landed generators made of the responses (n,), by generator: the first of each, None where there is none."""
-    rows = stage.connection.execute(
-        "SELECT generator, response_id, text FROM negatives WHERE corpus = ? AND k = 0 ORDER BY ALL", [corpus]
-    ).fetchall()
-    place = {int(response): at for at, response in enumerate(ids)}
-    found: dict[str, list[str | None]] = {}
-    for generator, response, text in rows:
-        if response in place:
-            found.setdefault(f"negative of {generator}", [None] * len(ids))[place[response]] = text
-    return found
-
-
-def _scored(
-    stage: Stage, dataset: str, evaluators: Sequence[tuple[str, int]], settings: StudySettings
-) -> Found:
-    found = {}
-    for name, version in evaluators:
-        who = {"evaluator": name, "version": version, "dataset": dataset}
-        rows = stage.connection.execute(statement("8_study/scored_responses"), who).fetchall()
-        if not rows:
-            raise AnnotationError(
-                f"{dataset} has no scores of {name} version {version}; run ssrem agree FILE --evaluator {name} first"
-            )
-        *numbers, systems = zip(*rows, strict=True)
-        score, human, words, turns, context_words = (np.array(column, dtype=np.float64) for column in numbers)
-        features = {
-            "words of the response": words,
-            "turns of the context": turns,
-            "words of the context": context_words,
-        }
-        data = Scored(score, human, words, systems, features)
-        found[name, version] = SCORED[settings.study](data)
-    return found
+    name = settings.study
+    if name == ATTACKS:
+        return attacked(stage, dataset, evaluators, settings.responses, settings.seed)
+    if name == IDENTIFIED:
+        return of_corpus(stage, dataset, evaluators)
+    if name in LEARNING:
+        return learned(stage, name, inputs, evaluators, settings.seed)
+    return of_annotated(stage, dataset, evaluators, name)
 
 
 def _fit(study: str, evaluators: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
     """Those of the evaluators that give what the study needs; EvaluatorError where none does."""
     if study in LEARNING:
         return learners(study, evaluators)
-    fit = [one for one in evaluators if study != ATTACKS or "f" in evaluator_class(one[0]).parts]
+    fit = [one for one in evaluators if study not in OF_CORPORA or "f" in evaluator_class(one[0]).parts]
     if not fit:
         names = ", ".join(name for name, _ in evaluators)
         raise EvaluatorError(
-            f"{names}: scores by the true response, which {ATTACKS} keep back; name others with --evaluator"
+            f"{names}: scores by the true response, which {study} keeps back; name others with --evaluator"
         )
     return fit
 
 
 def _inputs(home: Home, dataset: str, study: str) -> dict[str, Any]:
     """What the study is made from: the dataset first, and for transfer every other set."""
-    if study == ATTACKS:
+    if study in OF_CORPORA:
         written = [p.key for p in home.parts() if p.table == "negatives" and p.key.startswith(f"{dataset}@")]
         return {
             dataset: landed_corpus(home, dataset)[0],

@@ -8,7 +8,7 @@ from ssrem.report.data import Row, Rows
 from ssrem.studies.attacks import sentences as of_attacks
 from ssrem.studies.finding import Finding
 from ssrem.studies.learned import sentences as of_learned
-from ssrem.studies.scored import SCORED
+from ssrem.studies.scored import IDENTIFIED, SCORED
 from ssrem.studies.scored import sentences as of_scored
 
 _MARKS = ("o", "s", "D", "^", "v", "P", "X", "*")
@@ -27,7 +27,7 @@ def said(rows: Rows) -> dict[str, tuple[str, str]]:
 def _sentences(study: str, findings: list[Finding]) -> tuple[str, str]:
     if study == "attacks":
         return of_attacks(findings)
-    return (of_scored if study in SCORED else of_learned)(study, findings)
+    return (of_scored if study in (*SCORED, IDENTIFIED) else of_learned)(study, findings)
 
 
 def markdown(rows: Rows) -> str:
@@ -75,7 +75,11 @@ def figure(rows: Rows) -> str:
             axes.set_yticks(range(len(conditions)), list(conditions))
             axes.invert_yaxis()
             axes.grid(axis="x", color="#ddd")
-            axes.set_xlabel({"attacks": "share fooled"}.get(rows[0]["study"], "value"))
+            axes.set_xlabel(
+                {"attacks": "share fooled", IDENTIFIED: "share of negatives below the true response"}.get(
+                    rows[0]["study"], "value"
+                )
+            )
             axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.25), ncols=4, frameon=False)
             with io.StringIO() as stream:
                 drawn.savefig(stream, format="svg", metadata={"Date": None})

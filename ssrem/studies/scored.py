@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
 
@@ -16,6 +16,7 @@ Floats = NDArray[np.float64]
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 BUCKETS = 4
+IDENTIFIED = "corpus-buckets"
 
 
 @dataclass(frozen=True)
@@ -59,14 +60,20 @@ def buckets(data: Scored) -> list[Finding]:
     """Spearman's ρ of scores and human scores within buckets of each feature, at most `BUCKETS`, about as large.
 
     A feature that falls into one bucket says nothing and is left out."""
-    found = []
-    for name, values in data.features.items():
-        cut = _cut(values)
-        for low, high, rows in cut if len(cut) > 1 else ():
-            span = f"{low:g}" if low == high else f"{low:g} to {high:g}"
-            found.append(
-                of_correlation(f"{name}: {span}", "spearman", spearman(data.scores[rows], data.human[rows]))
-            )
+    return [
+        of_correlation(_span(name, low, high), "spearman", spearman(data.scores[rows], data.human[rows]))
+        for name, low, high, rows in _cuts(data.features)
+    ]
+
+
+def identified(shares: Floats, features: Mapping[str, Floats]) -> list[Finding]:
+    """Share of negatives that true responses (n,) are above, on average, in all and within buckets of each feature,
+    as `buckets` cuts them. Half of them are above by chance."""
+    found = [Finding("all", "identified", float(shares.mean()), len(shares))] if len(shares) else []
+    for name, low, high, rows in _cuts(features):
+        found.append(
+            Finding(_span(name, low, high), "identified", float(shares[rows].mean()), int(rows.sum()))
+        )
     return found
 
 
@@ -108,6 +115,20 @@ SCORED: dict[str, Callable[[Scored], list[Finding]]] = {
 }
 
 
+def _cuts(
+    features: Mapping[str, Floats],
+) -> Iterator[tuple[str, float, float, NDArray[np.bool_]]]:
+    """Feature, lowest value, highest value and rows of each bucket."""
+    for name, values in features.items():
+        cut = _cut(values)
+        if len(cut) > 1:
+            yield from ((name, *bucket) for bucket in cut)
+
+
+def _span(name: str, low: float, high: float) -> str:
+    return f"{name}: {low:g}" if low == high else f"{name}: {low:g} to {high:g}"
+
+
 def _cut(values: Floats) -> list[tuple[float, float, NDArray[np.bool_]]]:
     """Lowest value, highest value and rows of each bucket; equal values are in one."""
     edges = np.unique(np.quantile(values, np.linspace(0, 1, BUCKETS + 1)[1:-1], method="lower"))
@@ -122,6 +143,8 @@ def sentences(study: str, findings: Sequence[Finding]) -> tuple[str, str]:
         return _of_length(findings)
     if study == "distribution":
         return _of_distribution(findings)
+    if study == IDENTIFIED:
+        return _of_identified(findings)
     ranked = best([f for f in findings if f.condition != "all systems"], "spearman")
     if not ranked:
         return "Too few responses to compare.", "Take a larger annotated set."
@@ -129,6 +152,19 @@ def sentences(study: str, findings: Sequence[Finding]) -> tuple[str, str]:
     return (
         f"It agrees with people most at {high.condition}: rho {high.value:.2f} over {high.n}.",
         f"It agrees least at {low.condition}: rho {low.value:.2f} over {low.n}.",
+    )
+
+
+def _of_identified(findings: Sequence[Finding]) -> tuple[str, str]:
+    ranked = best([f for f in findings if f.condition != "all"], "identified")
+    first = f"True responses are above {_said(value_of(findings, 'all', 'identified'))} of their negatives."
+    if not ranked:
+        return first, "There are too few to tell where more and where fewer."
+    high, low = ranked[0], ranked[-1]
+    return (
+        first,
+        f"They are above most at {high.condition}: {high.value:.2f} over {high.n}, and above fewest at "
+        f"{low.condition}: {low.value:.2f} over {low.n}.",
     )
 
 

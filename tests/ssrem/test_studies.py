@@ -19,7 +19,16 @@ from ssrem.report.study import figure, markdown, said
 from ssrem.studies.attacks import ATTACKS, UNIVERSAL, attacks
 from ssrem.studies.finding import Finding
 from ssrem.studies.neighbours import FUNCTION_WORDS, neighbours
-from ssrem.studies.scored import SCORED, Scored, buckets, distribution, length, sentences, without_system
+from ssrem.studies.scored import (
+    SCORED,
+    Scored,
+    buckets,
+    distribution,
+    identified,
+    length,
+    sentences,
+    without_system,
+)
 
 SAMPLES = [
     Sample(("hi there", f"do you like number {n} ?"), f"yes i do like number {n} a lot", "a reference")
@@ -57,6 +66,18 @@ def test_near_words_stand_for_one_another() -> None:
     attack = neighbours(WordAverage("table", [*frequent, *pairs], vectors))
     said = f"Cat, {frequent[0]} cat's pizza & GUITAR unknown"
     assert attack(Sample((), said), random.Random()) == f"Dog, {frequent[0]} dog's pizza & GUITAR unknown"
+
+
+def test_identification_in_buckets() -> None:
+    """Who speaks much is told better."""
+    active = np.arange(80, dtype=np.float64)
+    found = identified(active / 80, {"turns of the speaker": active, "constant": np.ones(80)})
+    assert [f.condition for f in found[:2]] == ["all", "turns of the speaker: 0 to 19"]
+    assert found[0].value == pytest.approx(79 / 160)
+    assert [f.value for f in found[1:]] == sorted(f.value or 0 for f in found[1:])
+    assert [f.n for f in found] == [80, 20, 20, 20, 20]
+    first, second = sentences("corpus-buckets", found)
+    assert "0.49" in first and "turns of the speaker: 60 to 79: 0.87 over 20" in second
 
 
 def test_what_others_wrote_is_tried_where_they_wrote() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from statistics import mean
 
 import pytest
 from small_home import Made
@@ -30,13 +31,32 @@ def test_every_study_lands_once_and_is_written(copy: Home) -> None:
         assert not study.fn(dataset, [*SSREM, ("rsrem", 1)], root, settings)
         rows, said = read_study(copy, name, dataset)
         assert set(said) == {"ssrem", "rsrem"}
-        assert {row["n"] for row in rows} <= set(range(26))
+        assert name == "corpus-buckets" or {row["n"] for row in rows} <= set(range(26))
         page = write_study(root, name, dataset)
         assert page.name == f"study-{name}-{dataset}.md"
         assert f"(<{page.stem}.svg>)" in page.read_text() and page.with_suffix(".svg").exists()
     with copy.reader() as reader:
         found = reader.execute("SELECT DISTINCT study FROM studies ORDER BY ALL").fetchall()
     assert [name for (name,) in found] == sorted(set(STUDIES) - set(LEARNING))
+
+
+@pytest.mark.usefixtures("sql_gate")
+def test_shares_of_negatives_are_those_of_the_scores(copy: Home) -> None:
+    study.fn("tiny", SSREM, str(copy.root), StudySettings("corpus-buckets"))
+    rows, _ = read_study(copy, "corpus-buckets", "tiny")
+    with copy.reader() as reader:
+        scores = reader.execute(
+            "SELECT response_id, kind, f FROM scores WHERE evaluator = 'ssrem' AND dataset = 'tiny'"
+        ).fetchall()
+    true = {response: f for response, kind, f in scores if kind == "GT"}
+    shares: dict[str, list[float]] = {}
+    for response, kind, f in scores:
+        if kind not in ("GT", "Context"):
+            shares.setdefault(response, []).append((true[response] > f) + (true[response] == f) / 2)
+    assert (rows[0]["value"], rows[0]["n"]) == (
+        pytest.approx(mean(mean(of_one) for of_one in shares.values())),
+        len(shares),
+    )
 
 
 @pytest.mark.usefixtures("sql_gate")
@@ -67,7 +87,7 @@ def test_the_human_scores_are_those_that_were_correlated(copy: Home) -> None:
 
 def test_what_cannot_be_studied(made: Made, copy: Home) -> None:
     root = str(made.home.root)
-    with pytest.raises(EvaluatorError, match="no study 'atacks'; one of attacks, length"):
+    with pytest.raises(EvaluatorError, match="no study 'atacks'; one of attacks, corpus-buckets"):
         StudySettings("atacks")
     with pytest.raises(AnnotationError, match=r"no annotated set 'nobody' in .* \(there are: people\)"):
         study.fn("nobody", SSREM, root, StudySettings("length"))
