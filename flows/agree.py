@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from prefect import flow
 
 from flows.artifacts import shown
@@ -28,20 +30,27 @@ def agree(
     runner: Runner | None = None,
     runner_address: str | None = None,
     workers: int = 2,
+    layout: str | None = None,
+    mapping: dict[str, str] | None = None,
 ) -> dict[str, bool]:
-    """Score each annotated file with the promoted evaluators and correlate; dataset to whether anything was new.
+    """Score each annotated file, folder or pulled set with the promoted evaluators and correlate; dataset to whether
+    anything was new.
 
-    An evaluator that learns nothing is registered first where it is asked for by name and was not. force_systems:
-    figures at system level of too few systems too; None: as it was for the set.
+    layout, mapping: how the files are to be read, where their content does not tell. An evaluator that learns nothing
+    is registered first where it is asked for by name and was not. force_systems: figures at system level of too few
+    systems too; None: as it was for the set.
     """
     resources = Resources(memory_limit, threads)
+    reading: dict[str, Any] = {"layout": layout, "mapping": mapping}
     place = mended(home)
     for name in unregistered(place, evaluators or ()):
         register(name, home, resources=resources)
     versions = promoted(place, evaluators or ())
     with shown(home, "agree", ["agreement", "best"]):
         done = dict(
-            agree_with(file, versions, home, keep_ground_truth=keep_ground_truth, resources=resources)
+            agree_with(
+                file, versions, home, keep_ground_truth=keep_ground_truth, **reading, resources=resources
+            )
             for file in files
         )
         for dataset in done:

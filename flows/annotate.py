@@ -88,6 +88,7 @@ def _import(options: argparse.Namespace, home: Home) -> None:
 
         options.file, options.evaluator = [str(output)], None
         options.keep_ground_truth, options.force_systems = False, None
+        options.layout, options.map = None, []
         commands.VERBS["agree"](options, home)
 
 

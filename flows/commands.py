@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flows import annotate, given, landing, learning, privacy, settings, show, studies, upkeep
+from flows import annotate, given, landing, learning, privacy, public_sets, settings, show, studies, upkeep
 from flows.outcome import after, summaries
 from ssrem.errors import AnnotationError, SsremError
 from tasks.home import Home, landed_corpora
@@ -39,7 +39,7 @@ def _run(options: argparse.Namespace, home: Home) -> None:
     given.check_runner(options.runner, options.runner_address)
     given.check_dump(options)
     given.check_evaluators(options.evaluator or ())
-    given.check_annotated(options.annotations)
+    given.check_annotated(options.annotations, options)
     given.margins(options)
     settings.prepare(home.root)
     from flows.pipeline import pipeline
@@ -56,6 +56,7 @@ def _run(options: argparse.Namespace, home: Home) -> None:
         seed=options.seed,
         context_turns=options.context_turns,
         margins=given.margins(options),
+        layout=options.layout,
         **private,
         **given.encoder(options),
         **given.room(options),
@@ -104,7 +105,7 @@ def _agree(options: argparse.Namespace, home: Home) -> None:
     new = unregistered(home, named)
     if not new or len(new) < len(named):
         promoted(home, [name for name in named if name not in new])
-    given.check_annotated(options.file)
+    given.check_annotated(options.file, options)
     settings.prepare(home.root)
     from flows.agree import agree
 
@@ -114,6 +115,8 @@ def _agree(options: argparse.Namespace, home: Home) -> None:
         options.evaluator,
         options.keep_ground_truth,
         options.force_systems,
+        layout=options.layout,
+        mapping=given.mapping(options),
         **given.room(options),
         **given.runner(options),
     )
@@ -220,6 +223,7 @@ VERBS: dict[str, Callable[[argparse.Namespace, Home], int | None]] = {
     "agree": _agree,
     "study": studies.study,
     "annotate": annotate.annotate,
+    "annotations": public_sets.public_sets,
     "score": _score,
     "sql": _sql,
     "reproduce": _reproduce,

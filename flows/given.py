@@ -9,7 +9,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from ssrem.errors import DumpError, RunnerError, SsremError
+from ssrem.errors import AnnotationError, DumpError, RunnerError, SsremError
+
+SETS_ALONE = ("agree",)
+"""Verbs whose `--map` is about annotated sets and nothing else."""
 
 EXAMPLES = {"--set": "epochs=10", "--margin": "agreement=0.05"}
 
@@ -21,7 +24,7 @@ def check_dump(options: argparse.Namespace) -> None:
 
     if options.name is not None:
         checked_name(options.name, "a corpus", "give another with --name", DumpError)
-    open_dump(options.source, format=options.format, mapping=mapping(options))
+    open_dump(options.source, format=options.format, mapping=mapping(options, sets=False))
 
 
 def pseudonyms(options: argparse.Namespace) -> dict[str, Any]:
@@ -82,12 +85,22 @@ def check_labels(names: Sequence[str], options: argparse.Namespace) -> None:
             )
 
 
-def check_annotated(files: Sequence[str]) -> None:
-    """Raise AnnotationError for a file that cannot be read as an annotated set."""
-    from ssrem.agreement.annotated import read_annotated
+def check_annotated(files: Sequence[str], options: argparse.Namespace) -> None:
+    """Raise AnnotationError for what cannot be read as an annotated set, and for a mapping that none of them takes."""
+    from ssrem.annotated_sets import MAPPED
+    from ssrem.annotated_sets.columns import parse
+    from tasks.annotated_files import annotated_file
+    from tasks.home import Home
 
-    for file in files:
-        read_annotated(Path(file))
+    given = parse(pair for pair in options.map if _of_sets(pair, options))
+    read = [annotated_file(Home.at(options.home), file, options.layout, given).read for file in files]
+    if given and not read:
+        raise AnnotationError(
+            f"--map {next(iter(given))}=… is about annotated sets; give one with --annotations"
+        )
+    if given and not any(found.layout in MAPPED for found in read):
+        layouts = ", ".join(dict.fromkeys(found.layout for found in read))
+        raise AnnotationError(f"--map does not apply to {layouts}, whose fields are known; leave it out")
 
 
 def check_packed(file: str) -> None:
@@ -100,11 +113,21 @@ def check_packed(file: str) -> None:
         unpack(Path(file), Path(folder))
 
 
-def mapping(options: argparse.Namespace) -> dict[str, str] | None:
-    """`--map` as fields to columns; None where there is none."""
+def mapping(options: argparse.Namespace, *, sets: bool = True) -> dict[str, str] | None:
+    """`--map` as fields to columns, those of annotated sets too if `sets`; None where there is none."""
+    from ssrem.annotated_sets.columns import parse
     from ssrem.readers import parse_mapping
 
-    return {field: "+".join(columns) for field, columns in parse_mapping(options.map).items()} or None
+    dump = parse_mapping(pair for pair in options.map if not _of_sets(pair, options))
+    found = {field: "+".join(columns) for field, columns in dump.items()}
+    return (found | parse(pair for pair in options.map if sets and _of_sets(pair, options))) or None
+
+
+def _of_sets(pair: str, options: argparse.Namespace) -> bool:
+    """Whether a pair of `--map` is about annotated sets: by its field, where a command reads a dump too."""
+    from ssrem.annotated_sets.columns import concerns
+
+    return options.verb in SETS_ALONE or (options.verb == "run" and concerns(pair))
 
 
 def encoder(options: argparse.Namespace) -> dict[str, Any]:

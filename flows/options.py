@@ -43,14 +43,7 @@ def dump() -> Parser:
         "--format",
         help="chitchat, jsonl, csv, tsv, parquet, convokit or cornell (default: guessed from the content)",
     )
-    group.add_argument(
-        "--map",
-        nargs="+",
-        action="extend",
-        default=[],
-        metavar="FIELD=COLUMN",
-        help="which column is which field; FIELD=A+B joins columns to a key",
-    )
+    mapped(group, "which column is which field; FIELD=A+B joins columns to a key")
     group.add_argument("--name", help="name of the corpus (default: that of the file)")
     group.add_argument(
         "--speakers",
@@ -66,6 +59,19 @@ def dump() -> Parser:
     )
     key(group)
     return group
+
+
+def mapped(verb: argparse.ArgumentParser, help: str) -> None:
+    verb.add_argument("--map", nargs="+", action="extend", default=[], metavar="FIELD=COLUMN", help=help)
+
+
+def layout(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument(
+        "--layout",
+        metavar="LAYOUT",
+        help="of annotated sets: eval, usr, fed, grade, grade:PART, humod, csv, tsv or jsonl (default: guessed from "
+        "the content)",
+    )
 
 
 def corpora() -> Parser:

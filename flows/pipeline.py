@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from prefect import flow
@@ -16,9 +15,11 @@ from flows.retrain import retrain as retrain_others
 from flows.runners import Runner, on_workers
 from flows.tables import tables
 from flows.train import train
-from ssrem.agreement.annotated import read_annotated
+from ssrem.annotated_sets.columns import divided
 from ssrem.encoders import DEFAULT_ENCODER
 from ssrem.errors import DumpError
+from tasks.annotated_files import annotated_file
+from tasks.home import Home
 from tasks.measure import measure_all
 from tasks.stage import Resources
 
@@ -47,20 +48,23 @@ def pipeline(
     runner: Runner | None = None,
     runner_address: str | None = None,
     workers: int = 2,
+    layout: str | None = None,
 ) -> str:
     """Land the dump, build its speaker tables, train, score, correlate and report; returns the report's path.
 
     Evaluators are trained on all that has landed. inbox: a drop folder whose dumps land, too. retrain: not only the
-    evaluators named, but all in use that have not seen all that has landed.
+    evaluators named, but all in use that have not seen all that has landed. mapping: of the
+    dump's fields and the annotated sets', whose layout is `layout` where their content does not tell.
     """
+    of_dump, of_sets = divided(mapping)
     for file in annotations or ():  # a slip in the last stage's input is told before the first one starts
-        read_annotated(Path(file))
+        annotated_file(Home.at(home), file, layout, of_sets)
     room: dict[str, Any] = {"memory_limit": memory_limit, "threads": threads}
     private: dict[str, Any] = {"pseudonymise": pseudonymise, "pseudonym_key_file": pseudonym_key_file}
     refused: DumpError | None = None
     # Not announced: what listens for landed corpora would train beside us, and one home has one writer.
     if source:
-        landing: dict[str, Any] = {"format": format, "mapping": mapping, "name": name, "speakers": speakers}
+        landing: dict[str, Any] = {"format": format, "mapping": of_dump, "name": name, "speakers": speakers}
         corpus, _ = ingest(source, home, announce=False, **landing, **private, **room)
         built: dict[str, Any] = {
             "seed": seed,
@@ -77,7 +81,7 @@ def pipeline(
     if retrain:
         retrain_others(home, margins=margins, **room)
     if annotations:
-        agree(annotations, home, evaluators, **room)
+        agree(annotations, home, evaluators, layout=layout, mapping=of_sets, **room)
     measure_all(home, resources=Resources(memory_limit, threads))  # also of sets that landed before
     path = report(home)
     if refused:

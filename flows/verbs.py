@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
-from flows import annotate_options
+from flows import annotate_options, public_sets
 from flows.options import (
     Parser,
     as_json,
@@ -16,7 +16,9 @@ from flows.options import (
     dump,
     home,
     key,
+    layout,
     learn,
+    mapped,
     margins,
     room,
     runner,
@@ -53,6 +55,7 @@ def parser() -> argparse.ArgumentParser:
     _evaluators(verb)
     _questions(verb)
     annotate_options.add(verbs)
+    public_sets.add(verbs)
     _upkeep(verb)
     return top
 
@@ -73,8 +76,13 @@ def _stages(verb: Verb) -> None:
         "source", nargs="?", default="chitchat", help="dump, a file or folder (default: %(default)s)"
     )
     run.add_argument(
-        "--annotations", nargs="+", metavar="FILE", default=[], help="responses with human scores"
+        "--annotations",
+        nargs="+",
+        metavar="FILE",
+        default=[],
+        help="responses with human scores, files, folders or pulled sets; fields of --map as in ssrem agree",
     )
+    layout(run)
     run.add_argument(
         "--evaluator", nargs="+", metavar="NAME", help="evaluators to train (default: ssrem rsrem)"
     )
@@ -156,7 +164,18 @@ def _stages(verb: Verb) -> None:
     _training(train)
 
     agree = verb("agree", "correlate scores with human scores", as_json(), room(), runner())
-    agree.add_argument("file", nargs="+", metavar="FILE", help="annotated sets")
+    agree.add_argument(
+        "file",
+        nargs="+",
+        metavar="FILE",
+        help="annotated sets, files, folders or names of what ssrem annotations pull fetched",
+    )
+    layout(agree)
+    mapped(
+        agree,
+        "which column of a table is which field: context response score criterion rater model reference dialogue; "
+        "score.NAME=A+B for raters' columns; separator=TEXT between turns (default: a line break)",
+    )
     agree.add_argument("--evaluator", nargs="+", metavar="NAME", help="trained evaluators (default: all)")
     agree.add_argument(
         "--keep-ground-truth", action="store_true", help="correlate ground-truth rows too (default: left out)"

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from prefect import task
 
-from ssrem.agreement.annotated import Annotated, dataset_name, read_annotated
+from ssrem.agreement.annotated import Annotated
+from ssrem.annotated_sets import EVAL
 from ssrem.errors import AnnotationError
 from ssrem.evaluators import evaluator_class
 from tasks.agreement_rows import correlation_row
+from tasks.annotated_files import annotated_file
 from tasks.home import Home
-from tasks.ingest import content_hash
 from tasks.ledger import already_done
 from tasks.names import checked_name
 from tasks.repair import mended
@@ -38,19 +39,23 @@ def agree(
     home: str,
     *,
     keep_ground_truth: bool = False,
+    layout: str | None = None,
+    mapping: Mapping[str, str] | None = None,
     resources: Resources | None = None,
 ) -> tuple[str, bool]:
     """Land the annotated set, score it with the evaluators (name, version) and correlate; returns its name and
     whether anything was new. Ground-truth rows are scored but not correlated, unless `keep_ground_truth`.
 
-    Raises AnnotationError where the file cannot be read, or a set of that name with other content is there.
+    file: or a folder, or the name of a set that was pulled. layout, mapping: how it is to be read. Raises
+    AnnotationError where it cannot be read, or a set of that name with other content is there.
     """
     place = mended(home)
-    path = Path(file)
-    annotated = read_annotated(path)
-    dataset = checked_name(dataset_name(path), "an annotated set", "rename the file", AnnotationError)
-    digest = content_hash([path])
-    _check_name(place, dataset, digest, path)
+    given = annotated_file(place, file, layout, mapping)
+    annotated, digest = given.read.rows, given.digest
+    dataset = checked_name(given.name, "an annotated set", "rename the file", AnnotationError)
+    _check_name(place, dataset, digest, file)
+    if given.read.layout != EVAL:  # what is not in it need not be told
+        print(f"ssrem: {file}: {given.read.told}", file=sys.stderr)
     parameters = {
         "dataset": dataset,
         "evaluators": sorted(evaluators),
@@ -60,7 +65,7 @@ def agree(
     if already_done(place, "agree", parameters, inputs):
         return dataset, False
     with open_stage(place, "agree", parameters, inputs, resources) as stage:
-        _check_name(place, dataset, digest, path)
+        _check_name(place, dataset, digest, file)
         if stage.done():
             return dataset, False
         stage.create_from_rows("annotated", list(_annotated_rows(dataset, digest, annotated)))
@@ -112,14 +117,14 @@ def agreement_outputs(dataset: str, evaluators: Sequence[tuple[str, int]]) -> li
     ]
 
 
-def _check_name(home: Home, dataset: str, digest: str, path: Path) -> None:
+def _check_name(home: Home, dataset: str, digest: str, file: str) -> None:
     with home.reader() as connection:
         row = connection.execute(
             "SELECT any_value(sha256) FROM annotated WHERE dataset = ?", [dataset]
         ).fetchone()
     if row and row[0] not in (None, digest):
         raise AnnotationError(
-            f"{path}: another annotated set named {dataset!r} is in {home.root}; rename the file to tell them apart"
+            f"{file}: another annotated set named {dataset!r} is in {home.root}; rename the file to tell them apart"
         )
 
 

@@ -12,7 +12,9 @@ from typing import Any
 from ssrem.errors import AnnotationError
 from ssrem.evaluators.base import Sample
 
-GROUND_TRUTH_SYSTEMS = frozenset({"ground-truth", "ground_truth", "groundtruth", "gold", "reference"})
+GROUND_TRUTH_SYSTEMS = frozenset(
+    {"ground-truth", "ground_truth", "groundtruth", "gold", "reference", "original ground truth"}
+)
 """Names under which annotated sets list the true response as a system."""
 
 
@@ -41,8 +43,9 @@ class Annotated:
 
 
 def dataset_name(path: Path) -> str:
-    """Name of an annotated set: its file without `_eval.json`."""
-    return path.name.removesuffix(".json").removesuffix("_eval")
+    """Name of an annotated set: its file without `_eval.json`, or without the suffix of another layout; its folder."""
+    known = path.suffix.lower() in (".json", ".jsonl", ".csv", ".tsv", ".txt")
+    return (path.stem if known else path.name).removesuffix("_eval")
 
 
 def read_annotated(path: Path) -> list[Annotated]:
@@ -51,7 +54,7 @@ def read_annotated(path: Path) -> list[Annotated]:
     `context` is a list of turns or one string of turns joined by line breaks, oldest first; `annotations` maps a
     criterion to a list of scores, one a rater. Raises AnnotationError, naming file, row (from 1) and field.
     """
-    rows = _rows(path)
+    rows = json_rows(path)
     found = [_annotated(path, number, row, rated=True) for number, row in enumerate(rows, 1)]
     if not found:
         raise AnnotationError(f"{path} is an empty list; there is nothing to compare with")
@@ -60,10 +63,13 @@ def read_annotated(path: Path) -> list[Annotated]:
 
 def read_samples(path: Path) -> list[Sample]:
     """The same file, or one without `annotations`, as samples to score; also one JSON object a line."""
-    return [_annotated(path, number, row, rated=False).sample for number, row in enumerate(_rows(path), 1)]
+    return [
+        _annotated(path, number, row, rated=False).sample for number, row in enumerate(json_rows(path), 1)
+    ]
 
 
-def _rows(path: Path) -> list[Any]:
+def file_text(path: Path) -> str:
+    """The content of a file of responses; AnnotationError where there is none, or it is not UTF-8."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
@@ -72,6 +78,12 @@ def _rows(path: Path) -> list[Any]:
         raise AnnotationError(f"{path} cannot be read as UTF-8 text ({error})") from None
     if not text.strip():
         raise AnnotationError(f"{path} is empty; expected a JSON list of responses")
+    return text
+
+
+def json_rows(path: Path) -> list[Any]:
+    """The rows of a JSON list, or of one JSON object a line; AnnotationError, naming the line, where it is neither."""
+    text = file_text(path)
     if text.lstrip().startswith("{"):
         lines = enumerate(text.split("\n"), 1)
         return [_parsed(path, line, number) for number, line in lines if line.strip()]

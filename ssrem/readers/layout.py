@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ssrem.errors import DumpError
@@ -34,10 +34,12 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
 _JOINERS = {"text": " ", "time": " "}
 
 
-def parse_mapping(options: Iterable[str]) -> dict[str, tuple[str, ...]]:
+def parse_mapping(
+    options: Iterable[str], fields: Collection[str] = FIELDS.keys()
+) -> dict[str, tuple[str, ...]]:
     """`["conversation=Season+Episode", …]`, as given to `--map`, → field → the columns that make it.
 
-    Raises DumpError on an option of another shape, an unknown field, or a field given twice.
+    fields: those there are. Raises DumpError on an option of another shape, an unknown field, or a field given twice.
     """
     mapping: dict[str, tuple[str, ...]] = {}
     for option in options:
@@ -50,16 +52,18 @@ def parse_mapping(options: Iterable[str]) -> dict[str, tuple[str, ...]]:
         if field in mapping:
             raise DumpError(f"--map gives {field} twice; join columns with +, as in {field}=A+B")
         mapping[field] = parts
-    return checked_mapping(mapping)
+    return checked_mapping(mapping, fields)
 
 
-def checked_mapping(mapping: Mapping[str, str | Sequence[str]] | None) -> dict[str, tuple[str, ...]]:
+def checked_mapping(
+    mapping: Mapping[str, str | Sequence[str]] | None, fields: Collection[str] = FIELDS.keys()
+) -> dict[str, tuple[str, ...]]:
     """The mapping with every value a tuple of columns ("A+B" is split); DumpError on an unknown field."""
     checked: dict[str, tuple[str, ...]] = {}
     for field, columns in (mapping or {}).items():
-        if field not in FIELDS:
+        if field not in fields:
             raise DumpError(
-                f"--map {field}=…: there is no field {field!r}; the fields are {', '.join(FIELDS)}"
+                f"--map {field}=…: there is no field {field!r}; the fields are {', '.join(fields)}"
             )
         checked[field] = tuple(columns.split("+")) if isinstance(columns, str) else tuple(columns)
     return checked

@@ -1,0 +1,83 @@
+"""Fetching a public annotated set: streamed beside its place, and there only once its checksum is right."""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import tempfile
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+from ssrem import __version__
+from ssrem.annotated_sets.known import KnownSet
+from ssrem.errors import AnnotationError
+
+TIMEOUT = 30.0
+"""Seconds without a byte after which a server is given up."""
+
+_CHUNK = 1 << 16
+
+
+def pull(known: KnownSet, folder: Path) -> tuple[Path, bool]:
+    """Fetch the set into the folder; its file, and whether it was not there yet.
+
+    AnnotationError, with the URL and the place, where it cannot be fetched, is not what was registered, or something
+    else is in its place; nothing is left behind then.
+    """
+    target = known.file(folder)
+    by_hand = f"fetch {known.url} by hand to {target}"
+    if known.sha256 is None:
+        if target.exists():
+            return target, False
+        raise AnnotationError(f"{known.name}: no checksum is known to hold a copy against; {by_hand}")
+    if target.exists():
+        if known.same(target):
+            return target, False
+        raise AnnotationError(f"{known.name}: {target} is something else; remove it, or use another --to")
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(
+        dir=folder, prefix=f".{known.name}.", suffix=".tmp", delete=False
+    ) as draft:
+        part = Path(draft.name)
+    try:
+        found, size = _stream(known, part)
+    except (urllib.error.URLError, http.client.HTTPException, OSError) as error:
+        part.unlink(missing_ok=True)
+        raise AnnotationError(f"{known.name}: cannot be fetched ({_reason(error)}); {by_hand}") from None
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+    if found == known.sha256:
+        part.chmod(0o644)  # a temporary file is its owner's alone
+        part.replace(target)
+        return target, True
+    part.unlink()
+    if known.bytes is not None and size < known.bytes:
+        ended = f"the connection ended after {size:,} of {known.bytes:,} bytes"
+        raise AnnotationError(f"{known.name}: cannot be fetched ({ended}); try again, or {by_hand}")
+    raise AnnotationError(
+        f"{known.name}: what {known.url} holds is not what was registered (sha256 {found[:12]}…, not "
+        f"{known.sha256[:12]}…), so it was not kept; look there what has changed"
+    )
+
+
+def _stream(known: KnownSet, part: Path) -> tuple[str, int]:
+    """sha256 and bytes of what came, which is no more than was registered and one chunk."""
+    digest, size = hashlib.sha256(), 0
+    request = urllib.request.Request(known.url, headers={"User-Agent": f"ssrem/{__version__}"})
+    with urllib.request.urlopen(request, timeout=TIMEOUT) as answer, part.open("wb") as draft:
+        while chunk := answer.read(_CHUNK):
+            draft.write(chunk)
+            digest.update(chunk)
+            size += len(chunk)
+            if known.bytes is not None and size > known.bytes:
+                break
+    return digest.hexdigest(), size
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, urllib.error.HTTPError):
+        return f"HTTP {error.code} {error.reason}"
+    reason = getattr(error, "reason", error)
+    return " ".join(str(getattr(reason, "strerror", None) or reason).split()) or type(error).__name__

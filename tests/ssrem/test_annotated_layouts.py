@@ -1,0 +1,300 @@
+"""Annotated sets as their authors publish them: what is read, what is left out and counted, what a message names."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ssrem.annotated_sets import LAYOUTS, layout_of, read_set
+from ssrem.errors import AnnotationError
+
+USR: dict[str, Any] = {
+    "context": "hello there \n do you sail ? \n\n",
+    "fact": "boats float .",
+    "annotators": ["a", "b"],
+    "responses": [
+        {
+            "response": "every summer .\n",
+            "model": "Original Ground Truth",
+            "Natural": [3, 2],
+            "Overall": [5, 4],
+        },
+        {"response": "i sail sail .\n", "model": "Seq2Seq", "Natural": [1, 1], "Overall": [2, "N/A (odd)"]},
+    ],
+}
+FED: dict[str, Any] = {
+    "context": "User: Hi!\nSystem: Hello: how are you?\nand yours?\nUser: Fine",
+    "response": "System: Good to hear",
+    "system": "Ada",
+    "annotations": {"Interesting": [0, 2, "N/A (no idea)"], "Correct": ["N/A", "n/a (none)"]},
+}
+WHOLE: dict[str, Any] = {"context": "User: Hi!", "system": "Ada", "annotations": {"Coherent": [1, "N/A (x)"]}}
+GRADE: dict[str, Any] = {
+    "ID": 7,
+    "Dataset": "chat",
+    "DialogModel": "ranker",
+    "Context": "do you sail ?|||every summer .",
+    "Response": "i like boats . ",
+    "HumanScores": "[4, 5, 3]",
+}
+HUMOD_HEADER = [
+    *("Dialogue_ID", "Dialogue_Context", "Reply", "Label", "Age", "Gender", "English_Proficency"),
+    *("User_Relevance_Score", "User_Reply", "Task_ID"),
+]
+
+
+def written(tmp_path: Path, rows: object, name: str = "data.json") -> Path:
+    path = tmp_path / name
+    path.write_text(rows if isinstance(rows, str) else json.dumps(rows), encoding="utf-8")
+    return path
+
+
+def said(path: Path, layout: str | None = None, mapping: Mapping[str, str] | None = None) -> str:
+    with pytest.raises(AnnotationError) as raised:
+        read_set(path, layout, mapping)
+    assert "\n" not in str(raised.value)
+    return str(raised.value)
+
+
+def test_an_eval_file_is_read_as_ever(tmp_path: Path) -> None:
+    row = {"context": "a\nb", "response": "r", "model": "x", "annotations": {"overall": [1]}}
+    found = read_set(written(tmp_path, [row]))
+    assert (found.layout, found.told) == ("eval", "read as eval: 1 response of 1 system")
+    assert found.rows[0].context == ("a", "b")
+
+
+# USR
+
+
+def test_usr(tmp_path: Path) -> None:
+    found = read_set(written(tmp_path, [USR, USR]))
+    assert found.layout == "usr"
+    true, made = found.rows[:2]
+    assert true.context == made.context == ("hello there", "do you sail ?")
+    assert (made.response, made.reference, made.system) == ("i sail sail .", "every summer .", "Seq2Seq")
+    assert made.ratings == {"Natural": (1.0, 1.0), "Overall": (2.0,)}
+    assert (true.ground_truth, made.ground_truth) == (True, False)
+    assert [row.dialogue_id for row in found.rows] == ["0", "0", "1", "1"]
+    assert (
+        found.told == "read as usr: 4 responses of 2 systems; left out: 2 ratings given as N/A or left empty"
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"responses": 5}, "row 2: no list of responses"),
+        ({"responses": [1]}, "row 2, response 1: expected an object"),
+        ({"responses": [{"model": "m"}]}, "row 2, response 1: no response"),
+        ({"responses": [{"response": "r", "model": 3}]}, "row 2, response 1: model is not text"),
+        ({"responses": [{"response": "r", "model": "m", "Overall": 3}]}, "ratings of 'Overall' are 3"),
+        (
+            {"responses": [{"response": "r", "model": "m", "Overall": ["good"]}]},
+            "rating 'good' of 'Overall' is neither a number nor N/A",
+        ),
+        ({"context": ["a"]}, "row 2: context is not text"),
+    ],
+)
+def test_a_malformed_usr_file(tmp_path: Path, change: dict[str, Any], named: str) -> None:
+    path = written(tmp_path, [USR, {**USR, **change}])
+    assert said(path).startswith(f"{path}, row 2")
+    assert named in said(path)
+
+
+# FED
+
+
+def test_fed(tmp_path: Path) -> None:
+    found = read_set(written(tmp_path, [FED, WHOLE, FED]))
+    assert found.layout == "fed"
+    row = found.rows[0]
+    assert row.context == ("Hi!", "Hello: how are you?\nand yours?", "Fine")
+    assert (row.response, row.system, row.reference) == ("Good to hear", "Ada", None)
+    assert row.ratings == {"Interesting": (0.0, 2.0)}
+    assert found.left_out == {
+        "row about a whole dialogue, without a response": 1,
+        "rating given as N/A or left empty": 6,
+    }
+    assert "1 row about a whole dialogue" in found.told
+
+
+def test_a_fed_row_without_any_rating_is_counted(tmp_path: Path) -> None:
+    none = {**FED, "annotations": {"Correct": ["N/A (x)"]}}
+    found = read_set(written(tmp_path, [FED, none]))
+    assert len(found.rows) == 1
+    assert found.left_out["response without any rating"] == 1
+
+
+def test_fed_with_dialogues_alone_has_nothing_to_compare(tmp_path: Path) -> None:
+    assert "nothing to compare" in said(written(tmp_path, [WHOLE]))
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"annotations": {}}, "no annotations"),
+        ({"annotations": {"Correct": [True]}}, "rating True of 'Correct'"),
+        ({"response": 3}, "response is not text"),
+    ],
+)
+def test_a_malformed_fed_file(tmp_path: Path, change: dict[str, Any], named: str) -> None:
+    path = written(tmp_path, [FED, {**FED, **change}])
+    assert said(path).startswith(f"{path}, row 2: ")
+    assert named in said(path)
+
+
+# GRADE
+
+
+def test_grade_of_one_data_set(tmp_path: Path) -> None:
+    found = read_set(written(tmp_path, [GRADE]))
+    (row,) = found.rows
+    assert (found.layout, found.part) == ("grade", None)
+    assert row.context == ("do you sail ?", "every summer .")
+    assert (row.dialogue_id, row.response, row.system) == ("7", "i like boats .", "ranker")
+    assert row.ratings == {"coherence": (4.0, 5.0, 3.0)}
+
+
+def test_grade_of_several_data_sets_wants_a_part(tmp_path: Path) -> None:
+    path = written(tmp_path, [GRADE, {**GRADE, "Dataset": "talk"}])
+    assert "holds the sets chat, talk; name one, as in --layout grade:chat" in said(path)
+    assert "no set 'gossip'; it holds chat, talk" in said(path, "grade:gossip")
+    found = read_set(path, "grade:talk")
+    assert (len(found.rows), found.part) == (1, "talk")
+    assert found.told.startswith("read as grade:talk: 1 response")
+
+
+@pytest.mark.parametrize("scores", ["4, 5", "[4,", 4, {"a": 1}])
+def test_a_malformed_grade_file(tmp_path: Path, scores: object) -> None:
+    path = written(tmp_path, [GRADE, {**GRADE, "HumanScores": scores}])
+    assert said(path).startswith(f"{path}, row 2: ")
+
+
+def grade_folder(root: Path, scores: Path, references: bool = True) -> Path:
+    folder = root / "chat"
+    for model in ("ranker", "generator"):
+        (folder / model).mkdir(parents=True)
+        (folder / model / "human_ctx.txt").write_text("a|||b\nc|||d\n")
+        (folder / model / "human_hyp.txt").write_text(f"{model} one\n{model} two\n")
+        if references:
+            (folder / model / "human_ref.txt").write_text("true one\ntrue two\n")
+        (scores / model).mkdir(parents=True, exist_ok=True)
+        (scores / model / "human_score.txt").write_text("3.2\n4\n")
+    return folder
+
+
+@pytest.mark.parametrize("beside", [True, False])
+def test_a_grade_folder_with_scores_in_it_or_in_the_tree_beside(tmp_path: Path, beside: bool) -> None:
+    root = tmp_path / "eval_data"
+    scores = tmp_path / "human_score" / "chat" if beside else root / "chat"
+    found = read_set(grade_folder(root, scores))
+    assert found.layout == "grade"
+    assert [row.system for row in found.rows] == ["generator", "generator", "ranker", "ranker"]
+    row = found.rows[-1]
+    assert (row.context, row.response, row.reference) == (("c", "d"), "ranker two", "true two")
+    assert row.ratings == {"coherence": (4.0,)}
+    assert len(found.files) == 8
+
+
+def test_a_grade_folder_whose_files_do_not_match(tmp_path: Path) -> None:
+    folder = grade_folder(tmp_path, tmp_path / "chat", references=False)
+    assert read_set(folder).rows[0].reference is None
+    scores = folder / "ranker" / "human_score.txt"
+    scores.write_text("3.2\n")
+    assert said(folder).startswith(f"{scores} has 1 lines, human_ctx.txt 2")
+    scores.write_text("3.2\nmuch\n")
+    assert said(folder).startswith(f"{scores}, row 2: rating 'much'")
+    scores.unlink()
+    assert "human_score.txt does not exist" in said(folder)
+
+
+# HUMOD
+
+
+def humod(*rows: tuple[str, str, str, str, str], tail: str = "\tmine\t88") -> str:
+    lines = [
+        "\t".join((number, context, reply, label, "30", "f", "good", score)) + tail
+        for number, context, reply, label, score in rows
+    ]
+    return "\n".join(["\t".join(HUMOD_HEADER), *lines]) + "\n"
+
+
+CONTEXT = "Speaker 1: do you sail? Speaker 2: every summer."
+FILM = ("1", CONTEXT, "Speaker 1: lucky you.", "0")
+DRAWN = ("2", CONTEXT, "Speaker 1: the bank is shut.", "1")
+
+
+def test_humod(tmp_path: Path) -> None:
+    rows = [(*FILM, "5"), (*FILM, "4"), (*DRAWN, "1"), (*DRAWN, "")]
+    found = read_set(written(tmp_path, humod(*rows), "HUMOD.TXT"))
+    assert found.layout == "humod"
+    film, drawn = found.rows
+    assert film.context == drawn.context == ("do you sail?", "every summer.")
+    assert (film.response, film.reference, film.ground_truth) == ("lucky you.", "lucky you.", True)
+    assert (drawn.response, drawn.reference, drawn.system) == ("the bank is shut.", "lucky you.", "random")
+    assert (film.ratings, drawn.ratings) == ({"relevance": (5.0, 4.0)}, {"relevance": (1.0,)})
+    assert found.left_out == {"rating given as N/A or left empty": 1}
+
+
+def test_humod_rows_that_miss_the_last_tab_or_differ_in_a_sign(tmp_path: Path) -> None:
+    other = ("1", CONTEXT, "Speaker 1: lucky you.:", "0")
+    path = written(tmp_path, humod((*FILM, "5"), (*other, "3"), tail="\tmine 88"), "h.txt")
+    (row,) = read_set(path).rows
+    assert row.ratings == {"relevance": (5.0, 3.0)}
+
+
+@pytest.mark.parametrize(
+    ("row", "tail", "named"),
+    [
+        ((*FILM[:3], "2", "5"), "\tmine\t88", "the label is '2'"),
+        ((*FILM, "five"), "\tmine\t88", "rating 'five' of 'relevance'"),
+        ((*FILM, "5"), "\tmine\t88\tmore", "11 cells between tabs, the header has 10"),
+        (("1", CONTEXT, "Speaker 1: other.", "0", "5"), "\tmine\t88", "another context or reply"),
+    ],
+)
+def test_a_malformed_humod_file(
+    tmp_path: Path, row: tuple[str, str, str, str, str], tail: str, named: str
+) -> None:
+    good = humod((*FILM, "5"))
+    path = written(tmp_path, good + humod(row, tail=tail).partition("\n")[2], "h.txt")
+    assert named in said(path)
+    assert f"{path}, line " in said(path)
+
+
+# What it is
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "layout"),
+    [
+        ("a.json", [USR], "usr"),
+        ("a.json", [FED], "fed"),
+        ("a.json", [WHOLE], "fed"),
+        ("a.json", [GRADE], "grade"),
+        ("a.txt", [{"context": "a", "response": "b", "annotations": {"x": [1]}}], "eval"),
+        ("a.jsonl", '{"context": "a", "response": "b", "annotations": {"x": [1]}}', "eval"),
+        ("a.jsonl", '{"context": "a", "response": "b", "score": 1}', "jsonl"),
+        ("a", "context,response,score\na,b,1\n", "csv"),
+        ("a", "context\tresponse\tscore\na\tb\t1\n", "tsv"),
+        ("a", "\t".join(HUMOD_HEADER) + "\n", "humod"),
+        ("a.json", "[]", "eval"),
+        ("a.json", "no json", "eval"),
+    ],
+)
+def test_the_layout_is_told_from_the_content(tmp_path: Path, name: str, content: object, layout: str) -> None:
+    assert layout_of(written(tmp_path, content, name)) == layout
+
+
+@pytest.mark.parametrize("content", ["one word\n", [{"question": "a", "answer": "b"}]])
+def test_an_unknown_layout_lists_those_there_are(tmp_path: Path, content: object) -> None:
+    path = written(tmp_path, content, "a.dat")
+    assert said(path) == (
+        f"{path}: the content is of no known layout; the layouts are {', '.join(LAYOUTS)}; name one with --layout"
+    )
+    assert "no known layout (GRADE's has" in said(tmp_path)
+    assert f"no layout 'bogus'; the layouts are {', '.join(LAYOUTS)}" in said(path, "bogus")
+    assert "only grade files hold several sets" in said(path, "usr:one")

@@ -1,0 +1,171 @@
+"""Tables of scores by `--map`: which column is what, a rater a row, and which file and line a message names."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ssrem.annotated_sets import AnnotatedSet, read_set
+from ssrem.annotated_sets.columns import divided, parse
+from ssrem.errors import AnnotationError
+
+
+def read(tmp_path: Path, content: str, *pairs: str, name: str = "t.csv") -> AnnotatedSet:
+    path = tmp_path / name
+    path.write_text(content, encoding="utf-8")
+    return read_set(path, mapping=parse(pairs))
+
+
+def said(tmp_path: Path, content: str, *pairs: str, name: str = "t.csv") -> str:
+    with pytest.raises(AnnotationError) as raised:
+        read(tmp_path, content, *pairs, name=name)
+    assert "\n" not in str(raised.value)
+    return str(raised.value)
+
+
+def test_well_known_names_need_no_map(tmp_path: Path) -> None:
+    found = read(tmp_path, 'Dialogue ID,context,Reply,Model,reference,Overall\n7,"a\n b ",r,gpt,t,4\n')
+    (row,) = found.rows
+    assert (found.layout, row.dialogue_id, row.context, row.response) == ("csv", "7", ("a", "b"), "r")
+    assert (row.system, row.reference, row.ratings) == ("gpt", "t", {"Overall": (4.0,)})
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.jsonl"])
+def test_mapped_columns_alike_in_every_table(tmp_path: Path, name: str) -> None:
+    rows = [["ctx", "Fluency", "Relevance", "resp"], ["a ||| b", "3", "4.5", "r"], ["c", "N/A", "2", "s"]]
+    if name == "t.jsonl":
+        content = "\n".join(json.dumps(dict(zip(rows[0], row, strict=True))) for row in rows[1:])
+    else:
+        content = "".join(("," if name == "t.csv" else "\t").join(row) + "\n" for row in rows)
+    pairs = ["context=ctx", "response=resp", "score=Fluency+Relevance", "separator=|||"]
+    found = read(tmp_path, content, *pairs, name=name)
+    assert [row.context for row in found.rows] == [("a", "b"), ("c",)]
+    assert [row.ratings for row in found.rows] == [
+        {"Fluency": (3.0,), "Relevance": (4.5,)},
+        {"Relevance": (2.0,)},
+    ]
+    assert found.left_out == {"rating given as N/A or left empty": 1}
+    assert [row.dialogue_id for row in found.rows] == ["0", "1"]
+
+
+def test_raters_columns_of_a_criterion(tmp_path: Path) -> None:
+    content = "context,response,r1,r2,fluency\na,b,4,5,1\n"
+    found = read(tmp_path, content, "score.overall=r1+r2", "score=fluency")
+    assert found.rows[0].ratings == {"overall": (4.0, 5.0), "fluency": (1.0,)}
+
+
+def test_turns_a_column_each(tmp_path: Path) -> None:
+    found = read(tmp_path, "t1,t2,response,score\nhi,ho,r,1\n,ho,r,2\n", "context=t1+t2")
+    assert [row.context for row in found.rows] == [("hi", "ho"), ("ho",)]
+
+
+def test_lists_in_json_lines(tmp_path: Path) -> None:
+    found = read(
+        tmp_path, '{"context": ["a\\nb", "c"], "response": "r", "score": [4, null, 5]}', name="t.jsonl"
+    )
+    assert found.rows[0].context == ("a\nb", "c")
+    assert found.rows[0].ratings == {"score": (4.0, 5.0)}
+    assert read(tmp_path, 'context;x,response,score\na,b,"[1, 2]"\n', "context=context;x").rows[
+        0
+    ].ratings == {"score": (1.0, 2.0)}
+
+
+LONG = """\
+context,response,model,criterion,score,rater
+a,r,gpt,fluency,4,ann
+a,s,gpt,fluency,1,ann
+a,r,gpt,fluency,5,bob
+a,r,gpt,relevance,,bob
+a,r,gpt,relevance,2,ann
+a,r,other,fluency,3,ann
+"""
+
+
+def test_a_rater_a_row(tmp_path: Path) -> None:
+    found = read(tmp_path, LONG)
+    assert [(row.response, row.system) for row in found.rows] == [("r", "gpt"), ("s", "gpt"), ("r", "other")]
+    assert found.rows[0].ratings == {"fluency": (4.0, 5.0), "relevance": (2.0,)}
+    assert found.left_out == {"rating given as N/A or left empty": 1}
+
+
+def test_a_rater_who_scores_again(tmp_path: Path) -> None:
+    again = LONG + "a,r,gpt,fluency,4,bob\n"
+    assert "t.csv, line 8: rater bob scores the response of line 2 by 'fluency' again" in said(
+        tmp_path, again
+    )
+    header, *rows = again.splitlines()
+    apart = "\n".join([f"{header},dialogue", *(f"{row},{number}" for number, row in enumerate(rows))])
+    assert len(read(tmp_path, apart).rows) == 7 - 1  # one has no rating
+
+
+def test_what_is_not_there_is_counted(tmp_path: Path) -> None:
+    found = read(tmp_path, "context,response,score\na,,1\na,  ,2\na,r,\n,r,5\n")
+    assert [(row.context, row.ratings) for row in found.rows] == [((), {"score": (5.0,)})]
+    assert found.left_out == {
+        "row without a response": 2,
+        "response without any rating": 1,
+        "rating given as N/A or left empty": 1,
+    }
+    assert "2 rows without a response, 1 rating given" in found.told
+
+
+@pytest.mark.parametrize(
+    ("content", "pairs", "named"),
+    [
+        ("context,response,score\na,b,1\nc,d\n", (), "line 3: 2 cells, the header has 3"),
+        ("context,response,score\na,b,1\nc,d,good\n", (), "line 3: rating 'good' of 'score'"),
+        ('context,response,score\n"a\nb",r,1\nc,"d"x,1\n', (), "line 4: not a row that can be read"),
+        ("context,response,score\n", (), "nothing to compare with"),
+        ("context,response\na,b\n", (), "no column is known as score; the columns are context, response"),
+        ("ctx,response,score\na,b,1\n", ("context=contxt",), "--map names the column 'contxt', which is not"),
+        ("context,response,score,score\na,b,1,1\n", (), "the column 'score' is there twice"),
+        ("context,response,score,rater\na,b,1,\n", (), "line 2: no rater in the column 'rater'"),
+        ("context,response,score,criterion\na,b,1,\n", (), "line 2: no criterion in the column 'criterion'"),
+        ("context,response,a,b,criterion\na,b,1,2,c\n", ("score=a+b",), "a row has one score, not 2 (a, b)"),
+    ],
+)
+def test_a_message_names_file_line_and_way_out(
+    tmp_path: Path, content: str, pairs: tuple[str, ...], named: str
+) -> None:
+    # csv's own sniffing is of no interest here
+    (tmp_path / "t.csv").write_text(content, encoding="utf-8")
+    with pytest.raises(AnnotationError) as raised:
+        read_set(tmp_path / "t.csv", "csv", parse(pairs))
+    assert named in str(raised.value)
+    assert str(raised.value).startswith(str(tmp_path / "t.csv"))
+
+
+def test_json_lines_that_hold_no_text(tmp_path: Path) -> None:
+    row = {"context": 3, "response": "r", "score": 1}
+    assert "row 1: context is neither text" in said(tmp_path, json.dumps(row), name="t.jsonl")
+    row = {"context": "a", "response": ["r"], "score": 1}
+    assert "row 1: response is ['r'], not text" in said(tmp_path, json.dumps(row), name="t.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("pairs", "named"),
+    [
+        (["score"], "write FIELD=COLUMN"),
+        (["scores=a"], "there is no field 'scores'; the fields are context, response, score"),
+        (["score=a", "score=b"], "gives score twice"),
+        (["response=a+b"], "response is one column"),
+        (["separator="], "what stands between turns"),
+        (["separator=a", "separator=b"], "what stands between turns, once"),
+    ],
+)
+def test_a_mapping_that_is_none(pairs: list[str], named: str) -> None:
+    with pytest.raises(AnnotationError, match="--map") as raised:
+        parse(pairs)
+    assert named in str(raised.value)
+
+
+def test_a_separator_may_hold_any_sign() -> None:
+    assert parse(["separator= +++$+++ ", "score=a+b"]) == {"separator": " +++$+++ ", "score": "a+b"}
+
+
+def test_one_mapping_for_a_dump_and_annotated_sets() -> None:
+    mapping = {"speaker": "S", "text": "T", "score.overall": "a+b", "context": "c"}
+    assert divided(mapping) == ({"speaker": "S", "text": "T"}, {"score.overall": "a+b", "context": "c"})
+    assert divided(None) == (None, None)

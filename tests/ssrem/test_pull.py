@@ -1,0 +1,158 @@
+"""Pulling public sets from a local server, and the registry: what is kept, what is not, and what is said."""
+
+from __future__ import annotations
+
+import hashlib
+import socket
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from ssrem.annotated_sets import LAYOUTS
+from ssrem.annotated_sets.known import KnownSet, known_sets
+from ssrem.annotated_sets.pull import pull
+from ssrem.errors import AnnotationError
+
+BODY = b'[{"context": "a", "response": "b", "annotations": {"overall": [1, 2]}}]'
+
+
+class Authors(ThreadingHTTPServer):
+    """Serves BODY at /set.json, less than it promises at /short.json, more at /long.json; counts what is asked."""
+
+    asked = 0
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Authors
+
+    def do_GET(self) -> None:
+        self.server.asked += 1
+        body = {"/set.json": BODY, "/short.json": BODY[:20], "/long.json": BODY * 1000}.get(self.path)
+        if body is None:
+            self.send_error(404, "Not Found")
+            return
+        self.send_response(200)
+        promised = len(BODY) if self.path == "/short.json" else len(body)
+        self.send_header("Content-Length", str(promised))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        """Not to the terminal."""
+
+
+@pytest.fixture
+def authors(monkeypatch: pytest.MonkeyPatch) -> Iterator[Authors]:
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    with Authors(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=partial(server.serve_forever, poll_interval=0.01))
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def known(server: Authors, file: str = "set.json") -> KnownSet:
+    url = f"http://127.0.0.1:{server.server_port}/{file}"
+    digest = hashlib.sha256(BODY).hexdigest()
+    return KnownSet("mine", url, digest, len(BODY), "eval", 1, "none", "Nobody")
+
+
+def said(one: KnownSet, folder: Path) -> str:
+    """What the failure says, which leaves nothing behind."""
+    before = sorted(folder.glob("*")) if folder.exists() else []
+    with pytest.raises(AnnotationError) as raised:
+        pull(one, folder)
+    assert "\n" not in str(raised.value)
+    assert sorted(folder.glob("*")) == before
+    assert not list(folder.glob(".*"))
+    return str(raised.value)
+
+
+def test_a_set_is_fetched_once(authors: Authors, tmp_path: Path) -> None:
+    folder = tmp_path / "new" / "folder"
+    path, new = pull(known(authors), folder)
+    assert (path, new, path.read_bytes()) == (folder / "mine.json", True, BODY)
+    assert path.stat().st_mode & 0o777 == 0o644
+    assert list(folder.iterdir()) == [path]
+    assert pull(known(authors), folder) == (path, False)
+    assert authors.asked == 1
+
+
+def test_a_wrong_checksum_keeps_nothing(authors: Authors, tmp_path: Path) -> None:
+    other = replace(known(authors), sha256="0" * 64)
+    told = said(other, tmp_path)
+    assert f"what {other.url} holds is not what was registered" in told
+    assert "not 000000000000…), so it was not kept" in told
+
+
+def test_more_than_was_registered_is_not_read_to_its_end(authors: Authors, tmp_path: Path) -> None:
+    assert "is not what was registered" in said(known(authors, "long.json"), tmp_path)
+
+
+def test_a_body_that_is_cut_short(authors: Authors, tmp_path: Path) -> None:
+    told = said(known(authors, "short.json"), tmp_path)
+    assert (
+        f"cannot be fetched (the connection ended after 20 of {len(BODY)} bytes); try again, or fetch" in told
+    )
+
+
+def test_a_file_that_is_not_there(authors: Authors, tmp_path: Path) -> None:
+    one = known(authors, "gone.json")
+    by_hand = f"fetch {one.url} by hand to {tmp_path / 'mine.json'}"
+    assert said(one, tmp_path) == f"mine: cannot be fetched (HTTP 404 Not Found); {by_hand}"
+
+
+def test_without_a_network(authors: Authors, tmp_path: Path) -> None:
+    with socket.socket() as nobody:  # bound, so that nobody else listens there, and not listening
+        nobody.bind(("127.0.0.1", 0))
+        one = replace(known(authors), url=f"http://127.0.0.1:{nobody.getsockname()[1]}/set.json")
+        told = said(one, tmp_path)
+    assert "mine: cannot be fetched (Connection refused); fetch http://127.0.0.1" in told
+    nowhere = replace(one, url="http://no-such-host.invalid/set.json")
+    assert f"by hand to {tmp_path / 'mine.json'}" in said(nowhere, tmp_path)
+
+
+def test_something_else_in_its_place_is_left(authors: Authors, tmp_path: Path) -> None:
+    (tmp_path / "mine.json").write_text("my own")
+    assert "is something else; remove it" in said(known(authors), tmp_path)
+    assert (tmp_path / "mine.json").read_text() == "my own"
+    assert authors.asked == 0
+
+
+def test_a_set_without_a_checksum_is_fetched_by_hand(authors: Authors, tmp_path: Path) -> None:
+    one = replace(known(authors), sha256=None)
+    told = said(one, tmp_path)
+    assert told.startswith(f"mine: no checksum is known to hold a copy against; fetch {one.url} by hand")
+    (tmp_path / "mine.json").write_bytes(BODY)
+    assert pull(one, tmp_path) == (tmp_path / "mine.json", False)
+    assert authors.asked == 0
+
+
+# The registry
+
+
+@pytest.mark.parametrize("name", known_sets())
+def test_the_registry(name: str) -> None:
+    one = known_sets()[name]
+    assert name == one.name == name.lower()
+    assert one.layout.partition(":")[0] in LAYOUTS
+    assert one.responses > 0
+    assert one.licence
+    assert "http" in one.citation
+    host, owner, repository, commit, *path = one.url.removeprefix("https://").split("/")
+    assert host == "raw.githubusercontent.com"
+    assert owner
+    assert repository
+    assert path
+    assert len(commit) == 40  # a version, which its authors cannot change
+    assert set(commit) <= set("0123456789abcdef")
+    assert (one.sha256 is None) == (one.bytes is None)
+    if one.sha256 is not None:
+        assert len(one.sha256) == 64
+        assert set(one.sha256) <= set("0123456789abcdef")
