@@ -66,16 +66,17 @@ def learning(options: argparse.Namespace) -> dict[str, Any]:
 
 def check_labels(names: Sequence[str], options: argparse.Namespace) -> None:
     """Raise where the labels cannot be read, or an evaluator cannot learn from what is given."""
-    from ssrem.agreement.annotated import read_annotated
     from ssrem.agreement.labels import labels_of
     from ssrem.evaluators import evaluator_class
+    from tasks.annotated_files import annotated_file
+    from tasks.home import Home
     from tasks.labels import HumanScores, check_labels
 
     if options.labels is None and (options.criterion or options.labels_only):
         raise SsremError("--criterion and --labels-only speak of --labels FILE; give it")
     labels = HumanScores(options.labels, options.criterion, options.labels_only) if options.labels else None
     if labels:
-        labels_of(read_annotated(Path(labels.file)), labels.criterion)
+        labels_of(annotated_file(Home.at(options.home), labels.file).read.rows, labels.criterion)
     for name in names:
         if evaluator_class(name).trained:
             check_labels(name, labels)

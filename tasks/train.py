@@ -6,21 +6,19 @@ import json
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from prefect import task
 
-from ssrem.agreement.annotated import read_annotated
 from ssrem.agreement.labels import Labels, labels_of
 from ssrem.encoders import DEFAULT_ENCODER
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import evaluator_class
 from ssrem.negatives import needs_model
+from tasks.annotated_files import annotated_file
 from tasks.candidates import load_candidates
 from tasks.encoding import encode_option, encoder_for, training_texts
 from tasks.home import Home
-from tasks.ingest import content_hash
 from tasks.labels import HumanScores, check_labels
 from tasks.ledger import made_by, run_key
 from tasks.masked_lm import masked_lm_for
@@ -57,15 +55,16 @@ def train(
     kind: Any = evaluator_class(name)
     settings = kind.config_class.of(config or {})
     check_labels(name, labels)
-    human = labels_of(read_annotated(Path(labels.file)), labels.criterion) if labels else None
+    scored = annotated_file(place, labels.file) if labels else None
+    human = labels_of(scored.read.rows, labels.criterion) if labels and scored else None
     parameters: dict[str, Any] = {
         "evaluator": name,
         "encoder": encoder if kind.takes_encoder else None,
         "config": asdict(settings),
     }
     labels_hash = {}
-    if labels:
-        labels_hash["labels"] = content_hash([Path(labels.file)])
+    if labels and scored:
+        labels_hash["labels"] = scored.digest  # as of the landed set, which it is then not compared on
         parameters["labels"] = [labels.criterion, labels.alone]
 
     def hashes() -> dict[str, str]:

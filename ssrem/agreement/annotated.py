@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,8 +45,7 @@ class Annotated:
 
 def dataset_name(path: Path) -> str:
     """Name of an annotated set: its file without `_eval.json`, or without the suffix of another layout; its folder."""
-    known = path.suffix.lower() in (".json", ".jsonl", ".csv", ".tsv", ".txt")
-    return (path.stem if known else path.name).removesuffix("_eval")
+    return re.sub(r"\.(?:jsonl?|csv|tsv|txt)\Z", "", path.name, flags=re.IGNORECASE).removesuffix("_eval")
 
 
 def read_annotated(path: Path) -> list[Annotated]:

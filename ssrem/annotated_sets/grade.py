@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ssrem.agreement.annotated import Annotated, file_text, json_rows
-from ssrem.annotated_sets.base import AnnotatedSet, annotated_set, objects, ratings, text_of, turns
+from ssrem.annotated_sets.base import AnnotatedSet, annotated_set, counted, objects, ratings, text_of, turns
 from ssrem.errors import AnnotationError
 
 LAYOUT = "grade"
@@ -73,7 +73,7 @@ def read_folder(path: Path) -> AnnotatedSet:
         files += names.values()
         for name, found in lines.items():
             if len(found) != len(lines[_CONTEXTS]):
-                told = f"{len(found):,} lines, {names[_CONTEXTS].name} {len(lines[_CONTEXTS]):,}"
+                told = f"{counted(len(found), 'line')}, {names[_CONTEXTS].name} {len(lines[_CONTEXTS]):,}"
                 raise AnnotationError(
                     f"{names[name]} has {told}; each line is one response, fetch the files again"
                 )

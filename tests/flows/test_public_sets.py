@@ -127,6 +127,17 @@ def test_what_agree_cannot_read(
     assert named in said(capsys, "agree", path, *options, "--home", made.home.root)
 
 
+def test_labels_are_read_as_annotated_sets_are(
+    made: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "t.json"
+    path.write_bytes(CONTENT)
+    told = said(
+        capsys, "train", "ssrem", "--labels", path, "--criterion", "Natural", "--home", made.home.root
+    )
+    assert told.endswith("no criterion 'Natural'; name one of Overall")
+
+
 def test_run_has_one_map_for_dump_and_annotated_sets(
     home: Home, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -120,6 +120,9 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
         read_annotated(latin)
 
 
-@pytest.mark.parametrize("file", ["persona-zhao_eval.json", "persona-zhao.json"])
+@pytest.mark.parametrize(
+    "file",
+    ["persona-zhao_eval.json", "persona-zhao.json", "persona-zhao.jsonl", "persona-zhao.CSV", "persona-zhao"],
+)
 def test_name_of_a_set(file: str) -> None:
     assert dataset_name(Path("some") / file) == "persona-zhao"

@@ -205,7 +205,7 @@ def test_a_grade_folder_whose_files_do_not_match(tmp_path: Path) -> None:
     assert read_set(folder).rows[0].reference is None
     scores = folder / "ranker" / "human_score.txt"
     scores.write_text("3.2\n")
-    assert said(folder).startswith(f"{scores} has 1 lines, human_ctx.txt 2")
+    assert said(folder).startswith(f"{scores} has 1 line, human_ctx.txt 2")
     scores.write_text("3.2\nmuch\n")
     assert said(folder).startswith(f"{scores}, row 2: rating 'much'")
     scores.unlink()
