@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,9 @@ from prefect import task
 
 from ssrem import __version__
 from ssrem.report import ReportData, render
+from ssrem.report.cases import chosen
 from tasks.clock import utc_now
+from tasks.home import Home
 from tasks.lock import alive
 from tasks.progress import progress
 from tasks.repair import mended
@@ -52,16 +55,27 @@ QUERIES = {
         WHERE c.level = 'segment' AND c.aggregation = 'mean'
         ORDER BY c.dataset, c.criterion, c.first, c.second""",
     "points": """
-        SELECT s.evaluator, s.dataset, h.criterion, h.score AS human, coalesce(s.h, s.f) AS score
-        FROM scores AS s
-        INNER JOIN evaluators AS e USING (evaluator, version)
-        INNER JOIN annotated AS a USING (dataset, response_id)
-        INNER JOIN human_scores AS h USING (dataset, response_id)
-        WHERE e.promoted AND s.kind = 'response' AND NOT a.ground_truth AND h.aggregation = 'mean'
-            AND h.criterion = (
-                SELECT coalesce(max(x.criterion) FILTER (WHERE x.criterion = 'overall'), min(x.criterion))
-                FROM human_scores AS x WHERE x.dataset = s.dataset)
-        ORDER BY s.dataset, s.evaluator DESC, s.response_id::BIGINT""",
+        WITH judged AS (
+            SELECT s.evaluator, s.version, s.dataset, h.criterion, s.response_id, h.score AS human, h.raters,
+                s.f, s.g, s.h, count(s.h) OVER whole = count(*) OVER whole AS all_h,
+                count(s.f) OVER whole = count(*) OVER whole AS all_f
+            FROM scores AS s
+            INNER JOIN evaluators AS e USING (evaluator, version)
+            INNER JOIN annotated AS a USING (dataset, response_id)
+            INNER JOIN human_scores AS h USING (dataset, response_id)
+            WHERE e.promoted AND s.kind = 'response' AND NOT a.ground_truth AND h.aggregation = 'mean'
+                AND h.criterion = (
+                    SELECT coalesce(max(x.criterion) FILTER (WHERE x.criterion = 'overall'), min(x.criterion))
+                    FROM human_scores AS x WHERE x.dataset = s.dataset)
+            WINDOW whole AS (PARTITION BY s.evaluator, s.version, s.dataset)
+        )
+        SELECT evaluator, version, dataset, criterion, response_id, human, raters,
+            CASE WHEN all_h THEN 'h' WHEN all_f THEN 'f' ELSE 'g' END AS part,
+            CASE WHEN all_h THEN h WHEN all_f THEN f ELSE g END AS score
+        FROM judged ORDER BY dataset, evaluator DESC, response_id::BIGINT""",
+    "studies": """
+        SELECT s.* FROM studies AS s INNER JOIN evaluators AS e USING (evaluator, version) WHERE e.promoted
+        ORDER BY s.study, s.dataset, s.evaluator DESC, s.position""",
     "learning_curves": """
         SELECT l.* FROM learning_curves AS l INNER JOIN evaluators AS e USING (evaluator, version) WHERE e.promoted
         ORDER BY l.evaluator DESC, l.split, l.epoch""",
@@ -75,33 +89,18 @@ QUERIES = {
     "runs": "SELECT * FROM runs ORDER BY started",
 }
 
+TEXTS = """
+    SELECT a.dataset, a.response_id, a.context, a.response, a.reference, a.system
+    FROM annotated AS a INNER JOIN (SELECT unnest(?) AS dataset, unnest(?) AS response_id) AS wanted
+        ON a.dataset = wanted.dataset AND a.response_id = wanted.response_id"""
+
 
 @task(name="write report")
 def write_report(home: str) -> str:
     """Render the published snapshot as one HTML file; returns its path. The file is replaced in one step."""
     place = mended(home)
     with progress("writing the report"):
-        with place.reader() as connection:
-            rows = {name: _rows(connection, query) for name, query in QUERIES.items()}
-        for row in rows["evaluators"]:
-            keys = (
-                "train_responses",
-                "valid_responses",
-                "test_responses",
-                "valid_loss",
-                "best_epoch",
-                "seconds",
-            )
-            row["figures"] = {key: row[key] for key in keys}
-        for row in rows["runs"]:
-            row["parameters"] = json.loads(row["parameters"])
-        data = ReportData(
-            generated_at=f"{utc_now():%Y-%m-%d %H:%M} UTC",
-            ssrem_version=__version__,
-            home=str(place.root),
-            **rows,
-        )
-        page = render(data)
+        page = render(report_data(place))
     path = place.reports / "report.html"
     draft = Path(f"{path}.{os.getpid()}.tmp")
     try:
@@ -118,7 +117,29 @@ def write_report(home: str) -> str:
     return str(path)
 
 
-def _rows(connection: duckdb.DuckDBPyConnection, query: str) -> list[dict[str, Any]]:
-    cursor = connection.execute(query)
+def report_data(place: Home) -> ReportData:
+    """What the published snapshot says, as the report has it."""
+    with place.reader() as connection:
+        rows = {name: _rows(connection, query) for name, query in QUERIES.items()}
+        wanted = [(case.dataset, case.response_id) for case in chosen(rows["points"])]
+        columns = [list(column) for column in zip(*wanted, strict=True)]
+        rows["responses"] = _rows(connection, TEXTS, columns) if wanted else []
+    for row in rows["evaluators"]:
+        keys = ("train_responses", "valid_responses", "test_responses", "valid_loss", "best_epoch", "seconds")
+        row["figures"] = {key: row[key] for key in keys}
+    for row in rows["runs"]:
+        row["parameters"] = json.loads(row["parameters"])
+    return ReportData(
+        generated_at=f"{utc_now():%Y-%m-%d %H:%M} UTC",
+        ssrem_version=__version__,
+        home=str(place.root),
+        **rows,
+    )
+
+
+def _rows(
+    connection: duckdb.DuckDBPyConnection, query: str, values: Sequence[Any] = ()
+) -> list[dict[str, Any]]:
+    cursor = connection.execute(query, values)
     names = [d[0] for d in cursor.description or []]
     return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]

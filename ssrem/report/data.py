@@ -38,7 +38,14 @@ COLUMNS: dict[str, tuple[str, ...]] = {
         *("dataset", "criterion", "level", "first", "first_version"),
         *("second", "second_version", "p_holm"),
     ),
-    "points": ("evaluator", "dataset", "criterion", "human", "score"),
+    "points": (
+        *("evaluator", "version", "dataset", "criterion", "response_id"),
+        *("human", "raters", "part", "score"),
+    ),
+    "responses": ("dataset", "response_id", "context", "response", "reference", "system"),
+    "studies": (
+        *("study", "dataset", "evaluator", "version", "condition", "measure", "value", "n", "outcome"),
+    ),
     "learning_curves": ("evaluator", "version", "epoch", "split", "loss"),
     "evaluators": (
         *("evaluator", "version", "signature", "encoder", "promoted", "why", "trained_at", "figures"),
@@ -54,7 +61,8 @@ class ReportData:
 
     COLUMNS names the keys that the rows of each list have; a figure that could not be had is None or NaN.
     Means, intervals and correlations are floats in their own units, `gt_above` is a share from 0 to 1,
-    `figures` and `parameters` are mappings or text, and times are datetimes or text.
+    `figures` and `parameters` are mappings or text, and times are datetimes or text. `responses` has the texts
+    of the points that may be shown as cases, `context` a list of turns, oldest first.
 
     Raises ValueError if a row lacks a key.
     """
@@ -69,6 +77,8 @@ class ReportData:
     correlations: Rows = field(default_factory=list)
     comparisons: Rows = field(default_factory=list)
     points: Rows = field(default_factory=list)
+    responses: Rows = field(default_factory=list)
+    studies: Rows = field(default_factory=list)
     learning_curves: Rows = field(default_factory=list)
     evaluators: Rows = field(default_factory=list)
     quality: Rows = field(default_factory=list)

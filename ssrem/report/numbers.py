@@ -42,6 +42,11 @@ def percent(value: Any) -> str:
     return f"{value:.0%}"
 
 
+def signed(value: Any) -> str:
+    """A difference in whole points, with its sign."""
+    return f"{value:+.0f}".replace("-", MINUS) if is_figure(value) else MISSING
+
+
 def p_value(value: Any) -> str:
     """The p-value with its sign, never 0, in one piece that no line break divides."""
     if not is_figure(value):

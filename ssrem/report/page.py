@@ -9,19 +9,15 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
-from ssrem.report import numbers
+from ssrem.report import cases, numbers
 from ssrem.report.answer import answer
-from ssrem.report.data import KIND_NAMES, ReportData, Row, Rows
-from ssrem.report.plots import (
-    JITTER,
-    Cloud,
-    Namer,
-    clouds,
-    grouped,
-    identification_panels,
-    learning_panels,
-    similarity_panels,
-)
+from ssrem.report.clouds import JITTER, Cloud, clouds
+from ssrem.report.data import COLUMNS, KIND_NAMES, ReportData, Row, Rows
+from ssrem.report.drawing import Namer, Panel, grouped
+from ssrem.report.plots import identification_panels, learning_panels, similarity_panels
+from ssrem.report.study import conditions, evaluators, said
+from ssrem.report.study_plot import GLYPHS, study_panels
+from ssrem.report.tables import csv_link, file_name
 
 AGGREGATIONS = {
     "rating": "one rating, as given",
@@ -32,6 +28,20 @@ AGGREGATIONS = {
 }
 OUTCOMES = {"constant": "one side does not vary", "too_few": "fewer than three pairs"}
 MEASURES = {"spearman": "Spearman’s ρ", "pearson": "Pearson’s r", "kendall": "Kendall’s τ-b"}
+STUDY_TITLES = {
+    "attacks": "Attacks",
+    "length": "Length of the response",
+    "buckets": "Short and long, early and late",
+    "distribution": "Distribution of scores",
+    "without-system": "Without each system",
+}
+STUDY_NOTES = {
+    "attacks": "The share of true responses that score no higher than what was made of them: the lower, the better.",
+    "length": "Spearman’s ρ with the number of words, and agreement with people before and after length is held fixed.",
+    "buckets": "Agreement with people, Spearman’s ρ, within parts of the set.",
+    "distribution": "Standard deviation (sd) and quantiles (q) of scores and of human scores, each brought to [0, 1].",
+    "without-system": "Agreement with people, Spearman’s ρ, when the responses of one system are left out.",
+}
 
 
 @dataclass(frozen=True)
@@ -43,6 +53,20 @@ class Agreement:
     level: str
     rows: Rows
     best: Row | None
+
+
+@dataclass(frozen=True)
+class Study:
+    """One study of one dataset: its plot, its figures by condition and evaluator, and what it says of each."""
+
+    panel: Panel
+    names: list[str]
+    conditions: dict[str, dict[str, Row]]
+    said: dict[str, tuple[str, str]]
+
+    @classmethod
+    def of(cls, panel: Panel) -> Study:
+        return cls(panel, evaluators(panel.rows), conditions(panel.rows), said(panel.rows))
 
 
 def render(data: ReportData) -> str:
@@ -59,10 +83,12 @@ def render(data: ReportData) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    for name in ("real", "count", "percent", "p_value", "interval", "moment", "plain"):
+    for name in ("real", "count", "percent", "p_value", "interval", "moment", "plain", "signed"):
         environment.filters[name] = getattr(numbers, name)
+    environment.filters["csv_link"] = csv_link
     title = namer(data)
     script = _resource("page.js")
+    shown = cases.with_texts(cases.chosen(data.points), data.responses)
     return environment.get_template("page.html").render(
         data=data,
         title=title,
@@ -80,6 +106,18 @@ def render(data: ReportData) -> str:
         clouds=_by_dataset(data.points),
         jitter=JITTER,
         learning=learning_panels(data.learning_curves, title),
+        cases=shown,
+        case_sets=list(dict.fromkeys(case.dataset for case in shown)),
+        case_evaluators=list(
+            dict.fromkeys(title(name, version) for case in shown for name, version, _ in case.picks)
+        ),
+        case_kinds=cases.KINDS,
+        studies={key: Study.of(panel) for key, panel in study_panels(data.studies).items()},
+        study_titles=STUDY_TITLES,
+        study_notes=STUDY_NOTES,
+        glyphs=GLYPHS,
+        columns=COLUMNS,
+        file_name=file_name,
         failed=[row for row in data.quality if not row["passed"]],
         passed=[row for row in data.quality if row["passed"]],
         style=_resource("page.css"),

@@ -7,90 +7,18 @@ matplotlib is imported where a figure is made.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ssrem.report.data import KINDS, Row, Rows
+from ssrem.report.drawing import Namer, Panel, canvas, grouped, styled
 from ssrem.report.numbers import is_figure, percent, real
-from ssrem.report.svg import ACCENT, GRID, INK, LINE, MUTED, POINTS, SECOND, WARN, inline_svg
+from ssrem.report.svg import paint
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-JITTER = 0.3  # standard deviation, as in Figure 2 of the SSREM paper
-POINTS_A_PANEL = 2_000
-POINTS_A_PAGE = 24_000  # keeps a page of many panels under 3 MB
-SEED = 1
-_WIDTH = 3.7  # inches; a panel is shown at about 300 to 400 pixels
 
 
-Namer = Callable[[Any, Any], str]  # how a page calls an evaluator (name, version)
-
-_STYLE: Any = {
-    "font.size": 9,
-    "axes.edgecolor": MUTED,
-    "axes.labelcolor": MUTED,
-    "axes.linewidth": 0.8,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.axisbelow": True,
-    "grid.color": GRID,
-    "grid.linewidth": 0.7,
-    "xtick.color": MUTED,
-    "ytick.color": MUTED,
-    "xtick.labelcolor": INK,
-    "ytick.labelcolor": INK,
-    "lines.linewidth": 1.6,
-}
-
-
-@contextmanager
-def _styled() -> Iterator[None]:
-    """As a decorator: matplotlib's defaults, whatever the user's own, under ours while the function draws."""
-    from matplotlib import rc_context, rcdefaults, rcParams
-
-    with rc_context():
-        rcdefaults()
-        rcParams.update(_STYLE)
-        yield
-
-
-@dataclass(frozen=True)
-class Panel:
-    """One plot: what it shows, what the reader should know beside it, and the drawing."""
-
-    title: str
-    note: str
-    svg: str
-
-
-@dataclass(frozen=True)
-class Cloud:
-    """The regression behind a scatter panel: its slope (None where human scores do not vary) and its n."""
-
-    evaluator: str
-    dataset: str
-    criterion: str
-    slope: float | None
-    intercept: float | None
-    n: int
-    shown: int
-
-
-def grouped(rows: Rows, *keys: str) -> dict[tuple[Any, ...], list[Row]]:
-    """The rows by the values of `keys`, in order of first appearance."""
-    groups: dict[tuple[Any, ...], list[Row]] = {}
-    for row in rows:
-        groups.setdefault(tuple(row[key] for key in keys), []).append(row)
-    return groups
-
-
-@_styled()
+@styled()
 def similarity_panels(rows: Rows) -> list[Panel]:
     """Mean similarity of each kind of set with its 95% interval (SSREM paper, Table 2): a panel a corpus."""
     panels = []
@@ -99,22 +27,21 @@ def similarity_panels(rows: Rows) -> list[Panel]:
         kinds = [kind for kind in KINDS if kind in by_kind]
         if not kinds:
             continue
-        figure, axes = _canvas(2.0)
+        figure, axes = canvas(2.0)
         for place, kind in enumerate(kinds):
-            _bar(axes, by_kind[kind], place, SECOND if kind == "Rand" else ACCENT, flat=True)
+            _bar(axes, by_kind[kind], place, paint().second if kind == "Rand" else paint().accent, flat=True)
         axes.set_yticks(range(len(kinds)), kinds)
         axes.set_ylim(len(kinds) - 0.4, -0.6)
         axes.grid(axis="x")
         axes.margins(x=0.12)
         axes.set_xlabel("mean similarity of the texts in a set")
         label = "Mean similarity with 95% intervals: " + _said(by_kind, kinds)
-        panels.append(
-            Panel(str(corpus), f"vectors of {encoder}", inline_svg(figure, f"similarity{number}", label))
-        )
+        note = f"vectors of {encoder}"
+        panels.append(Panel.of(figure, f"similarity{number}", label, str(corpus), note, group))
     return panels
 
 
-@_styled()
+@styled()
 def identification_panels(rows: Rows, label_of: Namer) -> list[Panel]:
     """Mean f of true and false responses with 95% intervals (SSREM paper, Figures 3 and 5).
 
@@ -129,55 +56,26 @@ def identification_panels(rows: Rows, label_of: Namer) -> list[Panel]:
             kinds = [kind for kind in KINDS if kind in by_kind]
             if not kinds:
                 continue
-            figure, axes = _canvas(2.7)
+            figure, axes = canvas(2.7)
             # The copied context is an attack and no set of the paper: it stands apart.
             places = [place + (0.6 if kind == "Context" else 0.0) for place, kind in enumerate(kinds)]
-            colours = {"GT": ACCENT, "Context": WARN}
+            colours = {"GT": paint().accent, "Context": paint().warn}
             for place, kind in zip(places, kinds, strict=True):
-                _bar(axes, by_kind[kind], place, colours.get(kind, SECOND))
+                _bar(axes, by_kind[kind], place, colours.get(kind, paint().second))
             if "Context" in kinds[1:]:
-                axes.axvline(places[-1] - 0.8, color=GRID, linewidth=0.8, linestyle=(0, (3, 3)))
+                axes.axvline(places[-1] - 0.8, color=paint().grid, linewidth=0.8, linestyle=(0, (3, 3)))
             axes.set_xticks(places, [f"{kind}\n{_above(by_kind[kind])}" for kind in kinds])
             axes.set_xlim(-0.6, places[-1] + 0.6)
             axes.set_ylim(*limits)
             axes.grid(axis="y")
             axes.set_ylabel("mean f")
             label = f"Mean f with 95% intervals: {_said(by_kind, kinds)}"
-            svg = inline_svg(figure, f"identification{len(panels)}", label)
-            panels.append(Panel(label_of(evaluator, version), f"test split of {corpus}", svg))
+            called, note = label_of(evaluator, version), f"test split of {corpus}"
+            panels.append(Panel.of(figure, f"identification{len(panels)}", label, called, note, group))
     return panels
 
 
-@_styled()
-def clouds(points: Rows) -> list[tuple[Cloud, Panel]]:
-    """Score against human score, a panel an evaluator, dataset and criterion (SSREM paper, Figures 2 and 4).
-
-    x is the human score with noise from N(0, 0.3); the regression is fitted without it, on every point.
-    """
-    groups = {
-        key: np.array(
-            [(row["human"], row["score"]) for row in group if _both(row)], dtype=np.float64
-        ).reshape(-1, 2)
-        for key, group in grouped(points, "dataset", "criterion", "evaluator").items()
-    }
-    groups = {key: values for key, values in groups.items() if len(values)}
-    most = min(POINTS_A_PANEL, POINTS_A_PAGE // max(len(groups), 1))
-    made = []
-    for number, ((dataset, criterion, evaluator), values) in enumerate(groups.items()):
-        line = _fit(values)
-        rng = np.random.default_rng([SEED, number])
-        jitter = rng.normal(0.0, JITTER, len(values))
-        shown = np.sort(rng.permutation(len(values))[:most])
-        cloud = Cloud(str(evaluator), str(dataset), str(criterion), *line, n=len(values), shown=len(shown))
-        svg = _scatter(values, values[shown, 0] + jitter[shown], values[shown, 1], cloud, number)
-        note = f"n = {len(values):,}"
-        if len(shown) < len(values):
-            note += f"; {len(shown):,} of them shown, drawn at random"
-        made.append((cloud, Panel(str(evaluator), note, svg)))
-    return made
-
-
-@_styled()
+@styled()
 def learning_panels(rows: Rows, label_of: Namer) -> list[Panel]:
     """Training and validation loss by epoch, a panel an evaluator version, the best epoch marked."""
     panels = []
@@ -190,8 +88,11 @@ def learning_panels(rows: Rows, label_of: Namer) -> list[Panel]:
         }
         if not any(curves.values()):
             continue
-        figure, axes = _canvas(2.4)
-        for split, colour, dashes in (("train", SECOND, (0, (4, 2))), ("valid", ACCENT, "solid")):
+        figure, axes = canvas(2.4)
+        for split, colour, dashes in (
+            ("train", paint().second, (0, (4, 2))),
+            ("valid", paint().accent, "solid"),
+        ):
             if curves[split]:
                 epochs, losses = zip(*curves[split], strict=True)
                 marker = "o" if len(epochs) == 1 else None
@@ -201,25 +102,17 @@ def learning_panels(rows: Rows, label_of: Namer) -> list[Panel]:
         note = ""
         if curves["valid"]:
             epoch, loss = min(curves["valid"], key=lambda point: (point[1], point[0]))
-            axes.plot([epoch], [loss], "o", color=ACCENT, markersize=5)
+            axes.plot([epoch], [loss], "o", color=paint().accent, markersize=5)
             note = f"lowest validation loss {real(loss)} after epoch {epoch:,}"
         _whole_numbers(axes)
         axes.grid(axis="y")
         axes.set_xlabel("epoch")
         axes.set_ylabel("loss")
-        axes.legend(frameon=False, labelcolor=INK, loc="upper right")
+        axes.legend(frameon=False, labelcolor=paint().ink, loc="upper right")
         label = f"Loss by epoch, {note}" if note else "Training loss by epoch"
-        panels.append(
-            Panel(label_of(evaluator, version), note, inline_svg(figure, f"learning{number}", label))
-        )
+        called = label_of(evaluator, version)
+        panels.append(Panel.of(figure, f"learning{number}", label, called, note, group))
     return panels
-
-
-def _canvas(height: float) -> tuple[Figure, Axes]:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(_WIDTH, height), layout="constrained")
-    return figure, figure.add_subplot()
 
 
 def _bar(axes: Axes, row: Row, place: float, colour: str, *, flat: bool = False) -> None:
@@ -235,35 +128,6 @@ def _bar(axes: Axes, row: Row, place: float, colour: str, *, flat: bool = False)
         axes.errorbar([place], [mean], yerr=error, fmt=marker, **looks)
 
 
-def _scatter(values: np.ndarray, x: np.ndarray, y: np.ndarray, cloud: Cloud, number: int) -> str:
-    figure, axes = _canvas(2.7)
-    axes.plot(x, y, linestyle="none", marker="o", color=ACCENT, gid=POINTS)
-    if cloud.slope is None or cloud.intercept is None:
-        coefficient = "no line: the human scores do not vary"
-    else:
-        ends = np.array([values[:, 0].min(), values[:, 0].max()])
-        axes.plot(ends, cloud.intercept + cloud.slope * ends, color=LINE, linewidth=2)
-        coefficient = f"coef {real(cloud.slope)}"
-    axes.set_title(coefficient, loc="right", color=LINE, fontsize=9)
-    axes.set_xlabel("human score")
-    axes.set_ylabel("score")
-    axes.grid()
-    return inline_svg(
-        figure, f"cloud{number}", f"Score against human score, {cloud.n} responses, {coefficient}"
-    )
-
-
-def _fit(values: np.ndarray) -> tuple[float | None, float | None]:
-    """Least-squares slope and intercept of score on human score; none where the human scores do not vary."""
-    human, score = values[:, 0], values[:, 1]
-    centred = human - human.mean()
-    spread = float(centred @ centred)
-    if spread == 0:
-        return None, None
-    slope = float(centred @ score) / spread
-    return slope, float(score.mean() - slope * human.mean())
-
-
 def _limits(values: list[Any]) -> tuple[float, float]:
     known = [value for value in values if is_figure(value)]
     if not known:
@@ -271,10 +135,6 @@ def _limits(values: list[Any]) -> tuple[float, float]:
     low, high = min(known), max(known)
     margin = 0.08 * (high - low) or max(0.05, 0.05 * abs(high))
     return low - margin, high + margin
-
-
-def _both(row: Row) -> bool:
-    return is_figure(row["human"]) and is_figure(row["score"])
 
 
 def _above(row: Row) -> str:

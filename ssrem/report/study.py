@@ -19,7 +19,7 @@ def said(rows: Rows) -> dict[str, tuple[str, str]]:
     """Evaluator to what its study says, in two sentences. rows: of one study on one dataset, as in `studies`."""
     return {
         name: _sentences(study, found)
-        for name in _evaluators(rows)
+        for name in evaluators(rows)
         for study, found in [_findings(rows, name)]
     }
 
@@ -33,12 +33,12 @@ def _sentences(study: str, findings: list[Finding]) -> tuple[str, str]:
 def markdown(rows: Rows) -> str:
     """The sentences, and a table with a row a condition and a column an evaluator; ValueError without rows."""
     study, dataset = rows[0]["study"], rows[0]["dataset"]
-    names = _evaluators(rows)
+    names = evaluators(rows)
     lines = [f"# {study}: {_plain(dataset)}", ""]
     for name, (first, second) in said(rows).items():
         lines += [f"**{_plain(name)}.** {first} {second}", ""]
     lines += [f"| | {' | '.join(map(_plain, names))} | n |", f"|---|{'---:|' * (len(names) + 1)}"]
-    for label, by_name in _conditions(rows).items():
+    for label, by_name in conditions(rows).items():
         cells = [_cell(by_name.get(name)) for name in names]
         n = max(row["n"] for row in by_name.values())
         lines.append(f"| {_plain(label)} | {' | '.join(cells)} | {n:,} |")
@@ -50,19 +50,19 @@ def figure(rows: Rows) -> str:
     from matplotlib import rc_context, rcdefaults
     from matplotlib.figure import Figure
 
-    conditions = _conditions(rows)
+    by_condition = conditions(rows)
     with rc_context():
         rcdefaults()
         # Names of people's systems and sets are text, not formulas, and the same figure is the same file.
         with rc_context(
             {"text.parse_math": False, "svg.hashsalt": "ssrem", "svg.fonttype": "none", "font.size": 9}
         ):
-            drawn = Figure(figsize=(7, 1.1 + _HEIGHT * len(conditions)), layout="constrained")
+            drawn = Figure(figsize=(7, 1.1 + _HEIGHT * len(by_condition)), layout="constrained")
             axes = drawn.add_subplot()
-            for number, name in enumerate(_evaluators(rows)):
+            for number, name in enumerate(evaluators(rows)):
                 places = [
                     (by_name[name]["value"], at)
-                    for at, by_name in enumerate(conditions.values())
+                    for at, by_name in enumerate(by_condition.values())
                     if name in by_name and by_name[name]["value"] is not None
                 ]
                 axes.plot(
@@ -72,7 +72,7 @@ def figure(rows: Rows) -> str:
                     label=name,
                     alpha=0.85,
                 )
-            axes.set_yticks(range(len(conditions)), list(conditions))
+            axes.set_yticks(range(len(by_condition)), list(by_condition))
             axes.invert_yaxis()
             axes.grid(axis="x", color="#ddd")
             axes.set_xlabel(
@@ -92,11 +92,12 @@ def _findings(rows: Rows, evaluator: str) -> tuple[str, list[Finding]]:
     return mine[0]["study"], found
 
 
-def _evaluators(rows: Rows) -> list[str]:
+def evaluators(rows: Rows) -> list[str]:
+    """Names of the evaluators, in the order of the rows."""
     return list(dict.fromkeys(row["evaluator"] for row in rows))
 
 
-def _conditions(rows: Rows) -> dict[str, dict[str, Row]]:
+def conditions(rows: Rows) -> dict[str, dict[str, Row]]:
     """Condition, with the measure where there are several, to evaluator to its row, in the order of the rows."""
     several = len({row["measure"] for row in rows}) > 1
     found: dict[str, dict[str, Row]] = {}

@@ -4,28 +4,54 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+
+@dataclass(frozen=True)
+class Paint:
+    """The colours that drawings use."""
+
+    ink: str
+    muted: str
+    grid: str
+    accent: str
+    second: str
+    line: str
+    warn: str
+
+
 # Colours that nobody would draw with stand for the page's colours, which differ between light and dark.
-INK, MUTED, GRID = "#010101", "#020202", "#030303"
-ACCENT, SECOND, LINE, WARN = "#040404", "#050505", "#060606", "#070707"
-_VARIABLES = {
-    INK: "var(--ink)",
-    MUTED: "var(--muted)",
-    GRID: "var(--grid)",
-    ACCENT: "var(--accent)",
-    SECOND: "var(--second)",
-    LINE: "var(--line)",
-    WARN: "var(--warn)",
-}
+PAGE = Paint("#010101", "#020202", "#030303", "#040404", "#050505", "#060606", "#070707")
+PRINT = Paint("#17202b", "#566170", "#dde2e8", "#1759b8", "#6b7686", "#c02032", "#a8480a")
+_paint: ContextVar[Paint] = ContextVar("paint", default=PAGE)
+_VARIABLES = dict(zip(astuple(PAGE), (f"var(--{name})" for name in Paint.__annotations__), strict=True))
 POINTS = "points"  # the gid of a cloud of points, which is written in a third of matplotlib's bytes
 _COLOUR = re.compile(r"#(0[1-7])\1{2}")
 _DECIMALS = re.compile(r"-?\d+\.\d{2,}(?:e-?\d+)?")
 _ROUNDED = ("d", "x", "y", "width", "height")
+
+
+def paint() -> Paint:
+    """The colours to draw with now: the page's, unless `painted` says otherwise."""
+    return _paint.get()
+
+
+@contextmanager
+def painted(colours: Paint) -> Iterator[None]:
+    """Draw with these colours."""
+    token = _paint.set(colours)
+    try:
+        yield
+    finally:
+        _paint.reset(token)
 
 
 def inline_svg(figure: Figure, name: str, label: str) -> str:

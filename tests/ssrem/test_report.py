@@ -15,7 +15,20 @@ import pytest
 from ssrem.report import ReportData, render
 from ssrem.report.data import COLUMNS
 
-SECTIONS = ["agreement", "identification", "similarity", "scatter", "learning", "data", "gates", "provenance"]
+SECTIONS = [
+    *(
+        "agreement",
+        "identification",
+        "similarity",
+        "scatter",
+        "cases",
+        "learning",
+        "studies",
+        "data",
+        "gates",
+    ),
+    "provenance",
+]
 WANTED = (
     """
 0.432 p < 0.001 [0.250, 0.250]|0.123|0.400|812|75|the score is constant|1 of 4 correlations|same conversation
@@ -123,13 +136,25 @@ def make_data() -> ReportData:
         ],
         points=[
             {
-                "evaluator": "ssrem",
-                "dataset": "persona",
-                "criterion": "overall",
-                "human": human,
-                "score": score,
+                **{"evaluator": "ssrem", "version": "v1", "dataset": "persona", "criterion": "overall"},
+                **{"response_id": str(at), "human": human, "raters": 3, "part": "h", "score": score},
             }
-            for human, score in ((1, 0.1), (2, 0.3), (3, 0.5), (5, 0.9))
+            for at, (human, score) in enumerate(((1, 0.1), (2, 0.3), (3, 0.5), (4, 0.7), (5, 0.9)))
+        ],
+        responses=[
+            {
+                **{"dataset": "persona", "response_id": str(at), "context": ["Hi!", f"Number {at}?"]},
+                **{"response": f"Answer {at}.", "reference": None, "system": "bot"},
+            }
+            for at in range(5)
+        ],
+        studies=[
+            {
+                **{"study": "attacks", "dataset": "talk", "evaluator": name, "version": "v1"},
+                **{"condition": condition, "measure": "fooled", "value": value, "n": 321, "outcome": "ok"},
+            }
+            for name in ("ssrem", "rsrem")
+            for condition, value in (("context copied", 0.875), ("negated", 0.25))
         ],
         learning_curves=[
             {"evaluator": "ssrem", "version": "v1", "epoch": epoch, "split": split, "loss": 1 / epoch}
@@ -169,7 +194,7 @@ def test_sections_come_in_order_and_every_link_has_a_target(page: Page) -> None:
     referred = {a["href"] for _, a in page.tags if "href" in a} | {
         f"#{a['aria-labelledby']}" for a in page.all("section")
     }
-    assert {target.removeprefix("#") for target in referred if target} <= set(ids)
+    assert {target[1:] for target in referred if target and target.startswith("#")} <= set(ids)
 
 
 def test_every_plot_is_there_and_says_what_it_shows(page: Page) -> None:
@@ -180,12 +205,13 @@ def test_every_plot_is_there_and_says_what_it_shows(page: Page) -> None:
         "Mean f",
         "Mean f",
         "Mean similarity",
-        "Score against human score, 4 responses, coef 0.200",
+        "Score against human score, 5 responses, coef 0.200",
         "Loss",
+        "attacks: context copied",
     ]
-    assert [label.startswith(start) for label, start in zip(labels, starts, strict=True)] == [True] * 5
+    assert [label.startswith(start) for label, start in zip(labels, starts, strict=True)] == [True] * 6
     assert len(page.all("g", **{"class": "points"})) == 1
-    assert len(page.all("circle")) == 4
+    assert len(page.all("circle")) == 5
 
 
 def test_figures_are_written_with_n_p_and_interval(page: Page) -> None:
@@ -207,7 +233,8 @@ def test_the_mean_comes_first_and_the_other_aggregations_are_folded(html: str) -
 def test_nothing_is_fetched(html: str, page: Page) -> None:
     assert not re.search(r"https?://|@import|//cdn", html)
     assert not re.search(r"url\((?!#)", html)
-    assert not [a for _, a in page.tags if "src" in a or not (a.get("href") or "#").startswith("#")]
+    held = ("#", "data:text/csv;")
+    assert not [a for _, a in page.tags if "src" in a or not (a.get("href") or "#").startswith(held)]
     assert len(page.all("script")) == 1
 
 
@@ -243,8 +270,15 @@ def test_without_data_every_section_says_what_fills_it() -> None:
     page = Page(render(ReportData("now", "0.1.0", "warehouse")))
     assert [section["id"] for section in page.all("section")] == SECTIONS
     assert page.all("svg") == []
-    assert len(page.all("p", **{"class": "empty"})) == 10
-    for command in ("ssrem run", "ssrem ingest SOURCE", "ssrem tables", "ssrem train", "ssrem agree FILE"):
+    assert len(page.all("p", **{"class": "empty"})) == 12
+    for command in (
+        "ssrem run",
+        "ssrem ingest SOURCE",
+        "ssrem tables",
+        "ssrem train",
+        "ssrem agree FILE",
+        "ssrem study attacks",
+    ):
         assert command in page.text
 
 
@@ -272,11 +306,9 @@ def test_missing_figures_are_dashes_and_never_nan(nothing: float | None) -> None
 def test_many_points_are_sampled_and_the_page_stays_small() -> None:
     points = [
         {
-            "evaluator": f"e{e}",
-            "dataset": f"d{d}",
-            "criterion": "overall",
-            "human": i % 5,
-            "score": (i * 7 % 11) / 11,
+            **{"evaluator": f"e{e}", "version": 1, "dataset": f"d{d}", "criterion": "overall"},
+            **{"response_id": str(i), "raters": 3, "part": "h"},
+            **{"human": i % 5, "score": (i * 7 % 11) / 11},
         }
         for e in range(3)
         for d in range(6)
@@ -285,8 +317,8 @@ def test_many_points_are_sampled_and_the_page_stays_small() -> None:
     made = render(replace(make_data(), points=points))
     page = Page(made)
     assert len(made.encode()) < 3_000_000
-    assert len(page.all("circle")) == 18 * (24_000 // 18)
-    assert "n = 2,500; 1,333 of them shown, drawn at random" in page.text
+    assert len(page.all("circle")) == 18 * (16_000 // 18)
+    assert "n = 2,500; 888 of them shown, drawn at random" in page.text
 
 
 def test_a_row_without_a_column_is_refused() -> None:

@@ -1,0 +1,189 @@
+"""Cases to read: the responses on which an evaluator and people agree and disagree most."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ssrem.report.data import Row, Rows
+from ssrem.report.numbers import is_figure
+
+KINDS = {
+    "liked": "liked by both",
+    "disliked": "disliked by both",
+    "high": "evaluator too high",
+    "low": "evaluator too low",
+}
+EACH = 5
+"""Cases of a kind, an evaluator and a set at most."""
+
+CASES_A_PAGE = 300
+BYTES_A_PAGE = 700_000
+"""What the cases may take, about: with all else a page stays under 3 MB."""
+
+APART = 25.0
+"""Percentile points that an evaluator and people must be apart to count as too high or too low."""
+
+FEWEST = 5
+"""Responses of a set below which a percentile says nothing."""
+
+TURNS = 12
+LETTERS = 700
+"""Of a context the last turns are shown, of a turn the first letters."""
+
+_CASE, _LINE = 900, 420  # bytes of markup a case, and an evaluator's line in it
+
+Response = tuple[Any, Any]  # dataset, response id
+
+
+@dataclass(frozen=True)
+class Score:
+    """What an evaluator says of a response. part: f, g or h; percentile: rank in the set, 0 to 100."""
+
+    evaluator: Any
+    version: Any
+    part: str
+    value: float
+    percentile: float
+
+
+@dataclass(frozen=True)
+class Case:
+    """A response with its context, what every evaluator and people say of it, and why it was chosen.
+
+    picks: (evaluator, version, kind). human: mean of the raters; percentile: its rank in the set, 0 to 100.
+    earlier: turns of the context that are not shown.
+    """
+
+    dataset: str
+    criterion: str
+    response_id: str
+    picks: Sequence[tuple[Any, Any, str]]
+    human: float
+    raters: int
+    percentile: float
+    scores: Sequence[Score]
+    turns: Sequence[str] = ()
+    earlier: int = 0
+    response: str = ""
+    reference: str | None = None
+    system: str | None = None
+
+    @property
+    def reasons(self) -> dict[str, list[Score]]:
+        """Each kind that it was chosen as, to the scores of the evaluators that it was chosen for."""
+        scores = {(score.evaluator, score.version): score for score in self.scores}
+        found: dict[str, list[Score]] = {}
+        for evaluator, version, kind in self.picks:
+            found.setdefault(kind, []).append(scores[evaluator, version])
+        return found
+
+
+def chosen(points: Rows) -> list[Case]:
+    """The cases to show, without their texts: the clearest of each set, evaluator and kind, then the next ones.
+
+    points: a row an evaluator and response.
+    """
+    ranked = _ranked(points)
+    picks: dict[Response, list[tuple[Any, Any, str]]] = {}
+    for place in range(EACH):
+        for (dataset, evaluator, version, kind), responses in ranked.picked.items():
+            if place < len(responses):
+                key = (dataset, responses[place])
+                if key in picks or len(picks) < CASES_A_PAGE:
+                    picks.setdefault(key, []).append((evaluator, version, kind))
+    return [_case(ranked.rows[key], why, ranked.human[key], ranked.scores[key]) for key, why in picks.items()]
+
+
+def with_texts(cases: Sequence[Case], responses: Rows) -> list[Case]:
+    """The cases whose text is there, filled in, set by set, without the least clear where all are too much."""
+    texts = {(row["dataset"], str(row["response_id"])): row for row in responses}
+    found: dict[str, list[Case]] = {case.dataset: [] for case in cases}
+    size = 0
+    for case in cases:
+        row = texts.get((case.dataset, case.response_id))
+        if row is None:
+            continue
+        turns = [_cut(turn) for turn in row["context"][-TURNS:]]
+        filled = replace(
+            case,
+            turns=turns,
+            earlier=len(row["context"]) - len(turns),
+            response=_cut(row["response"]),
+            reference=None if row["reference"] is None else _cut(row["reference"]),
+            system=row["system"],
+        )
+        said = (*turns, filled.response, filled.response, filled.reference or "")
+        size += _CASE + _LINE * len(case.scores) + sum(len(text.encode()) + 20 for text in said)
+        if size > BYTES_A_PAGE:
+            break
+        found[case.dataset].append(filled)
+    return [case for of_set in found.values() for case in of_set]
+
+
+@dataclass
+class _Ranked:
+    rows: dict[Response, Row]
+    human: dict[Response, float]
+    scores: dict[Response, list[Score]]
+    picked: dict[tuple[Any, Any, Any, str], list[str]]
+
+
+def _ranked(points: Rows) -> _Ranked:
+    found = _Ranked({}, {}, {}, {})
+    groups: dict[tuple[Any, Any, Any], list[Row]] = {}
+    for row in points:
+        if is_figure(row["human"]) and is_figure(row["score"]):
+            groups.setdefault((row["dataset"], row["evaluator"], row["version"]), []).append(row)
+    for (dataset, evaluator, version), rows in groups.items():
+        if len(rows) < FEWEST:
+            continue
+        human = percentiles([row["human"] for row in rows])
+        own = percentiles([row["score"] for row in rows])
+        for row, theirs, its in zip(rows, human.tolist(), own.tolist(), strict=True):
+            key = (dataset, str(row["response_id"]))
+            found.rows.setdefault(key, row)
+            found.human.setdefault(key, theirs)
+            found.scores.setdefault(key, []).append(
+                Score(evaluator, version, row["part"], float(row["score"]), its)
+            )
+        for kind, clearness in _clearness(human, own).items():
+            best = np.argsort(-clearness, kind="stable")[:EACH]
+            found.picked[dataset, evaluator, version, kind] = [
+                str(rows[at]["response_id"]) for at in best if clearness[at] > 0
+            ]
+    return found
+
+
+def percentiles(values: Sequence[float]) -> NDArray[np.float64]:
+    """Rank of each value among all, in per cent; tied values share the middle of their ranks."""
+    from scipy.stats import rankdata
+
+    ranks: NDArray[np.float64] = 100 * (rankdata(values) - 0.5) / len(values)
+    return ranks
+
+
+def _clearness(human: NDArray[np.float64], own: NDArray[np.float64]) -> Mapping[str, NDArray[np.float64]]:
+    """How clearly each response is of each kind; not at all at 0 or below."""
+    return {
+        "liked": np.minimum(human, own) - 50,
+        "disliked": 50 - np.maximum(human, own),
+        "high": own - human - APART,
+        "low": human - own - APART,
+    }
+
+
+def _case(row: Row, picks: list[tuple[Any, Any, str]], percentile: float, scores: list[Score]) -> Case:
+    return Case(
+        *(row["dataset"], row["criterion"], str(row["response_id"]), picks),
+        *(float(row["human"]), int(row["raters"]), percentile, scores),
+    )
+
+
+def _cut(text: str) -> str:
+    left = len(text) - LETTERS
+    return text if left <= 20 else f"{text[:LETTERS].rstrip()} … ({left:,} letters more)"
