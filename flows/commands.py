@@ -12,7 +12,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flows import annotate, given, landing, learning, privacy, public_sets, settings, show, studies, upkeep
+from flows import (
+    annotate,
+    given,
+    landing,
+    learning,
+    privacy,
+    public_sets,
+    reporting,
+    settings,
+    show,
+    studies,
+    upkeep,
+)
 from flows.outcome import after, summaries
 from ssrem.errors import AnnotationError, SsremError
 from tasks.home import Home, landed_corpora
@@ -200,17 +212,6 @@ def _status(options: argparse.Namespace, home: Home) -> None:
         print(f"note: {note}")
 
 
-def _report(options: argparse.Namespace, home: Home) -> None:
-    settings.prepare(home.root)
-    from flows.report import report
-
-    path = report(str(home.root))
-    if options.json:
-        show.as_json({"report": path})
-    else:
-        print(path)
-
-
 VERBS: dict[str, Callable[[argparse.Namespace, Home], int | None]] = {
     "run": _run,
     "ingest": landing.ingest,
@@ -232,7 +233,7 @@ VERBS: dict[str, Callable[[argparse.Namespace, Home], int | None]] = {
     "evaluators": learning.evaluators,
     "collect": upkeep.collect,
     "status": _status,
-    "report": _report,
+    "report": reporting.report,
     "forget": privacy.forget,
     "upgrade": upkeep.upgrade,
     "backup": upkeep.backup,

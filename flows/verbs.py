@@ -276,7 +276,21 @@ def _questions(verb: Verb) -> None:
     status.add_argument(
         "--deep", action="store_true", help="read every published file through and compare it with its digest"
     )
-    verb("report", "write the report and print its path", as_json())
+    report = verb("report", "write the report and print its path", as_json())
+    report.add_argument("--open", action="store_true", help="open the page in the browser")
+    what = report.add_mutually_exclusive_group()
+    what.add_argument(
+        "--figures",
+        type=Path,
+        metavar="FOLDER",
+        help="write every figure there, too, as SVG, PDF and PNG, and every table as LaTeX, Markdown and CSV",
+    )
+    what.add_argument(
+        "--compare",
+        nargs=2,
+        metavar="RUN",
+        help="write a page of what differs between two runs instead; ids, or their beginnings, of the table runs",
+    )
 
 
 def _upkeep(verb: Verb) -> None:

@@ -12,6 +12,7 @@ import duckdb
 from prefect import task
 
 from ssrem import __version__
+from ssrem.errors import SsremError
 from ssrem.report import ReportData, render
 from ssrem.report.cases import chosen
 from tasks.clock import utc_now
@@ -101,7 +102,30 @@ def write_report(home: str) -> str:
     place = mended(home)
     with progress("writing the report"):
         page = render(report_data(place))
-    path = place.reports / "report.html"
+    return str(put_page(place, "report.html", page))
+
+
+@task(name="write figures")
+def write_figures(home: str, folder: str) -> list[str]:
+    """Write every figure and table of the report into a folder, as papers take them; returns the files.
+
+    Raises SsremError where the folder cannot be written to.
+    """
+    from ssrem.report.export import export
+
+    place = mended(home)
+    with progress("writing figures and tables"):
+        data = report_data(place)
+        try:
+            return [str(path) for path in export(data, Path(folder))]
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise SsremError(f"cannot write figures into {folder}: {reason}; name another folder") from None
+
+
+def put_page(place: Home, name: str, page: str) -> Path:
+    """Write a page into the home folder's reports, whole or not at all; returns its path."""
+    path = place.reports / name
     draft = Path(f"{path}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -114,16 +138,16 @@ def write_report(home: str) -> str:
         raise out_of_room(place, error) or error from None
     finally:
         draft.unlink(missing_ok=True)
-    return str(path)
+    return path
 
 
 def report_data(place: Home) -> ReportData:
     """What the published snapshot says, as the report has it."""
     with place.reader() as connection:
-        rows = {name: _rows(connection, query) for name, query in QUERIES.items()}
+        rows = {name: fetched(connection, query) for name, query in QUERIES.items()}
         wanted = [(case.dataset, case.response_id) for case in chosen(rows["points"])]
         columns = [list(column) for column in zip(*wanted, strict=True)]
-        rows["responses"] = _rows(connection, TEXTS, columns) if wanted else []
+        rows["responses"] = fetched(connection, TEXTS, columns) if wanted else []
     for row in rows["evaluators"]:
         keys = ("train_responses", "valid_responses", "test_responses", "valid_loss", "best_epoch", "seconds")
         row["figures"] = {key: row[key] for key in keys}
@@ -137,9 +161,10 @@ def report_data(place: Home) -> ReportData:
     )
 
 
-def _rows(
+def fetched(
     connection: duckdb.DuckDBPyConnection, query: str, values: Sequence[Any] = ()
 ) -> list[dict[str, Any]]:
+    """What a query of the published tables gives, a mapping a row."""
     cursor = connection.execute(query, values)
     names = [d[0] for d in cursor.description or []]
     return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]

@@ -47,6 +47,14 @@ def signed(value: Any) -> str:
     return f"{value:+.0f}".replace("-", MINUS) if is_figure(value) else MISSING
 
 
+def change(value: Any) -> str:
+    """A difference with its sign; whole numbers stay whole."""
+    if not is_figure(value):
+        return MISSING
+    text = f"{value:+,}" if isinstance(value, int) else f"{value:+.3f}"
+    return text.replace("-", MINUS)
+
+
 def p_value(value: Any) -> str:
     """The p-value with its sign, never 0, in one piece that no line break divides."""
     if not is_figure(value):

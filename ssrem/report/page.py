@@ -7,17 +7,21 @@ import hashlib
 from collections import Counter
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ssrem.report import cases, numbers
 from ssrem.report.answer import answer
 from ssrem.report.clouds import JITTER, Cloud, clouds
+from ssrem.report.comparison import Comparison
 from ssrem.report.data import COLUMNS, KIND_NAMES, ReportData, Row, Rows
 from ssrem.report.drawing import Namer, Panel, grouped
 from ssrem.report.plots import identification_panels, learning_panels, similarity_panels
 from ssrem.report.study import conditions, evaluators, said
 from ssrem.report.study_plot import GLYPHS, study_panels
 from ssrem.report.tables import csv_link, file_name
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 AGGREGATIONS = {
     "rating": "one rating, as given",
@@ -74,57 +78,77 @@ def render(data: ReportData) -> str:
 
     Every text of `data` is escaped: names and messages of a corpus come from strangers.
     """
+    title = namer(data)
+    script = _resource("page.js")
+    shown = cases.with_texts(cases.chosen(data.points), data.responses)
+    return (
+        environment()
+        .get_template("page.html")
+        .render(
+            data=data,
+            title=title,
+            answer=answer(data),
+            facts=_facts(data),
+            aggregations=aggregations(data.correlations),
+            aggregation_names=AGGREGATIONS,
+            measures=MEASURES,
+            kind_names=KIND_NAMES,
+            outcomes=OUTCOMES,
+            not_ok=sum(row["outcome"] != "ok" for row in data.correlations),
+            identification=identification_panels(data.identification, title),
+            similarity=similarity_panels(data.set_similarity),
+            clouds=_by_dataset(data.points),
+            jitter=JITTER,
+            learning=learning_panels(data.learning_curves, title),
+            cases=shown,
+            case_sets=list(dict.fromkeys(case.dataset for case in shown)),
+            case_evaluators=list(
+                dict.fromkeys(title(name, version) for case in shown for name, version, _ in case.picks)
+            ),
+            case_kinds=cases.KINDS,
+            studies={key: Study.of(panel) for key, panel in study_panels(data.studies).items()},
+            study_titles=STUDY_TITLES,
+            study_notes=STUDY_NOTES,
+            glyphs=GLYPHS,
+            columns=COLUMNS,
+            file_name=file_name,
+            failed=[row for row in data.quality if not row["passed"]],
+            passed=[row for row in data.quality if row["passed"]],
+            style=style(),
+            script=script,
+            # The policy lets this script run and no other, whatever else found its way into the page.
+            script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        )
+    )
+
+
+def render_comparison(comparison: Comparison) -> str:
+    """The comparison of two runs as one self-contained HTML document; every text is escaped."""
+    return environment().get_template("comparison.html").render(c=comparison, style=style())
+
+
+def environment() -> Environment:
+    """How pages are made: texts escaped, figures written alike."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    environment = Environment(
+    made = Environment(
         loader=PackageLoader("ssrem.report", "."),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    for name in ("real", "count", "percent", "p_value", "interval", "moment", "plain", "signed"):
-        environment.filters[name] = getattr(numbers, name)
-    environment.filters["csv_link"] = csv_link
-    title = namer(data)
-    script = _resource("page.js")
-    shown = cases.with_texts(cases.chosen(data.points), data.responses)
-    return environment.get_template("page.html").render(
-        data=data,
-        title=title,
-        is_figure=numbers.is_figure,
-        answer=answer(data),
-        facts=_facts(data),
-        aggregations=aggregations(data.correlations),
-        aggregation_names=AGGREGATIONS,
-        measures=MEASURES,
-        kind_names=KIND_NAMES,
-        outcomes=OUTCOMES,
-        not_ok=sum(row["outcome"] != "ok" for row in data.correlations),
-        identification=identification_panels(data.identification, title),
-        similarity=similarity_panels(data.set_similarity),
-        clouds=_by_dataset(data.points),
-        jitter=JITTER,
-        learning=learning_panels(data.learning_curves, title),
-        cases=shown,
-        case_sets=list(dict.fromkeys(case.dataset for case in shown)),
-        case_evaluators=list(
-            dict.fromkeys(title(name, version) for case in shown for name, version, _ in case.picks)
-        ),
-        case_kinds=cases.KINDS,
-        studies={key: Study.of(panel) for key, panel in study_panels(data.studies).items()},
-        study_titles=STUDY_TITLES,
-        study_notes=STUDY_NOTES,
-        glyphs=GLYPHS,
-        columns=COLUMNS,
-        file_name=file_name,
-        failed=[row for row in data.quality if not row["passed"]],
-        passed=[row for row in data.quality if row["passed"]],
-        style=_resource("page.css"),
-        script=script,
-        # The policy lets this script run and no other, whatever else found its way into the page.
-        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-    )
+    for name in ("real", "count", "percent", "p_value", "interval", "moment", "plain", "signed", "change"):
+        made.filters[name] = getattr(numbers, name)
+    made.filters["csv_link"] = csv_link
+    made.filters["differing"] = lambda pairs: [pair for pair in pairs if pair.differs]
+    made.globals["is_figure"] = numbers.is_figure
+    return made
+
+
+def style() -> str:
+    """The style sheet that all pages share."""
+    return _resource("page.css")
 
 
 def namer(data: ReportData) -> Namer:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 
 from ssrem.report.data import Row, Rows
+from ssrem.report.tables import markdown_text
 from ssrem.studies.attacks import sentences as of_attacks
 from ssrem.studies.finding import Finding
 from ssrem.studies.learned import sentences as of_learned
@@ -34,14 +35,14 @@ def markdown(rows: Rows) -> str:
     """The sentences, and a table with a row a condition and a column an evaluator; ValueError without rows."""
     study, dataset = rows[0]["study"], rows[0]["dataset"]
     names = evaluators(rows)
-    lines = [f"# {study}: {_plain(dataset)}", ""]
+    lines = [f"# {study}: {markdown_text(dataset)}", ""]
     for name, (first, second) in said(rows).items():
-        lines += [f"**{_plain(name)}.** {first} {second}", ""]
-    lines += [f"| | {' | '.join(map(_plain, names))} | n |", f"|---|{'---:|' * (len(names) + 1)}"]
+        lines += [f"**{markdown_text(name)}.** {first} {second}", ""]
+    lines += [f"| | {' | '.join(map(markdown_text, names))} | n |", f"|---|{'---:|' * (len(names) + 1)}"]
     for label, by_name in conditions(rows).items():
         cells = [_cell(by_name.get(name)) for name in names]
         n = max(row["n"] for row in by_name.values())
-        lines.append(f"| {_plain(label)} | {' | '.join(cells)} | {n:,} |")
+        lines.append(f"| {markdown_text(label)} | {' | '.join(cells)} | {n:,} |")
     return "\n".join(lines) + "\n"
 
 
@@ -111,8 +112,3 @@ def _cell(row: Row | None) -> str:
     if row is None:
         return ""
     return row["outcome"].replace("_", " ") if row["value"] is None else f"{row['value']:.2f}"
-
-
-def _plain(text: str) -> str:
-    """A name without what Markdown would read."""
-    return "".join(f"\\{c}" if c in "\\|*_`[]<>#" else c for c in " ".join(str(text).split()))

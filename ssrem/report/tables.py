@@ -1,4 +1,4 @@
-"""The numbers behind the figures as CSV: whole, not rounded for reading."""
+"""The numbers behind the figures as CSV, whole, not rounded for reading; and what their files and names are called."""
 
 from __future__ import annotations
 
@@ -31,6 +31,11 @@ def file_name(*parts: Any) -> str:
     """A name for a file about `parts`, of letters, digits, dots, dashes and underscores."""
     kept = ("".join(c if c.isalnum() or c in "._-" else "_" for c in str(part)) for part in parts)
     return "-".join(kept).strip(".")[:120] or "figure"
+
+
+def markdown_text(text: str) -> str:
+    """Text without what Markdown would read."""
+    return "".join(f"\\{c}" if c in "\\|*_`[]<>#~$" else c for c in " ".join(str(text).split()))
 
 
 def _cell(value: Any) -> Any:
