@@ -53,8 +53,8 @@ def pipeline(
     """Land the dump, build its speaker tables, train, score, correlate and report; returns the report's path.
 
     Evaluators are trained on all that has landed. inbox: a drop folder whose dumps land, too. retrain: not only the
-    evaluators named, but all in use that have not seen all that has landed. mapping: of the
-    dump's fields and the annotated sets', whose layout is `layout` where their content does not tell.
+    evaluators named, but all in use that have not seen all that has landed. mapping: of the dump's fields and the
+    annotated sets', whose layout is `layout` where their content does not tell.
     """
     of_dump, of_sets = divided(mapping)
     for file in annotations or ():  # a slip in the last stage's input is told before the first one starts

@@ -110,8 +110,15 @@ def annotated_set(
     files: Sequence[Path],
     part: str | None = None,
 ) -> AnnotatedSet:
-    """The set; AnnotationError where no row is left."""
+    """The set; AnnotationError where no row is left, or one holds what no table can: half a surrogate pair."""
     found = AnnotatedSet(layout, tuple(rows), {k: n for k, n in left_out.items() if n}, tuple(files), part)
     if not rows:
         raise AnnotationError(f"{files[0]}: {found.told}; there is nothing to compare with")
+    for number, row in enumerate(rows, 1):
+        texts = (row.dialogue_id, *row.context, row.response, row.reference, row.system, *row.ratings)
+        try:
+            "".join(text or "" for text in texts).encode()
+        except UnicodeEncodeError:
+            held = "an escape such as \\ud800, half of a pair, which is no text"
+            raise AnnotationError(f"{files[0]}: response {number} holds {held}; repair the file") from None
     return found

@@ -152,3 +152,53 @@ def test_run_has_one_map_for_dump_and_annotated_sets(
     assert "'stars!', which is not there" in told("context=before", "response=answer", "score=stars!")
     assert "score=… is about annotated sets; give one with --annotations" in told("score=stars", files=())
     assert "there is no field 'answer'" in told("answer=answer")
+
+
+# What reaches the flows
+
+
+def test_layout_and_mapping_reach_the_flow_agree(
+    made: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import flows.agree
+
+    given: dict[str, Any] = {}
+    monkeypatch.setattr(settings, "prepare", lambda root: None)
+    monkeypatch.setattr(flows.agree, "agree", lambda *_, **options: given.update(options) or {})
+    table = tmp_path / "table.csv"
+    table.write_text("before,answer,r1,r2\nhi,ho,4,5\n")
+    pairs = ["context=before", "response=answer", "score.overall=r1+r2", r"separator=\t"]
+    arguments = ["agree", str(table), "--layout", "csv", "--map", *pairs, "--home", str(made.home.root)]
+    assert main(arguments) == 0
+    assert given["layout"] == "csv"
+    assert given["mapping"] == dict(pair.split("=") for pair in pairs)
+    assert capsys.readouterr().err == ""
+
+
+def test_the_pipeline_divides_the_mapping(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from importlib import import_module
+
+    module = import_module("flows.pipeline")
+    given: dict[str, dict[str, Any]] = {}
+
+    def record(name: str, answer: Any) -> None:
+        def called(*_: Any, **options: Any) -> Any:
+            given[name] = options
+            return answer
+
+        monkeypatch.setattr(module, name, called)
+
+    for name, answer in (("ingest", ("c", True)), ("tables", {}), ("train", {}), ("agree", {})):
+        record(name, answer)
+    record("measure_all", None)
+    record("report", "report.html")
+    table = tmp_path / "table.csv"
+    table.write_text("before,answer,stars\nhi,ho,4\n")
+    mapping = {"speaker": "s", "text": "t", "context": "before", "response": "answer", "score": "stars"}
+    done = module.pipeline.fn("dump.csv", str(home.root), [str(table)], mapping=mapping, layout="csv")
+    assert done == "report.html"
+    assert given["ingest"]["mapping"] == {"speaker": "s", "text": "t"}
+    assert given["agree"]["mapping"] == {"context": "before", "response": "answer", "score": "stars"}
+    assert given["agree"]["layout"] == "csv"

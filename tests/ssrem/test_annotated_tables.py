@@ -72,6 +72,13 @@ def test_lists_in_json_lines(tmp_path: Path) -> None:
     ].ratings == {"score": (1.0, 2.0)}
 
 
+def test_a_json_list_of_rows_where_the_layout_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
+    path.write_text('[{"q": "a", "r": "b", "stars": 3}, {"q": "c", "r": "d", "stars": null}]')
+    found = read_set(path, "jsonl", {"context": "q", "response": "r", "score": "stars"})
+    assert [row.ratings for row in found.rows] == [{"stars": (3.0,)}]
+
+
 LONG = """\
 context,response,model,criterion,score,rater
 a,r,gpt,fluency,4,ann
