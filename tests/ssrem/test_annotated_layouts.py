@@ -41,10 +41,7 @@ GRADE: dict[str, Any] = {
     "Response": "i like boats . ",
     "HumanScores": "[4, 5, 3]",
 }
-HUMOD_HEADER = [
-    *("Dialogue_ID", "Dialogue_Context", "Reply", "Label", "Age", "Gender", "English_Proficency"),
-    *("User_Relevance_Score", "User_Reply", "Task_ID"),
-]
+HUMOD_HEADER = "Dialogue_ID\tDialogue_Context\tReply\tLabel\tUser_Relevance_Score\n"
 
 
 def written(tmp_path: Path, rows: object, name: str = "data.json") -> Path:
@@ -218,59 +215,6 @@ def test_a_grade_folder_whose_files_do_not_match(tmp_path: Path) -> None:
     assert "human_score.txt does not exist" in said(folder)
 
 
-# HUMOD
-
-
-def humod(*rows: tuple[str, str, str, str, str], tail: str = "\tmine\t88") -> str:
-    lines = [
-        "\t".join((number, context, reply, label, "30", "f", "good", score)) + tail
-        for number, context, reply, label, score in rows
-    ]
-    return "\n".join(["\t".join(HUMOD_HEADER), *lines]) + "\n"
-
-
-CONTEXT = "Speaker 1: do you sail? Speaker 2: every summer."
-FILM = ("1", CONTEXT, "Speaker 1: lucky you.", "0")
-DRAWN = ("2", CONTEXT, "Speaker 1: the bank is shut.", "1")
-
-
-def test_humod(tmp_path: Path) -> None:
-    rows = [(*FILM, "5"), (*FILM, "4"), (*DRAWN, "1"), (*DRAWN, "")]
-    found = read_set(written(tmp_path, humod(*rows), "HUMOD.TXT"))
-    assert found.layout == "humod"
-    film, drawn = found.rows
-    assert film.context == drawn.context == ("do you sail?", "every summer.")
-    assert (film.response, film.reference, film.ground_truth) == ("lucky you.", "lucky you.", True)
-    assert (drawn.response, drawn.reference, drawn.system) == ("the bank is shut.", "lucky you.", "random")
-    assert (film.ratings, drawn.ratings) == ({"relevance": (5.0, 4.0)}, {"relevance": (1.0,)})
-    assert found.left_out == {"rating given as N/A or left empty": 1}
-
-
-def test_humod_rows_that_miss_the_last_tab_or_differ_in_a_sign(tmp_path: Path) -> None:
-    other = ("1", CONTEXT, "Speaker 1: lucky you.:", "0")
-    path = written(tmp_path, humod((*FILM, "5"), (*other, "3"), tail="\tmine 88"), "h.txt")
-    (row,) = read_set(path).rows
-    assert row.ratings == {"relevance": (5.0, 3.0)}
-
-
-@pytest.mark.parametrize(
-    ("row", "tail", "named"),
-    [
-        ((*FILM[:3], "2", "5"), "\tmine\t88", "the label is '2'"),
-        ((*FILM, "five"), "\tmine\t88", "rating 'five' of 'relevance'"),
-        ((*FILM, "5"), "\tmine\t88\tmore", "11 cells between tabs, the header has 10"),
-        (("1", CONTEXT, "Speaker 1: other.", "0", "5"), "\tmine\t88", "another context or reply"),
-    ],
-)
-def test_a_malformed_humod_file(
-    tmp_path: Path, row: tuple[str, str, str, str, str], tail: str, named: str
-) -> None:
-    good = humod((*FILM, "5"))
-    path = written(tmp_path, good + humod(row, tail=tail).partition("\n")[2], "h.txt")
-    assert named in said(path)
-    assert f"{path}, line " in said(path)
-
-
 # What it is
 
 
@@ -286,7 +230,7 @@ def test_a_malformed_humod_file(
         ("a.jsonl", '{"context": "a", "response": "b", "score": 1}', "jsonl"),
         ("a", "context,response,score\na,b,1\n", "csv"),
         ("a", "context\tresponse\tscore\na\tb\t1\n", "tsv"),
-        ("a", "\t".join(HUMOD_HEADER) + "\n", "humod"),
+        ("a", HUMOD_HEADER, "humod"),
         ("a.json", "[]", "eval"),
         ("a.json", "no json", "eval"),
     ],
