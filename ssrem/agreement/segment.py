@@ -112,15 +112,22 @@ def group_coefficients(
     """Coefficient of each group (its number) that has one, and the groups that have none."""
     used: dict[int, float] = {}
     left = []
-    for code, name in enumerate(names):
-        a, b = x[codes == code], y[codes == code]
-        if len(a) < TOO_FEW:
-            left.append(LeftOut(name, f"{len(a)} responses"))
+    by_size: dict[int, list[tuple[int, Integers]]] = {}
+    order = np.argsort(codes, kind="stable")
+    ends = np.cumsum(np.bincount(codes, minlength=len(names)))
+    for code, (name, at) in enumerate(zip(names, np.split(order, ends[:-1]), strict=True)):
+        a, b = x[at], y[at]
+        if len(at) < TOO_FEW:
+            left.append(LeftOut(name, f"{len(at)} responses"))
         elif unvarying(a, b):
             left.append(LeftOut(name, f"{'scores' if unvarying(a) else 'human scores'} all the same"))
         else:
-            used[code] = float(rows(measure)(a[None], b)[0])
-    return used, tuple(left)
+            by_size.setdefault(len(at), []).append((code, at))
+    for groups in by_size.values():  # those of one size at once
+        members = np.stack([at for _, at in groups])
+        found = rows(measure)(x[members], y[members])
+        used |= {code: float(value) for (code, _), value in zip(groups, found, strict=True)}
+    return dict(sorted(used.items())), tuple(left)
 
 
 def _accuracy(
