@@ -12,10 +12,19 @@ from ssrem.report.numbers import change, is_figure
 
 ABOUT = ("stage", "started", "ended", "ssrem_version")
 OF_EVALUATOR = (
-    *("version", "promoted", "encoder", "train_responses", "valid_loss", "best_epoch", "seconds"),
+    *(
+        "evaluator",
+        "version",
+        "promoted",
+        "encoder",
+        "train_responses",
+        "valid_loss",
+        "best_epoch",
+        "seconds",
+    ),
     *("why", "signature"),
 )
-CELL = ("evaluator", "dataset", "criterion", "aggregation", "level", "score")
+CELL = ("dataset", "criterion", "aggregation", "level", "score")
 GATE = ("table", "expectation")
 
 
@@ -101,8 +110,12 @@ class Comparison:
 
     @property
     def evaluators(self) -> dict[str, list[Pair]]:
-        """Evaluator to its facts in both; a run that has several versions of one shows the newest."""
-        sides = [{str(row["evaluator"]): row for row in self._by_version(side)} for side in self._sides]
+        """Evaluator to its facts in both; of several versions that a run has of one, the newest."""
+        called = self._names
+        sides = [
+            {called.get(row["evaluator"], row["evaluator"]): row for row in _by_version(side.evaluators)}
+            for side in self._sides
+        ]
         return {
             name: [_pair((key,), first and first[key], second and second[key]) for key in OF_EVALUATOR]
             for name, first, second in _matched(*sides)
@@ -110,9 +123,13 @@ class Comparison:
 
     @property
     def correlations(self) -> list[Pair]:
-        """Spearman's ρ of the same evaluator, whatever its version, on the same set; the rows are in first, second."""
+        """Spearman's ρ of the same evaluator, whatever its version, on the same set; first and second are the rows."""
+        called = self._names
         sides = [
-            {tuple(row[key] for key in CELL): row for row in self._by_version(side, "correlations")}
+            {
+                (called.get(row["evaluator"], row["evaluator"]), *(row[key] for key in CELL)): row
+                for row in _by_version(side.correlations)
+            }
             for side in self._sides
         ]
         return [
@@ -121,6 +138,15 @@ class Comparison:
             )
             for names, first, second in _matched(*sides)
         ]
+
+    @property
+    def _names(self) -> dict[str, str]:
+        """Two evaluators are compared with one another where each run has one, and not the same."""
+        first, second = ({str(row["evaluator"]) for row in side.evaluators} for side in self._sides)
+        if len(first) == len(second) == 1 and first != second:
+            both = f"{min(first)} and {min(second)}"
+            return dict.fromkeys(first | second, both)
+        return {}
 
     @property
     def tables(self) -> list[Pair]:
@@ -143,10 +169,6 @@ class Comparison:
     def _sides(self) -> tuple[Side, Side]:
         return self.first, self.second
 
-    @staticmethod
-    def _by_version(side: Side, of: str = "evaluators") -> list[Row]:
-        return sorted(getattr(side, of), key=lambda row: int(row["version"]))
-
 
 def flat(values: Any, name: str = "") -> dict[str, Any]:
     """Nested mappings as one, keys joined by dots; lists as JSON."""
@@ -158,6 +180,10 @@ def flat(values: Any, name: str = "") -> dict[str, Any]:
     return {
         name: json.dumps(values, ensure_ascii=False) if isinstance(values, list | tuple | Mapping) else values
     }
+
+
+def _by_version(rows: Rows) -> list[Row]:
+    return sorted(rows, key=lambda row: int(row["version"]))
 
 
 def _counts(outputs: Rows) -> dict[str, int | None]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+from warnings import catch_warnings, filterwarnings
 
 from ssrem.report.data import Row, Rows
 from ssrem.report.svg import inline_svg, paint
@@ -25,7 +26,9 @@ def styled() -> Iterator[None]:
     from matplotlib import rc_context, rcdefaults, rcParams
 
     colours = paint()
-    with rc_context():
+    with rc_context(), catch_warnings():
+        # Letters that matplotlib's typeface lacks are drawn by the browser.
+        filterwarnings("ignore", "Glyph .* missing from font")
         rcdefaults()
         rcParams.update(
             {

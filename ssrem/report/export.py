@@ -45,12 +45,12 @@ def export(data: ReportData, folder: Path) -> list[Path]:
     with painted(PRINT), styled():
         made = clouds(data.points)
         for called, panel, columns in _panels(data, made, title):
-            name = _unique(called, taken)
+            name = unique(called, taken)
             written += _drawn(panel.figure, folder / name)
             write(f"{name}.csv", csv_text(panel.rows, columns))
             lines += ["", f"## {name}", "", markdown_text(panel.label), "", f"![]({name}.svg)"]
     for table in paper_tables(data, [cloud for cloud, _ in made], title):
-        name = _unique(file_name("table", table.name), taken)
+        name = unique(file_name("table", table.name), taken)
         write(f"{name}.tex", latex(table))
         write(f"{name}.md", markdown(table))
         write(f"{name}.csv", csv_text(table.rows, table.columns))
@@ -99,7 +99,8 @@ def _drawn(figure: Figure, path: Path) -> list[Path]:
     return files
 
 
-def _unique(name: str, taken: set[str]) -> str:
+def unique(name: str, taken: set[str]) -> str:
+    """The name, with a number where a file of that name is there, also where case is not told apart."""
     found, number = name, 1
     while found.lower() in taken:
         number += 1

@@ -13,7 +13,7 @@ if (form) {
     element,
     set: element.dataset.set,
     picks: element.dataset.picks,
-    text: element.textContent.toLowerCase(),
+    text: [...element.querySelectorAll(".talk, .true")].map((part) => part.textContent).join(" ").toLowerCase(),
   }));
   const value = (id) => document.getElementById(id).value;
   const filter = () => {

@@ -11,6 +11,7 @@ from html.parser import HTMLParser
 from typing import Any
 
 import pytest
+from report_data import make_data
 
 from ssrem.report import ReportData, render
 from ssrem.report.data import COLUMNS
@@ -74,107 +75,6 @@ class Page(HTMLParser):
 
     def all(self, tag: str, **wanted: str) -> list[dict[str, str | None]]:
         return [a for t, a in self.tags if t == tag and all(a.get(k) == v for k, v in wanted.items())]
-
-
-def correlation(**changes: Any) -> dict[str, Any]:
-    row: dict[str, Any] = dict.fromkeys(COLUMNS["correlations"], 0.25)
-    row |= {"evaluator": "ssrem", "version": "v1", "dataset": "persona", "criterion": "overall"}
-    row |= {
-        "aggregation": "mean",
-        "level": "segment",
-        "score": "h",
-        "n": 812,
-        "excluded": 75,
-        "outcome": "ok",
-    }
-    return row | changes
-
-
-def make_data() -> ReportData:
-    kinds = ("GT", "SC", "SP", "SS", "Rand", "Context")
-    return ReportData(
-        generated_at="2026-11-20 10:00:00",
-        ssrem_version="0.1.0",
-        home="warehouse",
-        corpora=[
-            dict.fromkeys(COLUMNS["corpora"], 4321)
-            | {"corpus": "talk", "source": "talk.jsonl", "landed_at": None}
-        ],
-        quarantine=[{"corpus": "talk", "reason": "no text", "rows": 17}],
-        set_similarity=[
-            {
-                "corpus": "talk",
-                "kind": kind,
-                "mean": 0.9 - i / 100,
-                "low": 0.8,
-                "high": 0.91,
-                "speakers": 3,
-                "sets": 7,
-                "pairs": 9,
-            }
-            | {"encoder": "glove"}
-            for i, kind in enumerate(kinds[1:5])
-        ],
-        identification=[
-            {
-                "evaluator": name,
-                "version": "v1",
-                "corpus": "talk",
-                "kind": kind,
-                "mean": 0.5 - i / 10,
-                "n": 99,
-            }
-            | {"low": 0.4 - i / 10, "high": 0.6 - i / 10, "gt_above": 0.6 + i / 100 if i else None}
-            for name in ("ssrem", "rsrem")
-            for i, kind in enumerate(kinds)
-        ],
-        correlations=[
-            correlation(spearman=0.4321, spearman_p=1e-20),
-            correlation(evaluator="rsrem", spearman=0.1234, spearman_p=0.0421),
-            correlation(score="g", spearman=None, spearman_p=None, outcome="the score is constant"),
-            correlation(aggregation="median", spearman=0.3999),
-        ],
-        points=[
-            {
-                **{"evaluator": "ssrem", "version": "v1", "dataset": "persona", "criterion": "overall"},
-                **{"response_id": str(at), "human": human, "raters": 3, "part": "h", "score": score},
-            }
-            for at, (human, score) in enumerate(((1, 0.1), (2, 0.3), (3, 0.5), (4, 0.7), (5, 0.9)))
-        ],
-        responses=[
-            {
-                **{"dataset": "persona", "response_id": str(at), "context": ["Hi!", f"Number {at}?"]},
-                **{"response": f"Answer {at}.", "reference": None, "system": "bot"},
-            }
-            for at in range(5)
-        ],
-        studies=[
-            {
-                **{"study": "attacks", "dataset": "talk", "evaluator": name, "version": "v1"},
-                **{"condition": condition, "measure": "fooled", "value": value, "n": 321, "outcome": "ok"},
-            }
-            for name in ("ssrem", "rsrem")
-            for condition, value in (("context copied", 0.875), ("negated", 0.25))
-        ],
-        learning_curves=[
-            {"evaluator": "ssrem", "version": "v1", "epoch": epoch, "split": split, "loss": 1 / epoch}
-            for split in ("train", "valid")
-            for epoch in (1, 2, 3)
-        ],
-        evaluators=[
-            {"evaluator": "ssrem", "version": "v1", "signature": "name:ssrem|weights:abc", "encoder": "glove"}
-            | {"promoted": True, "why": "the first", "trained_at": None, "figures": {"loss": 1.5}}
-        ],
-        quality=[
-            {"run_id": "r1", "stage": "ingest", "table": "utterances", "expectation": text, "passed": passed}
-            | {"observed": None, "unexpected": 0}
-            for text, passed in (("keys are unique", True), ("counts are conserved", False))
-        ],
-        runs=[
-            {"run_id": "r1", "stage": "ingest", "state": "published", "started": None, "ended": None}
-            | {"parameters": {"seed": 1}}
-        ],
-    )
 
 
 @pytest.fixture(scope="module")
