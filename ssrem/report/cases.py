@@ -22,7 +22,7 @@ EACH = 5
 """Cases of a kind, an evaluator and a set at most."""
 
 CASES_A_PAGE = 300
-BYTES_A_PAGE = 700_000
+BYTES_A_PAGE = 600_000
 """What the cases may take, about: with all else a page stays under 3 MB."""
 
 APART = 25.0

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 JITTER = 0.3  # standard deviation, as in Figure 2 of the SSREM paper
 POINTS_A_PANEL = 2_000
-POINTS_A_PAGE = 16_000  # keeps a page of many panels, with their numbers, under 3 MB
+POINTS_A_PAGE = 12_000  # keeps a page of many panels, with their numbers, under 3 MB
 SEED = 1
 
 

@@ -86,11 +86,11 @@ class Comparison:
         changes = [pair for pair in self.correlations if pair.difference is not None]
         if changes:
             most = max(changes, key=lambda pair: abs(pair.difference or 0.0))
-            evaluator, dataset, criterion, *_, score = most.names
+            evaluator, dataset, criterion, _, level, score = most.names
             said.append(
                 f"Of {len(changes):,} correlations with people that both have, "
                 f"{sum((pair.difference or 0) > 0 for pair in changes):,} are higher in the second; the largest change "
-                f"is {change(most.difference)} ({evaluator} {score} on {dataset}, {criterion})."
+                f"is {change(most.difference)} ({evaluator} {score} on {dataset}, {criterion}, {level} level)."
             )
         return said
 

@@ -71,7 +71,9 @@ class Panel:
     @classmethod
     def of(cls, figure: Figure, name: str, label: str, title: str, note: str, rows: Rows) -> Panel:
         """The panel of a figure that was just drawn."""
-        return cls(title, note, inline_svg(figure, name, label), name, label, rows, figure)
+        svg = inline_svg(figure, name, label)
+        figure.set_layout_engine("none")  # it is laid out now; to do so for each file takes most of the time
+        return cls(title, note, svg, name, label, rows, figure)
 
 
 def grouped(rows: Rows, *keys: str) -> dict[tuple[Any, ...], list[Row]]:

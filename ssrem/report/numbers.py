@@ -48,9 +48,11 @@ def signed(value: Any) -> str:
 
 
 def change(value: Any) -> str:
-    """A difference with its sign; whole numbers stay whole."""
+    """A difference with its sign; whole numbers stay whole, and none is 0."""
     if not is_figure(value):
         return MISSING
+    if value == 0:
+        return "0"
     text = f"{value:+,}" if isinstance(value, int) else f"{value:+.3f}"
     return text.replace("-", MINUS)
 

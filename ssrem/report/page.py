@@ -23,6 +23,9 @@ from ssrem.report.tables import csv_link, file_name
 if TYPE_CHECKING:
     from jinja2 import Environment
 
+# With these a page stays under 3 MB, whatever the home folder holds.
+MOST_CORRELATIONS, MOST_GATES, MOST_RUNS = 800, 500, 300
+
 AGGREGATIONS = {
     "rating": "one rating, as given",
     "mean": "mean of the raters",
@@ -81,6 +84,7 @@ def render(data: ReportData) -> str:
     title = namer(data)
     script = _resource("page.js")
     shown = cases.with_texts(cases.chosen(data.points), data.responses)
+    correlations = sorted(data.correlations, key=lambda row: row["aggregation"] != "mean")[:MOST_CORRELATIONS]
     return (
         environment()
         .get_template("page.html")
@@ -89,7 +93,8 @@ def render(data: ReportData) -> str:
             title=title,
             answer=answer(data),
             facts=_facts(data),
-            aggregations=aggregations(data.correlations),
+            aggregations=aggregations(correlations),
+            correlations=correlations,
             aggregation_names=AGGREGATIONS,
             measures=MEASURES,
             kind_names=KIND_NAMES,
@@ -114,6 +119,8 @@ def render(data: ReportData) -> str:
             file_name=file_name,
             failed=[row for row in data.quality if not row["passed"]],
             passed=[row for row in data.quality if row["passed"]],
+            most_gates=MOST_GATES,
+            most_runs=MOST_RUNS,
             style=style(),
             script=script,
             # The policy lets this script run and no other, whatever else found its way into the page.

@@ -203,7 +203,7 @@ def test_missing_figures_are_dashes_and_never_nan(nothing: float | None) -> None
     assert "–" in text
 
 
-def test_many_points_are_sampled_and_the_page_stays_small() -> None:
+def test_a_page_of_a_large_home_folder_stays_small() -> None:
     points = [
         {
             **{"evaluator": f"e{e}", "version": 1, "dataset": f"d{d}", "criterion": "overall"},
@@ -214,11 +214,28 @@ def test_many_points_are_sampled_and_the_page_stays_small() -> None:
         for d in range(6)
         for i in range(2_500)
     ]
-    made = render(replace(make_data(), points=points))
+    responses = [
+        {
+            **{"dataset": f"d{d}", "response_id": str(i), "context": ["Ünï " * 200] * 9},
+            **{"response": "well " * 200, "reference": None, "system": "s"},
+        }
+        for d in range(6)
+        for i in range(2_500)
+    ]
+    data = make_data()
+    many: dict[str, Any] = {
+        **{"points": points, "responses": responses, "runs": list(data.runs) * 2_000},
+        **{"quality": list(data.quality) * 3_000, "correlations": list(data.correlations) * 2_000},
+        **{"studies": [row | {"dataset": f"d{d}"} for d in range(10) for row in data.studies]},
+    }
+    made = render(replace(data, **many))
     page = Page(made)
     assert len(made.encode()) < 3_000_000
-    assert len(page.all("circle")) == 18 * (16_000 // 18)
-    assert "n = 2,500; 888 of them shown, drawn at random" in page.text
+    assert len(page.all("circle")) == 18 * (12_000 // 18)
+    assert "n = 2,500; 666 of them shown, drawn at random" in page.text
+    assert '7,200 more are in the table: ssrem sql "FROM correlations"' in page.text
+    assert '1,700 more are in the table: ssrem sql "FROM runs"' in page.text
+    assert len(page.all("details", **{"class": "case"})) > 30
 
 
 def test_a_row_without_a_column_is_refused() -> None:

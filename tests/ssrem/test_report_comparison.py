@@ -53,7 +53,7 @@ def test_versions_of_one_evaluator_are_compared() -> None:
     assert found.sentences == [
         "They differ in seed.",
         "Of 1 correlations with people that both have, 1 are higher in the second; the largest change is +0.250 "
-        "(ssrem h on persona, overall).",
+        "(ssrem h on persona, overall, segment level).",
     ]
 
 

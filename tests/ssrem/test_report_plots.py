@@ -87,6 +87,11 @@ def test_the_epoch_kept_is_the_first_with_the_lowest_validation_loss() -> None:
         (numbers.count(1234567), "1,234,567"),
         (numbers.plain({"loss": 1.5, "epochs": 1200}), "loss 1.500, epochs 1,200"),
         (numbers.plain(True), "yes"),
+        (numbers.signed(-3.4), "−3"),
+        (numbers.change(-0.0123), "−0.012"),
+        (numbers.change(1234), "+1,234"),
+        (numbers.change(0.0), "0"),
+        (numbers.change(None), "–"),
     ],
 )
 def test_figures_are_written_alike(written: str, expected: str) -> None:
