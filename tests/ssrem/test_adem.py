@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from topical import topical_candidates, topical_encoder, topical_samples
 
 from ssrem.encoders.word_average import WordAverage
 from ssrem.errors import EvaluatorError
@@ -28,7 +29,7 @@ from ssrem.evaluators.adem_model import Batch, HierarchicalEncoder, Vhred, diver
 from ssrem.evaluators.adem_pretrain import decoder_classes
 from ssrem.evaluators.adem_state import Constants, Projection, State
 from ssrem.evaluators.adem_tune import Labelled, learn, over_sampled
-from ssrem.evaluators.base import TEST, VALID, Candidates, Sample
+from ssrem.evaluators.base import TEST, VALID, Candidates, Rows, Sample
 from ssrem.evaluators.ruber_words import Words
 from ssrem.evaluators.scaling import unit_range
 
@@ -41,33 +42,22 @@ SHELF = replace(CONFIG, pretrained="encoder")
 FAMILY = (Adem, AdemRef, AdemUnref)
 
 
-def topical_encoder() -> WordAverage:
-    """Words a0…a4 for contexts, b0…b4 for responses, x0…x3 for chatter."""
-    names = [f"{side}{topic}" for side in "ab" for topic in range(TOPICS)] + [f"x{n}" for n in range(4)]
-    vectors = np.random.default_rng(0).normal(size=(len(names), 10))
-    return WordAverage("topics", names, vectors, weighting="uniform")
-
-
-def topical_candidates(n: int = 300) -> Candidates:
-    """Conversations 'xN aT', 'xN', 'bT xN…': the topic is said in the first turn; negatives have another one."""
-    generator = np.random.default_rng(1)
-    topics = generator.integers(0, TOPICS, n)
-    texts = []
-    for topic in topics:
-        one, two, *more = generator.integers(0, 4, 2 + generator.integers(0, 3))
-        texts += [f"x{one} a{topic}", f"x{two}", " ".join([f"b{topic}", *(f"x{word}" for word in more)])]
-    response = np.arange(n) * 3 + 2
+def negatives(generator: np.random.Generator, topics: Rows) -> dict[str, Rows]:
+    """Responses of other topics, some of them missing."""
     others = [np.flatnonzero(topics != topic) for topic in range(TOPICS)]
     rand = np.array([generator.choice(others[topic], 2) * 3 + 2 for topic in topics])
     rand[::3, 1] = -1
-    split = (np.arange(n) % 10 >= 8).astype(np.uint8) + (np.arange(n) % 10 == 9).astype(np.uint8)
-    return Candidates(texts, response, response - 2, response, {"Rand": rand}, split)
+    return {"Rand": rand}
+
+
+def candidates_of(n: int = 300) -> Candidates:
+    return topical_candidates(n, TOPICS, negatives)
 
 
 @pytest.fixture(scope="module")
 def fitted() -> Adem:
-    evaluator = Adem(topical_encoder(), CONFIG)
-    evaluator.fit(topical_candidates())
+    evaluator = Adem(topical_encoder(TOPICS), CONFIG)
+    evaluator.fit(candidates_of())
     return evaluator
 
 
@@ -86,11 +76,7 @@ def of(kind: type[Adem], fitted: Adem) -> Adem:
     return evaluator
 
 
-SAMPLES = [
-    Sample((f"x1 a{topic}", "x2")[: 1 + answer % 2], f"b{answer}" + " x0" * (topic % 3), f"b{topic} x3")
-    for topic in range(TOPICS)
-    for answer in range(TOPICS)
-]
+SAMPLES = topical_samples(TOPICS)
 
 
 # --- the dialogue model
@@ -120,7 +106,7 @@ def batch_of(encoder: WordAverage, *stretches: tuple[str, ...]) -> Batch:
 
 
 def test_word_drop_hides_the_decoders_input(monkeypatch: pytest.MonkeyPatch) -> None:
-    encoder = topical_encoder()
+    encoder = topical_encoder(TOPICS)
     batch = batch_of(encoder, ("a1 x0", "b1 x1 x2 x3"), ("a2", "b2 x1", "x0 x1 x2"))
     classes, log = decoder_classes(batch.words, batch.texts, batch.turns, 100)
     net = Vhred.seeded(encoder.dimensions, log, CONFIG)
@@ -158,7 +144,7 @@ def test_word_drop_hides_the_decoders_input(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_the_loss_by_hand() -> None:
     """-log p of every word and the end, without padding or packing, one turn at a time; z without noise."""
-    encoder = topical_encoder()
+    encoder = topical_encoder(TOPICS)
     batch = batch_of(encoder, ("a1 x0", "b1 x1 x2"), ("a2", "unknown", "b2", "x3"))
     assert batch.wanted.tolist() == [[False, True, False, False], [False, False, True, True]]
     classes, log = decoder_classes(batch.words, batch.texts, batch.turns, 4)
@@ -196,7 +182,7 @@ def test_the_loss_by_hand() -> None:
 
 
 def test_decoder_classes() -> None:
-    encoder = topical_encoder()
+    encoder = topical_encoder(TOPICS)
     batch = batch_of(encoder, ("x1 x1 a1", "x1 b1"), ("a1", "x2"))
     classes, log = decoder_classes(batch.words, batch.texts, batch.turns[:1], 2)
     # x1 three times, a1 and b1 once: a1 comes first. x2 is not in the stretches that are learned from.
@@ -207,7 +193,7 @@ def test_decoder_classes() -> None:
 
 def test_the_encoder_by_hand() -> None:
     """Against PyTorch's GRU without padding or packing, one dialogue at a time."""
-    encoder = topical_encoder()
+    encoder = topical_encoder(TOPICS)
     net = seeded_net(encoder)
     dialogues = [("x1 a2", "?", "x3"), ("b1",), ("b2 x1 x0 x2 a0 a1 a2 a3",), ("unknown", ""), ()]
     encoded = encode_dialogues(Dialogues.of(dialogues), encoder.encode, CONFIG, net)
@@ -243,13 +229,13 @@ def test_pretraining_lowers_the_loss(fitted: Adem) -> None:
 def test_stops_early_but_not_before_the_kl_divergence_has_its_weight() -> None:
     calls: list[tuple[int, int]] = []
     # Words drawn at random: nothing is to be learned, and a high rate soon overfits.
-    candidates = topical_candidates(60)
+    candidates = candidates_of(60)
     generator = np.random.default_rng(3)
     texts = [f"x{a} x{b}" for a, b in generator.integers(0, 4, (len(candidates.texts), 2))]
     config = replace(CONFIG, epochs=30, learning_rate=0.05, patience=2)
     lengths = {}
     for anneal in (0, 3 * 10):
-        evaluator = AdemUnref(topical_encoder(), replace(config, anneal_steps=anneal))
+        evaluator = AdemUnref(topical_encoder(TOPICS), replace(config, anneal_steps=anneal))
         training = evaluator.fit(replace(candidates, texts=texts), progress=lambda *at: calls.append(at))
         lengths[anneal] = len(training.history)
         annealed = sum(epoch["kl_weight"] < 1 for epoch in training.history)
@@ -305,7 +291,7 @@ def test_constants_span_the_scale() -> None:
 
 
 def test_validation_candidates_span_the_scale(fitted: Adem) -> None:
-    candidates = topical_candidates()
+    candidates = candidates_of()
     rows = candidates.rows(VALID)
     texts, shelf = candidates.texts, [kind(fitted.encoder, SHELF) for kind in FAMILY]
     for evaluator in shelf:
@@ -428,7 +414,7 @@ def test_scores_do_not_depend_on_batch_order_or_threads(
 
 
 def test_score_equals_score_candidates(fitted: Adem, monkeypatch: pytest.MonkeyPatch) -> None:
-    candidates = topical_candidates()
+    candidates = candidates_of()
     rows, texts = candidates.rows(TEST), candidates.texts
     for kind in FAMILY:
         evaluator = of(kind, fitted)
@@ -467,21 +453,21 @@ def test_context_rows() -> None:
 
 def test_seeded_and_whatever_the_threads() -> None:
     state, before, signatures = torch.random.get_rng_state(), torch.get_num_threads(), []
-    candidates, config = topical_candidates(80), replace(CONFIG, epochs=2)
+    candidates, config = candidates_of(80), replace(CONFIG, epochs=2)
     try:
         for threads in (1, 2):
             torch.set_num_threads(threads)
-            evaluator = AdemUnref(topical_encoder(), config)
+            evaluator = AdemUnref(topical_encoder(TOPICS), config)
             evaluator.fit(candidates)
             signatures.append(evaluator.signature)
     finally:
         torch.set_num_threads(before)
     assert signatures[0] == signatures[1]
     assert torch.equal(torch.random.get_rng_state(), state)
-    other = AdemUnref(topical_encoder(), replace(config, seed=6))
+    other = AdemUnref(topical_encoder(TOPICS), replace(config, seed=6))
     other.fit(candidates)
     assert other.signature.split("|w:")[1] != signatures[0].split("|w:")[1]
-    limited = AdemUnref(topical_encoder(), replace(config, max_train=20, max_valid=5))
+    limited = AdemUnref(topical_encoder(TOPICS), replace(config, max_train=20, max_valid=5))
     training = limited.fit(candidates)
     assert training.rows == {"train": 64, "valid": 5, "train_an_epoch": 20}
     assert training.notes == (
@@ -494,10 +480,13 @@ def test_seeded_and_whatever_the_threads() -> None:
 
 
 def test_off_the_shelf() -> None:
-    encoder, config = topical_encoder(), replace(CONFIG, pretrained="encoder", components=10, context_turns=2)
+    encoder, config = (
+        topical_encoder(TOPICS),
+        replace(CONFIG, pretrained="encoder", components=10, context_turns=2),
+    )
     calls: list[tuple[int, int]] = []
     evaluator = Adem(encoder, config)
-    training = evaluator.fit(topical_candidates(), progress=lambda *at: calls.append(at))
+    training = evaluator.fit(candidates_of(), progress=lambda *at: calls.append(at))
     assert calls == [(1, 1)]
     assert training.figures["valid_loss"] == pytest.approx(0, abs=1e-6)  # all 10 dimensions are kept
     assert {"train_loss", "valid_loss"} <= set(training.history[0])
@@ -527,13 +516,13 @@ def test_what_an_encoder_off_the_shelf_leaves_out_is_said(fitted: Adem) -> None:
     assert isinstance(whole, WordAverage)
     short, long = Short("short", whole.vocabulary, whole.vectors, weighting="uniform"), "x1 x2 x3 x0"
     evaluator = Adem(short, SHELF)
-    evaluator.fit(topical_candidates(60))
+    evaluator.fit(candidates_of(60))
     full = Sample(("x1",) * 5, "b1", "b2")
     samples = [full, replace(full, response=long), replace(full, reference=long)]
     samples += [replace(full, context=context) for context in ((long, *full.context), (*full.context, long))]
     assert evaluator.components(samples).truncated.tolist() == [False, True, True, False, True]
     alone = AdemUnref(short, SHELF)
-    alone.fit(topical_candidates(60))
+    alone.fit(candidates_of(60))
     assert alone.components(samples).truncated.tolist() == [False, True, False, False, True]
 
 
@@ -715,8 +704,8 @@ def test_saved_and_loaded(fitted: Adem, tmp_path: Path, kind: type[Adem], tuned:
 
 
 def test_saved_off_the_shelf(tmp_path: Path) -> None:
-    evaluator = Adem(topical_encoder(), replace(CONFIG, pretrained="encoder"))
-    evaluator.fit(topical_candidates(60))
+    evaluator = Adem(topical_encoder(TOPICS), replace(CONFIG, pretrained="encoder"))
+    evaluator.fit(candidates_of(60))
     evaluator.save(tmp_path)
     loaded = Adem.load(tmp_path)
     assert np.array_equal(loaded.score(SAMPLES), evaluator.score(SAMPLES))
@@ -758,7 +747,7 @@ def test_changed_or_foreign_folders_are_refused(fitted: Adem, tmp_path: Path, da
 
 
 def test_before_training_and_bad_settings() -> None:
-    evaluator, candidates = Adem(topical_encoder(), CONFIG), topical_candidates(60)
+    evaluator, candidates = Adem(topical_encoder(TOPICS), CONFIG), candidates_of(60)
     for use in (
         lambda: evaluator.score(SAMPLES),
         lambda: evaluator.signature,
@@ -786,7 +775,7 @@ def test_before_training_and_bad_settings() -> None:
     with pytest.raises(EvaluatorError, match="two turns with a known word"):
         evaluator.fit(wordless)
     with pytest.raises(EvaluatorError, match="knows no word"):
-        Adem(topical_encoder(), replace(CONFIG, pretrained="encoder")).fit(wordless)
-    alone = Adem(topical_encoder(), replace(CONFIG, epochs=1))
+        Adem(topical_encoder(TOPICS), replace(CONFIG, pretrained="encoder")).fit(wordless)
+    alone = Adem(topical_encoder(TOPICS), replace(CONFIG, epochs=1))
     training = alone.fit(replace(candidates, negatives={}))  # none is needed
     assert "valid_gt_above" not in training.figures and np.isfinite(alone.score(SAMPLES)).all()

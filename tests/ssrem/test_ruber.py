@@ -10,10 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from topical import topical_candidates, topical_encoder, topical_samples
 
 from ssrem.encoders.word_average import WordAverage
 from ssrem.errors import EvaluatorError
-from ssrem.evaluators.base import TEST, VALID, Candidates, Sample
+from ssrem.evaluators.base import TEST, VALID, Candidates, Rows, Sample
 from ssrem.evaluators.ruber import Ruber, RuberRef, RuberUnref, combine
 from ssrem.evaluators.ruber_config import RuberConfig
 from ssrem.evaluators.ruber_model import Examples, RuberNet, _batches, _losses, _stream, scores
@@ -26,48 +27,33 @@ CONFIG = RuberConfig(
 )
 
 
-def topical_encoder() -> WordAverage:
-    """Words a0…a5 for contexts, b0…b5 for responses, x0…x3 for chatter."""
-    names = [f"{side}{topic}" for side in "ab" for topic in range(TOPICS)] + [f"x{n}" for n in range(4)]
-    vectors = np.random.default_rng(0).normal(size=(len(names), 10))
-    return WordAverage("topics", names, vectors, weighting="uniform")
-
-
-def topical_candidates(n: int = 400) -> Candidates:
-    """Conversations 'xN aT', 'xN', 'bT xN'…: the topic is said in the first turn; negatives have another one."""
-    generator = np.random.default_rng(1)
-    topics = generator.integers(0, TOPICS, n)
-    texts = []
-    for topic in topics:
-        one, two, *more = generator.integers(0, 4, 2 + generator.integers(0, 3))
-        texts += [f"x{one} a{topic}", f"x{two}", " ".join([f"b{topic}", *(f"x{word}" for word in more)])]
-    response = np.arange(n) * 3 + 2
+def negatives(generator: np.random.Generator, topics: Rows) -> dict[str, Rows]:
+    """Responses of other topics, some of them missing."""
 
     def other(k: int) -> np.ndarray:
-        rows = np.empty((n, k), dtype=np.int64)
-        for row in range(n):
-            rows[row] = generator.choice(np.flatnonzero(topics != topics[row]), k) * 3 + 2
+        rows = np.empty((len(topics), k), dtype=np.int64)
+        for row, topic in enumerate(topics):
+            rows[row] = generator.choice(np.flatnonzero(topics != topic), k) * 3 + 2
         return rows
 
-    negatives = {"SC": other(1), "Rand": other(3)}
-    negatives["SC"][::3] = -1
-    negatives["Rand"][::4, 0] = -1
-    split = (np.arange(n) % 10 >= 8).astype(np.uint8) + (np.arange(n) % 10 == 9).astype(np.uint8)
-    return Candidates(texts, response, response - 2, response, negatives, split)
+    found = {"SC": other(1), "Rand": other(3)}
+    found["SC"][::3] = -1
+    found["Rand"][::4, 0] = -1
+    return found
+
+
+def candidates_of(n: int = 400) -> Candidates:
+    return topical_candidates(n, TOPICS, negatives)
 
 
 @pytest.fixture(scope="module")
 def fitted() -> Ruber:
-    evaluator = Ruber(topical_encoder(), CONFIG)
-    evaluator.fit(topical_candidates())
+    evaluator = Ruber(topical_encoder(TOPICS), CONFIG)
+    evaluator.fit(candidates_of())
     return evaluator
 
 
-SAMPLES = [
-    Sample((f"x1 a{topic}", "x2")[: 1 + answer % 2], f"b{answer}" + " x0" * (topic % 3), f"b{topic} x3")
-    for topic in range(TOPICS)
-    for answer in range(TOPICS)
-]
+SAMPLES = topical_samples(TOPICS)
 
 
 # --- the referenced part
@@ -136,7 +122,7 @@ def test_ruber_ref(tmp_path: Path) -> None:
 
 
 def test_learns_what_the_corpus_teaches(fitted: Ruber) -> None:
-    candidates = topical_candidates()
+    candidates = candidates_of()
     f = fitted.score_candidates(candidates, TEST)
     assert {kind: values.shape for kind, values in f.items()} == {
         "GT": (40, 1), "SC": (40, 1), "Rand": (40, 3), "Context": (40, 1)
@@ -156,7 +142,7 @@ def test_learns_what_the_corpus_teaches(fitted: Ruber) -> None:
 
 
 def test_score_equals_score_candidates(fitted: Ruber) -> None:
-    candidates = topical_candidates()
+    candidates = candidates_of()
     rows = candidates.rows(TEST)
     texts = candidates.texts
     found = fitted.score_candidates(candidates)
@@ -192,7 +178,7 @@ def test_scores_do_not_depend_on_batch_or_order(fitted: Ruber, monkeypatch: pyte
 
 def test_the_network_by_hand() -> None:
     """Against PyTorch's GRU without padding or packing, one text at a time."""
-    encoder, config = topical_encoder(), CONFIG
+    encoder, config = topical_encoder(TOPICS), CONFIG
     net = RuberNet.seeded(encoder.dimensions, config)
     samples = [Sample(("x1 a2", "x3"), "b1"), Sample(("a0",), "b2 x1 x0 x2")]
     laid, pairs = lay_samples(samples, encoder.encode, config)
@@ -211,7 +197,7 @@ def test_the_network_by_hand() -> None:
 
 
 def test_margin_loss_by_hand() -> None:
-    encoder, config = topical_encoder(), CONFIG
+    encoder, config = topical_encoder(TOPICS), CONFIG
     net = RuberNet.seeded(encoder.dimensions, config)
     samples = [Sample(("a1",), text) for text in ("b1", "b2", "unknown")]
     laid, pairs = lay_samples(samples, encoder.encode, config)
@@ -272,8 +258,8 @@ def test_training_is_shuffled_seeded_and_whatever_the_threads() -> None:
     try:
         for threads in (1, 2):
             torch.set_num_threads(threads)
-            evaluator = RuberUnref(topical_encoder(), config)
-            evaluator.fit(topical_candidates(), progress=lambda done, total: calls.append((done, total)))
+            evaluator = RuberUnref(topical_encoder(TOPICS), config)
+            evaluator.fit(candidates_of(), progress=lambda done, total: calls.append((done, total)))
             assert torch.get_num_threads() == threads
             signatures.append(evaluator.signature)
     finally:
@@ -281,19 +267,19 @@ def test_training_is_shuffled_seeded_and_whatever_the_threads() -> None:
     assert signatures[0] == signatures[1]
     assert calls == [(step, 20) for step in range(1, 21)] * 2
     assert torch.equal(torch.random.get_rng_state(), state)
-    other = RuberUnref(topical_encoder(), replace(config, seed=6))
-    other.fit(topical_candidates())
+    other = RuberUnref(topical_encoder(TOPICS), replace(config, seed=6))
+    other.fit(candidates_of())
     assert other.signature.split("|w:")[1] != signatures[0].split("|w:")[1]
 
 
 def test_stops_early_and_slows_down_on_a_plateau() -> None:
     calls: list[tuple[int, int]] = []
     # A random response is never told from the true one: both are drawn from the same texts.
-    candidates = topical_candidates(120)
+    candidates = candidates_of(120)
     hopeless = replace(candidates, negatives={"Rand": np.roll(candidates.response, 7)[:, None]})
     hopeless = replace(hopeless, texts=["a1", "x1", "b1"] * 120)
     config = replace(CONFIG, epochs=40, decay_patience=1, patience=4)
-    training = RuberUnref(topical_encoder(), config).fit(
+    training = RuberUnref(topical_encoder(TOPICS), config).fit(
         hopeless, progress=lambda done, total: calls.append((done, total))
     )
     # Scores of the same texts tie, so every loss is the margin, and the first epoch stays the best.
@@ -305,9 +291,9 @@ def test_stops_early_and_slows_down_on_a_plateau() -> None:
 
 
 def test_epochs_take_the_responses_in_turn() -> None:
-    training = RuberUnref(topical_encoder(), replace(CONFIG, epochs=1, max_train=100, max_valid=30)).fit(
-        topical_candidates()
-    )
+    training = RuberUnref(
+        topical_encoder(TOPICS), replace(CONFIG, epochs=1, max_train=100, max_valid=30)
+    ).fit(candidates_of())
     assert training.rows == {"train": 320, "train_an_epoch": 100, "valid": 30}
     assert training.notes == (
         "an epoch takes 100 of 320 responses, the next one goes on from there (max_train)",
@@ -325,7 +311,7 @@ def test_epochs_take_the_responses_in_turn() -> None:
 
 
 def test_only_texts_that_are_needed_are_laid_out() -> None:
-    candidates, encoder = topical_candidates(10), topical_encoder()
+    candidates, encoder = candidates_of(10), topical_encoder(TOPICS)
     rows = np.array([3])
     laid = lay_candidates(
         candidates, rows, np.array([[11, 2, -1]]), encoder.encode, replace(CONFIG, context_turns=1)
@@ -354,13 +340,13 @@ def test_components(fitted: Ruber) -> None:
     assert np.isnan(partly.g[:3]).all() and np.isnan(partly.h[:3]).all() and np.isfinite(partly.f).all()
     assert partly.h[3] == pytest.approx(parts.h[3], abs=1e-6)
     # The bounds are those of the validation split.
-    f = fitted.score_candidates(topical_candidates(), VALID)
+    f = fitted.score_candidates(candidates_of(), VALID)
     seen = np.concatenate([f["GT"], f["Rand"]], axis=1)
     assert (state.f_bounds.low, state.f_bounds.high) == pytest.approx(
         (np.nanmin(seen), np.nanmax(seen)), abs=1e-6
     )
     unref = RuberUnref(fitted.encoder, CONFIG)
-    unref.fit(topical_candidates())
+    unref.fit(candidates_of())
     alone = unref.components(SAMPLES)
     assert np.allclose(alone.f, parts.f, atol=1e-5) and np.allclose(unref.score(SAMPLES), alone.f)
     assert np.isnan(alone.g).all() and np.isnan(alone.h).all()
@@ -485,7 +471,7 @@ def test_changed_or_foreign_folders_are_refused(fitted: Ruber, tmp_path: Path, d
 
 
 def test_before_training_and_bad_settings() -> None:
-    evaluator, candidates = Ruber(topical_encoder(), CONFIG), topical_candidates()
+    evaluator, candidates = Ruber(topical_encoder(TOPICS), CONFIG), candidates_of()
     for use in (
         lambda: evaluator.score(SAMPLES),
         lambda: evaluator.signature,
