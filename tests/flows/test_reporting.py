@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import shlex
-import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
-from small_home import command
 
+import tasks.report
 from flows import reporting, settings
 from flows.cli import main
 from tasks.home import Home
@@ -29,18 +29,28 @@ def runs(home: Home) -> dict[str, str]:
         return dict(connection.execute("SELECT stage, run_id FROM runs ORDER BY started").fetchall())
 
 
-def test_it_opens_the_page_and_writes_figures(copy: Home, tmp_path: Path) -> None:
-    told, figures = tmp_path / "told", tmp_path / "figures"
-    code = f"import sys; open({str(told)!r}, 'w').write(sys.argv[1])"
-    browser = f"{shlex.quote(sys.executable)} -c {shlex.quote(code)} %s"
-    arguments = ["report", "--home", str(copy.root), "--open", "--figures", str(figures)]
-    done = command(*arguments, BROWSER=browser)
-    page = copy.reports / "report.html"
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == f"{page}\nfigures and tables: {figures}\n"
-    assert told.read_text() == page.as_uri()
-    assert len(list(figures.glob("*.png"))) == len(list(figures.glob("*.svg"))) >= 6
+@pytest.mark.prefect
+@pytest.mark.usefixtures("started")
+def test_it_opens_the_page_and_writes_figures_and_tables(
+    copy: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nothing: dict[str, Any] = {"points": [], "identification": [], "learning_curves": []}  # to be quick
+    whole = tasks.report.report_data
+    monkeypatch.setattr(tasks.report, "report_data", lambda place: replace(whole(place), **nothing))
+    addresses: list[str] = []
+    monkeypatch.setattr(reporting.webbrowser, "open", lambda address: not addresses.append(address))
+    figures, page = tmp_path / "figures", copy.reports / "report.html"
+    page.unlink()
+    arguments = ["report", "--home", str(copy.root), "--figures"]
+    assert main([*arguments, str(figures), "--open"]) == 0
+    assert capsys.readouterr() == (f"{page}\nfigures and tables: {figures}\n", "")
+    assert addresses == [page.as_uri()] and page.exists()
+    assert [path.name for path in figures.glob("*.png")] == ["similarity-tiny.png"]
     assert "people, overall" in (figures / "table-agreement.tex").read_text(encoding="utf-8")
+    assert main([*arguments, str(figures / "index.md")]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith(f"ssrem: cannot write figures into {figures / 'index.md'}: ")
+    assert said.endswith("; name another folder\n") and said.count("\n") == 1
 
 
 @pytest.mark.parametrize("fails", [False, True])
