@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable
 from statistics import fmean
 from typing import Any
@@ -53,8 +54,10 @@ def _agreement(data: ReportData) -> tuple[list[str], Evaluator | None]:
     if not shared:
         return ["The evaluators have no annotated set in common, so none can be called the best."], None
 
+    weights = _weights(next(iter(cells.values())), shared)
+
     def mean(evaluator: Evaluator) -> float:
-        return fmean(row["spearman"] for cell, row in cells[evaluator].items() if cell in shared)
+        return fmean([cells[evaluator][cell]["spearman"] for cell in weights], list(weights.values()))
 
     best, *others = sorted(cells, key=mean, reverse=True)
     rows = sorted((row for cell, row in cells[best].items() if cell in shared), key=_spearman)
@@ -73,12 +76,20 @@ def _agreement(data: ReportData) -> tuple[list[str], Evaluator | None]:
         sets = len({row["dataset"] for row in rows})
         over = _sets(sets) if sets == len(rows) else f"{len(rows)} criteria of {_sets(sets)}"
         correlation = f"mean Spearman correlation of {real(mean(best))} over {over}"
+        if sets > 1:
+            correlation += ", weighted by their responses"
         ends = [
             f"{real(r['spearman'])} ({_cell(r)}, {p_value(r['spearman_p'])})" for r in (rows[0], rows[-1])
         ]
         detail = f"Its score {score} ranges from {ends[0]} to {ends[1]}."
     lead = _lead(data, best, others[0], rows, cells) if others else []
     return [f"{verdict} {correlation}{rest}", *lead, detail], best
+
+
+def _weights(cells: dict[Hashable, Row], shared: set[Hashable]) -> dict[Hashable, float]:
+    """Of each cell: a set weighs as many as its responses, whatever the number of its criteria."""
+    criteria = Counter(row["dataset"] for cell, row in cells.items() if cell in shared)
+    return {cell: row["n"] / criteria[row["dataset"]] for cell, row in cells.items() if cell in shared}
 
 
 def _lead(

@@ -45,6 +45,19 @@ def test_the_best_has_the_highest_mean_over_the_sets_that_all_share() -> None:
     assert "from 0.200 (one, overall, p < 0.001) to 0.400 (two, overall, p < 0.001)" in text
 
 
+def test_a_set_weighs_by_its_responses_not_by_its_criteria() -> None:
+    criteria = [
+        correlation(name, "large", rho, criterion=criterion, n=900)
+        for name, rho in (("a", 0.4), ("b", 0.2))
+        for criterion in ("overall", "grammar", "content")
+    ]
+    small = [correlation("a", "small", -0.9, n=15), correlation("b", "small", 0.9, n=15)]
+    text = said([*criteria, *small])
+    expected = (900 * 0.4 - 15 * 0.9) / 915
+    assert f"a agrees best with people, with a mean Spearman correlation of {expected:.3f}" in text
+    assert "over 4 criteria of 2 annotated sets, weighted by their responses; next is b" in text
+
+
 def test_only_the_hybrid_score_of_mean_human_scores_counts() -> None:
     text = said(
         [
