@@ -20,6 +20,7 @@ from tasks.home import Home
 from tasks.ingest import land
 from tasks.people import who_is
 from tasks.purge import held_texts
+from tasks.retrain import outdated
 
 pytestmark = pytest.mark.xdist_group("forget")
 
@@ -166,6 +167,10 @@ def test_what_was_built_is_built_anew_and_what_learned_is_listed(
     evaluators = [(row["evaluator"], row["version"], row["corpora"]) for row in said["evaluators"]]
     assert evaluators == [("rsrem", 1, ["tiny"]), ("ssrem", 1, ["tiny"])]
     assert said["next"] == ["ssrem train rsrem ssrem"]
+    assert [(one.evaluator, one.unseen) for one in outdated(home)] == [
+        ("ssrem", ("tiny",)),
+        ("rsrem", ("tiny",)),
+    ]
     assert (home.models / "ssrem" / "1").exists()
     keys = {(part.table, part.key) for part in home.parts()}
     assert ("candidates", "tiny") in keys
