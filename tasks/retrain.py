@@ -30,7 +30,8 @@ class Outdated:
 def outdated(home: Home, names: Sequence[str] = ()) -> list[Outdated]:
     """Of the evaluators named, or of all in use that learn: those that have not seen all landed corpora as they are.
 
-    A corpus in which somebody was forgotten since is not the one that was seen. In an order in which one that is made of others comes after them.
+    A corpus in which somebody was forgotten since is not the one that was seen. In an order in which one that is made
+    of others comes after them.
     """
     with home.reader() as connection:
         landed = dict(
