@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import atexit
 import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 
 from flows.verbs import parser
 from ssrem.errors import SsremError
 from tasks import waiting
 
 
+class Terminated(KeyboardInterrupt):
+    """Asked to end by a service manager or `kill`: what an interrupt tidies up is tidied up, and no server stays."""
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; returns its exit status: 0, 1 for a failure told in one line or a figure that differs, 130 when
-    interrupted."""
+    interrupted, 143 when terminated."""
     options = parser().parse_args(arguments)
     atexit.register(close_stderr)  # first registered, so run last
     if (
@@ -24,14 +31,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         from flows import commands
 
-        return commands.run(options)
+        # The prompt of `sql` takes an interrupt for the end of a query; it holds nothing that a signal could leave.
+        with nullcontext() if options.verb == "sql" else _terminated():
+            return commands.run(options)
     except SsremError as error:
         print(f"ssrem: {error}", file=sys.stderr)
         return 1
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stopped:
         left = "" if options.verb == "sql" else "; nothing of this stage was published, run it again to go on"
-        print(f"ssrem: interrupted{left}", file=sys.stderr)
-        return 130
+        how, status = ("terminated", 143) if isinstance(stopped, Terminated) else ("interrupted", 130)
+        print(f"ssrem: {how}{left}", file=sys.stderr)
+        return status
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
@@ -47,6 +57,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
             f"ssrem: {where}{error.strerror or error}; make room, or change its permissions", file=sys.stderr
         )
         return 1
+
+
+@contextmanager
+def _terminated() -> Iterator[None]:
+    """SIGTERM as an exception, where that can be had: in the main thread of a process that does not handle it."""
+
+    def end(*_: object) -> None:
+        raise Terminated
+
+    main_thread = threading.current_thread() is threading.main_thread()
+    if not main_thread or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def close_stderr() -> None:
