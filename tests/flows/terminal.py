@@ -7,8 +7,9 @@ import os
 import pty
 import re
 import select
-import signal
 import struct
+import subprocess
+import sys
 import termios
 import time
 from collections.abc import Sequence
@@ -18,17 +19,28 @@ ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 60
 """Seconds to wait for what must come."""
 
+# The new process takes the terminal for its own before it becomes the command: pty.fork() would do so in a copy of this
+# one, in which a lock that another thread held stays locked for good.
+TAKE = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execvp(sys.argv[1], sys.argv[1:])"
+
 
 class Terminal:
     """Runs a command in a pseudo-terminal, 160 columns wide."""
 
     def __init__(self, command: Sequence[str], **environment: str) -> None:
         given = {**os.environ, "TERM": "dumb", "OMP_NUM_THREADS": "1", **environment}
-        self.child, self.screen = pty.fork()
-        if self.child == 0:
-            os.chdir(ROOT)
-            os.execvpe(command[0], list(command), given)
+        self.screen, terminal = pty.openpty()
         fcntl.ioctl(self.screen, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 160, 0, 0))
+        self.child = subprocess.Popen(
+            [sys.executable, "-c", TAKE, *command],
+            stdin=terminal,
+            stdout=terminal,
+            stderr=terminal,
+            start_new_session=True,
+            cwd=ROOT,
+            env=given,
+        )
+        os.close(terminal)
         self.unread = ""
 
     def type(self, text: str) -> None:
@@ -52,15 +64,12 @@ class Terminal:
         """Wait for the command to end; its exit status and what it showed last."""
         while more := self._read():
             self.unread += more.decode("utf-8", "replace").replace("\r\n", "\n")
-        _, status = os.waitpid(self.child, 0)
-        self.child = 0
-        return os.waitstatus_to_exitcode(status), self.unread
+        return self.child.wait(), self.unread
 
     def end(self) -> None:
         """Leave nothing running, whatever the test came to."""
-        if self.child:
-            os.kill(self.child, signal.SIGKILL)
-            os.waitpid(self.child, 0)
+        self.child.kill()
+        self.child.wait()
         os.close(self.screen)
 
     def _read(self) -> bytes:
