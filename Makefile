@@ -5,16 +5,19 @@ HOME_FOLDER ?= warehouse
 ANNOTATED ?= $(wildcard ../shared/data/annotations/*.json)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test agreement docs lint types check clean constraints
+.PHONY: help run test test-slow agreement docs lint types check clean constraints
 
 help:  ## show the targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 20
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
 
 run: $(VENV)/.installed  ## everything on the default corpus: land, tables, train, score, report
 	$(BIN)/ssrem run --home $(HOME_FOLDER) $(ARGS)
 
-test: $(VENV)/.installed-dev  ## all tests
-	$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
+test: $(VENV)/.installed-dev  ## all tests but the slow ones
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow" $(ARGS)
+
+test-slow: $(VENV)/.installed-dev  ## a real server and worker, clusters, kills and other faults
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m slow $(ARGS)
 
 agreement: $(VENV)/.installed  ## every evaluator against the papers' figures; hours, resumable; ANNOTATED="FILE ..."
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[lm]'
@@ -32,7 +35,7 @@ lint: $(VENV)/.installed-dev  ## ruff and sqlfluff
 types: $(VENV)/.installed-dev  ## mypy
 	$(BIN)/mypy
 
-check: lint types test  ## what CI runs
+check: lint types test test-slow  ## what CI runs
 
 constraints: $(VENV)/.installed-dev  ## write constraints.txt from this environment, with all extras
 	$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[dev,bench,lm,dask,ray]'

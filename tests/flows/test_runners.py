@@ -119,6 +119,7 @@ def contents(home: Home) -> dict[str, list[tuple[Any, ...]]]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("prefect_server", "sql_gate", "small_shards")
 def test_two_workers_make_the_tables_of_one_process(
     landed: Home, cluster: tuple[str, Path], tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
@@ -152,6 +153,7 @@ def test_two_workers_make_the_tables_of_one_process(
     assert made["dask"] == made["process"]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("prefect_server", "sql_gate", "small_shards")
 def test_two_workers_of_ray(landed: Home, tmp_path: Path) -> None:
     pytest.importorskip("prefect_ray", reason="needs pip install 'ssrem[ray]'")
@@ -170,6 +172,7 @@ def test_two_workers_of_ray(landed: Home, tmp_path: Path) -> None:
     assert made[0] == made[1]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("prefect_server", "sql_gate", "small_shards")
 def test_a_worker_killed_in_the_middle_of_a_shard(
     landed: Home, cluster: tuple[str, Path], tmp_path: Path

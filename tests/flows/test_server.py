@@ -67,6 +67,7 @@ def home(copy: Home) -> Home:
     return copy
 
 
+@pytest.mark.slow
 def test_an_operators_day(server: PrefectServer, home: Home, tmp_path: Path) -> None:
     server.start()
     deploy(server, home, tmp_path)

@@ -24,6 +24,7 @@ from tasks.query import ask
 from tasks.remarks import remarks
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.skipif(not hasattr(os, "fork"), reason="jobs are forked"),
     pytest.mark.xdist_group("faults"),
 ]

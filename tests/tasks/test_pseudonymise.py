@@ -75,6 +75,7 @@ def rows() -> list[Any]:
     ]
 
 
+@pytest.mark.slow
 def test_nothing_planted_is_anywhere_in_the_home_folder(tmp_path: Path, home: Home, write_dump: Dump) -> None:
     source = write_dump(rows())
     shown = PLANTED + OTHERS
