@@ -13,6 +13,7 @@ import sys
 import termios
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -49,9 +50,18 @@ class Terminal:
     def send(self, what: bytes) -> None:
         os.write(self.screen, what)
 
-    def until(self, pattern: str) -> str:
+    def interrupt(self, pattern: str) -> str:
+        """Press Ctrl-C until the pattern comes: one that falls between Python's prompt and its wait for keys is seen
+        with the next key alone."""
+        for _ in range(PATIENCE):
+            self.send(b"\x03")
+            with suppress(AssertionError):
+                return self.until(pattern, patience=2)
+        raise AssertionError(f"{pattern!r} did not come: {self.unread!r}")
+
+    def until(self, pattern: str, patience: float = PATIENCE) -> str:
         """What the terminal shows up to and with the pattern; AssertionError if that does not come."""
-        limit = time.monotonic() + PATIENCE
+        limit = time.monotonic() + patience
         while not (found := re.search(pattern, self.unread)):
             left = limit - time.monotonic()
             more = self._read() if left > 0 and select.select([self.screen], [], [], left)[0] else b""

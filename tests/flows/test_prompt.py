@@ -79,8 +79,9 @@ def test_a_session(opened: Callable[..., Terminal], state: Path, made: Made) -> 
 
     terminal.type("SELECT forgotten,\n")  # Ctrl-C drops what is typed
     terminal.until(r"\.\.\.> $")
-    terminal.type("and more\x03")
-    terminal.until(READY)
+    terminal.type("and more")
+    terminal.until("and more$")
+    terminal.interrupt(READY)
     terminal.type("SELECT 7 AS fresh;\n")
     terminal.until(r"\n\s+7\n\nssrem> $")
 
