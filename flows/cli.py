@@ -38,10 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"ssrem: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt as stopped:
-        left = "" if options.verb == "sql" else "; nothing of this stage was published, run it again to go on"
-        how, status = ("terminated", 143) if isinstance(stopped, Terminated) else ("interrupted", 130)
-        print(f"ssrem: {how}{left}", file=sys.stderr)
-        return status
+        return _told(stopped, options.verb)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
@@ -57,6 +54,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
             f"ssrem: {where}{error.strerror or error}; make room, or change its permissions", file=sys.stderr
         )
         return 1
+    except Exception as error:
+        # A signal to the whole group ends Prefect's server too, and Prefect then fails to tell it of the interrupt.
+        behind = error.__context__
+        while behind is not None and not isinstance(behind, KeyboardInterrupt):
+            behind = behind.__context__
+        if behind is None:
+            raise
+        return _told(behind, options.verb)
+
+
+def _told(stopped: KeyboardInterrupt, verb: str) -> int:
+    """Say that a signal ended the command; its exit status."""
+    left = "" if verb == "sql" else "; nothing of this stage was published, run it again to go on"
+    how, status = ("terminated", 143) if isinstance(stopped, Terminated) else ("interrupted", 130)
+    print(f"ssrem: {how}{left}", file=sys.stderr)
+    return status
 
 
 @contextmanager
