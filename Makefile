@@ -25,7 +25,7 @@ agreement: $(VENV)/.installed  ## every evaluator against the papers' figures; h
 	$(BIN)/python -m benchmarks.agreement $(ANNOTATED) --home $(HOME_FOLDER) $(ARGS)
 
 docs: $(VENV)/.installed  ## the generated parts of docs/sql.md
-	$(BIN)/python -m tasks.sql_page docs/sql.md
+	$(BIN)/python -m tasks.report.sql_docs docs/sql.md
 
 lint: $(VENV)/.installed-dev  ## ruff and sqlfluff
 	$(BIN)/ruff check .

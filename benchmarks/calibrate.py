@@ -6,17 +6,17 @@ import sys
 
 import numpy as np
 
-from ssrem.evaluators.base import VALID, Sample
-from ssrem.evaluators.likelihood import LmSum
-from tasks.candidates import load_candidates
-from tasks.home import Home
+from ssrem.evaluators.language_model.likelihood import LmSum
+from ssrem.samples import VALID, Sample
+from tasks.speaker_tables.load import load_candidates
+from tasks.warehouse.home import Warehouse
 
 RESPONSES = 300
 
 
 def main() -> None:
     """Print the scales over validation responses of the default corpus, drawn with seed 0."""
-    with Home.at(sys.argv[1]).reader() as connection:
+    with Warehouse.at(sys.argv[1]).reader() as connection:
         candidates = load_candidates(connection, ["chitchat"])
     rows = np.random.default_rng(0).permutation(candidates.rows(VALID))[:RESPONSES]
     samples = [

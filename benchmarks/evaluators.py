@@ -35,7 +35,8 @@ from ssrem.agreement.annotated import read_samples
 from ssrem.encoders import hub
 from ssrem.errors import SsremError
 from ssrem.evaluators import EVALUATORS, evaluator_class, load_evaluator, packaged
-from ssrem.evaluators.base import Evaluator, Sample
+from ssrem.evaluators.base import Evaluator
+from ssrem.samples import Sample
 
 CONTEXT = 5
 SINGLES = 20
@@ -164,7 +165,7 @@ def bleu(order: int) -> Scorer:
     """nltk's sentence_bleu with smoothing 7, over the same tokens."""
     from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
 
-    from ssrem.evaluators.overlap import tokens
+    from ssrem.evaluators.reference_based.overlap import tokens
 
     weights = tuple(1 / order if n < order else 0 for n in range(4))
     smooth = SmoothingFunction().method7
@@ -177,7 +178,7 @@ def meteor() -> Scorer:
     """nltk's METEOR without WordNet's synonyms, over the same tokens."""
     from nltk.translate.meteor_score import single_meteor_score
 
-    from ssrem.evaluators.overlap import tokens
+    from ssrem.evaluators.reference_based.overlap import tokens
 
     none: Any = SimpleNamespace(synsets=lambda word: [])
     return lambda samples: [

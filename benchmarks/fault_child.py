@@ -25,14 +25,14 @@ CORPUS = "tiny"
 
 def run_stage(stage: str, home: str, dump: str, annotated: str) -> None:
     """One stage as its flow calls it, without Prefect."""
-    from tasks.agree import agree
-    from tasks.ingest import land
-    from tasks.repair import mended
-    from tasks.report import write_report
-    from tasks.score import score_corpus
-    from tasks.tables import TableSettings, build
-    from tasks.train import train
-    from tasks.versions import promoted
+    from tasks.agreement.land import agree
+    from tasks.ingest.land import land
+    from tasks.maintenance.repair import mended
+    from tasks.report.report import write_report
+    from tasks.scoring.test_split import score_corpus
+    from tasks.speaker_tables.build import TableSettings, build
+    from tasks.training.train import train
+    from tasks.training.versions import promoted
 
     if stage == "ingest":
         land.fn(dump, home, name=CORPUS)
@@ -52,15 +52,21 @@ def run_stage(stage: str, home: str, dump: str, annotated: str) -> None:
 
 def _shift_clock(seconds: float) -> None:
     """Every clock that ssrem reads goes wrong by `seconds`."""
-    import tasks.home
-    import tasks.ingest
-    import tasks.repair
-    import tasks.report
-    import tasks.stage
-    import tasks.versions
+    import tasks.ingest.land
+    import tasks.maintenance.repair
+    import tasks.report.report
+    import tasks.stage.stage
+    import tasks.training.versions
+    import tasks.warehouse.home
 
-    true_now, true_time = tasks.home.utc_now, time.time
-    for module in (tasks.home, tasks.repair, tasks.report, tasks.stage, tasks.versions):
+    true_now, true_time = tasks.warehouse.home.utc_now, time.time
+    for module in (
+        tasks.warehouse.home,
+        tasks.maintenance.repair,
+        tasks.report.report,
+        tasks.stage.stage,
+        tasks.training.versions,
+    ):
         module.utc_now = lambda: true_now() + timedelta(seconds=seconds)  # type: ignore[attr-defined]
     time.time = lambda: true_time() + seconds
 
@@ -70,8 +76,8 @@ def _plain_gate() -> None:
     from schemas import TABLES
     from sql import checks
     from ssrem.errors import GateError
-    from tasks.gate import rules
-    from tasks.stage import Stage
+    from tasks.stage.gate import rules
+    from tasks.stage.stage import Stage
 
     def gate(stage: Stage) -> None:
         queries = {(t, rule.says): rule.offending for t in stage.staged for rule in rules(TABLES[t])}
@@ -87,14 +93,14 @@ def _plain_gate() -> None:
             "unexpected": 0,
         }
         results = [{**who, "table_name": table, "expectation": says} for table, says in queries]
-        stage.create_from_rows("quality_results", results)
+        stage.create_from_rows("check_results", results)
 
     Stage.gate = gate  # type: ignore[method-assign]
 
 
 def _time_publishing(moments: list[tuple[str, float]]) -> None:
     """Note when each publish begins and ends."""
-    from tasks.stage import Stage
+    from tasks.stage.stage import Stage
 
     publish = Stage.publish
 
@@ -144,7 +150,16 @@ def _load(modules: Sequence[str]) -> None:
 
 def main() -> None:
     """Serve jobs until stdin ends."""
-    _load(["great_expectations", "gensim.models", "torch", "tasks.agree", "tasks.report", "tasks.train"])
+    _load(
+        [
+            "great_expectations",
+            "gensim.models",
+            "torch",
+            "tasks.agreement.land",
+            "tasks.report.report",
+            "tasks.training.train",
+        ]
+    )
     for line in sys.stdin:
         job = json.loads(line)
         _load(job.get("modules", ()))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from benchmarks.fault_child import STAGES
 from benchmarks.fault_home import Bench, Outcome, litter
-from tasks.snapshot import Part
+from tasks.warehouse.snapshot import Partition
 
 YEARS = 10 * 365 * 24 * 3600.0
 
@@ -47,7 +47,7 @@ def corrupt_part(bench: Bench, times: int, draw: random.Random) -> Iterator[Outc
     """A Parquet file of the published snapshot is damaged, every table's in turn."""
     bench.reset(len(STAGES))
     parts = sorted(bench.home.parts(), key=lambda part: (part.table, part.key))
-    chosen: list[Part] = draw.sample(parts, min(times * 4, len(parts)))
+    chosen: list[Partition] = draw.sample(parts, min(times * 4, len(parts)))
     for number, part in enumerate(chosen):
         damage = DAMAGES[number % len(DAMAGES)]
         bench.reset(len(STAGES))

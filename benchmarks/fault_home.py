@@ -21,10 +21,10 @@ from typing import Any
 from benchmarks.fault_child import CORPUS, STAGES
 from schemas import TABLES
 from ssrem.errors import SsremError
-from tasks.home import Home
-from tasks.query import ask
-from tasks.remarks import remarks
-from tasks.snapshot import Part
+from tasks.maintenance.health import remarks
+from tasks.query.sandbox import ask
+from tasks.warehouse.home import Warehouse
+from tasks.warehouse.snapshot import Partition
 
 ROOT = Path(__file__).parent.parent
 WORDS = """
@@ -81,7 +81,7 @@ def write_dump(folder: Path, seed: int, conversations: int = 40, people: int = 1
     return Dump(path, annotated, len(rows))
 
 
-def content(home: Home) -> dict[str, str]:
+def content(home: Warehouse) -> dict[str, str]:
     """Table to a digest of its rows, whatever their order, without the columns that tell when."""
     found = {}
     with home.reader() as connection:
@@ -92,7 +92,7 @@ def content(home: Home) -> dict[str, str]:
     return found
 
 
-def counts_kept(home: Home, messages: int) -> bool:
+def counts_kept(home: Warehouse, messages: int) -> bool:
     """Whether every message of the dump landed or lies in quarantine, by the ledger and by the rows."""
     if not home.parts():
         return True
@@ -102,7 +102,7 @@ def counts_kept(home: Home, messages: int) -> bool:
     return ask(home, query)[1] in ([], [(messages, messages, messages)])
 
 
-def litter(home: Home) -> list[str]:
+def litter(home: Warehouse) -> list[str]:
     """What a run that failed or was repaired must not leave behind."""
     patterns = ("staging/*", "lake/.*", ".catalog*", "**/*.tmp")
     return sorted({str(path.relative_to(home.root)) for p in patterns for path in home.root.glob(p)})
@@ -137,7 +137,12 @@ class Child:
         self._process.wait()
 
     def run(
-        self, home: Home, stages: Sequence[str] = STAGES, *, kill_after: float | None = None, **options: Any
+        self,
+        home: Warehouse,
+        stages: Sequence[str] = STAGES,
+        *,
+        kill_after: float | None = None,
+        **options: Any,
     ) -> int:
         """Run the stages; the exit status, -9 where it was killed `kill_after` seconds after it began."""
         assert self._process and self._process.stdin and self._process.stdout
@@ -152,7 +157,7 @@ class Child:
                 os.killpg(process, signal.SIGKILL)
         return int(self._process.stdout.readline())
 
-    def timed(self, home: Home, stages: Sequence[str] = STAGES) -> list[tuple[str, float]]:
+    def timed(self, home: Warehouse, stages: Sequence[str] = STAGES) -> list[tuple[str, float]]:
         """Run the stages undisturbed; when (seconds) each began, and when it began and ended to publish."""
         if self.run(home, stages, moments=str(self.moments), modules=self.modules):
             raise RuntimeError(self.said.read_text())
@@ -178,7 +183,7 @@ class Bench:
     """The home folder under test, and what it is before the stages (0) and after each (1, 2, …)."""
 
     folder: Path
-    home: Home
+    home: Warehouse
     dump: Dump
     child: Child
     moments: dict[str, list[tuple[str, float]]] = field(default_factory=dict)
@@ -205,7 +210,7 @@ class Bench:
         shutil.copytree(self.home.root, root, dirs_exist_ok=True)
         if root != self.home.root:
             shutil.rmtree(self.home.root)
-        self.home = Home.at(root)
+        self.home = Warehouse.at(root)
 
     def length(self, stage: str) -> float:
         """Seconds that the stage takes undisturbed."""
@@ -221,7 +226,7 @@ class Bench:
         fault: str,
         stage: str | None = None,
         *,
-        damaged: Part | None = None,
+        damaged: Partition | None = None,
         says: str | None = None,
         wrong: Sequence[str] = (),
         boundary: int | None = None,
@@ -269,10 +274,10 @@ class Bench:
         )
         return Outcome(fault, not answered, not told, not repaired, kept, missed)
 
-    def _of_agree(self, damaged: Part | None) -> bool:
+    def _of_agree(self, damaged: Partition | None) -> bool:
         return damaged is not None and damaged.key != CORPUS
 
-    def _answers(self, before: int, after: int, damaged: Part | None) -> list[str]:
+    def _answers(self, before: int, after: int, damaged: Partition | None) -> list[str]:
         missed = []
         if damaged is None:
             try:
@@ -295,7 +300,7 @@ class Bench:
                     missed.append(f"{table} answers from a damaged file")
         return missed
 
-    def _tells(self, damaged: Part | None, says: str | None) -> list[str]:
+    def _tells(self, damaged: Partition | None, says: str | None) -> list[str]:
         notes = " ".join(remarks(self.home))
         wanted = [says] if says else []
         if damaged:

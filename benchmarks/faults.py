@@ -29,7 +29,7 @@ from pathlib import Path
 from benchmarks import fault_damage
 from benchmarks.fault_child import STAGES
 from benchmarks.fault_home import Bench, Child, Outcome, write_dump
-from tasks.home import Home
+from tasks.warehouse.home import Warehouse
 
 PUBLISHING = 0.2
 """Share of the kills that fall into the time in which a stage publishes."""
@@ -41,9 +41,9 @@ def prepared(folder: Path, seed: int) -> Iterator[Bench]:
     folder.mkdir(parents=True, exist_ok=True)
     dump = write_dump(folder, seed)
     with Child(folder, dump) as child:
-        bench = Bench(folder, Home.at(folder / "home"), dump, child)
+        bench = Bench(folder, Warehouse.at(folder / "home"), dump, child)
         child.timed(
-            Home.at(folder / "first")
+            Warehouse.at(folder / "first")
         )  # the first time takes longer: it finds out what there is to load
         for number, stage in enumerate(STAGES):
             bench.keep(number)

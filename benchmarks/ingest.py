@@ -29,7 +29,7 @@ def scan(dump: str, database: str) -> None:
 
 def land(dump: str, home: str) -> None:
     """The ingest stage as `ssrem ingest` runs it, without Prefect."""
-    from tasks.ingest import land as land_task
+    from tasks.ingest.land import land as land_task
 
     print(*land_task.fn(dump, home))
 

@@ -18,11 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from ssrem.evaluators.base import TRAIN
 from ssrem.negatives import load_generator
-from ssrem.negatives.fares import PAPER, fares
-from tasks.candidates import load_candidates
-from tasks.home import Home
+from ssrem.negatives.negative_statistics import PAPER, fares
+from ssrem.samples import TRAIN
+from tasks.speaker_tables.load import load_candidates
+from tasks.warehouse.home import Warehouse
 
 # The tagger's tags (CLAWS 5) by their beginnings; the first that fits counts.
 UNIVERSAL = {
@@ -50,7 +50,7 @@ def main() -> None:
     from HanTa.HanoverTagger import HanoverTagger
 
     tagger: Any = HanoverTagger("morphmodel_en.pgz")
-    with Home.at(options.home).reader() as connection:
+    with Warehouse.at(options.home).reader() as connection:
         candidates = load_candidates(connection, [options.corpus])
     rows = np.random.default_rng(options.seed).permutation(candidates.rows(TRAIN))[: options.responses]
     generator = load_generator("mask-and-fill", model=options.model)

@@ -24,9 +24,9 @@ from typing import Any
 
 import duckdb
 
-from tasks.home import Home
-from tasks.query import ask
-from tasks.stage import Output, Resources, open_stage
+from tasks.query.sandbox import ask
+from tasks.stage.stage import Output, Resources, open_stage
+from tasks.warehouse.home import Warehouse
 
 ROOT = Path(__file__).parent.parent
 GENERATIONS = (
@@ -51,7 +51,7 @@ class Seen:
     slowest: float = 0.0
 
 
-def publish(home: Home, generation: int) -> None:
+def publish(home: Warehouse, generation: int) -> None:
     """Publish three tables whose every row says `generation`."""
     fill = {
         "corpora": "'a' AS corpus, $n AS bytes",
@@ -89,7 +89,7 @@ def note(seen: Seen, found: list[tuple[Any, ...]]) -> None:
 
 def read(root: str, kind: str) -> None:
     """Look until stdin closes; prints what was seen. kind: ssrem, duckdb, sql (`ssrem sql`) or old (never reopened)."""
-    home, seen = Home.at(root), Seen(kind)
+    home, seen = Warehouse.at(root), Seen(kind)
     print("ready", flush=True)
     with ended() as stop:
         while not stop():
@@ -140,7 +140,7 @@ class Outcome:
 
 def run(root: Path, readers: int, publishes: int) -> Outcome:
     """Publish that often while readers look, of each kind in turn, and one that keeps its first snapshot."""
-    home = Home.at(root)
+    home = Warehouse.at(root)
     publish(home, 0)
     kinds = [("ssrem", "duckdb", "sql")[number % 3] for number in range(readers)] + ["old"]
     started: list[subprocess.Popen[str]] = []

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import duckdb
 
-from tasks.catalog import read_parts
-from tasks.home import Home
+from tasks.warehouse.catalog import read_parts
+from tasks.warehouse.home import Warehouse
 
 GROUPS = {
     "landed": ("corpora", "conversations", "utterances", "quarantine"),
     "speaker tables": ("turns", "responses", "sc", "sp", "ss", "rand", "candidates", "set_similarity"),
-    "ledger": ("runs", "quality_results"),
+    "ledger": ("runs", "check_results"),
 }
 
 
@@ -39,7 +39,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     options.add_argument("home")
-    home = Home.at(options.parse_args().home)
+    home = Warehouse.at(options.parse_args().home)
     parts = read_parts(home.catalog)  # whatever its layout
     messages = sum(part.rows for part in parts if part.table == "utterances")
     print(f"{messages:,} messages")

@@ -24,11 +24,11 @@ from pathlib import Path
 from schemas import TABLES
 from sql import checks
 from ssrem.errors import GateError
-from tasks import collect
-from tasks.gate import rules
-from tasks.home import Home
-from tasks.ingest import land
-from tasks.stage import Resources, Stage
+from tasks.ingest.land import land
+from tasks.stage.gate import rules
+from tasks.stage.stage import Resources, Stage
+from tasks.warehouse import garbage as collect
+from tasks.warehouse.home import Warehouse
 
 WORDS = [f"word{n}" for n in range(2000)]
 
@@ -68,14 +68,14 @@ def write_dump(path: Path, number: int, messages: int) -> None:
 
 def soak(root: Path, corpora: int, messages: int, tables: bool = False) -> Iterator[Landing]:
     """Land that many corpora in `root`/home, one after another; with `tables` their speaker tables are built, too."""
-    home = Home.at(root / "home")
+    home = Warehouse.at(root / "home")
     for number in range(corpora):
         dump = root / f"corpus{number:04}.jsonl"
         write_dump(dump, number, messages)
         wall, cpu = time.perf_counter(), time.process_time()
         corpus, new = land.fn(str(dump), str(home.root), resources=Resources(threads=1))
         if tables:
-            from tasks.tables import TableSettings, build
+            from tasks.speaker_tables.build import TableSettings, build
 
             build.fn(corpus, str(home.root), settings=TableSettings(encoder="glove-6b-50d"))
         taken = time.perf_counter() - wall, time.process_time() - cpu

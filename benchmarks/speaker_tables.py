@@ -18,11 +18,11 @@ from benchmarks.measure import measure
 
 def build(home: str, corpus: str) -> None:
     """Build the tables in a stage that publishes nothing; print seconds and peak memory."""
-    from tasks.home import Home
-    from tasks.stage import open_stage
-    from tasks.tables import TableSettings, create_tables
+    from tasks.speaker_tables.build import TableSettings, create_tables
+    from tasks.stage.stage import open_stage
+    from tasks.warehouse.home import Warehouse
 
-    with open_stage(Home.at(home), "tables", {}, {}) as stage:
+    with open_stage(Warehouse.at(home), "tables", {}, {}) as stage:
         start = time.perf_counter()
         create_tables(stage, corpus, "person", TableSettings())
         print(time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
@@ -54,7 +54,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         home = given.home or scratch
         for dump in given.dump:
-            from tasks.ingest import land
+            from tasks.ingest.land import land
 
             corpus, _ = land.fn(dump, home)
             for _ in range(given.rounds):

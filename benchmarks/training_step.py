@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 import torch
 
-from ssrem.evaluators.training import one_thread, row_loss, row_scores
+from ssrem.evaluators.bilinear.training import one_thread, row_loss, row_scores
 
 CANDIDATES = 5
 

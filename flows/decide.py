@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from prefect import flow
 
-from flows.artifacts import shown
-from flows.notify import tell
+from flows.orchestration.artifacts import shown
+from flows.orchestration.failure_hook import tell
 from ssrem.evaluators import evaluator_class
-from tasks.agree_again import agree_again
-from tasks.home import Home
-from tasks.margins import Margins
-from tasks.measure import measure_all
-from tasks.promotion import Challenge, challenges
-from tasks.promotion import decide as decide_on
-from tasks.score import score_corpus
-from tasks.stage import Resources
+from tasks.agreement.measure import measure_all
+from tasks.agreement.rescore import agree_again
+from tasks.scoring.test_split import score_corpus
+from tasks.stage.stage import Resources
+from tasks.training.noninferiority_margins import Margins
+from tasks.training.promotion import Challenge, challenges
+from tasks.training.promotion import decide as decide_on
+from tasks.warehouse.home import Warehouse
 
 
 @flow(name="decide", on_failure=[tell], on_crashed=[tell])
@@ -28,13 +28,13 @@ def decide(
     """Decide on every version that waits; `NAME VERSION` to what was decided and why.
 
     Both versions are first scored on the held-back splits that the newer one learned beside and on all annotated sets.
-    margins: how much worse is still not worse, of `identification` and `agreement`; see `tasks.margins.Margins`.
+    margins: how much worse is still not worse, of `identification` and `agreement`; see `Margins`.
     """
     resources = Resources(memory_limit, threads)
     allowed = Margins.of(margins or {})
     decided = {}
     with shown(home, "train", ["evaluators", "identification", "agreement"]):
-        while waiting := challenges(Home.at(home), evaluators or ()):
+        while waiting := challenges(Warehouse.at(home), evaluators or ()):
             challenge = waiting[0]  # each decision may change what the next one is compared with
             _score(challenge, home, resources)
             promoted, why = decide_on(challenge, home, margins=allowed, resources=resources)

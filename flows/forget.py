@@ -6,10 +6,10 @@ from typing import Any
 
 from prefect import flow
 
-from flows.notify import tell
+from flows.orchestration.failure_hook import tell
 from flows.tables import tables
-from tasks.forget import forget as forget_people
-from tasks.stage import Resources
+from tasks.privacy.forget import forget as forget_people
+from tasks.stage.stage import Resources
 
 
 @flow(name="forget", on_failure=[tell], on_crashed=[tell])
@@ -20,7 +20,7 @@ def forget(
     memory_limit: str | None = None,
     threads: int | None = None,
 ) -> dict[str, Any]:
-    """Forget people by their digests (tasks.people.who_is), since Prefect keeps what flows are called with.
+    """Forget people by their digests (tasks.privacy.people.who_is), since Prefect keeps what flows are called with.
 
     Speaker tables that were there are built anew, as they were built before. Returns what was removed, from where, and
     the evaluators that learned from it.

@@ -5,11 +5,11 @@ from __future__ import annotations
 from prefect import flow
 from prefect.events import emit_event
 
-from flows.artifacts import shown
-from flows.notify import tell
-from tasks.home import Home
-from tasks.ingest import land
-from tasks.stage import Resources
+from flows.orchestration.artifacts import shown
+from flows.orchestration.failure_hook import tell
+from tasks.ingest.land import land
+from tasks.stage.stage import Resources
+from tasks.warehouse.home import Warehouse
 
 
 @flow(name="ingest", on_failure=[tell], on_crashed=[tell])
@@ -49,6 +49,6 @@ def ingest(
         emit_event(
             event="corpus.landed",
             resource={"prefect.resource.id": f"corpus.{corpus}"},
-            payload={"name": corpus, "home": str(Home.at(home).root)},
+            payload={"name": corpus, "home": str(Warehouse.at(home).root)},
         )
     return corpus, new

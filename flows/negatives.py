@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from prefect import flow
 
-from flows.notify import tell
+from flows.orchestration.failure_hook import tell
 from flows.tables import tables
-from tasks.home import landed_corpora
-from tasks.negatives import NegativeSettings, make_negatives
-from tasks.repair import mended
-from tasks.stage import Resources
-from tasks.train import without_tables
+from tasks.maintenance.repair import mended
+from tasks.speaker_tables.negatives import NegativeSettings, make_negatives
+from tasks.stage.stage import Resources
+from tasks.training.train import without_tables
+from tasks.warehouse.home import landed_corpora
 
 
 @flow(name="negatives", on_failure=[tell], on_crashed=[tell])

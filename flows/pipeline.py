@@ -6,22 +6,22 @@ from typing import Any
 
 from prefect import flow
 
-from flows.agree import agree
-from flows.inbox import inbox as take_in
+from flows.correlate import agree
+from flows.drop_folder import inbox as take_in
 from flows.ingest import ingest
-from flows.notify import tell
+from flows.orchestration.failure_hook import tell
+from flows.orchestration.task_runners import Runner, on_workers
 from flows.report import report
 from flows.retrain import retrain as retrain_others
-from flows.runners import Runner, on_workers
 from flows.tables import tables
 from flows.train import train
 from ssrem.annotated_sets.columns import divided
 from ssrem.encoders import DEFAULT_ENCODER
 from ssrem.errors import DumpError
-from tasks.annotated_files import annotated_file
-from tasks.home import Home
-from tasks.measure import measure_all
-from tasks.stage import Resources
+from tasks.agreement.annotated_sets import annotated_file
+from tasks.agreement.measure import measure_all
+from tasks.stage.stage import Resources
+from tasks.warehouse.home import Warehouse
 
 
 @flow(name="pipeline", on_failure=[tell], on_crashed=[tell])
@@ -58,7 +58,7 @@ def pipeline(
     """
     of_dump, of_sets = divided(mapping)
     for file in annotations or ():  # a slip in the last stage's input is told before the first one starts
-        annotated_file(Home.at(home), file, layout, of_sets)
+        annotated_file(Warehouse.at(home), file, layout, of_sets)
     room: dict[str, Any] = {"memory_limit": memory_limit, "threads": threads}
     private: dict[str, Any] = {"pseudonymise": pseudonymise, "pseudonym_key_file": pseudonym_key_file}
     refused: DumpError | None = None

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from prefect import flow
 
-from flows.notify import tell
-from tasks.measure import measure_all
-from tasks.promotion import promote as promote_by_hand
-from tasks.stage import Resources
+from flows.orchestration.failure_hook import tell
+from tasks.agreement.measure import measure_all
+from tasks.stage.stage import Resources
+from tasks.training.promotion import promote as promote_by_hand
 
 
 @flow(name="promote", on_failure=[tell], on_crashed=[tell])

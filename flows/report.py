@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from prefect import flow
 
-from flows.artifacts import link_report
-from flows.notify import tell
-from tasks.compare_runs import write_run_comparison
-from tasks.report import write_figures, write_report
+from flows.orchestration.artifacts import link_report
+from flows.orchestration.failure_hook import tell
+from tasks.report.compare_runs import write_run_comparison
+from tasks.report.report import write_figures, write_report
 
 
 @flow(name="report", on_failure=[tell], on_crashed=[tell])

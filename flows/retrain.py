@@ -6,13 +6,13 @@ from typing import Any
 
 from prefect import flow
 
-from flows.notify import tell
-from flows.runners import Runner, on_workers
+from flows.orchestration.failure_hook import tell
+from flows.orchestration.task_runners import Runner, on_workers
 from flows.train import train
 from ssrem.evaluators import DEFAULT_EVALUATORS
-from tasks.repair import mended
-from tasks.retrain import outdated
-from tasks.versions import any_promoted, standing
+from tasks.maintenance.repair import mended
+from tasks.training.stale import outdated
+from tasks.training.versions import any_promoted, standing
 
 
 @flow(name="retrain", on_failure=[tell], on_crashed=[tell])

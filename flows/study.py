@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from prefect import flow
 
-from flows.artifacts import shown
-from flows.notify import tell
-from tasks.repair import mended
-from tasks.stage import Resources
-from tasks.study import StudySettings, datasets_of, write_study
-from tasks.study import study as study_of
-from tasks.versions import promoted
+from flows.orchestration.artifacts import shown
+from flows.orchestration.failure_hook import tell
+from tasks.maintenance.repair import mended
+from tasks.stage.stage import Resources
+from tasks.studies.study import StudySettings, datasets_of, write_study
+from tasks.studies.study import study as study_of
+from tasks.training.versions import promoted
 
 
 @flow(name="study", on_failure=[tell], on_crashed=[tell])

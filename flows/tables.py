@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from prefect import flow
 
-from flows.artifacts import shown
-from flows.notify import tell
-from flows.runners import Runner, on_workers
+from flows.orchestration.artifacts import shown
+from flows.orchestration.failure_hook import tell
+from flows.orchestration.task_runners import Runner, on_workers
 from ssrem.encoders import DEFAULT_ENCODER
-from tasks.home import landed_corpora
-from tasks.repair import mended
-from tasks.stage import Resources
-from tasks.tables import TableSettings, build
+from tasks.maintenance.repair import mended
+from tasks.speaker_tables.build import TableSettings, build
+from tasks.stage.stage import Resources
+from tasks.warehouse.home import landed_corpora
 
 
 @flow(name="tables", on_failure=[tell], on_crashed=[tell])
@@ -30,7 +30,7 @@ def tables(
 ) -> dict[str, bool]:
     """Build the speaker tables of the corpora, by default of all that have landed; corpus to whether it was new.
 
-    runner, runner_address, workers: who works on shards (flows/runners.py).
+    runner, runner_address, workers: who works on shards (flows/orchestration/task_runners.py).
     """
     settings = TableSettings(seed, context_turns, encoder)
     resources = Resources(memory_limit, threads)

@@ -6,24 +6,24 @@ from typing import Any
 
 from prefect import flow
 
-from flows.artifacts import shown
 from flows.decide import decide
-from flows.notify import tell
-from flows.runners import Runner, on_workers
+from flows.orchestration.artifacts import shown
+from flows.orchestration.failure_hook import tell
+from flows.orchestration.task_runners import Runner, on_workers
 from flows.tables import tables
 from ssrem.encoders import DEFAULT_ENCODER
 from ssrem.evaluators import DEFAULT_EVALUATORS, evaluator_class
-from ssrem.evaluators.settings import names_of, route
-from tasks.home import Home, landed_corpora
-from tasks.labels import HumanScores
-from tasks.margins import Margins
-from tasks.promotion import challenges
-from tasks.register import register
-from tasks.repair import mended
-from tasks.score import score_corpus
-from tasks.stage import Resources
-from tasks.train import train as train_evaluator
-from tasks.train import without_tables
+from ssrem.evaluators.core.routing import names_of, route
+from tasks.maintenance.repair import mended
+from tasks.scoring.test_split import score_corpus
+from tasks.stage.stage import Resources
+from tasks.training.labels import HumanScores
+from tasks.training.noninferiority_margins import Margins
+from tasks.training.promotion import challenges
+from tasks.training.register import register
+from tasks.training.train import train as train_evaluator
+from tasks.training.train import without_tables
+from tasks.warehouse.home import Warehouse, landed_corpora
 
 
 @flow(name="train", on_failure=[tell], on_crashed=[tell])
@@ -87,6 +87,6 @@ def train(
             for corpus in learned_from if "f" in evaluator_class(name).parts else ():
                 score_corpus(name, version, corpus, home, resources=resources)
             trained[name] = (version, new)
-    if challenges(Home.at(home), names):
+    if challenges(Warehouse.at(home), names):
         decide(home, names, margins, memory_limit, threads)
     return trained

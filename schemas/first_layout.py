@@ -138,7 +138,7 @@ _TABLES = {
         "run_id VARCHAR, stage VARCHAR, key VARCHAR, parameters VARCHAR, inputs VARCHAR, outputs "
         "VARCHAR, started TIMESTAMP, ended TIMESTAMP, state VARCHAR, ssrem_version VARCHAR",
     ),
-    "quality_results": (
+    "check_results": (
         "run",
         "run_id table_name expectation",
         "run_id VARCHAR, stage VARCHAR, table_name VARCHAR, expectation VARCHAR, passed BOOLEAN, "

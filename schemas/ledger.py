@@ -1,4 +1,4 @@
-"""`runs`, `quality_results`: what ran, and what its gates saw."""
+"""`runs`, `check_results`: what ran, and what its gates saw."""
 
 from schemas.contract import Between, Column, OneOf, Table
 
@@ -23,7 +23,7 @@ RUNS = Table(
 )
 
 QUALITY_RESULTS = Table(
-    name="quality_results",
+    name="check_results",
     grain="One row is the outcome of one expectation on one table in one run.",
     part="run",
     key=("run_id", "table_name", "expectation"),

@@ -10,7 +10,7 @@ from importlib.resources import files
 
 @cache
 def statement(name: str) -> str:
-    """Text of the statement `FOLDER/TABLE`, such as `2_tables/turns`: a SELECT under comments that give its grain."""
+    """Text of the statement `FOLDER/TABLE`, such as `2_speaker_tables/turns`, with the comments that give its grain."""
     return files("sql").joinpath(f"{name}.sql").read_text(encoding="utf-8")
 
 

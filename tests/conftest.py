@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from flows.cli import close_stderr
-from tasks.home import Home
+from flows.cli.main import close_stderr
+from tasks.warehouse.home import Warehouse
 
 atexit.register(close_stderr)
 
@@ -19,9 +19,9 @@ Row = Mapping[str, Any] | bytes
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Home:
+def home(tmp_path: Path) -> Warehouse:
     """A home folder in which nothing was written yet."""
-    return Home.at(tmp_path / "home")
+    return Warehouse.at(tmp_path / "home")
 
 
 @pytest.fixture
@@ -43,8 +43,8 @@ def sql_gate(monkeypatch: pytest.MonkeyPatch) -> None:
     from schemas import TABLES
     from sql import checks
     from ssrem.errors import GateError
-    from tasks.gate import rules
-    from tasks.stage import Stage
+    from tasks.stage.gate import rules
+    from tasks.stage.stage import Stage
 
     def gate(stage: Stage) -> None:
         queries = {(t, rule.says): rule.offending for t in stage.staged for rule in rules(TABLES[t])}

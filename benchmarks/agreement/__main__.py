@@ -14,9 +14,9 @@ from ssrem.agreement.annotated import dataset_name, read_annotated
 from ssrem.agreement.labels import labels_of
 from ssrem.encoders.hub import pick_device
 from ssrem.errors import SsremError
-from tasks.candidates import load_candidates
-from tasks.home import Home
-from tasks.tables import landed_corpus
+from tasks.speaker_tables.build import landed_corpus
+from tasks.speaker_tables.load import load_candidates
+from tasks.warehouse.home import Warehouse
 
 _STEPS = 200
 """Of the masked language model's fine-tuning: some minutes on two cores."""
@@ -26,7 +26,7 @@ def main() -> int:
     """Run; 0, or 1 where a row could not be made."""
     options = _options()
     try:
-        home = Home.at(str(options.home))
+        home = Warehouse.at(str(options.home))
         digest, _ = landed_corpus(home, options.corpus)
         with home.reader() as connection:
             candidates = load_candidates(connection, [options.corpus])

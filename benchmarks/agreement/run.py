@@ -20,7 +20,8 @@ from ssrem.agreement.labels import Labels
 from ssrem.encoders import load_encoder
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import evaluator_class
-from ssrem.evaluators.base import TRAIN, Candidates, Evaluator, Floats
+from ssrem.evaluators.base import Evaluator
+from ssrem.samples import TRAIN, Candidates, Floats
 
 Say = Callable[[str], None]
 

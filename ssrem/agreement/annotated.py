@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ssrem.errors import AnnotationError
-from ssrem.evaluators.base import Sample
+from ssrem.samples import Sample
 
 GROUND_TRUTH_SYSTEMS = frozenset(
     {"ground-truth", "ground_truth", "groundtruth", "gold", "reference", "original ground truth"}

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from ssrem.errors import EvaluatorError
-from ssrem.evaluators.base import Floats, Rows, Sample
+from ssrem.samples import Floats, Rows, Sample
 
 Labelled = Sequence[tuple[Sample, float]]
 """Samples with their human score."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ssrem.agreement.difference import Level
+from ssrem.agreement.comparison.difference import Level
 from ssrem.agreement.inputs import MEASURES, Floats, Outcome, Sides
-from ssrem.agreement.intervals import Interval, segment_interval, system_interval
+from ssrem.agreement.intervals.bootstrap import Interval, segment_interval, system_interval
 from ssrem.agreement.segment import Grouping, segment_level
 from ssrem.agreement.system import SystemMeasure, system_level
 

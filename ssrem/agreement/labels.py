@@ -9,7 +9,7 @@ import numpy as np
 
 from ssrem.agreement.annotated import Annotated
 from ssrem.errors import AnnotationError
-from ssrem.evaluators.base import Floats, Sample
+from ssrem.samples import Floats, Sample
 
 _OVERALL = "overall"
 

@@ -39,7 +39,7 @@ def load_encoder(spec: str, *, train_texts: Sequence[str] | None = None, seed: i
     if spec.startswith("hf:"):
         return _transformer(spec)
     if spec.startswith("adem:"):
-        from ssrem.evaluators.adem_encoder import HierarchicalGru
+        from ssrem.encoders.hierarchical_gru import HierarchicalGru
 
         return HierarchicalGru.of(Path(spec.removeprefix("adem:")).expanduser())
     name, _, weighting = spec.rpartition(":")
@@ -69,9 +69,9 @@ def load_saved(folder: Path) -> Encoder:
     """The encoder that `Encoder.save` wrote into `folder`."""
     from ssrem.encoders.concatenation import Concatenation
     from ssrem.encoders.files import read_json
+    from ssrem.encoders.hierarchical_gru import HierarchicalGru
     from ssrem.encoders.transformer import Transformer
     from ssrem.encoders.word_average import WordAverage
-    from ssrem.evaluators.adem_encoder import HierarchicalGru
 
     kind = read_json(folder / "encoder.json", ("kind",))["kind"]
     kinds = (WordAverage, Concatenation, Transformer, HierarchicalGru)

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ssrem.encoders import seal
+from ssrem.encoders import trusted_sources as seal
 from ssrem.errors import EvaluatorError
 
 MINILM = seal.vouch("all-minilm-l6-v2")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ssrem.encoders import seal
+from ssrem.encoders import trusted_sources as seal
 from ssrem.encoders.tokenize import words
 from ssrem.encoders.vector_files import read_vectors
 from ssrem.encoders.word_average import WordAverage

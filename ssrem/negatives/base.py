@@ -13,9 +13,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ssrem.config import Config
 from ssrem.errors import EvaluatorError
-from ssrem.evaluators.base import Candidates, Rows
-from ssrem.evaluators.config import Config
+from ssrem.samples import Candidates, Rows
 
 BATCH = 256
 

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ssrem.errors import EvaluatorError
-from ssrem.evaluators.base import Candidates, Floats
 from ssrem.negatives.base import Case, Generator, Negative, Settings, check_share, share_of, signature_of
 from ssrem.negatives.masked_lm import MaskedLM, Pieces
 from ssrem.negatives.rewrite import Written, rewrite
+from ssrem.samples import Candidates, Floats
 
 SELECTIONS = ("context", "without-history", "random")
 FILLS = ("without-history", "with-history")

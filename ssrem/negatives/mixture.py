@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 from ssrem.errors import EvaluatorError
-from ssrem.evaluators.base import Candidates
 from ssrem.negatives.base import Case, Generator, Negative
+from ssrem.samples import Candidates
 
 
 class Mixture(Generator):

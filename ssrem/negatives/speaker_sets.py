@@ -7,8 +7,8 @@ from dataclasses import asdict
 from typing import ClassVar
 
 from ssrem.errors import EvaluatorError
-from ssrem.evaluators.base import Candidates
 from ssrem.negatives.base import Case, Generator, Negative, Settings, letters, signature_of
+from ssrem.samples import Candidates
 
 KIND_OF = {"random": "Rand", "sc": "SC", "sp": "SP", "ss": "SS"}
 """Generator → the kind of drawn candidates that it hands on."""

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ssrem.config import Config
 from ssrem.encoders import hub
 from ssrem.encoders.files import write_json
 from ssrem.errors import EvaluatorError
-from ssrem.evaluators.base import TRAIN, VALID, Candidates, Progress
-from ssrem.evaluators.config import Config
 from ssrem.negatives.base import Case
+from ssrem.samples import TRAIN, VALID, Candidates, Progress
 
 if TYPE_CHECKING:
     import torch

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ssrem.evaluators.base import Sample
+from ssrem.samples import Sample
 from ssrem.studies.finding import Finding, best
 
 Score = Callable[[Sequence[Sample]], NDArray[Any]]

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from ssrem.agreement.correlation import regression_line, spearman
 from ssrem.agreement.cross_validation import Labelled, Scorer, folds_by_context, out_of_fold
 from ssrem.errors import AnnotationError
-from ssrem.evaluators.base import Floats, Sample
-from ssrem.evaluators.tuning import enough
+from ssrem.evaluators.core.human_scores import enough
+from ssrem.samples import Floats, Sample
 from ssrem.studies.finding import Finding, best, of_correlation, value_of
 
 Learn = Callable[[Labelled, tuple[float, float]], Scorer]

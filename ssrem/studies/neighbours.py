@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 
 from ssrem.encoders.word_average import WordAverage
-from ssrem.evaluators.base import Sample
+from ssrem.samples import Sample
 from ssrem.studies.attacks import Attack
 
 FREQUENT = 40_000

@@ -12,9 +12,11 @@ from typing import Any
 
 import pytest
 
+from support.paths import ROOT
+
 
 def load() -> ModuleType:
-    path = Path(__file__).parents[2] / "benchmarks" / "generate_corpus.py"
+    path = ROOT / "benchmarks" / "generate_corpus.py"
     spec = importlib.util.spec_from_file_location("generate_corpus", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks import readers_writers, soak
-from tasks import stage
-from tasks.collect import KEPT_RUNS, collect
+from tasks.stage import stage
+from tasks.warehouse.garbage import KEPT_RUNS, collect
 
 
 def test_readers_see_no_failure_and_no_mixed_snapshot(tmp_path: Path) -> None:
@@ -22,7 +22,7 @@ def test_readers_see_no_failure_and_no_mixed_snapshot(tmp_path: Path) -> None:
 
 
 def test_a_mixed_snapshot_is_noticed(tmp_path: Path) -> None:
-    home = readers_writers.Home.at(tmp_path / "home")
+    home = readers_writers.Warehouse.at(tmp_path / "home")
     readers_writers.publish(home, 0)
     first = home.parts()
     readers_writers.publish(home, 1)
@@ -46,7 +46,7 @@ def test_small_corpora_leave_nothing_behind(
     later, last = landings[KEPT_RUNS + 1], landings[-1]
     grown = (last.live - later.live) / (last.number - later.number)
     assert grown < 1.2 * later.live / later.number, "the snapshot grows with the corpora"
-    ledger = sum(p.rows for p in soak.Home.at(tmp_path / "home").parts() if p.table == "runs")
+    ledger = sum(p.rows for p in soak.Warehouse.at(tmp_path / "home").parts() if p.table == "runs")
     assert ledger == len(landings)
     assert last.lake - last.live < 1.5 * last.live
     assert "catalog MB" in soak.table(landings)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from small_home import copy, made
+
+from support.small_home import copy, made
 
 __all__ = ["copy", "made", "prefect_server"]
 

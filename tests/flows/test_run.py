@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_home import Made, command
 
-from flows import settings
-from flows.cli import main
+from flows.cli.main import main
+from flows.orchestration import settings
 from ssrem.errors import EvaluatorError
-from tasks.home import Home
+from support.small_home import Made, command
+from tasks.warehouse.home import Warehouse
 
 pytestmark = pytest.mark.xdist_group("prefect")
 
@@ -91,7 +91,7 @@ def test_the_report_opens_without_a_network(made: Made) -> None:
 def test_every_gate_left_its_results(made: Made) -> None:
     with made.home.reader() as reader:
         stages = reader.execute(
-            "SELECT r.stage, count(*), bool_and(q.passed) FROM quality_results AS q "
+            "SELECT r.stage, count(*), bool_and(q.passed) FROM check_results AS q "
             "INNER JOIN runs AS r USING (run_id) GROUP BY r.stage"
         ).fetchall()
     assert {stage for stage, *_ in stages} == {"ingest", "tables", "train", "score", "agree", "measure"}
@@ -123,12 +123,12 @@ def test_tables_fit_the_terminal(made: Made, width: str, verb: str, monkeypatch:
 
 
 @pytest.mark.parametrize("verb", [("train", "bleu-2"), ("negatives", "sc", "--responses", "5")])
-def test_nothing_is_heard_of_prefect(verb: tuple[str, ...], made: Made, copy: Home) -> None:
+def test_nothing_is_heard_of_prefect(verb: tuple[str, ...], made: Made, copy: Warehouse) -> None:
     done = command(*verb, "--home", str(copy.root), PREFECT_HOME=str(made.home.root / ".prefect"))
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_an_error_within_a_flow_is_one_line_too(made: Made, copy: Home) -> None:
+def test_an_error_within_a_flow_is_one_line_too(made: Made, copy: Warehouse) -> None:
     """Neither Prefect's log nor a traceback; the encoder is looked at in the midst of a stage."""
     before, catalog = copy.parts(), copy.catalog.read_bytes()
     done = command(
@@ -177,13 +177,13 @@ def test_a_stage_that_fails_midway(
     status: int,
     says: str,
 ) -> None:
-    from ssrem.evaluators.bilinear import Bilinear
+    from ssrem.evaluators.bilinear.bilinear import Bilinear
 
     def broken(*arguments: Any, **options: Any) -> Any:
         raise error
 
     monkeypatch.setattr(Bilinear, "fit", broken)
-    home = Home.at(tmp_path / "home")
+    home = Warehouse.at(tmp_path / "home")
     assert main(["run", str(made.dump), "--home", str(home.root), "--encoder", "glove-6b-50d"]) == status
     captured = capsys.readouterr()
     assert [line for line in captured.err.splitlines() if line.startswith("ssrem")] == [says]
@@ -198,7 +198,7 @@ def test_a_stage_that_fails_midway(
 @pytest.mark.prefect
 @pytest.mark.usefixtures("started")
 def test_landing_is_announced_once_and_not_by_the_pipeline(
-    copy: Home, made: Made, monkeypatch: pytest.MonkeyPatch
+    copy: Warehouse, made: Made, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from flows import ingest as module
 
@@ -216,7 +216,9 @@ def test_landing_is_announced_once_and_not_by_the_pipeline(
 
 @pytest.mark.prefect
 @pytest.mark.usefixtures("started", "sql_gate")
-def test_a_study_is_read_in_the_terminal_and_as_json(copy: Home, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_study_is_read_in_the_terminal_and_as_json(
+    copy: Warehouse, capsys: pytest.CaptureFixture[str]
+) -> None:
     arguments = ["study", "length", "--evaluator", "ssrem", "--home", str(copy.root)]
     assert main(arguments) == 0
     said = capsys.readouterr().out

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from prefect_server import ROOT, PrefectServer, wait_for
-from small_home import command, write_conversations
 
-from tasks.home import Home
+from support.prefect_server import ROOT, PrefectServer, wait_for
+from support.small_home import command, write_conversations
+from tasks.warehouse.home import Warehouse
 
 pytestmark = pytest.mark.prefect
 
@@ -27,7 +27,7 @@ def server(tmp_path: Path) -> Iterator[PrefectServer]:
         found.stop_all()
 
 
-def deploy(server: PrefectServer, home: Home, folder: Path) -> None:
+def deploy(server: PrefectServer, home: Warehouse, folder: Path) -> None:
     """All deployments, with this home folder instead of the default one, and schedules that are half a day away."""
     file = folder / "prefect.yaml"
     text = (ROOT / "prefect.yaml").read_text().replace("home: warehouse", f"home: {home.root}")
@@ -37,16 +37,16 @@ def deploy(server: PrefectServer, home: Home, folder: Path) -> None:
     server.prefect("--no-prompt", "deploy", "--all", "--prefect-file", str(file))
 
 
-def ask(home: Home, query: str) -> list[Any]:
+def ask(home: Warehouse, query: str) -> list[Any]:
     with home.reader() as reader:
         return reader.execute(query).fetchall()
 
 
-def versions(home: Home) -> list[Any]:
+def versions(home: Warehouse) -> list[Any]:
     return ask(home, "SELECT version FROM evaluators WHERE evaluator = 'ssrem' ORDER BY version")
 
 
-def stages_that_run(home: Home) -> list[str]:
+def stages_that_run(home: Warehouse) -> list[str]:
     return [json.loads(file.read_text() or "{}").get("stage") for file in home.staging.glob("*/run.json")]
 
 
@@ -61,14 +61,14 @@ def artifacts(server: PrefectServer) -> dict[str, str]:
 
 
 @pytest.fixture
-def home(copy: Home) -> Home:
+def home(copy: Warehouse) -> Warehouse:
     """A home folder with one evaluator to retrain."""
     copy.write_catalog([part for part in copy.parts() if part.key != "rsrem@1"])
     return copy
 
 
 @pytest.mark.slow
-def test_an_operators_day(server: PrefectServer, home: Home, tmp_path: Path) -> None:
+def test_an_operators_day(server: PrefectServer, home: Warehouse, tmp_path: Path) -> None:
     server.start()
     deploy(server, home, tmp_path)
     server.start_worker()

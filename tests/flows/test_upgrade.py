@@ -16,25 +16,23 @@ from typing import Any
 
 import duckdb
 import pytest
-from old_homes import FUTURE, KEPT, LAYOUTS, old_home
-from small_home import QUIET
 
 from schemas import TABLES, fingerprint, first_layout
 from schemas.contract import Column, Table
 from schemas.layouts import Shape, from_json, obstacles, shapes, to_json
 from ssrem.errors import GateError, HomeError
-from tasks import backup, upgrade
-from tasks import home as home_module
-from tasks.catalog import LAYOUT, read_parts
-from tasks.collect import collect_old
-from tasks.home import Home
-
-ROOT = Path(__file__).resolve().parents[2]
-
+from support.old_homes import FUTURE, KEPT, LAYOUTS, old_home
+from support.paths import ROOT
+from support.small_home import QUIET
+from tasks.maintenance import backup, upgrade
+from tasks.warehouse import home as home_module
+from tasks.warehouse.catalog import LAYOUT, read_parts
+from tasks.warehouse.garbage import collect_old
+from tasks.warehouse.home import Warehouse
 
 RUN = """
     import contextlib, io, json
-    from flows.cli import main
+    from flows.cli.main import main
 
     said = []
     for line in json.loads(sys.argv[1]):
@@ -60,7 +58,7 @@ def tomorrow(code: str, *arguments: str) -> str:
     return done.stdout.splitlines()[-1]  # above it DuckDB shows its progress where code comes from -c
 
 
-def commands(home: Home, *lines: list[str]) -> list[tuple[int, str, str]]:
+def commands(home: Warehouse, *lines: list[str]) -> list[tuple[int, str, str]]:
     """Exit status, stdout and stderr of commands of a later version, one after another."""
     said = tomorrow(RUN, json.dumps([[*line, "--home", str(home.root)] for line in lines]))
     return [(code, out, err) for code, out, err in json.loads(said)]
@@ -68,9 +66,9 @@ def commands(home: Home, *lines: list[str]) -> list[tuple[int, str, str]]:
 
 DONE = """
     import json
-    from tasks.home import Home
-    from tasks.ledger import already_done
-    home = Home.at(sys.argv[1])
+    from tasks.warehouse.home import Warehouse
+    from tasks.stage.ledger import already_done
+    home = Warehouse.at(sys.argv[1])
     with home.reader() as reader:
         runs = reader.execute("SELECT stage, parameters, inputs FROM runs WHERE stage <> 'upgrade'").fetchall()
     print(all(already_done(home, stage, json.loads(asked), json.loads(read)) for stage, asked, read in runs), len(runs))
@@ -78,7 +76,7 @@ DONE = """
 
 
 LAND = """
-    from tasks.ingest import land  # without Prefect, whose server takes its time
+    from tasks.ingest.land import land  # without Prefect, whose server takes its time
     found = [land.fn(dump, sys.argv[1]) for dump in sys.argv[2:]]
     print(found)
 """
@@ -123,7 +121,7 @@ def test_a_home_of_an_earlier_version_migrates(layout: str, tmp_path: Path) -> N
     landed = tomorrow(LAND, str(home.root), str(KEPT / layout / "tiny.jsonl"), str(other))
     assert landed == str([("tiny", False), ("other", True)])
     after = {(p.table, p.key): p for p in read_parts(home.catalog)}
-    ledger = ("runs", "quality_results")
+    ledger = ("runs", "check_results")
     assert all(after[place] == part for place, part in before.items() if part.table not in ledger)
 
 
@@ -237,7 +235,7 @@ def test_a_layout_that_nobody_knows(tmp_path: Path) -> None:
 
 def test_shapes_are_kept_whole() -> None:
     assert from_json(to_json(shapes(TABLES.values()))) == shapes(TABLES.values())
-    home = Home.at("nowhere")
+    home = Warehouse.at("nowhere")
     assert upgrade.upgrade(home) is None, "nothing is published"
 
 

@@ -6,7 +6,6 @@ import inspect
 import re
 from collections.abc import Iterator
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -16,15 +15,16 @@ import schemas
 from schemas import TABLES
 from schemas.contract import Between, Column, Finite, NotEmpty, OneOf, References, Table
 from sql import checks, statement
-from tasks.stage import bound
+from support.paths import ROOT
+from tasks.stage.stage import bound
 
-SQL = Path(__file__).resolve().parents[2] / "sql"
+SQL = ROOT / "sql"
 STATEMENTS = sorted(str(p.relative_to(SQL).with_suffix("")) for p in SQL.glob("[0-9]_*/*.sql"))
 UPDATES = [name for name in STATEMENTS if name.split("/")[1].startswith("update_")]
 QUERIES = [name for name in STATEMENTS if name not in UPDATES]
 
 # What a statement fills, where that is not the table of its own name.
-FILLS = {"2_tables/candidates_drawn": "candidates", "2_tables/candidates_true": "candidates"}
+FILLS = {"2_speaker_tables/candidates_drawn": "candidates", "2_speaker_tables/candidates_true": "candidates"}
 VALUES: dict[str, Any] = {
     "corpus": "c",
     "format": "jsonl",
@@ -59,8 +59,8 @@ def filled(name: str) -> str | None:
 @pytest.fixture
 def connection() -> Iterator[duckdb.DuckDBPyConnection]:
     """Every table of the contracts, empty, and the scratch tables of the stages."""
-    from tasks.numbering import SCHEMA
-    from tasks.tables import define_macros
+    from tasks.ingest.row_numbers import SCHEMA
+    from tasks.speaker_tables.build import define_macros
 
     with duckdb.connect() as opened:
         for table in TABLES.values():

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from small_home import made
+from support.small_home import made
 
 __all__ = ["made"]

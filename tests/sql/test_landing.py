@@ -12,9 +12,9 @@ import duckdb
 import pytest
 
 from ssrem.errors import DumpError, SsremError
-from tasks.home import Home
-from tasks.ingest import land
-from tasks.stage import _configure as stage_configure
+from tasks.ingest.land import land
+from tasks.stage.stage import _configure as stage_configure
+from tasks.warehouse.home import Warehouse
 
 Dump = Callable[..., str]
 
@@ -30,7 +30,7 @@ def little_disk(monkeypatch: pytest.MonkeyPatch) -> None:
         connection.execute("SET max_temp_directory_size = '50MB'")
         connection.execute("SET memory_limit = '300MB'")
 
-    monkeypatch.setattr("tasks.stage._configure", configure)
+    monkeypatch.setattr("tasks.stage.stage._configure", configure)
 
 
 def said(id: str | None, *, by: str | None = "ann", text: str | None = "hi", **more: Any) -> dict[str, Any]:
@@ -41,16 +41,16 @@ def said(id: str | None, *, by: str | None = "ann", text: str | None = "hi", **m
 GOOD = said("good", conversation="elsewhere")
 
 
-def fetch(home: Home, query: str) -> list[tuple[Any, ...]]:
+def fetch(home: Warehouse, query: str) -> list[tuple[Any, ...]]:
     with home.reader() as connection:
         return connection.execute(query).fetchall()
 
 
-def reasons(home: Home) -> list[tuple[int, str]]:
+def reasons(home: Warehouse) -> list[tuple[int, str]]:
     return fetch(home, "SELECT line, reason FROM quarantine ORDER BY row_no")  # type: ignore[return-value]
 
 
-def landed(home: Home) -> set[str]:
+def landed(home: Warehouse) -> set[str]:
     return {
         i for (i,) in fetch(home, "SELECT utterance_id FROM utterances WHERE conversation_id <> 'elsewhere'")
     }
@@ -117,7 +117,7 @@ def ring(*ids: str) -> dict[str, str | None]:
     ],
 )
 def test_what_cannot_land_is_quarantined(
-    home: Home, write_dump: Dump, rows: list[Any], expected: list[tuple[int, str]], kept: str
+    home: Warehouse, write_dump: Dump, rows: list[Any], expected: list[tuple[int, str]], kept: str
 ) -> None:
     land.fn(write_dump([*rows, GOOD]), str(home.root))
     assert reasons(home) == expected
@@ -126,12 +126,12 @@ def test_what_cannot_land_is_quarantined(
     assert counts == [(len(rows) + 1, len(kept) + 1, len(expected))]
 
 
-def test_the_first_good_message_keeps_the_id(home: Home, write_dump: Dump) -> None:
+def test_the_first_good_message_keeps_the_id(home: Warehouse, write_dump: Dump) -> None:
     land.fn(write_dump([said("a", by=""), said("a", text="second"), said("a", text="third")]), str(home.root))
     assert fetch(home, "SELECT utterance_id, text FROM utterances") == [("a", "second")]
 
 
-def test_quarantine_holds_the_row_whole(home: Home, write_dump: Dump) -> None:
+def test_quarantine_holds_the_row_whole(home: Warehouse, write_dump: Dump) -> None:
     broken = b'{"conversation": "c", "text": "\xfe\xff", "odd": [1]}'
     row = said("a", text=" ", by="bob", reply_to="good", addressee="ann", time="2020-01-02T03:04:05", odd=[1])
     land.fn(write_dump([broken, row, GOOD]), str(home.root))
@@ -152,7 +152,7 @@ def test_quarantine_holds_the_row_whole(home: Home, write_dump: Dump) -> None:
     }
 
 
-def test_time_running_backwards_is_kept_and_flagged(home: Home, write_dump: Dump) -> None:
+def test_time_running_backwards_is_kept_and_flagged(home: Warehouse, write_dump: Dump) -> None:
     times = ["10:00", "10:05", "10:01", None, "10:04", "10:05", "10:06"]
     rows = [said(str(i), time=t and f"2020-01-01T{t}:00") for i, t in enumerate(times)]
     other = said("x", conversation="d", time="2019-01-01T00:00:00")
@@ -162,7 +162,7 @@ def test_time_running_backwards_is_kept_and_flagged(home: Home, write_dump: Dump
     assert fetch(home, "SELECT time_backwards, quarantined FROM corpora") == [(2, 0)]
 
 
-def test_partners_turns_and_positions(home: Home, write_dump: Dump) -> None:
+def test_partners_turns_and_positions(home: Warehouse, write_dump: Dump) -> None:
     rows = [
         said("1", by="ann"),
         said(None, by="ann"),
@@ -182,7 +182,7 @@ def test_partners_turns_and_positions(home: Home, write_dump: Dump) -> None:
     ]
 
 
-def test_conversation_rows_describe_or_are_quarantined(home: Home, write_dump: Dump) -> None:
+def test_conversation_rows_describe_or_are_quarantined(home: Warehouse, write_dump: Dump) -> None:
     rows = [
         {
             "conversation": "c",
@@ -205,7 +205,7 @@ def test_conversation_rows_describe_or_are_quarantined(home: Home, write_dump: D
     assert fetch(home, "SELECT messages_read, utterances, quarantined FROM corpora") == [(3, 2, 1)]
 
 
-def test_the_same_content_lands_once(home: Home, write_dump: Dump) -> None:
+def test_the_same_content_lands_once(home: Warehouse, write_dump: Dump) -> None:
     rows = [said("a"), said("b", by="bob")]
     assert land.fn(write_dump(rows, "one"), str(home.root)) == ("one", True)
     before = home.parts()
@@ -213,7 +213,7 @@ def test_the_same_content_lands_once(home: Home, write_dump: Dump) -> None:
     assert home.parts() == before
 
 
-def test_other_content_under_a_name_is_refused_or_replaces(home: Home, write_dump: Dump) -> None:
+def test_other_content_under_a_name_is_refused_or_replaces(home: Warehouse, write_dump: Dump) -> None:
     land.fn(write_dump([said("a")]), str(home.root))
     before = home.parts()
     source = write_dump([said("b")])
@@ -236,7 +236,7 @@ SEATS = [
 ]
 
 
-def test_seats_stop_the_ingest(home: Home, write_dump: Dump) -> None:
+def test_seats_stop_the_ingest(home: Warehouse, write_dump: Dump) -> None:
     with pytest.raises(
         DumpError, match=r"'0' and '1'.*6 of 6.*--speakers conversation.*--speakers person"
     ) as error:
@@ -245,7 +245,7 @@ def test_seats_stop_the_ingest(home: Home, write_dump: Dump) -> None:
     assert home.parts() == []
 
 
-def test_seats_scoped_to_the_conversation(home: Home, write_dump: Dump) -> None:
+def test_seats_scoped_to_the_conversation(home: Warehouse, write_dump: Dump) -> None:
     land.fn(write_dump(SEATS), str(home.root), speakers="conversation")
     assert fetch(home, "SELECT speakers, speaker_scope FROM corpora") == [(12, "conversation")]
     found = fetch(
@@ -254,13 +254,13 @@ def test_seats_scoped_to_the_conversation(home: Home, write_dump: Dump) -> None:
     assert found == [("c3/0", "c3/1"), ("c3/1", "c3/0")]
 
 
-def test_seats_that_are_people(home: Home, write_dump: Dump) -> None:
+def test_seats_that_are_people(home: Warehouse, write_dump: Dump) -> None:
     land.fn(write_dump(SEATS), str(home.root), speakers="person")
     assert fetch(home, "SELECT speakers, speaker_scope FROM corpora") == [(2, "person")]
 
 
 @pytest.mark.parametrize("people", [("0", "1", "2"), ("0", "1")], ids=["three in turn", "four conversations"])
-def test_people_are_no_seats(home: Home, write_dump: Dump, people: tuple[str, ...]) -> None:
+def test_people_are_no_seats(home: Warehouse, write_dump: Dump, people: tuple[str, ...]) -> None:
     talks = 12 if len(people) == 3 else 4
     rows = [
         said(None, conversation=f"c{i}", by=people[(i + j) % len(people)], text=f"{i}")
@@ -271,7 +271,7 @@ def test_people_are_no_seats(home: Home, write_dump: Dump, people: tuple[str, ..
     assert fetch(home, "SELECT speaker_scope FROM corpora") == [("person",)]
 
 
-def test_a_scope_that_there_is_not_is_refused(home: Home, write_dump: Dump) -> None:
+def test_a_scope_that_there_is_not_is_refused(home: Warehouse, write_dump: Dump) -> None:
     with pytest.raises(SsremError, match="speakers"):
         land.fn(write_dump([GOOD]), str(home.root), speakers="seat")
 
@@ -284,7 +284,7 @@ def test_a_scope_that_there_is_not_is_refused(home: Home, write_dump: Dump) -> N
         [{"conversation": "c", "utterances": []}],
     ],
 )
-def test_nothing_that_lands_is_an_error(home: Home, write_dump: Dump, rows: list[Any]) -> None:
+def test_nothing_that_lands_is_an_error(home: Warehouse, write_dump: Dump, rows: list[Any]) -> None:
     with pytest.raises(DumpError, match=r"dump\.jsonl") as error:
         land.fn(write_dump(rows), str(home.root))
     assert "\n" not in str(error.value)
@@ -292,7 +292,7 @@ def test_nothing_that_lands_is_an_error(home: Home, write_dump: Dump, rows: list
     assert not list(home.staging.glob("*"))
 
 
-def test_ids_that_repeat_in_every_conversation_do_not_explode(home: Home, write_dump: Dump) -> None:
+def test_ids_that_repeat_in_every_conversation_do_not_explode(home: Warehouse, write_dump: Dump) -> None:
     rows = [
         said(str(i), conversation=f"c{talk}", by="ab"[i % 2] + str(talk), reply_to=str(i - 1) if i else None)
         for talk in range(40)
@@ -330,7 +330,7 @@ def messy(rng: random.Random) -> list[Any]:
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_counts_are_conserved_whatever_comes(home: Home, write_dump: Dump, seed: int) -> None:
+def test_counts_are_conserved_whatever_comes(home: Warehouse, write_dump: Dump, seed: int) -> None:
     rows = messy(random.Random(seed))
     source = write_dump(rows)
     land.fn(source, str(home.root), speakers="person")

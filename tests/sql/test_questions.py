@@ -7,11 +7,11 @@ from typing import Any
 
 import duckdb
 import pytest
-from small_home import Made
 
 from schemas import TABLES
 from sql import Question, questions
-from tasks.query import ask
+from support.small_home import Made
+from tasks.query.sandbox import ask
 
 NOTHING_WRONG = "01_quarantine_reasons"
 """What has no rows where everything landed."""

@@ -16,10 +16,10 @@ import pytest
 from scipy.stats import chisquare
 
 from ssrem.errors import SsremError
-from tasks.home import Home
-from tasks.similarity import SET_TABLES
-from tasks.stage import Resources, Stage, open_stage
-from tasks.tables import DRAWS, KIND_CODES, TableSettings, create_tables, draw
+from tasks.speaker_tables.build import DRAWS, KIND_CODES, TableSettings, create_tables, draw
+from tasks.speaker_tables.similarity import SET_TABLES
+from tasks.stage.stage import Resources, Stage, open_stage
+from tasks.warehouse.home import Warehouse
 
 WORDS = ("lol", "LOL", " lol ", "lol", "ok", "É bien", "é BIEN", "why not?", "no")
 Message = Mapping[str, Any]
@@ -131,7 +131,7 @@ def own_sets(turns: Sequence[Turn], scope: str) -> dict[str, dict[Any, list[int]
 
 @contextmanager
 def built(
-    home: Home,
+    home: Warehouse,
     rows: Sequence[Message],
     *,
     scope: str = "person",
@@ -193,7 +193,9 @@ def check_draws(stage: Stage, turns: Sequence[Turn], scope: str, context_turns: 
     ("seed", "scope", "context_turns"),
     [(seed, "conversation" if seed % 4 == 0 else "person", (5, 1, 2, 50)[seed % 4]) for seed in range(14)],
 )
-def test_tables_are_what_the_definitions_say(home: Home, seed: int, scope: str, context_turns: int) -> None:
+def test_tables_are_what_the_definitions_say(
+    home: Warehouse, seed: int, scope: str, context_turns: int
+) -> None:
     rows = random_corpus(seed, seats=scope == "conversation")
     turns = turns_of(rows)
     with built(home, rows, scope=scope, settings=TableSettings(seed, context_turns)) as stage:
@@ -229,7 +231,7 @@ def test_tables_are_what_the_definitions_say(home: Home, seed: int, scope: str, 
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_rand_holds_turns_of_others_in_the_split(home: Home, seed: int) -> None:
+def test_rand_holds_turns_of_others_in_the_split(home: Warehouse, seed: int) -> None:
     turns = turns_of(rows := random_corpus(seed))
     own: dict[Any, list[Turn]] = defaultdict(list)
     for t in turns:
@@ -248,7 +250,7 @@ def test_rand_holds_turns_of_others_in_the_split(home: Home, seed: int) -> None:
         assert all(turns[row[5]].speaker != speaker and turns[row[5]].split == split for row in rows)
 
 
-def test_splits_are_eighty_ten_ten_and_stay(home: Home) -> None:
+def test_splits_are_eighty_ten_ten_and_stay(home: Warehouse) -> None:
     names = [f"c{i}" for i in range(2000)]
     # Written down, so that no change of the hash goes by unseen.
     assert [i for i in range(40) if split_of(names[i]) == "valid"] == [3, 5, 12, 20, 21, 26, 30, 36]
@@ -260,7 +262,7 @@ def test_splits_are_eighty_ten_ten_and_stay(home: Home) -> None:
     assert shares == pytest.approx([0.8, 0.1, 0.1], abs=0.025)
 
 
-def test_one_text_everywhere_leaves_nothing_to_draw(home: Home) -> None:
+def test_one_text_everywhere_leaves_nothing_to_draw(home: Warehouse) -> None:
     talk = {f"c{i}": [("A", "lol"), ("B", "LOL "), ("A", " lol"), ("B", "Lol")] for i in range(30)}
     with built(home, messages(talk)) as stage:
         assert fetch(stage, "SELECT kind, count(turn_id) FROM candidates GROUP BY ALL ORDER BY 1") == [
@@ -272,7 +274,7 @@ def test_one_text_everywhere_leaves_nothing_to_draw(home: Home) -> None:
         ]
 
 
-def test_the_one_other_text_is_found(home: Home) -> None:
+def test_the_one_other_text_is_found(home: Warehouse) -> None:
     names = conversation_ids("train")
     talk: dict[str, Any] = {next(names): [("B", "eh"), ("A", "lol"), ("B", "lol")] for _ in range(150)}
     talk[next(names)] = [("A", "something else"), ("B", "indeed")]
@@ -285,7 +287,7 @@ def test_the_one_other_text_is_found(home: Home) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_context_that_fills_the_others_set_is_skipped(home: Home, seed: int) -> None:
+def test_context_that_fills_the_others_set_is_skipped(home: Warehouse, seed: int) -> None:
     # A's monologues make Rand_A large while its pool is few turns, one of them the context.
     names = conversation_ids("train")
     talk: dict[str, Any] = {next(names): [("A", f"monologue {i}")] for i in range(900)}
@@ -295,14 +297,14 @@ def test_context_that_fills_the_others_set_is_skipped(home: Home, seed: int) -> 
         check_draws(stage, turns_of(rows), "person", 5)
 
 
-def test_context_longer_than_any_probe_is_skipped(home: Home) -> None:
+def test_context_longer_than_any_probe_is_skipped(home: Warehouse) -> None:
     talk = [(("A", "B")[i % 2], "lol" if i % 6 < 2 else f"text {i:03}") for i in range(480)]
     rows = messages({next(conversation_ids("train")): talk})
     with built(home, rows, settings=TableSettings(context_turns=400)) as stage:
         check_draws(stage, turns_of(rows), "person", 400)
 
 
-def test_context_of_no_turns_is_refused(home: Home) -> None:
+def test_context_of_no_turns_is_refused(home: Warehouse) -> None:
     with pytest.raises((SsremError, ValueError), match="context"):
         TableSettings(context_turns=0)
 
@@ -317,7 +319,7 @@ def test_context_of_no_turns_is_refused(home: Home) -> None:
     ],
     ids=["threads", "order kept", "shuffled rows", "another corpus"],
 )
-def test_draws_depend_on_nothing_else(home: Home, change: dict[str, Any]) -> None:
+def test_draws_depend_on_nothing_else(home: Warehouse, change: dict[str, Any]) -> None:
     change = dict(change)
     rows = random_corpus(7)
     changed = list(rows)
@@ -343,7 +345,7 @@ def test_many_threads_draw_as_one(tmp_path: Path) -> None:
     found = []
     for threads, shuffle in ((1, 0), (4, 1)):
         with open_stage(
-            Home.at(tmp_path / str(threads)), "tables", {}, {}, Resources(threads=threads)
+            Warehouse.at(tmp_path / str(threads)), "tables", {}, {}, Resources(threads=threads)
         ) as stage:
             stage.create("utterances")
             stage.connection.execute(generated.format(shuffle=shuffle))
@@ -355,7 +357,7 @@ def test_many_threads_draw_as_one(tmp_path: Path) -> None:
     assert found[0] == found[1]
 
 
-def test_seeds_draw_differently(home: Home) -> None:
+def test_seeds_draw_differently(home: Warehouse) -> None:
     rows = random_corpus(7)
     with built(home, rows, settings=TableSettings(seed=0)) as stage:
         before = draws(stage)
@@ -365,7 +367,7 @@ def test_seeds_draw_differently(home: Home) -> None:
 
 
 @pytest.mark.parametrize(("kind", "seeds"), [("SS", 15), ("Rand", 6)])
-def test_draws_are_uniform(home: Home, kind: str, seeds: int) -> None:
+def test_draws_are_uniform(home: Warehouse, kind: str, seeds: int) -> None:
     names, answers = conversation_ids("train"), 50
     talk = {next(names): [("B", f"question {i}"), ("A", f"answer {i}")] for i in range(answers)}
     with built(home, messages(talk)) as stage:
@@ -412,7 +414,7 @@ def test_draws_are_uniform(home: Home, kind: str, seeds: int) -> None:
     assert chisquare(observed, expected).pvalue > 1e-3
 
 
-def test_seats_leave_sp_and_ss_empty(home: Home) -> None:
+def test_seats_leave_sp_and_ss_empty(home: Warehouse) -> None:
     rows = random_corpus(4, seats=True)
     with built(home, rows, scope="conversation") as stage:
         assert fetch(stage, "SELECT (SELECT count(*) FROM sp), (SELECT count(*) FROM ss)") == [(0, 0)]
@@ -421,7 +423,7 @@ def test_seats_leave_sp_and_ss_empty(home: Home) -> None:
 
 
 @pytest.mark.usefixtures("sql_gate")
-def test_what_is_built_passes_its_gate(home: Home) -> None:
+def test_what_is_built_passes_its_gate(home: Warehouse) -> None:
     for seed in range(3):
         rows = random_corpus(seed)
         with built(home, rows) as stage:

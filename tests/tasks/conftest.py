@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from small_home import copy, made
+from support.small_home import copy, made
 
 __all__ = ["copy", "made"]

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from reader_rows import rows_of
 
 from ssrem.errors import DumpError
 from ssrem.readers import open_dump
 from ssrem.readers.chitchat import ChitchatReader
+from support.reader_rows import rows_of
 
 
 def _message(sender: Any, text: Any, second: int) -> dict[str, Any]:

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from reader_rows import rows_of
 
 from ssrem.errors import DumpError
 from ssrem.readers import open_dump
 from ssrem.readers.convokit import ConvokitReader
+from support.reader_rows import rows_of
 
 
 def _utterance(id: str, speaker: str, text: str, **more: Any) -> dict[str, Any]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from reader_rows import rows_of
 
 from ssrem.errors import DumpError
 from ssrem.readers import open_dump
 from ssrem.readers.cornell import CornellReader
+from support.reader_rows import rows_of
 
 LINES = [
     b"L4 +++$+++ u2 +++$+++ m0 +++$+++ CAMERON +++$+++ Caf\xe9?",

@@ -11,13 +11,14 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from reader_rows import rows_of
 
 from ssrem.errors import DumpError
 from ssrem.readers import delimited, open_dump
 from ssrem.readers.delimited import CsvReader, TsvReader
+from support.paths import SHARED
+from support.reader_rows import rows_of
 
-MELD = Path(__file__).parents[4] / "shared" / "data" / "corpora" / "meld_train.csv"
+MELD = SHARED / "data" / "corpora" / "meld_train.csv"
 HEAD = b"Dialogue ID,speaker,Utterance,mood\n"
 
 

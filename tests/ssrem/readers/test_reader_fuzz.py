@@ -20,11 +20,11 @@ import pytest
 import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from reader_rows import rows_of
 
 from ssrem.errors import SsremError
 from ssrem.readers import FORMATS, open_dump, reader_class
 from ssrem.readers.base import Reader
+from support.reader_rows import rows_of
 
 Files = dict[str, bytes]
 TIMES = int(os.environ.get("FUZZ", "1"))

@@ -15,11 +15,11 @@ import pytest
 import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from reader_rows import rows_of
 
 from ssrem.errors import DumpError
 from ssrem.readers import open_dump
 from ssrem.readers.jsonl import JsonlReader
+from support.reader_rows import rows_of
 
 
 def exact(path: Path, **options: Any) -> list[dict[str, Any]]:

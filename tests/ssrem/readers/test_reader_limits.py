@@ -14,12 +14,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from reader_rows import rows_of
 
 from ssrem.errors import DumpError
 from ssrem.readers import base, cornell, delimited, jsonmap, open_dump, parquet, streams
 from ssrem.readers.jsonl import JsonlReader
 from ssrem.readers.metadata import DEEPEST, too_deep
+from support.reader_rows import rows_of
 
 ROW = {"conversation_id": "c", "speaker": "a", "text": "x"}
 PLAIN = json.dumps(ROW).encode() + b"\n"

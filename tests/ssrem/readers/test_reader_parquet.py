@@ -9,11 +9,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from reader_rows import rows_of
 
 from ssrem.errors import DumpError
 from ssrem.readers import open_dump
 from ssrem.readers.parquet import ParquetReader
+from support.reader_rows import rows_of
 
 MOMENT = datetime(2018, 5, 2, 19, 38, 15)
 

@@ -1,0 +1,1 @@
+"""The `ssrem` command: how a person starts the flows."""

@@ -1,0 +1,1 @@
+"""The verbs of the `ssrem` command, one group of verbs a file."""

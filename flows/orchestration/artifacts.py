@@ -1,0 +1,108 @@
+"""What Prefect's UI shows of a run: the stage's tables, its gates, how far it is, the report's link."""
+
+from __future__ import annotations
+
+import csv
+import json
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from prefect.artifacts import (
+    create_link_artifact,
+    create_markdown_artifact,
+    create_progress_artifact,
+    create_table_artifact,
+    update_progress_artifact,
+)
+from prefect.context import FlowRunContext
+from prefect.settings import PREFECT_API_URL
+
+from ssrem.errors import GateError
+from tasks.query.summaries import TITLES, gate_results, summary
+from tasks.stage.progress import Advance, listening
+from tasks.warehouse.home import Warehouse
+
+SHOWN_ROWS = 20
+EVERY = 2.0
+"""Seconds between two updates of a progress artifact."""
+
+
+@contextmanager
+def shown(home: str, stage: str, summaries: Sequence[str]) -> Iterator[None]:
+    """Show what the block publishes: progress while it runs, then the summaries named and what the stage's gate saw.
+
+    Only where a Prefect server is named: what a run from the command line would write, nobody sees.
+    """
+    if not _seen():
+        yield
+        return
+    try:
+        with listening(_progress):
+            yield
+    except GateError as error:
+        create_markdown_artifact(_failed(error), key=f"gate-{stage}", description=str(error))
+        raise
+    place = Warehouse.at(home)
+    for name, rows in summary(place, summaries).items():
+        create_table_artifact(_plain(rows), key=name.replace("_", "-"), description=TITLES[name])
+    if results := gate_results(place, stage):
+        create_table_artifact(
+            _plain(results), key=f"gate-{stage}", description=f"what the gate of {stage} saw"
+        )
+
+
+def link_report(path: str) -> None:
+    """Show the report's link."""
+    if _seen():
+        create_link_artifact(
+            Path(path).resolve().as_uri(), key="report", link_text="report", description=path
+        )
+
+
+def _seen() -> bool:
+    return bool(PREFECT_API_URL.value()) and FlowRunContext.get() is not None
+
+
+def _progress(what: str, total: float | None) -> Advance:
+    """A progress artifact that is made once there is a share to show, and updated every few seconds."""
+    artifact: Any = None
+    latest = time.monotonic()
+
+    def advance(done: float, new_total: float | None = None) -> None:
+        nonlocal artifact, latest
+        whole = new_total or total
+        if not whole or time.monotonic() - latest < EVERY:
+            return
+        latest = time.monotonic()
+        share = min(100.0, 100 * done / whole)
+        if artifact is None:
+            artifact = create_progress_artifact(share, key="progress", description=what)
+        else:
+            update_progress_artifact(artifact, share)
+
+    return advance
+
+
+def _failed(error: GateError) -> str:
+    """The gate's message and the first of the rows that it refused, as Markdown."""
+    lines = [str(error), ""]
+    for file in sorted(error.folder.glob("[0-9]*.csv")) if error.folder else ():
+        with file.open(newline="", encoding="utf-8") as handle:
+            rows = [row for row, _ in zip(csv.reader(handle), range(SHOWN_ROWS + 1), strict=False)]
+        lines += [f"`{file.name}`", "", _row(rows[0]), _row(["---"] * len(rows[0]))]
+        lines += [*map(_row, rows[1:]), ""]
+    return "\n".join(lines)
+
+
+def _row(cells: Sequence[str]) -> str:
+    shown = (" ".join(cell.split()).replace("|", "\\|").replace("<", "&lt;") for cell in cells)
+    return f"| {' | '.join(shown)} |"
+
+
+def _plain(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows as JSON has them."""
+    plain: list[dict[str, Any]] = json.loads(json.dumps(rows, default=str))
+    return plain

@@ -1,0 +1,1 @@
+"""Which evaluator agrees better: significance tests, rankings, non-inferiority."""

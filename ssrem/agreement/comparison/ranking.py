@@ -1,0 +1,136 @@
+"""Many evaluators at once: Holm's correction, and clusters of significance."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+
+from ssrem.agreement.comparison.difference import Difference
+from ssrem.agreement.inputs import Numbers, unvarying
+
+ALPHA = 0.05
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One pair of evaluators: the difference with its own p, and that p corrected for all pairs of the table."""
+
+    better: str
+    worse: str
+    difference: Difference
+    corrected: float | None
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """One evaluator: what it reaches, best first, and its cluster, from 1. statistic and cluster are None where it has
+    none; reason says why."""
+
+    evaluator: str
+    statistic: float | None
+    cluster: int | None
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Evaluators from best to worst, and every pair of those that have a figure."""
+
+    ranked: tuple[Ranked, ...]
+    compared: tuple[Compared, ...]
+
+
+def holm(p: Sequence[float | None]) -> list[float | None]:
+    """p-values corrected for their number (Holm 1979), in the order given, in (0, 1]; None, no test, stays and does
+    not count. A corrected value below α is significant at α for the whole family. ValueError outside [0, 1]."""
+    tested = sorted((value, at) for at, value in enumerate(p) if value is not None)
+    if any(not 0 <= value <= 1 for value, _ in tested):
+        raise ValueError("p-values lie within [0, 1]")
+    corrected: list[float | None] = [None] * len(p)
+    highest = 0.0
+    for rank, (value, at) in enumerate(tested):
+        highest = max(highest, min(1.0, (len(tested) - rank) * value))
+        corrected[at] = highest
+    return corrected
+
+
+def significance_clusters(names: Sequence[str], significant: Callable[[str, str], bool]) -> list[int]:
+    """Cluster of each name, from 1, for names from best to worst: as shared tasks print them.
+
+    A new one begins where every name above is significantly better than every name below, so that names of one cluster
+    are not all told apart, and those of different clusters are.
+    """
+    found, cluster = [], 1
+    for at in range(len(names)):
+        if at and all(significant(above, below) for above in names[:at] for below in names[at:]):
+            cluster += 1
+        found.append(cluster)
+    return found
+
+
+def ranking(
+    scores: Mapping[str, Numbers], test: Callable[[Numbers, Numbers], Difference], *, alpha: float = ALPHA
+) -> Ranking:
+    """Rank evaluators by what they reach, with a test of every pair, Holm's correction over all and clusters.
+
+    scores: evaluator to its scores (n,), NaN for missing. test: `perm_both`, `paired_bootstrap` or `williams` with all
+    but the two evaluators given, two-sided: which is the better one is seen only in the data. Every evaluator is
+    compared on the responses that all have a score for. ValueError for a one-sided test or an alpha outside (0, 1).
+    """
+    if not 0 < alpha < 1:
+        raise ValueError(f"alpha lies within (0, 1), not at {alpha}")
+    gaps = [np.isnan(np.asarray(values, dtype=np.float64)) for values in scores.values()]
+    gap = np.logical_or.reduce(gaps) if gaps else np.zeros(0, dtype=bool)
+    shared = {name: np.where(gap, np.nan, values) for name, values in scores.items()}
+    reached: dict[str, float] = {}
+    found: dict[tuple[str, str], Difference] = {}
+    reasons = dict.fromkeys(scores, "there is no other evaluator to compare it with")
+    still = {name for name, values in shared.items() if unvarying(np.asarray(values)[~gap])}
+    reasons |= dict.fromkeys(still, "its scores are all the same")
+    for first, second in combinations(sorted(set(scores) - still), 2):
+        difference = test(shared[first], shared[second])
+        if difference.sides != "two-sided":
+            raise ValueError("a ranking takes a two-sided test")
+        if difference.first is None or difference.second is None:
+            reasons[first] = reasons[second] = difference.reason
+            continue
+        reached[first], reached[second] = difference.first, difference.second
+        found[first, second] = difference
+    order = sorted(reached, key=lambda name: (-reached[name], name))
+    place = {name: at for at, name in enumerate(order)}
+    pairs = [
+        (first, second, found[first, second])
+        if place[first] < place[second]
+        else (second, first, _turned(found[first, second]))
+        for first, second in found
+    ]
+    corrected = holm([difference.p for _, _, difference in pairs])
+    apart = {
+        (better, worse): p is not None and p < alpha
+        for (better, worse, _), p in zip(pairs, corrected, strict=True)
+    }
+    compared = [Compared(*pair, p) for pair, p in zip(pairs, corrected, strict=True)]
+    compared.sort(key=lambda pair: (place[pair.better], place[pair.worse]))
+    numbers = significance_clusters(order, lambda above, below: apart.get((above, below), False))
+    ranked = [Ranked(name, reached[name], number) for name, number in zip(order, numbers, strict=True)]
+    ranked += [Ranked(name, None, None, reasons[name]) for name in sorted(scores) if name not in reached]
+    return Ranking(tuple(ranked), tuple(compared))
+
+
+def _turned(one: Difference) -> Difference:
+    """Second against first."""
+
+    def negative(value: float | None) -> float | None:
+        return None if value is None else -value
+
+    return replace(
+        one,
+        first=one.second,
+        second=one.first,
+        difference=negative(one.difference),
+        low=negative(one.high),
+        high=negative(one.low),
+    )

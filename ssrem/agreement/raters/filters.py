@@ -1,0 +1,164 @@
+"""Filters of raters: who is left out, why, and how the aggregation that they leave is called."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ssrem.agreement.inputs import Floats
+from ssrem.agreement.raters.kappa import Weights, cohen_kappa
+from ssrem.agreement.raters.ratings import Ratings, categories_of, checked
+
+MIN_SHARED = 5
+"""Units that two raters must share for a κ between them."""
+
+MIN_RATERS = 6
+"""Of fewer, the median deviation rests on two or three, and one of four is soon an outlier."""
+
+_NORMAL = 1.4826
+"""Makes the median absolute deviation a standard deviation where values are normal."""
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """A rater who is left out: the figure that decided, and what it says."""
+
+    rater: str
+    figure: float
+    reason: str
+
+
+@dataclass(frozen=True)
+class Filtered:
+    """ratings (raters, units) as they were, but NaN for who was dropped. unjudged: raters kept because nothing could be
+    said of them. name: short, of letters, digits and points, for the aggregation's name."""
+
+    name: str
+    ratings: Ratings
+    dropped: tuple[Dropped, ...]
+    unjudged: tuple[str, ...]
+
+
+def failed_checks(
+    ratings: Any, raters: Sequence[str], checks: Mapping[str, Sequence[bool]], *, least: float = 1.0
+) -> Filtered:
+    """Without raters who passed fewer than `least`, in (0, 1], of their attention checks.
+
+    checks: rater to whether each check was passed; a rater without any is not judged. ValueError for a least outside
+    (0, 1], or names that do not fit.
+    """
+    if not 0 < least <= 1:
+        raise ValueError(f"the share of checks to pass lies within (0, 1], not at {least}")
+    table = _named(ratings, raters)
+    passed = {rater: float(np.mean(checks[rater])) for rater in raters if checks.get(rater)}
+    dropped = [
+        Dropped(
+            rater, share, f"passed {sum(map(bool, checks[rater]))} of {len(checks[rater])} attention checks"
+        )
+        for rater, share in passed.items()
+        if share < least
+    ]
+    return _without(f"checks{least:g}", table, raters, dropped, passed)
+
+
+def low_kappa(
+    ratings: Any,
+    raters: Sequence[str],
+    *,
+    bound: float,
+    weights: Weights = "quadratic",
+    categories: Sequence[float] | None = None,
+) -> Filtered:
+    """Without raters whose mean κ with the others is below `bound`, in [-1, 1].
+
+    The mean is over those with whom they share `MIN_SHARED` units and a κ is defined; who shares with none is not
+    judged. All are judged at once, by all others. ValueError as in `cohen_kappa`, and for names that do not fit.
+    """
+    if not -1 <= bound <= 1:
+        raise ValueError(f"a bound of kappa lies within [-1, 1], not at {bound}")
+    table = _named(ratings, raters)
+    scale = categories_of(table, categories).tolist()
+    found: dict[str, list[float]] = {rater: [] for rater in raters}
+    there = ~np.isnan(table)
+    shared = there.astype(np.int64) @ there.T.astype(np.int64)
+    for one in range(len(raters)):
+        for other in range(one + 1, len(raters)):
+            if shared[one, other] < MIN_SHARED:
+                continue
+            kappa = cohen_kappa(table[one], table[other], weights=weights, categories=scale).value
+            if kappa is not None:
+                found[raters[one]].append(kappa)
+                found[raters[other]].append(kappa)
+    means = {rater: float(np.mean(kappas)) for rater, kappas in found.items() if kappas}
+    dropped = [
+        Dropped(rater, mean, f"mean kappa {mean:.2f} with {len(found[rater])} others, below {bound:g}")
+        for rater, mean in means.items()
+        if mean < bound
+    ]
+    return _without(f"kappa{bound:g}", table, raters, dropped, means)
+
+
+def mad_outliers(ratings: Any, raters: Sequence[str], *, deviations: float = 3.0) -> Filtered:
+    """Without raters who are farther from the others than raters are from each other.
+
+    A rater's distance is the mean absolute difference from the mean of the others' ratings of the same units; an
+    outlier's is above the median distance by more than `deviations` scaled median absolute deviations (Leys et al.
+    2013). Nobody is judged where fewer than `MIN_RATERS` have a distance, or half of them have the same. ValueError for
+    deviations of 0 or less, and names that do not fit.
+    """
+    if not deviations > 0:
+        raise ValueError(f"deviations are above 0, not {deviations}")
+    table = _named(ratings, raters)
+    compared = {rater: with_others(table, at) for at, rater in enumerate(raters)}
+    distance = {
+        rater: float(np.abs(own - others).mean()) for rater, (own, others) in compared.items() if len(own)
+    }
+    values = np.array(list(distance.values()))
+    centre = float(np.median(values)) if len(values) else 0.0
+    spread = _NORMAL * float(np.median(np.abs(values - centre))) if len(values) else 0.0
+    name = f"mad{deviations:g}"
+    if len(values) < MIN_RATERS or spread == 0:
+        return _without(name, table, raters, [], {})
+    dropped = [
+        Dropped(
+            rater,
+            far,
+            f"{far:.2f} from the others on average, {(far - centre) / spread:.1f} deviations above the median",
+        )
+        for rater, far in distance.items()
+        if far - centre > deviations * spread
+    ]
+    return _without(name, table, raters, dropped, distance)
+
+
+def aggregation_name(aggregation: str, filters: Sequence[Filtered]) -> str:
+    """Name of an aggregation after filters, in the order they were applied: 'mean+checks1+kappa0.2'."""
+    return "+".join([aggregation, *(one.name for one in filters)])
+
+
+def with_others(table: Ratings, rater: int) -> tuple[Floats, Floats]:
+    """A rater's ratings and the mean of the others' for the units that both rated, (m,) each."""
+    others = np.delete(table, rater, axis=0)
+    there = ~np.isnan(others)
+    both = ~np.isnan(table[rater]) & there.any(axis=0)
+    mean = np.where(there, others, 0.0).sum(axis=0)[both] / there.sum(axis=0)[both]
+    return table[rater][both], mean
+
+
+def _named(ratings: Any, raters: Sequence[str]) -> Ratings:
+    table = checked(ratings)
+    if len(raters) != len(table) or len(set(raters)) < len(raters):
+        raise ValueError(f"{len(set(raters))} distinct names do not fit {len(table)} raters")
+    return table
+
+
+def _without(
+    name: str, table: Ratings, raters: Sequence[str], dropped: Sequence[Dropped], judged: Mapping[str, float]
+) -> Filtered:
+    out = {one.rater for one in dropped}
+    left = table.copy()
+    left[[at for at, rater in enumerate(raters) if rater in out]] = np.nan
+    return Filtered(name, left, tuple(dropped), tuple(rater for rater in raters if rater not in judged))

@@ -1,0 +1,61 @@
+"""Settings of what is trained: typed, checked, and the same from JSON and from the command line."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Self
+
+from ssrem.errors import EvaluatorError
+
+
+@dataclass(frozen=True)
+class Config:
+    """A dataclass of settings, each with a default that tells its type; None stands for text or nothing."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            _check_type(field.name, getattr(self, field.name), field.default)
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """The settings there are."""
+        return tuple(field.name for field in fields(cls))
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any]) -> Self:
+        """From a mapping; EvaluatorError for a setting that does not exist or a value that it cannot have."""
+        if unknown := sorted(set(settings) - set(cls.names())):
+            raise EvaluatorError(f"no setting {', '.join(unknown)}; there are {', '.join(cls.names())}")
+        return cls(**settings)
+
+    def at_least(self, lowest: float, *names: str) -> None:
+        """EvaluatorError where one of these settings is below `lowest`."""
+        for name in names:
+            if getattr(self, name) < lowest:
+                raise EvaluatorError(f"{name} is {getattr(self, name)}; expected {lowest} or more")
+
+    def above_zero(self, *names: str) -> None:
+        """EvaluatorError where one of these settings is not above 0."""
+        for name in names:
+            if getattr(self, name) <= 0:
+                raise EvaluatorError(f"{name} is {getattr(self, name)}; expected above 0")
+
+    def one_of(self, **choices: tuple[str, ...]) -> None:
+        """EvaluatorError where a setting is none of its choices."""
+        for name, allowed in choices.items():
+            if getattr(self, name) not in allowed:
+                raise EvaluatorError(
+                    f"{name} is {getattr(self, name)!r}; expected one of {', '.join(allowed)}"
+                )
+
+
+def _check_type(name: str, value: object, default: object) -> None:
+    """EvaluatorError unless `value` is of its default's type; an int will do for a float, text for None."""
+    kind: Any = {float: (int, float), type(None): (str, type(None))}.get(type(default), type(default))
+    # A bool is an int to Python alone.
+    fits = isinstance(value, kind) and isinstance(value, bool) == isinstance(default, bool)
+    if not fits or (isinstance(value, float) and not math.isfinite(value)):
+        wanted = {int: "a whole number", float: "a number", bool: "true or false"}.get(type(default), "text")
+        raise EvaluatorError(f"{name} is {value!r}; expected {wanted}")

@@ -1,0 +1,72 @@
+"""ADEM's recurrent encoder on its own: texts to the vectors that its dialogue model learned."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ssrem.encoders import files
+from ssrem.encoders import trusted_sources as seal
+from ssrem.encoders.base import Encoder
+from ssrem.errors import EvaluatorError
+from ssrem.evaluators import load_evaluator
+from ssrem.evaluators.adem.adem import Adem
+
+_MODEL = "adem"
+
+
+class HierarchicalGru(Encoder):
+    """The state of a hierarchical GRU after a text of one turn (Lowe et al. 2017, section 4), before ADEM's projection.
+
+    It is the encoder of a trained `adem`, whose words and turns it reads as that does.
+    """
+
+    kind: ClassVar[str] = "hierarchical-gru"
+
+    def __init__(self, adem: Adem) -> None:
+        """EvaluatorError where `adem` is not trained or has no recurrent encoder."""
+        if not adem.state.encoder:
+            raise EvaluatorError(
+                f"{adem.name} was trained with pretrained={adem.config.pretrained}, so it has no recurrent encoder; "
+                "train it with pretrained=vhred, or name its encoder itself"
+            )
+        self.adem = adem
+        self.name = "adem"
+        self.dimensions = adem.config.context
+
+    @classmethod
+    def of(cls, folder: Path) -> Self:
+        """Of a trained evaluator's folder; EvaluatorError where it holds no ADEM."""
+        seal.check(folder)
+        adem = load_evaluator(folder)
+        if not isinstance(adem, Adem):
+            raise EvaluatorError(f"encoder adem:{folder}: holds {adem.name}, not adem; train one first")
+        return cls(adem)
+
+    @property
+    def signature(self) -> str:
+        digest = hashlib.blake2b(self.adem.signature.encode(), digest_size=4).hexdigest()
+        return f"adem-gru-d{self.dimensions}-{digest}"
+
+    def _encode(self, texts: Sequence[str]) -> NDArray[Any]:
+        return self.adem.encoded(texts).vectors
+
+    def truncated(self, texts: Sequence[str]) -> NDArray[np.bool_]:
+        return self.adem.encoded(texts).cut
+
+    def save(self, folder: Path) -> None:
+        self.adem.save(folder / _MODEL)
+        files.write_json(folder / "encoder.json", {"kind": self.kind, "signature": self.signature})
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        found = cls.of(folder / _MODEL)
+        saved = files.read_json(folder / "encoder.json", ("signature",))["signature"]
+        if found.signature != saved:
+            raise EvaluatorError(f"{folder}: reads as {found.signature}, saved as {saved}; copy it again")
+        return found

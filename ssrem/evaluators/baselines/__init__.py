@@ -1,0 +1,1 @@
+"""Baselines that learn nothing: cosine and length."""

@@ -1,0 +1,59 @@
+"""Contexts and candidate responses as rows of one table of vectors: held once, gathered a batch at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ssrem.samples import Floats, Rows
+
+_CHUNK = 20_000
+
+
+@dataclass(frozen=True)
+class EncodedCandidates:
+    """vectors: float16 (m, d), one a turn; encoders give values that float16 holds exactly.
+
+    start, stop: the context's turns (n,). candidates: rows (n, k), -1 for one that is missing.
+    turns: how many of the last turns of a context count.
+    """
+
+    vectors: NDArray[np.float16]
+    start: Rows
+    stop: Rows
+    candidates: Rows
+    turns: int
+
+    def __len__(self) -> int:
+        return len(self.candidates)
+
+    def contexts(self, rows: Rows) -> NDArray[np.float32]:
+        """V(c), float32 (b, d): the mean over the last turns that have a known word; zero where none has."""
+        back = self.stop[rows, None] - np.arange(1, self.turns + 1)
+        inside = back >= self.start[rows, None]
+        taken = self.vectors[np.maximum(back, 0)].astype(np.float32)
+        known = inside & taken.any(axis=-1)
+        taken *= known[:, :, None]
+        counts = np.maximum(known.sum(axis=1), 1).astype(np.float32)
+        mean: NDArray[np.float32] = taken.sum(axis=1) / counts[:, None]
+        return mean
+
+    def responses(self, rows: Rows) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+        """V(r) of the candidates, float32 (b, k, d), and which of them are there (b, k)."""
+        wanted = self.candidates[rows]
+        return self.vectors[np.maximum(wanted, 0)].astype(np.float32), wanted >= 0
+
+
+def products(matrix: Floats, cases: EncodedCandidates) -> Floats:
+    """V(c)ᵀ M V(r) of all candidates, float64 (n, k), NaN for -1; in doubles no order of sums shows."""
+    result = np.empty(cases.candidates.shape)
+    for first in range(0, len(cases), _CHUNK):
+        rows = np.arange(first, min(first + _CHUNK, len(cases)))
+        responses, present = cases.responses(rows)
+        context = cases.contexts(rows).astype(np.float64) @ matrix
+        result[rows] = np.where(
+            present, np.einsum("nd,nkd->nk", context, responses.astype(np.float64)), np.nan
+        )
+    return result

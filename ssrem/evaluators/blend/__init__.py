@@ -1,0 +1,1 @@
+"""A weighted blend of other evaluators."""

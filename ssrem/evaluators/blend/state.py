@@ -1,0 +1,72 @@
+"""What a blend keeps: weights, and the scales on which its parts' scores are compared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ssrem.errors import EvaluatorError
+from ssrem.evaluators.core.scaling import Bounds
+from ssrem.samples import Floats
+
+TENSORS = ("weights", "centre", "spread", "offset", "bounds", "tuned")
+_TAIL = 1.0
+
+
+@dataclass(frozen=True)
+class State:
+    """f = offset + Σ weight · z, where z is a part's score less its centre, by its spread, clipped.
+
+    weights, centre, spread: float64 (m,). bounds: of f. tuned: on how many human scores.
+    """
+
+    weights: Floats
+    centre: Floats
+    spread: Floats
+    offset: float
+    bounds: Bounds
+    tuned: int = 0
+
+    def f(self, values: Floats, clip: float) -> Floats:
+        """Of the parts' scores (n, m), float64 (n,)."""
+        return self.offset + standardised(values, self.centre, self.spread, clip) @ self.weights
+
+    def tensors(self) -> dict[str, NDArray[Any]]:
+        """All of it, by name."""
+        bounds = np.array([self.bounds.low, self.bounds.high])
+        values = (
+            self.weights,
+            self.centre,
+            self.spread,
+            np.array([self.offset]),
+            bounds,
+            np.array([self.tuned]),
+        )
+        return dict(zip(TENSORS, values, strict=True))
+
+    @classmethod
+    def of(cls, tensors: Mapping[str, NDArray[Any]], parts: int, where: Path) -> Self:
+        """What `tensors` gave; EvaluatorError that names `where` if it is not for so many parts."""
+        for name, size in zip(TENSORS, (parts, parts, parts, 1, 2, 1), strict=True):
+            if tensors[name].shape != (size,) or not np.isfinite(tensors[name]).all():
+                raise EvaluatorError(f"{where}: {name} does not fit {parts} parts; train or copy it again")
+        weights, centre, spread, offset, bounds, tuned = (tensors[name] for name in TENSORS)
+        return cls(weights, centre, spread, float(offset[0]), Bounds(*bounds.tolist()), int(tuned[0]))
+
+
+def standardised(values: Floats, centre: Floats, spread: Floats, clip: float) -> Floats:
+    """z of values (n, m), none beyond ± clip."""
+    return np.clip((values - centre) / spread, -clip, clip)
+
+
+def scales(values: Floats) -> tuple[Floats, Floats]:
+    """Centre and spread (m,): mean and deviation without the outer percent at each end; 1 where nothing differs."""
+    low, high = np.percentile(values, [_TAIL, 100 - _TAIL], axis=0)
+    inner = np.clip(values, low, high)
+    spread = inner.std(axis=0)
+    return inner.mean(axis=0), np.where(spread > 1e-9 * (1 + np.abs(inner).max(axis=0)), spread, 1.0)

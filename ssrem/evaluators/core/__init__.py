@@ -1,0 +1,1 @@
+"""What families of evaluators share: base classes, saved folders, archives, scaling."""

@@ -1,0 +1,114 @@
+"""Evaluators that learn nothing: settings and samples in, scores out."""
+
+from __future__ import annotations
+
+import json
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ssrem.encoders.files import read_json
+from ssrem.errors import EvaluatorError
+from ssrem.evaluators.base import Evaluator, Scores
+from ssrem.samples import Floats, Sample
+
+MANIFEST = "evaluator.json"
+
+
+@dataclass(frozen=True)
+class Scored:
+    """What a metric gives: values float64 (n,), and whether it left out some of a sample's text, bool (n,)."""
+
+    values: Floats
+    truncated: NDArray[np.bool_]
+
+
+class Metric(Evaluator):
+    """An evaluator without training: f where it reads the context, g where it reads the reference.
+
+    settings: what determines its scores, as JSON holds it; kept by `save` and part of the signature.
+    """
+
+    defaults: ClassVar[Mapping[str, Any]] = {}
+    """Setting → value where none is given."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.parts = ("g",) if "reference" in cls.needs else ("f",)
+
+    def __init__(self, **settings: Any) -> None:
+        self.check(settings)
+        self.settings = {**self.defaults, **settings}
+
+    @classmethod
+    def check(cls, settings: Mapping[str, Any]) -> None:
+        """Raise EvaluatorError for a setting that does not exist; nothing is loaded."""
+        if unknown := sorted(set(settings) - set(cls.defaults)):
+            known = ", ".join(cls.defaults) or "none"
+            raise EvaluatorError(f"{cls.name} has no setting {', '.join(unknown)}; it has {known}")
+
+    @property
+    @abstractmethod
+    def engine(self) -> str:
+        """What computes it, with its version or weights' hash: the part of the signature that settings do not hold."""
+
+    @abstractmethod
+    def values(self, samples: Sequence[Sample]) -> Scored:
+        """Finite scores of samples that have the reference, where one is needed, in order, independent of one another.
+
+        A context may be empty.
+        """
+
+    @property
+    def signature(self) -> str:
+        settings = "".join(f"|{name}:{value}" for name, value in sorted(self.settings.items()))
+        return f"{self.name}{settings}|{self.engine}"
+
+    def score(self, samples: Sequence[Sample]) -> Floats:
+        return self._scored(samples).values
+
+    def components(self, samples: Sequence[Sample]) -> Scores:
+        scored = self._scored(samples)
+        absent = np.full(len(samples), np.nan)
+        f, g = (absent, scored.values) if "reference" in self.needs else (scored.values, absent)
+        return Scores(f, g, absent, absent, absent, scored.truncated)
+
+    def save(self, folder: Path, *, card: Mapping[str, Any] | None = None) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        if card is not None:
+            (folder / "card.json").write_text(json.dumps(card, indent=1, sort_keys=True), encoding="utf-8")
+        manifest = {"name": self.name, "settings": self.settings, "signature": self.signature}
+        (folder / MANIFEST).write_text(json.dumps(manifest, indent=1, sort_keys=True), encoding="utf-8")
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        manifest = read_json(folder / MANIFEST, ("name", "settings", "signature"))
+        if manifest["name"] != cls.name:
+            raise EvaluatorError(f"{folder} holds {manifest['name']!r}, not {cls.name}")
+        if not isinstance(manifest["settings"], dict):
+            raise EvaluatorError(
+                f"{folder / MANIFEST}: settings are no JSON object; save the evaluator again"
+            )
+        metric = cls(**manifest["settings"])
+        if metric.signature != manifest["signature"]:
+            raise EvaluatorError(
+                f"{folder} was saved as {manifest['signature']}, but scores now as {metric.signature}; "
+                "train it again, or install what it was saved with"
+            )
+        return metric
+
+    def _scored(self, samples: Sequence[Sample]) -> Scored:
+        """`values` of the samples that have what is needed, NaN for the others."""
+        there = np.array(
+            ["reference" not in self.needs or s.reference is not None for s in samples], dtype=bool
+        )
+        values, truncated = np.full(len(samples), np.nan), np.zeros(len(samples), dtype=bool)
+        if there.any():
+            scored = self.values([s for s, has in zip(samples, there, strict=True) if has])
+            values[there], truncated[there] = scored.values, scored.truncated
+        return Scored(values, truncated)

@@ -1,0 +1,177 @@
+"""The transformer of a cross-encoder as it comes, and what it reads of a sample."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from ssrem.encoders import hub
+from ssrem.errors import EvaluatorError
+from ssrem.evaluators.baselines.cosine import Cosine
+from ssrem.samples import Rows, Sample
+
+if TYPE_CHECKING:
+    from ssrem.evaluators.cross_encoder.cross_encoder import CrossEncoderConfig
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """n samples as the network reads them.
+
+    ids: tokens. first (n,): how many of them stand before the response. prior, float32 (n,): cosines, 0 without
+    a prior. truncated (n,): whether a part of the sample was left out. states: what the frozen layers make of each
+    sample, float32 (tokens, d) on the CPU, where that is held rather than computed again.
+    """
+
+    ids: tuple[tuple[int, ...], ...]
+    first: Rows
+    prior: NDArray[np.float32]
+    truncated: NDArray[np.bool_]
+    states: tuple[torch.Tensor, ...] | None = None
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @cached_property
+    def lengths(self) -> Rows:
+        """Tokens of each sample, int64 (n,)."""
+        return np.array([len(row) for row in self.ids], dtype=np.int64)
+
+    def part(self, rows: Rows) -> Inputs:
+        """Those at `rows`."""
+        ids = tuple(self.ids[row] for row in rows.tolist())
+        states = self.states and tuple(self.states[row] for row in rows.tolist())
+        return Inputs(ids, self.first[rows], self.prior[rows], self.truncated[rows], states)
+
+
+class Base:
+    """A transformer as it comes: tokenizer, weights, and the cosine of its sentence vectors.
+
+    folder: where it lies, where that is not what `config.model` says. named: whether it can be had again by name.
+    No training changes it.
+    """
+
+    def __init__(self, name: str, config: CrossEncoderConfig, folder: Path | None = None) -> None:
+        spec = str(folder) if folder else config.model
+        plain = spec.removeprefix("hf:")
+        self.folder = hub.local_folder(spec)
+        self.named = folder is None and (plain == hub.MINILM or not Path(hub.model_folder(spec)).is_dir())
+        self.cosine: Cosine | None = None
+        if config.prior == "cosine":
+            self.cosine = Cosine(encoder=plain if plain == hub.MINILM else f"hf:{plain}")
+            encoder: Any = self.cosine.encoder
+            self.tokenizer, self.model = encoder.tokenizer, encoder.model
+            self.model.to(hub.pick_device(config.device))
+        else:
+            self.tokenizer, self.model = hub.load(spec, "AutoModel", device=config.device)
+        self.turns, self.max_tokens = config.context_turns, config.max_tokens
+        self.frame = _frame(name, config.model, self.tokenizer)
+        longest = _longest(self.tokenizer, self.model)
+        least = sum(map(len, self.frame)) + 1
+        if not least <= config.max_tokens <= longest:
+            raise EvaluatorError(
+                f"{name}: max_tokens is {config.max_tokens}; {config.model} takes from {least} to {longest}"
+            )
+        self.typed = getattr(self.model.config, "type_vocab_size", 0) > 1
+
+    @property
+    def device(self) -> torch.device:
+        """Where it computes."""
+        device: torch.device = self.model.device
+        return device
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hashes of the weights and of the tokenizer."""
+        return f"{hub.weights_hash(self.model)}+{hub.tokenizer_hash(self.tokenizer)}"
+
+    def read(self, samples: Sequence[Sample]) -> Inputs:
+        """[CLS] turn [SEP] … turn [SEP] response [SEP], the last turns that are not blank.
+
+        Where all does not fit, the oldest tokens of the context are dropped first, then the response's last.
+        """
+        before, between, after = self.frame
+        room = self.max_tokens - len(before) - len(between) - len(after)
+        ids = self._ids(samples)
+        rows, first = [], np.zeros(len(samples), dtype=np.int64)
+        prior = np.zeros(len(samples), dtype=np.float32)
+        truncated = np.zeros(len(samples), dtype=bool)
+        for at, sample in enumerate(samples):
+            context: list[int] = []
+            for turn in self._turns(sample):
+                context += [*(between if context else ()), *ids[turn]]
+            said = ids[sample.response]
+            kept = said[:room]
+            heard = context[max(len(context) + len(kept) - room, 0) :]
+            rows.append((*before, *heard, *between, *kept, *after))
+            first[at] = len(before) + len(heard) + len(between)
+            truncated[at] = len(heard) < len(context) or len(kept) < len(said)
+        if self.cosine is not None:
+            found = self.cosine.components(samples)
+            prior, truncated = found.f.astype(np.float32), truncated | found.truncated
+        return Inputs(tuple(rows), first, prior, truncated)
+
+    def batch(self, inputs: Inputs, rows: Rows) -> dict[str, torch.Tensor]:
+        """What `CrossNet` takes, padded at the right to the longest of `rows`."""
+        width = int(inputs.lengths[rows].max())
+        place = np.arange(width)
+        mask = place < inputs.lengths[rows, None]
+        ids = np.full((len(rows), width), self.tokenizer.pad_token_id or 0, dtype=np.int64)
+        for at, row in enumerate(rows.tolist()):
+            ids[at, : inputs.lengths[row]] = inputs.ids[row]
+        given: dict[str, NDArray[Any]] = {"ids": ids, "mask": mask, "prior": inputs.prior[rows]}
+        if self.typed:
+            given["types"] = (mask & (place >= inputs.first[rows, None])).astype(np.int64)
+        found = {name: torch.from_numpy(array) for name, array in given.items()}
+        if inputs.states is not None:
+            held = [inputs.states[row] for row in rows.tolist()]
+            found["states"] = torch.nn.utils.rnn.pad_sequence(held, batch_first=True)
+        return {name: tensor.to(self.device) for name, tensor in found.items()}
+
+    def _turns(self, sample: Sample) -> list[str]:
+        return [turn for turn in sample.context if turn.strip()][-self.turns :]
+
+    def _ids(self, samples: Sequence[Sample]) -> dict[str, list[int]]:
+        """Text → its tokens; what looks like a special token in it is read as plain characters."""
+        texts = list(dict.fromkeys(t for s in samples for t in (*self._turns(s), s.response)))
+        if not texts:
+            return {}
+        # A lone half of a surrogate pair has no UTF-8, which the tokenizer works on.
+        known = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
+        with hub.quiet():
+            found = self.tokenizer(
+                known, add_special_tokens=False, split_special_tokens=True, padding=False, truncation=False,
+                verbose=False,
+            )["input_ids"]  # fmt: skip
+        return dict(zip(texts, found, strict=True))
+
+
+def _frame(name: str, spec: str, tokenizer: Any) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    """Special tokens before the context, between context and response, after the response."""
+    start, end = tokenizer.cls_token_id, tokenizer.sep_token_id
+    if start is None or end is None:
+        raise EvaluatorError(
+            f"{name}: the tokenizer of {spec} has no tokens that frame a pair of texts; "
+            "name an encoder such as bert-base-uncased"
+        )
+    pair = tokenizer("a", "a", add_special_tokens=True)["input_ids"]
+    # RoBERTa and its kin set two separators between the texts.
+    between = (end, end) if any(pair[at : at + 2] == [end, end] for at in range(len(pair))) else (end,)
+    return (start,), between, (end,)
+
+
+def _longest(tokenizer: Any, model: Any) -> int:
+    """How many tokens the model reads."""
+    positions = getattr(model.config, "max_position_embeddings", None) or tokenizer.model_max_length
+    tables = (part for name, part in model.named_modules() if name.endswith("position_embeddings"))
+    padding = next((getattr(table, "padding_idx", None) for table in tables), None)
+    # RoBERTa and its kin count positions from behind the padding's.
+    positions = positions if padding is None else positions - padding - 1
+    return int(min(positions, tokenizer.model_max_length))

@@ -1,0 +1,198 @@
+"""The network of a cross-encoder, and its logits."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from ssrem.errors import EvaluatorError
+from ssrem.evaluators.cross_encoder.inputs import Base, Inputs
+from ssrem.samples import Floats, Rows
+
+if TYPE_CHECKING:
+    from ssrem.evaluators.cross_encoder.cross_encoder import CrossEncoderConfig
+
+Weights = Mapping[str, NDArray[np.float32]]
+
+# Models whose layers can be called in two parts, each with the next one's input as its output.
+_SPLIT = ("bert", "roberta", "xlm-roberta", "camembert", "electra")
+_MOST_HELD = 1 << 30
+"""Bytes of states that are held at most; beyond them the frozen layers are run again each time."""
+_TOKENS_AT_ONCE = {"cpu": 2_048, "mps": 8_192, "cuda": 65_536}
+
+
+class CrossNet(torch.nn.Module):
+    """logit = slope · cos + head(pooled states of context and response, read together).
+
+    head: 'linear', or 'mlp': dropout, linear, tanh, dropout, linear. With a prior the head's last layer is zero at
+    the start, so that training starts from the prior; `calibrate` gives the slope and the offset.
+    """
+
+    def __init__(self, base: Base, config: CrossEncoderConfig, head: str) -> None:
+        super().__init__()
+        self.model = copy.deepcopy(base.model)
+        if getattr(self.model, "pooler", None) is not None:
+            self.model.pooler = None
+        self.pooling = config.pooling
+        self._frozen = _freeze(self.model, config)
+        self._parts = _parts(self.model, config.freeze)
+        size = int(self.model.config.hidden_size)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(config.seed)
+            inner = (torch.nn.Dropout(config.dropout), torch.nn.Linear(size, size), torch.nn.Tanh())
+            self.inner = torch.nn.Sequential(*(inner if head == "mlp" else ()))
+            self.dropout = torch.nn.Dropout(config.dropout)
+            self.outer = torch.nn.Linear(size, 1)
+        prior = config.prior == "cosine"
+        self.slope = torch.nn.Parameter(torch.full((1,), float(prior)), requires_grad=prior)
+        if prior:
+            torch.nn.init.zeros_(self.outer.weight)
+            torch.nn.init.zeros_(self.outer.bias)
+        self.to(base.device).eval()
+
+    def train(self, mode: bool = True) -> CrossNet:
+        super().train(mode)
+        for part in self._frozen:
+            part.eval()  # what does not learn has no use for dropout
+        return self
+
+    def forward(
+        self,
+        ids: torch.Tensor,
+        mask: torch.Tensor,
+        prior: torch.Tensor,
+        types: torch.Tensor | None = None,
+        states: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        """Logits (b,) of tokens (b, t), their mask, segments and the cosines (b,).
+
+        states: what `held` gave, float32 (b, t, d), in place of tokens and segments.
+        """
+        if states is None or self._parts is None:
+            given = {"input_ids": ids} if types is None else {"input_ids": ids, "token_type_ids": types}
+            states = self.model(**given, attention_mask=mask.long()).last_hidden_state
+        else:
+            states = self._parts[1](inputs_embeds=states, attention_mask=mask.long()).last_hidden_state
+        if self.pooling == "cls":
+            pooled = states[:, 0]
+        else:
+            weights = mask.to(states.dtype)[:, :, None]
+            pooled = (states * weights).sum(dim=1) / weights.sum(dim=1)
+        added: torch.Tensor = self.outer(self.dropout(self.inner(pooled)))[:, 0]
+        return added.float() + self.slope * prior
+
+    @property
+    def trained(self) -> dict[str, torch.nn.Parameter]:
+        """What is learned, by name."""
+        return {name: value for name, value in self.named_parameters() if value.requires_grad}
+
+    def held(self, base: Base, inputs: Inputs) -> Inputs:
+        """The inputs with what the frozen layers make of them; as they are where that cannot be had or held."""
+        size = int(self.model.config.hidden_size)
+        if self._parts is None or int(inputs.lengths.sum()) * size * 4 > _MOST_HELD:
+            return inputs
+        states: list[torch.Tensor] = [torch.empty(0)] * len(inputs)
+        with torch.no_grad():
+            for rows in _by_length(inputs.lengths, _TOKENS_AT_ONCE.get(base.device.type, 2_048)):
+                given = base.batch(inputs, rows)
+                segments = {"token_type_ids": given["types"]} if "types" in given else {}
+                mask = given["mask"].long()
+                found = self._parts[0](
+                    input_ids=given["ids"], attention_mask=mask, **segments
+                ).last_hidden_state
+                for at, row in enumerate(rows.tolist()):
+                    states[row] = found[at, : inputs.lengths[row]].cpu().clone()
+        return replace(inputs, states=tuple(states))
+
+    def weights(self) -> dict[str, NDArray[np.float32]]:
+        """A copy of everything that was learned."""
+        return {name: value.detach().cpu().numpy().copy() for name, value in self.trained.items()}
+
+    def take(self, weights: Weights) -> None:
+        """Put learned weights in; EvaluatorError where they are not those of this network."""
+        trained = self.trained
+        if {name: tuple(value.shape) for name, value in trained.items()} != {
+            name: array.shape for name, array in weights.items()
+        }:
+            raise EvaluatorError(
+                "a cross-encoder's weights do not fit its settings and model; copy or train it again"
+            )
+        with torch.no_grad():
+            for name, array in weights.items():
+                trained[name].copy_(torch.from_numpy(np.ascontiguousarray(array)))
+
+    def rescale(self, slope: float, offset: float) -> None:
+        """From now on every logit z is slope · z + offset."""
+        with torch.no_grad():
+            for value in (self.slope, self.outer.weight, self.outer.bias):
+                value.mul_(slope)
+            self.outer.bias.add_(offset)
+
+
+def logits(base: Base, net: CrossNet, inputs: Inputs) -> Floats:
+    """Of all inputs, float64 (n,), in float32 whatever the device; samples of about one length go together."""
+    found = np.zeros(len(inputs))
+    net.eval()
+    with torch.inference_mode():
+        if not net.outer.weight.any():  # the prior alone: nothing to read
+            return inputs.prior.astype(np.float64) * float(net.slope) + float(net.outer.bias)
+        for rows in _by_length(inputs.lengths, _TOKENS_AT_ONCE.get(base.device.type, 2_048)):
+            found[rows] = net(**base.batch(inputs, rows)).double().cpu().numpy()
+    if not np.isfinite(found).all():
+        raise EvaluatorError("a cross-encoder gives scores that are not finite; its weights are broken")
+    return found
+
+
+def _by_length(lengths: Rows, tokens: int) -> Iterator[Rows]:
+    """Rows, the longest first, as many at once as `tokens` allows with padding, one at least."""
+    order = np.argsort(-lengths, kind="stable")
+    start = 0
+    while start < len(order):
+        stop = start + max(1, tokens // int(lengths[order[start]]))
+        yield order[start:stop]
+        start = stop
+
+
+class _Given(torch.nn.Module):
+    """In the embeddings' place: hands on what it is given."""
+
+    def forward(self, inputs_embeds: torch.Tensor, **_: Any) -> torch.Tensor:
+        return inputs_embeds
+
+
+def _parts(model: Any, freeze: int) -> tuple[Any, Any] | None:
+    """The model up to layer `freeze` and from there on, weights shared; None where it has no such parts."""
+    if model.config.model_type not in _SPLIT or freeze == 0:
+        return None
+
+    def part(layers: Any, embeddings: Any) -> Any:
+        some, encoder = copy.copy(model), copy.copy(model.encoder)
+        encoder._modules = {**model.encoder._modules, "layer": torch.nn.ModuleList(layers)}
+        some._modules = {**model._modules, "encoder": encoder, "embeddings": embeddings}
+        return some
+
+    layers = model.encoder.layer
+    return part(layers[:freeze], model.embeddings).eval(), part(layers[freeze:], _Given())
+
+
+def _freeze(model: Any, config: CrossEncoderConfig) -> list[Any]:
+    """Mark what learns, from layer `config.freeze` on; the modules that do not. 0: everything learns."""
+    if config.freeze == 0:
+        return []
+    lists = [(name, part) for name, part in model.named_modules() if isinstance(part, torch.nn.ModuleList)]
+    path, layers = max(lists, key=lambda found: len(found[1]), default=("", ()))
+    if config.freeze > len(layers):
+        raise EvaluatorError(f"freeze is {config.freeze}; {config.model} has {len(layers)} layers")
+    for name, value in model.named_parameters():
+        if name.startswith(f"{path}."):
+            value.requires_grad = int(name[len(path) + 1 :].split(".")[0]) >= config.freeze
+        else:
+            value.requires_grad = "embedding" not in name
+    embeddings = [part for name, part in model.named_children() if "embedding" in name]
+    return [*embeddings, *layers[: config.freeze]]

@@ -1,0 +1,60 @@
+"""BERT-retrieval: a cross-encoder on next-utterance prediction (Park et al. 2021; Mehri and Eskenazi 2020)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from ssrem.encoders.base import Encoder
+from ssrem.errors import EvaluatorError
+from ssrem.evaluators.cross_encoder.cross_encoder import CrossEncoder, CrossEncoderConfig
+
+
+@dataclass(frozen=True)
+class RetrievalConfig(CrossEncoderConfig):
+    """As CrossEncoderConfig, and what the true response is told from.
+
+    negatives: a spec for ssrem.negatives.load_generator, such as 'random-1', 'random-2', 'random-1+sc' or
+    'random-1+mask-and-fill'. negatives_model: the masked language model of mask-and-fill and its kin, a name or
+    folder; the others have no use for it.
+
+    The paper fine-tunes all of BERT-base: prior 'none', pooling 'cls', freeze 0, epochs 3, head_learning_rate
+    2e-5 like the rest, and the batch of 64 that it gives counts pairs.
+    """
+
+    negatives: str = "random-1+sc"
+    negatives_model: str = ""
+
+
+class Retrieval(CrossEncoder):
+    """f = sigmoid(a · cos + b + linear(pooled states)): how likely the response is the true one, not a negative."""
+
+    name: ClassVar[str] = "retrieval"
+    source: ClassVar[str] = "Park et al. 2021, section 4.1.2 (BERT-retrieval), with a prior"
+    config_class: ClassVar[type[Any]] = RetrievalConfig
+    head: ClassVar[str] = "linear"
+    config: RetrievalConfig
+
+    def __init__(self, encoder: Encoder | None = None, config: RetrievalConfig | None = None) -> None:
+        from ssrem.negatives import load_generator
+
+        super().__init__(encoder, config)
+        spec, settings = self.negatives()
+        load_generator(spec, **settings)  # an unknown name shows now, not after minutes
+
+    def negatives(self) -> tuple[str, dict[str, Any]]:
+        from ssrem.negatives import needs_model
+
+        spec, model = self.config.negatives, self.config.negatives_model
+        if not needs_model(spec):
+            return spec, {}
+        if not model:
+            raise EvaluatorError(
+                f"{self.name}: negatives {spec} need a masked language model; set negatives_model to its name "
+                "or folder, or make one from the packaged encoder with ssrem.negatives.tied_head"
+            )
+        device = self.config.device
+        return spec, {"model": model, "device": None if device == "auto" else device}
+
+    def _learned_from(self) -> str:
+        return f"|loss:{self.config.loss}|neg:{self.config.negatives}"

@@ -1,0 +1,1 @@
+"""Likelihood under causal and masked language models."""

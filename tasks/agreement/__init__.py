@@ -1,0 +1,1 @@
+"""Annotated sets: landing, scoring, figures of agreement with human scores, reproduction."""

@@ -1,0 +1,72 @@
+"""Annotated sets as they are given to a command or flow: a file, a folder, or the name of one that was pulled."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ssrem.agreement.annotated import dataset_name
+from ssrem.annotated_sets import MAPPED, AnnotatedSet, read_set
+from ssrem.annotated_sets.known import known_sets
+from ssrem.errors import AnnotationError
+from tasks.warehouse.home import Warehouse
+from tasks.warehouse.snapshot import file_digest
+
+
+@dataclass(frozen=True)
+class AnnotatedFile:
+    """An annotated set with the name that it lands under. digest: of the content, and of how it is to be read."""
+
+    name: str
+    path: Path
+    digest: str
+    read: AnnotatedSet
+
+
+def pulled(home: Warehouse) -> Path:
+    """The folder of the home folder in which public sets lie."""
+    return home.root / "annotated-sets"
+
+
+def annotated_file(
+    home: Warehouse, given: str, layout: str | None = None, mapping: Mapping[str, str] | None = None
+) -> AnnotatedFile:
+    """Read what was given. layout, mapping: as `read_set` takes them; a mapping is for the tables among the files.
+
+    AnnotationError where it cannot be read, or is the name of a set that was not pulled, or changed since.
+    """
+    path, known = Path(given), None
+    if not path.exists():
+        known = known_sets().get(given)
+        if known is not None:
+            path = known.file(pulled(home))
+            layout = known.layout
+        elif not path.suffix and path.name == given:
+            raise AnnotationError(
+                f"{given} does not exist, and is no set that ssrem annotations list names; give a file or such a name"
+            )
+    if known is not None and not path.exists():
+        raise AnnotationError(
+            f"{given} is known, but not in {path.parent}; ssrem annotations pull {given} fetches it"
+        )
+    if known is not None and not known.same(path):
+        raise AnnotationError(f"{path} is not what was pulled any more; remove it and pull {given} again")
+    found = read_set(path, layout, mapping)
+    part = f"-{found.part}" if found.part and known is None else ""
+    name = known.name if known else dataset_name(path.resolve() if path.is_dir() else path)
+    return AnnotatedFile(f"{name}{part}", path, _digest(path, found, mapping), found)
+
+
+def _digest(path: Path, found: AnnotatedSet, mapping: Mapping[str, str] | None) -> str:
+    """sha256 of the file, or of its files with their names; the same file read in another way is another set."""
+    how = {"part": found.part, "mapping": dict(mapping or {}) if found.layout in MAPPED else {}}
+    if len(found.files) == 1 and not any(how.values()):
+        return file_digest(found.files[0])
+    files = [
+        (str(file.relative_to(path)) if path in file.parents else file.name, file_digest(file))
+        for file in found.files
+    ]
+    return hashlib.sha256(json.dumps([files, how], sort_keys=True).encode()).hexdigest()

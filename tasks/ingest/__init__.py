@@ -1,0 +1,1 @@
+"""Stage `ingest`: dumps become corpora."""

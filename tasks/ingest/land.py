@@ -1,0 +1,249 @@
+"""Ingest: a dump lands once, whole; what cannot land is quarantined with its reason."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from prefect import task
+
+from sql import statement
+from ssrem.errors import DumpError, SsremError
+from ssrem.readers import open_dump, prefetched
+from tasks.ingest.dataset_names import as_text, checked_name
+from tasks.ingest.row_numbers import SCHEMA, numbered
+from tasks.maintenance.repair import mended
+from tasks.privacy.ingest_filter import check_same_way, key_for, private
+from tasks.stage.gate import warm_up
+from tasks.stage.progress import progress
+from tasks.stage.stage import Output, Resources, Stage, bound, open_stage
+from tasks.warehouse.home import Warehouse
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from ssrem.readers.base import Reader
+
+SCOPES = ("auto", "person", "conversation")
+
+SPEAKER_TABLES = ("turns", "responses", "sc", "sp", "ss", "rand", "candidates", "set_similarity")
+"""Built from a corpus: where it lands again, they speak of what was there before."""
+
+
+@task(name="land")
+def land(
+    source: str,
+    home: str,
+    *,
+    format: str | None = None,
+    mapping: Mapping[str, str] | None = None,
+    name: str | None = None,
+    speakers: str = "auto",
+    replace: bool = False,
+    pseudonymise: bool = False,
+    pseudonym_key_file: str | None = None,
+    landed_at: datetime | None = None,
+    resources: Resources | None = None,
+) -> tuple[str, bool]:
+    """Land the dump at `source` in the home folder; returns the corpus's name and whether it is new.
+
+    `speakers` says what an id names: a `person`, a seat in one `conversation`, or `auto`: a person, unless two ids
+    speak in nearly every conversation, which stops the ingest. Content that landed before is left as it is, whatever
+    its file is called now, unless `replace`. With `pseudonymise` nothing that names a person is written: ids become
+    keyed hashes, text is masked; pseudonym_key_file: where the key lies, else SSREM_PSEUDONYM_KEY holds it.
+    `landed_at` is given where a damaged corpus is made again: it keeps its time, and what was made of it.
+
+    Raises DumpError where the dump cannot be read, is empty, names seats, holds nothing that can land, or has landed
+    otherwise (with pseudonyms, or without); PrivacyError where there is no key.
+    """
+    if speakers not in SCOPES:
+        raise DumpError(f"--speakers {speakers}: expected one of {', '.join(SCOPES)}")
+    corpus = given_name(name, source)
+    place = mended(home)
+    key = key_for(place, pseudonymise, pseudonym_key_file)
+    reader = open_dump(source, format=format, mapping=mapping)
+    stamps = _stamps(reader)
+    digest = content_hash(reader.files())
+    if not replace and (known := _landed(place, corpus, digest)):
+        check_same_way(place, known, key)
+        return known, False
+    where = as_text(str(Path(source).resolve()) if Path(source).exists() else source)
+    parameters = {
+        "corpus": corpus,
+        "format": reader.format,
+        "speakers": speakers,
+        "mapping": dict(mapping or {}) or None,
+    }
+    if key:
+        parameters["pseudonym_key"] = key.fingerprint
+    with open_stage(place, "ingest", parameters, {where: digest}, resources) as stage:
+        if not replace and (known := _landed(place, corpus, digest)):  # by who wrote while this waited
+            check_same_way(place, known, key)
+            return known, False
+        replaced = ("corpora", corpus) in {(part.table, part.key) for part in stage.parts}
+        warm_up()
+        _read(stage, reader, source, private(reader, place, corpus, speakers, key))
+        if _stamps(reader) != stamps:
+            raise DumpError(f"{source} changed while it was read; land it again when it is complete")
+        _reject(stage, reader, source)
+        scope = _speaker_scope(stage, source, speakers)
+        values = {
+            "corpus": corpus,
+            "format": reader.format,
+            "source": where,
+            "sha256": digest,
+            "bytes": reader.total_bytes,
+            "speaker_scope": scope,
+            "landed_at": landed_at or stage.started,
+        }
+        with progress(f"landing {corpus}"):
+            for table in (
+                "places",
+                "utterances",
+                "conversations",
+                "quarantine",
+                "corpora",
+            ):
+                stage.create(table, f"1_ingest/{table}", **values)
+        with progress(f"checking {corpus}"):
+            stage.gate()
+        with progress(f"publishing {corpus}"):
+            outputs = [Output(t, corpus) for t in ("corpora", "conversations", "utterances", "quarantine")]
+            untrue = () if landed_at else [(table, corpus) for table in SPEAKER_TABLES]
+            if key is None or not replaced:
+                stage.publish(outputs, retired=untrue)
+            else:
+                _publish_instead(stage, outputs, corpus)
+    return corpus, True
+
+
+def given_name(name: str | None, source: str) -> str:
+    """The name that a corpus was given, or that of its file; DumpError where it may not be called so."""
+    wanted = corpus_name(source) if name is None else name
+    return checked_name(wanted, "a corpus", "give another with --name", DumpError)
+
+
+def corpus_name(source: str) -> str:
+    """Name of a corpus by default: its file or folder without the endings that name a format."""
+    name = Path(source).name
+    if name in ("", ".."):
+        name = Path(source).resolve().name
+    while Path(name).suffix in {
+        ".jsonl",
+        ".json",
+        ".csv",
+        ".tsv",
+        ".parquet",
+        ".gz",
+        ".zst",
+        ".ndjson",
+        ".txt",
+    }:
+        name = Path(name).stem
+    return name
+
+
+def content_hash(files: list[Path]) -> str:
+    """sha256 of a dump's content, whatever its files are called: of the file, or of the files' digests, sorted."""
+    digests = []
+    for path in files:
+        with path.open("rb") as handle:
+            digests.append(hashlib.file_digest(handle, "sha256").hexdigest())
+    return digests[0] if len(digests) == 1 else hashlib.sha256("".join(sorted(digests)).encode()).hexdigest()
+
+
+def _landed(home: Warehouse, corpus: str, digest: str) -> str | None:
+    """Name under which this content has landed; DumpError where other content has under the name `corpus`."""
+    with home.reader(
+        partial=True
+    ) as connection:  # a corpus whose row is damaged can land again in its own place
+        landed = dict(connection.execute("SELECT corpus, sha256 FROM corpora").fetchall())
+    for known, known_digest in landed.items():
+        if known_digest == digest:
+            return str(known)
+    if corpus in landed:
+        raise DumpError(
+            f"a corpus {corpus!r} with other content has landed before; give this one a name of its own with --name, "
+            "or take the other's place with --replace"
+        )
+    return None
+
+
+def _stamps(reader: Reader) -> list[tuple[int, int]]:
+    """Size and time of change of a dump's files."""
+    return [(found.st_size, found.st_mtime_ns) for found in (path.stat() for path in reader.files())]
+
+
+def _read(stage: Stage, reader: Reader, source: str, batches: Iterable[pa.RecordBatch]) -> None:
+    """Stream the reader's batches, in the form in which they may be written, into the scratch table `raw`."""
+    import pyarrow as pa
+
+    failure: list[SsremError] = []
+
+    def stream() -> Iterator[pa.RecordBatch]:
+        try:
+            for batch in numbered(prefetched(batches)):
+                yield batch
+                advance(reader.bytes_read)
+        except SsremError as error:  # DuckDB would wrap it in an error of its own
+            failure.append(error)
+
+    with progress(f"reading {source} ({reader.format})", reader.total_bytes) as advance:
+        stage.connection.register("dump", pa.RecordBatchReader.from_batches(SCHEMA, stream()))
+        stage.connection.execute("CREATE TABLE raw AS SELECT * FROM dump")
+        stage.connection.unregister("dump")
+    if failure:
+        raise failure[0]
+
+
+def _publish_instead(stage: Stage, outputs: list[Output], corpus: str) -> None:
+    """Publish in place of what had landed with names, and delete it, with all that was made of it."""
+    from tasks.privacy.purge import derived_parts, held_texts, purge
+
+    stage.publish(outputs, retired=derived_parts(stage.home, corpus))
+    purge(stage.home, held_texts(stage.home))
+
+
+def _reject(stage: Stage, reader: Reader, source: str) -> None:
+    for table in ("ids", "replies", "reply_cycles", "rejected", "conversation_ranks"):
+        stage.create(table, f"1_ingest/{table}")
+    messages, rejected = _one(
+        stage, "SELECT count(*), (SELECT count(*) FROM rejected) FROM raw WHERE record = 'message'"
+    )
+    if messages == 0:
+        raise DumpError(
+            f"{source} has no message (read as {reader.format}); is it the right file and --format?"
+        )
+    if messages == rejected:
+        counts = stage.connection.execute(
+            "SELECT reason, count(*) FROM rejected GROUP BY ALL ORDER BY 2 DESC"
+        ).fetchall()
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in counts)
+        raise DumpError(
+            f"none of the {messages:,} messages of {source} (read as {reader.format}) can land: {reasons}; "
+            "name the columns with --map, or the format with --format"
+        )
+
+
+def _speaker_scope(stage: Stage, source: str, speakers: str) -> str:
+    if speakers != "auto":
+        return speakers
+    text = statement("1_ingest/seats")
+    seats = stage.connection.execute(text, bound(text, {})).fetchall()
+    if not seats:
+        return "person"
+    (first, count, total), (second, other, _) = seats
+    raise DumpError(
+        f"{source}: speaker ids {first!r} and {second!r} speak in {min(count, other):,} of {total:,} conversations; "
+        "they seem to name seats, not people; use --speakers conversation to keep them apart by conversation, or "
+        "--speakers person if they are two people"
+    )
+
+
+def _one(stage: Stage, query: str) -> tuple[Any, ...]:
+    row = stage.connection.execute(query).fetchone()
+    assert row is not None
+    return row

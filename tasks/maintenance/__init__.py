@@ -1,0 +1,1 @@
+"""Repair, health, backup and restore of a home folder."""

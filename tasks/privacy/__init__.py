@@ -1,0 +1,1 @@
+"""Pseudonyms at ingest, and the erasure of a person."""

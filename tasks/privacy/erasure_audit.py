@@ -1,0 +1,178 @@
+"""Proof that somebody was forgotten: what is left of their ids and words in the files of a home folder."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ssrem.encoders.store import text_hashes
+from ssrem.privacy.traces import Traces
+from tasks.warehouse.home import Warehouse
+
+if TYPE_CHECKING:
+    import duckdb
+    import polars as pl
+
+SHORTEST_PART = 4
+"""Characters of a text that is looked for inside longer ones, too; a shorter one is part of everybody's words."""
+
+NAMES = ("speaker", "addressee")
+MENTIONING = (
+    "conversation_id",
+    "utterance_id",
+    "reply_to",
+    "metadata",
+    "ratings",
+    "raw",
+    "parameters",
+    "outputs",
+)
+"""Columns in which an id would be a whole value, and those in which it would be a part of one."""
+
+READABLE = """
+    SELECT corpus, row_no, CASE
+        WHEN reason NOT IN ('broken_json', 'undecodable', 'malformed_row') AND octet_length(raw) > 0
+            THEN decode(raw)::JSON
+    END AS row
+    FROM quarantine WHERE record = 'message' AND row IS NOT NULL"""
+"""Quarantined messages whose fields could be read."""
+
+_BATCH = 65_536
+
+
+@dataclass(frozen=True)
+class Words:
+    """What somebody said and nobody else did: as a whole message, and (`parts`) not even inside a longer one."""
+
+    whole: frozenset[str]
+    parts: frozenset[str]
+
+    def in_bytes(self, raw: bytes) -> bool:
+        """Whether a row that could not be read quotes them."""
+        text = raw.decode("utf-8", "replace")
+        return any(part in text for part in self.parts)
+
+
+def words_of(connection: duckdb.DuckDBPyConnection, ids: Collection[str], corpora: Collection[str]) -> Words:
+    """The words of these people in these corpora that nobody else said, in any corpus or annotated set, or in a row
+    that was quarantined but could be read."""
+    theirs = "list_contains(?, speaker) AND list_contains(?, corpus)"
+    who = [list(ids), list(corpora)]
+    said = connection.execute(f"SELECT DISTINCT text FROM utterances WHERE {theirs}", who).fetchall()
+    whole = {text for (text,) in said}
+    parts = {text for text in whole if len(text.strip()) >= SHORTEST_PART}
+    for texts in _fetched(
+        connection,
+        f"SELECT text FROM utterances WHERE NOT ({theirs}) UNION ALL SELECT response FROM annotated "
+        "UNION ALL SELECT reference FROM annotated WHERE reference IS NOT NULL "
+        "UNION ALL SELECT unnest(context) FROM annotated "
+        f"UNION ALL SELECT row->>'$.text' AS text FROM ({READABLE}) AS readable "
+        "WHERE NOT (list_contains(?, coalesce(row->>'$.speaker', '')) AND list_contains(?, corpus)) AND text <> ''",
+        who * 2,
+    ):
+        whole.difference_update(texts.to_list())
+        if parts:
+            patterns = sorted(parts)
+            heard = texts.filter(texts.str.contains_any(patterns)).str.extract_many(
+                patterns, overlapping=True
+            )
+            parts.difference_update(heard.explode().drop_nulls().to_list())
+    return Words(frozenset(whole), frozenset(parts & whole))
+
+
+def _fetched(connection: duckdb.DuckDBPyConnection, query: str, values: list[Any]) -> Iterator[pl.Series]:
+    import polars as pl
+
+    cursor = connection.execute(query, values)
+    while rows := cursor.fetchmany(_BATCH):
+        yield pl.Series([text for (text,) in rows], dtype=pl.String)
+
+
+def left_of(home: Warehouse, traces: Traces, words: Words, skip: Collection[Path] = ()) -> dict[str, int]:
+    """Count what every Parquet file of the home folder, published or not, still holds of them, but for those in `skip`.
+
+    ids: values that are or mention an id; texts: values that hold their words; vectors: encodings of their words.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    counts = {"files": 0, "ids": 0, "texts": 0, "vectors": 0}
+    hashes = text_hashes(sorted(words.whole))
+    for path in sorted(home.root.rglob("*.parquet")):
+        if path in skip:
+            continue
+        counts["files"] += 1
+        with pq.ParquetFile(path) as file:
+            for batch in file.iter_batches(_BATCH):
+                for name, column in zip(batch.schema.names, batch.columns, strict=True):
+                    if (
+                        name == "text_hash"
+                        and pa.types.is_uint64(column.type)
+                        and "vector" in batch.schema.names
+                    ):
+                        counts["vectors"] += int(np.isin(column.to_numpy(zero_copy_only=False), hashes).sum())
+                    texts = _texts(column)
+                    if texts is not None and len(texts):
+                        counts["ids"] += _ids(name, texts, traces)
+                        counts["texts"] += _words(texts, words)
+    return counts
+
+
+def _texts(column: Any) -> pl.Series | None:
+    """The text values of a column of text, of lists of text or of bytes; None of any other."""
+    import polars as pl
+    import pyarrow as pa
+
+    if pa.types.is_list(column.type):
+        column = column.flatten()
+    if pa.types.is_binary(column.type):
+        decoded = [raw.decode("utf-8", "replace") for raw in column.drop_null().to_pylist()]
+        return pl.Series(decoded, dtype=pl.String)
+    if not pa.types.is_string(column.type):
+        return None
+    return pl.Series(pl.from_arrow(column.drop_null()), dtype=pl.String)
+
+
+def _ids(name: str, texts: pl.Series, traces: Traces) -> int:
+    if not traces:
+        return 0
+    if name in NAMES:
+        return int(texts.is_in(sorted(traces.ids)).sum())
+    if name not in MENTIONING:
+        return 0
+    near = texts.filter(texts.str.contains_any(sorted(traces.ids)))
+    looks = traces.in_json if name in ("metadata", "ratings", "raw", "parameters") else traces.mentions
+    return sum(looks(text) for text in near.to_list())
+
+
+def _words(texts: pl.Series, words: Words) -> int:
+    found = texts.is_in(sorted(words.whole))
+    if words.parts:
+        found |= texts.str.contains_any(sorted(words.parts))
+    return int(found.sum())
+
+
+def other_files(home: Warehouse, traces: Traces) -> list[str]:
+    """Files without rows, such as a workflow engine's database, whose bytes hold a telling id; models are not read."""
+    ids = [id.encode() for id in traces.ids if traces.mentions(id)]
+    skipped = (home.models, home.vectors, home.staging)
+    files: Iterable[Path] = (
+        p for p in sorted(home.root.rglob("*")) if p.is_file() and p.suffix != ".parquet"
+    )
+    return [
+        str(path)
+        for path in files
+        if not any(path.is_relative_to(folder) for folder in skipped) and _holds(path, ids)
+    ]
+
+
+def _holds(path: Path, ids: list[bytes]) -> bool:
+    try:
+        content = path.read_bytes()
+    except OSError:  # gone since it was listed: an engine's scratch
+        return False
+    return any(id in content for id in ids)

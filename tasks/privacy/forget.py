@@ -1,0 +1,243 @@
+"""Forget: a person leaves the tables, the run folders and the caches, and what is left is looked for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from prefect import task
+
+from schemas import TABLES
+from ssrem.errors import PrivacyError
+from ssrem.privacy.traces import Traces
+from tasks.privacy.erasure_audit import Words, left_of, other_files, words_of
+from tasks.privacy.forgotten_list import ForgottenList
+from tasks.privacy.people import chosen, people_of, speaker_of
+from tasks.privacy.purge import derived_parts, hashes_of, held_texts, purge
+from tasks.speaker_tables.build import landed_corpus
+from tasks.stage.progress import progress
+from tasks.stage.stage import Output, Resources, Stage, open_stage
+from tasks.warehouse.home import Warehouse
+
+UNREADABLE = ("broken_json", "undecodable", "malformed_row")
+"""Reasons of quarantined rows that are the dump's bytes, not fields."""
+
+LANDED = ("corpora", "conversations", "utterances", "quarantine")
+
+
+@task(name="forget")
+def forget(
+    people: Sequence[str],
+    home: str,
+    *,
+    corpora: Sequence[str] | None = None,
+    resources: Resources | None = None,
+) -> dict[str, Any]:
+    """Remove the people with these digests (see `who_is`) from the corpora; by default from all, future ones included.
+
+    Returns, by corpus, what was removed and the settings of the speaker tables that left with it; the evaluators that
+    learned from those corpora; and what is left, which is nothing. Raises PrivacyError where something is.
+    """
+    place = Warehouse.at(home)
+    searched = chosen(place, corpora)
+    listed = ForgottenList.of(place)
+    everyone = {corpus: people_of(place, corpus) for corpus in searched}
+    ids = {
+        corpus: {id for id in known if set(listed.digests([id])) & set(people)}
+        for corpus, known in everyone.items()
+    }
+    held_by = [corpus for corpus in searched if ids[corpus]]
+    if not held_by and not any(
+        listed.holds_digest(one, corpus) for one in people for corpus in searched or [""]
+    ):
+        raise PrivacyError(
+            f"nobody of these digests is in {', '.join(searched) or place.root}; see ssrem forget"
+        )
+    traces = Traces({id for found in ids.values() for id in found})
+    with progress("looking for what they said"), place.reader() as connection:
+        words = words_of(connection, traces.ids, held_by)
+        # Others' turns come back as they were, or nearly so: what was encoded of them need not be encoded again.
+        turns = hashes_of(
+            connection,
+            "SELECT DISTINCT text FROM turns WHERE NOT (list_contains(?, speaker) AND list_contains(?, corpus))",
+            [sorted(traces.ids), held_by],
+        )
+        learned = _evaluators(connection, held_by)
+    settings = {corpus: table_settings(place, corpus) for corpus in held_by}
+    removed = {
+        corpus: _forget_in(
+            place, corpus, sorted(ids[corpus]), Traces(ids[corpus]), words, people, corpora, resources
+        )
+        for corpus in held_by
+    }
+    with place.lock("forget"):
+        if not held_by:  # forgotten before, and perhaps broken off before the caches were clean
+            ForgottenList.of(place).with_people(people, corpora).save(place)
+        with progress("emptying caches"):
+            purged = purge(place, np.union1d(held_texts(place), turns))
+        with progress("looking for what is left"):
+            skip = _of_other_corpora(place, searched) if corpora else ()
+            left = left_of(place, traces, words, skip)
+    if left["ids"] or left["texts"] or left["vectors"]:
+        raise PrivacyError(
+            f"forgotten, but {place.root} still holds {left['ids']} ids, {left['texts']} texts and {left['vectors']} "
+            "vectors of theirs; keep it from others, and report this"
+        )
+    return {
+        "corpora": {corpus: {**removed[corpus], "tables": settings[corpus]} for corpus in held_by},
+        "evaluators": learned,
+        "purged": purged,
+        "left": left,
+        "other_files": other_files(place, traces),
+    }
+
+
+def _forget_in(
+    home: Warehouse,
+    corpus: str,
+    ids: list[str],
+    traces: Traces,
+    words: Words,
+    people: Sequence[str],
+    corpora: Sequence[str] | None,
+    resources: Resources | None,
+) -> dict[str, int]:
+    digest, scope = landed_corpus(home, corpus)
+    with open_stage(
+        home, "forget", {"corpus": corpus, "people": list(people)}, {corpus: digest}, resources
+    ) as stage:
+        # First, so that whatever happens now, landing the dump again does not bring them back.
+        ForgottenList.of(home).with_people(people, corpora).save(home)
+        with progress(f"removing them from {corpus}"):
+            theirs, changed = _quarantined(stage, corpus, traces, words)
+            values = {"corpus": corpus, "people": ids, "theirs": theirs}
+            for table in ("forgotten_people", "forgotten_messages", "kept_quarantine"):
+                stage.create(table, f"5_privacy/{table}", **values)
+            _update(stage, "kept_quarantine", "row_no", "raw", changed)
+            stage.create("kept_messages", "5_privacy/kept_messages", **values)
+            _clean(stage, "kept_messages", traces, scope)
+            stage.create("kept_conversations", "5_privacy/kept_conversations", **values)
+            _clean(stage, "kept_conversations", traces, scope)
+            stage.create("kept_corpora", "5_privacy/kept_corpora", **values)
+        counts = _counts(stage, corpus)
+        retired = derived_parts(home, corpus)
+        if not _count(stage, "kept_messages"):  # a corpus of nobody: it goes as a whole
+            stage.publish([], retired=[*retired, *((table, corpus) for table in LANDED)])
+            return counts
+        for table in LANDED:
+            stage.create(table)
+            kept = "kept_messages" if table == "utterances" else f"kept_{table}"
+            stage.connection.execute(f"INSERT INTO {table} BY NAME SELECT * FROM {kept}")
+        with progress(f"checking {corpus}"):
+            stage.gate()
+        stage.publish([Output(table, corpus) for table in LANDED], retired=retired)
+    return counts
+
+
+def table_settings(home: Warehouse, corpus: str) -> dict[str, Any] | None:
+    """Settings by which a corpus's speaker tables were built last; None where they are not there."""
+    if ("candidates", corpus) not in {(part.table, part.key) for part in home.parts()}:
+        return None
+    with home.reader() as connection:
+        row = connection.execute(
+            "SELECT parameters FROM runs WHERE stage = 'tables' AND parameters->>'$.corpus' = ? "
+            "ORDER BY started DESC LIMIT 1",
+            [corpus],
+        ).fetchone()
+    settings: dict[str, Any] = json.loads(row[0]) if row else {}
+    return {name: value for name, value in settings.items() if name != "corpus"}
+
+
+def _quarantined(
+    stage: Stage, corpus: str, traces: Traces, words: Words
+) -> tuple[list[int], dict[int, bytes]]:
+    """Rows of the quarantine that these people said, and what becomes of others that name or quote them: one that could
+    be read is cleaned, one that could not is emptied."""
+    theirs, changed = [], {}
+    rows = stage.connection.execute(
+        "SELECT row_no, record, reason, raw FROM quarantine WHERE corpus = ? AND octet_length(raw) > 0",
+        [corpus],
+    )
+    for row_no, record, reason, raw in rows.fetchall():
+        readable = reason not in UNREADABLE
+        if readable and record == "message" and speaker_of(raw) in traces.ids:
+            theirs.append(row_no)
+        elif readable and (cleaned := traces.clean_row(raw)) != raw:
+            changed[row_no] = cleaned
+        elif not readable and (
+            traces.in_bytes(raw) or any(part in raw.decode("utf-8", "replace") for part in words.parts)
+        ):
+            changed[row_no] = b""
+    return theirs, changed
+
+
+def _clean(stage: Stage, table: str, traces: Traces, scope: str) -> None:
+    """Take these people out of the ids and the metadata of what stays."""
+    changes: dict[str, Any] = dict.fromkeys(("conversation_id", "utterance_id", "reply_to"), traces.clean_id)
+    changes |= dict.fromkeys(("metadata", "ratings"), traces.clean_json)
+    if scope == "conversation":  # CONVERSATION/SPEAKER
+        changes |= dict.fromkeys(("speaker", "addressee"), traces.clean_id)
+    there = {d[0] for d in stage.connection.execute(f"FROM {table} LIMIT 0").description or []}
+    for column in sorted(there & changes.keys()):
+        rows = stage.connection.execute(
+            f"SELECT DISTINCT {column} FROM {table} WHERE {column} IS NOT NULL "
+            f"AND len(list_filter(?, lambda id: contains({column}, id))) > 0",
+            [sorted(traces.ids)],
+        ).fetchall()
+        found = {value: changes[column](value) for (value,) in rows}
+        _update(stage, table, column, column, {old: new for old, new in found.items() if old != new})
+
+
+def _update(stage: Stage, table: str, key: str, column: str, values: Mapping[Any, Any]) -> None:
+    """Give `column` another value where `key` has one of those in `values`."""
+    import pyarrow as pa
+
+    if not values:
+        return
+    changes = pa.table({"key": pa.array(values.keys()), "value": pa.array(values.values())})
+    stage.connection.register("changes", changes)
+    stage.connection.execute(
+        f"UPDATE {table} SET {column} = c.value FROM changes AS c WHERE {table}.{key} = c.key"
+    )
+    stage.connection.unregister("changes")
+
+
+def _counts(stage: Stage, corpus: str) -> dict[str, int]:
+    before = stage.connection.execute(
+        "SELECT count(*) FROM conversations WHERE corpus = ?", [corpus]
+    ).fetchone()
+    assert before is not None
+    return {
+        "utterances": _count(stage, "forgotten_messages"),
+        "utterances_left": _count(stage, "kept_messages"),
+        "conversations": int(before[0]) - _count(stage, "kept_conversations"),
+    }
+
+
+def _count(stage: Stage, table: str) -> int:
+    row = stage.connection.execute(f"SELECT count(*) FROM {table}").fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def _evaluators(connection: Any, corpora: Collection[str]) -> list[dict[str, Any]]:
+    """Versions that learned from any of the corpora, whatever they held then."""
+    rows = connection.execute(
+        "SELECT evaluator, version, promoted, corpora FROM evaluators ORDER BY evaluator, version"
+    ).fetchall()
+    return [
+        {"evaluator": name, "version": version, "promoted": promoted, "corpora": learned}
+        for name, version, promoted, trained_on in rows
+        if (learned := sorted(set(json.loads(trained_on)) & set(corpora)))
+    ]
+
+
+def _of_other_corpora(home: Warehouse, corpora: Collection[str]) -> set[Any]:
+    """Files of corpora in which nobody is to be forgotten."""
+    return {
+        home.root / part.path
+        for part in home.parts()
+        if "corpus" in TABLES[part.table].column_names and part.key.split("@")[0] not in corpora
+    }

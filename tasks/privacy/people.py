@@ -1,0 +1,65 @@
+"""Who is in a home folder, and by which digests somebody is known there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from ssrem.errors import HomeError, PrivacyError
+from ssrem.privacy.key import PseudonymKey
+from tasks.privacy.forgotten_list import ForgottenList, ids_of
+from tasks.warehouse.home import Warehouse
+
+
+def who_is(
+    home: Warehouse, speaker: str, corpora: Sequence[str] | None = None, key: PseudonymKey | None = None
+) -> list[str]:
+    """Digests by which `forget` knows the speaker: neither a flow's parameters nor the ledger may hold the id itself.
+
+    Raises HomeError for a corpus that has not landed, PrivacyError where none of the corpora knows the speaker.
+    """
+    searched = chosen(home, corpora)
+    listed = ForgottenList.of(home)
+    ids = ids_of(speaker, key)
+    known = any(set(ids) & people_of(home, corpus) for corpus in searched)
+    if not known and not any(listed.holds(id, corpus) for id in ids for corpus in searched or [""]):
+        hint = "" if key else "; where it landed with pseudonyms, give --pseudonym-key"
+        where = ", ".join(searched) or f"{home.root}, where no corpus has landed"
+        raise PrivacyError(f"nobody is called {speaker!r} in {where}{hint}")
+    return ForgottenList.kept_in(home).digests(ids)
+
+
+def chosen(home: Warehouse, corpora: Sequence[str] | None) -> list[str]:
+    """The corpora asked for, all that have landed if none is; HomeError for one that has not."""
+    with home.reader() as connection:
+        rows = connection.execute("SELECT corpus FROM corpora ORDER BY landed_at").fetchall()
+    landed = [name for (name,) in rows]
+    for corpus in corpora or ():
+        if corpus not in landed:
+            raise HomeError(
+                f"no corpus {corpus!r} has landed in {home.root} (landed: {', '.join(landed) or 'none yet'})"
+            )
+    return [name for name in landed if not corpora or name in corpora]
+
+
+def people_of(home: Warehouse, corpus: str) -> set[str]:
+    """Everybody who speaks or is spoken to in a corpus, also in rows that did not land."""
+    with home.reader() as connection:
+        rows = connection.execute(
+            "SELECT speaker FROM utterances WHERE corpus = $corpus UNION "
+            "SELECT addressee FROM utterances WHERE corpus = $corpus",
+            {"corpus": corpus},
+        ).fetchall()
+        raws = connection.execute("SELECT raw FROM quarantine WHERE corpus = ?", [corpus]).fetchall()
+    found = {id for (id,) in rows if id is not None}
+    return found | {id for (raw,) in raws if (id := speaker_of(raw))}
+
+
+def speaker_of(raw: bytes) -> str | None:
+    """Who said a quarantined row, where it could be read."""
+    try:
+        row = json.loads(raw)
+    except (ValueError, RecursionError):
+        return None
+    speaker = row.get("speaker") if isinstance(row, dict) else None
+    return speaker if isinstance(speaker, str) else None

@@ -1,0 +1,89 @@
+"""Purge: what no published table needs any more leaves the disk at once, whatever else is kept for a while."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ssrem.encoders.store import Hashes, VectorStore, text_hashes
+from tasks.ingest.land import SPEAKER_TABLES
+from tasks.warehouse.home import Warehouse
+from tasks.warehouse.replicas import second_copy
+from tasks.warehouse.snapshot import drop_manifests
+
+if TYPE_CHECKING:
+    import duckdb
+
+FOLDERS = ("failures", "reports", "checkpoints", "encoders", "masked-lm")
+"""What stages make anew where they need it. Whose texts it holds or was trained on does not show in its name."""
+
+_BATCH = 65_536
+
+_TEXTS = """
+    SELECT text FROM utterances UNION ALL SELECT text FROM turns UNION ALL SELECT text FROM negatives
+    UNION ALL SELECT response FROM annotated UNION ALL SELECT reference FROM annotated WHERE reference IS NOT NULL
+    UNION ALL SELECT unnest(context) FROM annotated"""
+
+
+def derived_parts(home: Warehouse, corpus: str) -> list[tuple[str, str]]:
+    """The parts (table, key) that were made from a corpus and speak of all that was in it."""
+    found = []
+    for part in home.parts():
+        of = {
+            **dict.fromkeys(SPEAKER_TABLES, part.key),
+            "negatives": part.key.split("@")[0],  # CORPUS@GENERATOR@SPLIT
+            **dict.fromkeys(("scores", "identification", "correlations"), part.key.split("@", 2)[-1]),
+        }
+        if of.get(part.table) == corpus:
+            found.append((part.table, part.key))
+    return found
+
+
+def held_texts(home: Warehouse) -> Hashes:
+    """Hashes of the texts that published tables hold, by which vectors are found."""
+    with home.reader() as connection:
+        return hashes_of(connection, _TEXTS)
+
+
+def hashes_of(connection: duckdb.DuckDBPyConnection, query: str, values: Sequence[Any] = ()) -> Hashes:
+    """Hashes, sorted and without repeats, of the texts that a query of one column finds."""
+    found = [np.zeros(0, np.uint64)]
+    cursor = connection.execute(query, list(values))
+    while rows := cursor.fetchmany(_BATCH):
+        found.append(text_hashes([text for (text,) in rows]))
+    return np.unique(np.concatenate(found))
+
+
+def purge(home: Warehouse, held: Hashes) -> dict[str, int]:
+    """Delete Parquet files that are not published, what stages can make anew, and vectors of texts that are not `held`.
+
+    To be called under the home's lock. Returns how much of what. A reader that has an older snapshot open loses it, and
+    there is no way back to one: neither its manifest nor the catalog that an upgrade keeps names a file any more.
+    """
+    counts = {"files": 0, "vectors": VectorStore(home.vectors).keep(held)}
+    published = {home.root / part.path for part in home.parts()}
+    published |= {second_copy(path) for path in published}
+    drop_manifests(home.lake, keep=1)
+    for catalog in home.root.glob("catalog.*.duckdb"):
+        catalog.unlink()
+    for path in _files(home.lake.glob("run=*")):
+        if path not in published:
+            path.unlink()
+            counts["files"] += 1
+    for folder in home.lake.glob("run=*"):
+        if not any(folder.iterdir()):
+            folder.rmdir()
+    for name in FOLDERS:
+        folder = home.root / name
+        counts["files"] += sum(1 for _ in _files([folder]))
+        shutil.rmtree(folder, ignore_errors=True)
+    return counts
+
+
+def _files(folders: Iterable[Path]) -> Iterator[Path]:
+    for folder in folders:
+        yield from (path for path in sorted(folder.rglob("*")) if path.is_file())

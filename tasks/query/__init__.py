@@ -1,0 +1,1 @@
+"""Read-only questions: the SQL sandbox, exported answers and summaries."""

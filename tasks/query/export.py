@@ -1,0 +1,125 @@
+"""Answers of `ssrem sql` as files. DuckDB hands the rows out; it may still write nothing itself."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Iterator
+from datetime import date, datetime, time
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, TextIO
+
+import duckdb
+
+from ssrem.errors import SsremError
+from tasks.query.sandbox import confined, distinct, only_select, too_large
+from tasks.warehouse.home import Warehouse
+
+_ROWS = 10_000
+
+
+def save_csv(home: Warehouse, query: str, path: Path) -> int:
+    """Write the answer as CSV, whole or not at all; returns its rows, which may be more than fit into memory.
+
+    Lists and structures are JSON, bytes text, null is empty. SsremError where the query or the file is wrong.
+    """
+    return _whole(path, lambda draft: confined(home, lambda connection: _csv(connection, query, draft)))
+
+
+def print_csv(home: Warehouse, query: str, out: TextIO) -> int:
+    """The same, to an open stream."""
+    return confined(home, lambda connection: _rows(connection, query, out))
+
+
+def save_parquet(home: Warehouse, query: str, path: Path) -> int:
+    """Write the answer as Parquet, with DuckDB's types, whole or not at all; returns its rows."""
+    import pyarrow.parquet  # noqa: F401 - before the process may not grow any more
+
+    return _whole(path, lambda draft: confined(home, lambda connection: _parquet(connection, query, draft)))
+
+
+def _whole(path: Path, write: Callable[[Path], int]) -> int:
+    draft = path.with_name(f".{path.name}.tmp")
+    try:
+        written = write(draft)
+        draft.replace(path)
+    except OSError as error:
+        raise SsremError(f"cannot write {path}: {error.strerror or error}; choose another file") from None
+    finally:
+        draft.unlink(missing_ok=True)
+    return written
+
+
+def _csv(connection: duckdb.DuckDBPyConnection, query: str, draft: Path) -> int:
+    with draft.open("w", encoding="utf-8", newline="") as out:
+        return _rows(connection, query, out)
+
+
+def _rows(connection: duckdb.DuckDBPyConnection, query: str, out: TextIO) -> int:
+    select = only_select(connection, query)
+    try:
+        cursor = connection.execute(select)
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(distinct([column[0] for column in cursor.description or []]))
+        written = 0
+        while rows := cursor.fetchmany(_ROWS):
+            writer.writerows([_cell(value) for value in row] for row in rows)
+            written += len(rows)
+    except (MemoryError, duckdb.OutOfMemoryException):
+        raise too_large() from None
+    return written
+
+
+def _parquet(connection: duckdb.DuckDBPyConnection, query: str, draft: Path) -> int:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    select = only_select(connection, query)
+    written = 0
+    try:
+        with connection.sql(select).to_arrow_reader(_ROWS) as batches:
+            names = distinct(batches.schema.names)
+            schema = pa.schema(
+                [field.with_name(name) for field, name in zip(batches.schema, names, strict=True)]
+            )
+            with pq.ParquetWriter(draft, schema, compression="zstd") as writer:
+                for batch in _read(batches):
+                    writer.write_batch(pa.record_batch(batch.columns, schema=schema))
+                    written += batch.num_rows
+    except pa.ArrowNotImplementedError as error:
+        raise SsremError(f"Parquet cannot hold the answer: {error}; cast that column, or use --csv") from None
+    except (MemoryError, pa.ArrowMemoryError, duckdb.OutOfMemoryException):
+        raise too_large() from None
+    return written
+
+
+def _read(batches: Any) -> Iterator[Any]:
+    """The batches of an Arrow reader, which has no kinds of error: a query that fails midway is DuckDB's again."""
+    while True:
+        try:
+            batch = batches.read_next_batch()
+        except StopIteration:
+            return
+        except OSError as error:
+            if "Out of Memory" in str(error):
+                raise too_large() from None
+            raise duckdb.OperationalError(str(error)) from None
+        yield batch
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, datetime | date | time):
+        return value.isoformat()
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "backslashreplace")
+    if isinstance(value, list | tuple | dict):
+        return json.dumps(value, ensure_ascii=False, default=_text)
+    return value
+
+
+def _text(value: Any) -> str | float:
+    if isinstance(value, Decimal):
+        return float(value)
+    told = _cell(value)
+    return told if isinstance(told, str) else str(told)

@@ -1,0 +1,172 @@
+"""Compare runs: what differs between two of them, as far as the home folder still knows, on one page."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import duckdb
+from prefect import task
+
+from ssrem import __version__
+from ssrem.errors import HomeError
+from ssrem.report.comparison import Comparison, Side
+from ssrem.report.page import render_comparison
+from tasks.maintenance.repair import mended
+from tasks.report.report import fetched, put_page
+from tasks.warehouse.catalog import LAYOUT
+from tasks.warehouse.clock import utc_now
+from tasks.warehouse.home import Warehouse
+from tasks.warehouse.snapshot import Partition, manifests
+
+LATEST = 5
+"""How many runs a message lists."""
+
+Version = tuple[str, int]
+
+
+@task(name="compare runs")
+def write_run_comparison(home: str, first: str, second: str) -> str:
+    """Write what differs between two runs, ids or their beginnings, as one HTML file; returns its path.
+
+    Raises HomeError where a run is not there, or a beginning is that of several.
+    """
+    place = mended(home)
+    with place.reader() as connection:
+        runs = fetched(connection, "SELECT * FROM runs ORDER BY started")
+        sides = [_side(place, connection, find(runs, name, place), runs) for name in (first, second)]
+    comparison = Comparison(f"{utc_now():%Y-%m-%d %H:%M} UTC", __version__, str(place.root), *sides)
+    names = "-".join(side.run["run_id"] for side in sides)
+    return str(put_page(place, f"compare-{names}.html", render_comparison(comparison)))
+
+
+def find(runs: Sequence[Mapping[str, Any]], name: str, home: Warehouse) -> Mapping[str, Any]:
+    """The run of that id, or the only one whose id begins so."""
+    found = [run for run in runs if run["run_id"] == name] or [
+        run for run in runs if name and run["run_id"].startswith(name)
+    ]
+    if len(found) == 1:
+        return found[0]
+    listed = ", ".join(f"{run['run_id']} ({run['stage']})" for run in (found or runs)[-LATEST:][::-1])
+    if found:
+        raise HomeError(f"{len(found)} runs begin with {name!r}; the latest are {listed}")
+    if not runs:
+        raise HomeError(f"no run has published in {home.root}; ssrem run does")
+    raise HomeError(f"no run {name!r} in {home.root}; the latest are {listed}")
+
+
+def _side(
+    home: Warehouse,
+    connection: duckdb.DuckDBPyConnection,
+    run: Mapping[str, Any],
+    runs: Sequence[Mapping[str, Any]],
+) -> Side:
+    told = {**run, "parameters": json.loads(run["parameters"]), "inputs": json.loads(run["inputs"])}
+    wrote = [(table, key) for table, key in json.loads(run["outputs"])]
+    gates = fetched(
+        connection,
+        'SELECT table_name AS "table", expectation, passed, rows_checked FROM check_results WHERE run_id = ? '
+        "ORDER BY ALL",
+        [run["run_id"]],
+    )
+    parts = _parts(home, run["run_id"])
+    outputs = list(_outputs(home, wrote, parts, gates, {r["run_id"]: r["stage"] for r in runs}))
+    versions = sorted(set(_versions(told["parameters"], wrote)))
+    evaluators = _of_versions(connection, "evaluators", versions)
+    lost = [
+        f"version {version} of {name}, which is not in the table of evaluators any more"
+        for name, version in versions
+        if (name, version) not in {(row["evaluator"], row["version"]) for row in evaluators}
+    ]
+    correlations, gone = _correlations(home, connection, wrote, parts, versions)
+    lost += [f"its correlations of {key}, which a later run replaced" for key in gone]
+    uncounted = sorted({row["table"] for row in outputs if row["rows"] is None})
+    if uncounted:
+        lost.append(f"how many rows it wrote to {', '.join(uncounted)}")
+    return Side(told, evaluators, correlations, outputs, gates, lost)
+
+
+def _parts(home: Warehouse, run_id: str) -> dict[tuple[str, str], tuple[Partition, bool]]:
+    """Parts of the run whose files are there, and whether they are published, else of a snapshot before."""
+    found = {}
+    kept = [part for manifest in manifests(home.lake) if manifest.layout == LAYOUT for part in manifest.parts]
+    published = home.parts()
+    for part, now in [*((part, False) for part in kept), *((part, True) for part in published)]:
+        if part.run == run_id and (home.root / part.path).exists():
+            found[part.table, part.key] = (part, now)
+    return found
+
+
+def _outputs(
+    home: Warehouse,
+    wrote: Sequence[tuple[str, str]],
+    parts: Mapping[tuple[str, str], tuple[Partition, bool]],
+    gates: Sequence[Mapping[str, Any]],
+    stages: Mapping[str, str],
+) -> Iterator[dict[str, Any]]:
+    """What the run wrote, how many rows, and what became of it: a gate knows a table, not its parts."""
+    successors = {(part.table, part.key): part.run for part in home.parts()}
+    checked = {row["table"]: row["rows_checked"] for row in gates if row["rows_checked"] is not None}
+    tables = [table for table, _ in wrote]
+    for table, key in wrote:
+        part, published = parts.get((table, key), (None, False))
+        later = successors.get((table, key))
+        if published:
+            state = "published"
+        elif later:
+            state = f"replaced by {later} ({stages.get(later, 'a run that is not in the ledger')})"
+        else:
+            state = "no longer published"
+        rows = part.rows if part else checked.get(table) if tables.count(table) == 1 else None
+        yield {"table": table, "key": key, "rows": rows, "state": state}
+
+
+def _versions(parameters: Mapping[str, Any], wrote: Sequence[tuple[str, str]]) -> Iterator[Version]:
+    """Versions of evaluators that the run made, scored with or compared."""
+    for key in ("evaluators", "in_use"):
+        for name, version in parameters.get(key) or []:
+            yield str(name), int(version)
+    if "evaluator" in parameters and parameters.get("version") is not None:
+        yield str(parameters["evaluator"]), int(parameters["version"])
+    for table, key in wrote:
+        name, _, version = key.rpartition("@")
+        if table == "evaluators" and version.isdecimal():
+            yield name, int(version)
+
+
+def _correlations(
+    home: Warehouse,
+    connection: duckdb.DuckDBPyConnection,
+    wrote: Sequence[tuple[str, str]],
+    parts: Mapping[tuple[str, str], tuple[Partition, bool]],
+    versions: Sequence[Version],
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """The run's correlations, and the keys of those that are gone; of a run that made none, those of its evaluators.
+
+    One human score is enough to compare by: the mean, or a rating as given.
+    """
+    keys = [key for table, key in wrote if table == "correlations"]
+    if not keys:
+        found = _of_versions(connection, "correlations", versions)
+    else:
+        there = [parts["correlations", key][0] for key in keys if ("correlations", key) in parts]
+        paths: list[str] = [str(home.root / part.path) for part in there]
+        query = "SELECT * FROM read_parquet(?, hive_partitioning = false) ORDER BY ALL"
+        found = fetched(connection, query, [paths]) if paths else []
+    gone = [key for key in keys if ("correlations", key) not in parts]
+    return [row for row in found if row["aggregation"] in ("mean", "rating")], gone
+
+
+def _of_versions(
+    connection: duckdb.DuckDBPyConnection, table: str, versions: Sequence[Version]
+) -> list[dict[str, Any]]:
+    if not versions:
+        return []
+    names, numbers = (list(column) for column in zip(*versions, strict=True))
+    return fetched(
+        connection,
+        f"SELECT t.* FROM {table} AS t INNER JOIN (SELECT unnest(?) AS evaluator, unnest(?) AS version) AS v "
+        "ON t.evaluator = v.evaluator AND t.version = v.version ORDER BY ALL",
+        [names, numbers],
+    )

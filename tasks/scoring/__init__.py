@@ -1,0 +1,1 @@
+"""Stage `score`: candidates and samples under an evaluator, in batches and shards."""

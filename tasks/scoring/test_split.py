@@ -1,0 +1,148 @@
+"""Score: the test split of a corpus under an evaluator: scores, identification, agreement with its own ratings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import numpy as np
+from prefect import task
+
+from ssrem.agreement.identification import identification
+from ssrem.samples import CONTEXT_ATTACK, TEST
+from tasks.agreement.correlation_rows import correlation_row
+from tasks.maintenance.repair import mended
+from tasks.scoring.batches import evaluator_at, score_candidates
+from tasks.speaker_tables.build import landed_corpus
+from tasks.speaker_tables.load import load_candidates, test_responses
+from tasks.stage.ledger import already_done, made_by
+from tasks.stage.progress import progress
+from tasks.stage.stage import Output, Resources, Stage, open_stage
+
+if TYPE_CHECKING:
+    from ssrem.samples import Candidates, Floats
+
+UNTOUCHED_RATING = {"chitchat": 5}
+"""Format to the score at which its rating sliders start: a rating left there may be no rating, and is left out."""
+
+
+@task(name="score test split")
+def score_corpus(
+    name: str, version: int, corpus: str, home: str, *, resources: Resources | None = None
+) -> bool:
+    """Score every candidate of the corpus's test split, and the copied context; False where that is done already."""
+    place = mended(home)
+    folder = place.models / name / str(version)
+    parameters = {"evaluator": name, "version": version, "corpus": corpus}
+
+    def inputs() -> dict[str, Any]:
+        return {corpus: landed_corpus(place, corpus)[0], "tables": made_by(place, "candidates", [corpus])}
+
+    if already_done(place, "score", parameters, inputs()):
+        return False
+    with open_stage(place, "score", parameters, inputs, resources) as stage:
+        if stage.done():
+            return False
+        with progress(f"scoring the test split of {corpus} with {name}"), evaluator_at(folder) as evaluator:
+            everyone = load_candidates(stage.connection, [corpus])
+            sample = evaluator.test_sample
+            candidates = everyone if sample is None else everyone.sampled(TEST, sample)
+            f = score_candidates(place, folder, evaluator, candidates, stage.scratch)
+        who = {"evaluator": name, "version": version}
+        there = _there(candidates)
+        responses = test_responses(stage.connection, corpus)
+        responses = responses[np.isin(everyone.rows(TEST), candidates.rows(TEST))]
+        _stage_scores(stage, who, corpus, responses, f, there, evaluator.f_unit)
+        stage.create_from_rows("identification", list(_identification(who, corpus, f)))
+        stage.create_from_rows("correlations", list(_ratings(stage.connection, who, corpus)))
+        stage.gate()
+        key = f"{name}@{version}@{corpus}"
+        stage.publish([Output(table, key) for table in ("scores", "identification", "correlations")])
+    return True
+
+
+def _there(candidates: Candidates) -> dict[str, np.ndarray[Any, Any]]:
+    """Kind to whether there is such a candidate, (n, k), on the test split. A score that is missing although its
+    candidate is there stays, as NaN, for the gate to refuse."""
+    rows = candidates.rows(TEST)
+    context = candidates.context_stop[rows] > candidates.context_start[rows]
+    there = {kind: negatives[rows] >= 0 for kind, negatives in candidates.negatives.items()}
+    return {"GT": np.ones((len(rows), 1), dtype=bool), **there, CONTEXT_ATTACK: context[:, None]}
+
+
+def _stage_scores(
+    stage: Stage,
+    who: Mapping[str, Any],
+    corpus: str,
+    responses: np.ndarray[Any, Any],
+    f: Mapping[str, Floats],
+    candidates: Mapping[str, np.ndarray[Any, Any]],
+    to_unit: Any,
+) -> None:
+    import pyarrow as pa
+
+    stage.create("scores")
+    for kind, values in f.items():
+        n, k = values.shape
+        there = candidates[kind].ravel()
+        columns = {
+            "response_id": pa.array(np.repeat(responses, k)[there]).cast(pa.string()),
+            "k": np.tile(np.arange(k), n)[there],
+            "f": values.ravel()[there],
+            "f_unit": to_unit(values.ravel()[there]),
+        }
+        stage.connection.register("scored", pa.table(columns))
+        stage.connection.execute(
+            "INSERT INTO scores BY NAME SELECT $evaluator AS evaluator, $version AS version, $corpus AS dataset, "
+            "response_id, $kind AS kind, k, f, f_unit, false AS truncated FROM scored",
+            {**who, "corpus": corpus, "kind": kind},
+        )
+        stage.connection.unregister("scored")
+
+
+def _identification(who: Mapping[str, Any], corpus: str, f: Mapping[str, Floats]) -> Iterable[dict[str, Any]]:
+    for row in identification(f):
+        yield {
+            **who,
+            "corpus": corpus,
+            "kind": row.kind,
+            "mean": row.mean,
+            "low": row.low,
+            "high": row.high,
+            "gt_above": row.above,
+            "n": row.n,
+        }
+
+
+def _ratings(
+    connection: duckdb.DuckDBPyConnection, who: Mapping[str, Any], corpus: str
+) -> Iterable[dict[str, Any]]:
+    """Mean f of a conversation's true responses against the ratings that its participants gave it."""
+    rows = connection.execute(
+        """
+        WITH rated AS (
+            SELECT c.conversation_id, o.format, unnest(json_keys(c.ratings)) AS criterion, c.ratings
+            FROM conversations AS c INNER JOIN corpora AS o ON c.corpus = o.corpus
+            WHERE c.corpus = $corpus AND c.ratings IS NOT NULL
+        )
+        SELECT
+            rated.criterion,
+            any_value(rated.format),
+            avg(s.f),
+            any_value(try_cast(json_extract(rated.ratings, '$."' || rated.criterion || '"') AS DOUBLE))
+        FROM scores AS s
+        INNER JOIN turns AS t ON t.corpus = $corpus AND t.turn_id = s.response_id::BIGINT
+        INNER JOIN rated ON t.conversation_id = rated.conversation_id
+        WHERE s.kind = 'GT'
+        GROUP BY rated.criterion, rated.conversation_id ORDER BY rated.criterion, rated.conversation_id
+        """,
+        {"corpus": corpus},
+    ).fetchall()
+    for criterion in sorted({row[0] for row in rows}):
+        given = [
+            (f, rating, format) for c, format, f, rating in rows if c == criterion and rating is not None
+        ]
+        fair = [(f, rating) for f, rating, format in given if rating != UNTOUCHED_RATING.get(format)]
+        where = {"dataset": corpus, "criterion": criterion, "aggregation": "rating", "level": "conversation"}
+        yield correlation_row({**who, **where, "score": "f"}, fair, excluded=len(given) - len(fair))

@@ -1,0 +1,1 @@
+"""Stage `tables`: turns, responses, the four speaker sets, candidates and negatives."""

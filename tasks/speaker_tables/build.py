@@ -1,0 +1,130 @@
+"""Speaker tables: turns, responses, the four sets of each speaker, and the candidates drawn from them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import duckdb
+from prefect import task
+
+from sql import statement
+from ssrem.encoders import DEFAULT_ENCODER
+from ssrem.errors import HomeError, SsremError
+from tasks.maintenance.repair import mended
+from tasks.speaker_tables.similarity import add_set_similarity
+from tasks.speaker_tables.vectors import cached_encode, encoder_for, training_texts
+from tasks.stage.ledger import already_done
+from tasks.stage.progress import progress
+from tasks.stage.stage import Output, Resources, Stage, open_stage
+from tasks.warehouse.home import Warehouse
+
+DRAWS = {"SC": 1, "SP": 1, "SS": 1, "Rand": 4}
+"""Negatives drawn a response: one of each kind trains SSREM, four random ones train RSREM (Bak and Oh 2020, 5.1)."""
+
+
+KIND_CODES = {"SC": 1, "SP": 2, "SS": 3, "Rand": 4}
+"""What tells the draws of one kind from another's in the hash; they never change, so that draws stay."""
+
+MACROS = ("mul64", "mix64_first", "mix64_middle", "mix64_last", "mix64", "draw_hash")
+
+
+@dataclass(frozen=True)
+class TableSettings:
+    """What determines the speaker tables of a corpus: the seed of every draw, the turns of a context, and the
+    encoder by which similarity is measured."""
+
+    seed: int = 0
+    context_turns: int = 5
+    encoder: str = DEFAULT_ENCODER
+
+    def __post_init__(self) -> None:
+        if self.context_turns < 1 or self.seed < 0:
+            raise SsremError(
+                f"a context has at least one turn and a seed is not negative; got --context-turns "
+                f"{self.context_turns} --seed {self.seed}"
+            )
+
+
+@task(name="build speaker tables")
+def build(
+    corpus: str, home: str, *, settings: TableSettings | None = None, resources: Resources | None = None
+) -> bool:
+    """Build and publish the speaker tables of a landed corpus; False where they are there already.
+
+    Raises HomeError where the corpus has not landed.
+    """
+    place = mended(home)
+    settings = settings or TableSettings()
+    parameters = {"corpus": corpus, **asdict(settings)}
+
+    def inputs() -> dict[str, str]:
+        return {corpus: landed_corpus(place, corpus)[0]}
+
+    if already_done(place, "tables", parameters, inputs()):
+        return False
+    with open_stage(place, "tables", parameters, inputs, resources) as stage:
+        if stage.done():
+            return False
+        digest, scope = landed_corpus(place, corpus)
+        with progress(f"building the speaker tables of {corpus}"):
+            create_tables(stage, corpus, scope, settings)
+        encoder = encoder_for(
+            place,
+            settings.encoder,
+            settings.seed,
+            {corpus: digest},
+            lambda: training_texts(stage.connection, [corpus]),
+        )
+        add_set_similarity(stage, corpus, encoder, cached_encode(place, encoder, stage.scratch))
+        with progress(f"checking the speaker tables of {corpus}"):
+            stage.gate()
+        with progress(f"publishing the speaker tables of {corpus}"):
+            stage.publish([Output(table, corpus) for table in stage.staged if table != "check_results"])
+    return True
+
+
+def create_tables(stage: Stage, corpus: str, speaker_scope: str, settings: TableSettings) -> None:
+    """Create the staged tables from `turns` to `candidates`; time and memory grow linearly with the turns."""
+    values = {
+        "corpus": corpus,
+        "speaker_scope": speaker_scope,
+        "seed": settings.seed,
+        "context_turns": settings.context_turns,
+    }
+    define_macros(stage.connection)
+    for table in ("turns", "responses", "turn_sets", "sc", "sp", "ss", "rand"):
+        stage.create(table, f"2_speaker_tables/{table}", **values)
+    stage.create("candidates", "2_speaker_tables/candidates_true", **values)
+    for kind, draws in DRAWS.items():
+        values |= {"kind": kind, "kind_code": KIND_CODES[kind], "draws": draws}
+        draw(stage, values)
+
+
+def draw(stage: Stage, values: Mapping[str, Any]) -> None:
+    """Append the draws of one kind to the staged `candidates`, then draw again those that clash."""
+    stage.append("candidates", "2_speaker_tables/candidates_drawn", **values)
+    stage.create("candidates_redrawn", "2_speaker_tables/candidates_redrawn", **values)
+    stage.connection.execute(statement("2_speaker_tables/update_candidates"), {"kind": values["kind"]})
+
+
+def define_macros(connection: duckdb.DuckDBPyConnection) -> None:
+    """Define the SQL macros that the draws use."""
+    for macro in MACROS:
+        connection.execute(statement(f"macros/{macro}"))
+
+
+def landed_corpus(home: Warehouse, corpus: str) -> tuple[str, str]:
+    """Content hash and speaker scope of a landed corpus; HomeError, naming what has landed, where it is not there."""
+    with home.reader() as connection:
+        rows = connection.execute(
+            "SELECT corpus, sha256, speaker_scope FROM corpora ORDER BY landed_at"
+        ).fetchall()
+    for name, digest, scope in rows:
+        if name == corpus:
+            return digest, scope
+    known = ", ".join(name for name, *_ in rows) or "none yet"
+    raise HomeError(
+        f"no corpus {corpus!r} has landed in {home.root} (landed: {known}); run ssrem ingest first"
+    )

@@ -1,0 +1,1 @@
+"""What every stage shares: opening, gating, publishing, the ledger, progress and shards."""

@@ -1,0 +1,1 @@
+"""Stage `study`: confounders of the scores, and learning from few or noisy labels."""

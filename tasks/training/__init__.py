@@ -1,0 +1,1 @@
+"""Stage `train`: versions of evaluators, their promotion and transfer."""

@@ -1,0 +1,58 @@
+"""What a training would be, before it is one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from ssrem.encoders import DEFAULT_ENCODER
+from ssrem.evaluators import evaluator_class
+from ssrem.evaluators.core.routing import route
+from tasks.speaker_tables.build import landed_corpus
+from tasks.training.versions import versions
+from tasks.warehouse.home import Warehouse, landed_corpora
+
+
+def plan(
+    home: Warehouse,
+    names: Sequence[str],
+    corpora: Sequence[str] | None,
+    config: Mapping[str, Any],
+    encoder: str | None,
+    labels: str | None,
+) -> list[dict[str, Any]]:
+    """One row an evaluator: what it would learn from, with which encoder and settings, as which version.
+
+    HomeError where a corpus has not landed.
+    """
+    settings = route(names, config)
+    rows = []
+    for name in names:
+        kind: Any = evaluator_class(name)
+        learned_from = list(corpora or landed_corpora(str(home.root))) if kind.trained else []
+        for corpus in learned_from:
+            landed_corpus(home, corpus)
+        full = asdict(kind.config_class.of(settings[name])) if kind.trained else settings[name]
+        rows.append(
+            {
+                "evaluator": name,
+                "version": len(versions(home, name)) + 1,
+                "learns": ", ".join(sorted(kind.learns_from)) if kind.trained else "nothing",
+                "corpora": ", ".join(learned_from) or None,
+                "train_responses": _responses(home, learned_from) if learned_from else None,
+                "labels": labels,
+                "encoder": (encoder or DEFAULT_ENCODER) if kind.trained and kind.takes_encoder else None,
+                "settings": full,
+            }
+        )
+    return rows
+
+
+def _responses(home: Warehouse, corpora: Sequence[str]) -> int:
+    with home.reader() as connection:
+        row = connection.execute(
+            "SELECT count(*) FROM responses WHERE split = 'train' AND list_contains(?, corpus)",
+            [list(corpora)],
+        ).fetchone()
+    return int(row[0]) if row else 0

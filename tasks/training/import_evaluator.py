@@ -1,0 +1,102 @@
+"""Import: an evaluator comes in from the file that `ssrem export` wrote elsewhere."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from prefect import task
+
+from ssrem.encoders.files import read_json
+from ssrem.encoders.hub import one_line
+from ssrem.encoders.trusted_sources import sealed
+from ssrem.errors import EvaluatorError, SsremError
+from ssrem.evaluators import load_evaluator
+from ssrem.evaluators.base import Evaluator
+from ssrem.evaluators.core.archive import unpack
+from ssrem.samples import Sample
+from tasks.maintenance.repair import mended
+from tasks.stage.progress import progress
+from tasks.stage.stage import Resources, open_stage
+from tasks.training.versions import stage_version, versions
+
+_LEARNED = (
+    "corpora",
+    "labels",
+    "train_responses",
+    "valid_responses",
+    "test_responses",
+    "test_sample",
+    "valid_loss",
+    "best_epoch",
+    "epochs",
+    "seconds",
+)
+_LARGEST = 2**53
+
+
+@task(name="import evaluator")
+def import_evaluator(
+    file: str, home: str, *, allowed: Sequence[str] = (), resources: Resources | None = None
+) -> tuple[str, int, bool]:
+    """Publish the evaluator in `file` as the newest version of its name; returns both, and whether it is new.
+
+    It is loaded, tried and checked first: hashes, format, signature, and the encoder it was made with. It reads
+    nothing but what it brings, what packages bring, and the encoders and models in `allowed`, names or paths.
+    EvaluatorError where any of this does not hold.
+    """
+    place = mended(home)
+    with open_stage(place, "train", {"import": Path(file).name}, {}, resources) as stage:
+        folder = stage.scratch / "model"
+        with progress(f"checking {file}"):
+            unpack(Path(file), folder)
+            evaluator = _tried(file, folder, allowed)
+        name, signature = evaluator.name, evaluator.signature
+        there = [row["version"] for row in versions(place, name) if row["signature"] == signature]
+        if there:
+            return name, int(there[-1]), False
+        card: dict[str, Any] = read_json(folder / "card.json", ()) if (folder / "card.json").exists() else {}
+        row, outputs = stage_version(stage, evaluator, _settings(card), _learned(card))
+        stage.gate()
+        target = place.models / name / str(row["version"])
+        stage.publish(outputs, folders={folder: target})
+    return name, int(row["version"]), True
+
+
+def _tried(file: str, folder: Path, allowed: Sequence[str]) -> Evaluator:
+    """The evaluator in `folder`, loaded and asked once, so that what it reads only when used is read here."""
+    try:
+        with sealed(folder, allowed):
+            evaluator = load_evaluator(folder)
+            evaluator.components([Sample(("how are you",), "fine, and you", "very well")])
+    except SsremError as error:
+        raise EvaluatorError(f"{file} cannot be taken in: {error}") from error
+    except Exception as error:  # what is wrong with a stranger's file shows as any type
+        raise EvaluatorError(
+            f"{file} holds no evaluator that can be used ({one_line(error)}); export it again"
+        ) from error
+    return evaluator
+
+
+def _settings(card: dict[str, Any]) -> dict[str, Any]:
+    config = card.get("config", {})
+    try:
+        return dict(json.loads(config) if isinstance(config, str) else config)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise EvaluatorError("card.json: config holds no settings; export the evaluator again") from error
+
+
+def _learned(card: dict[str, Any]) -> dict[str, Any]:
+    learned = {column: card[column] for column in _LEARNED if card.get(column) is not None}
+    if not isinstance(learned.get("corpora", ""), str):
+        learned["corpora"] = json.dumps(learned["corpora"], sort_keys=True)
+    for column, value in learned.items():
+        number = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _LARGEST
+        whole = column not in ("valid_loss", "seconds", "corpora")
+        if column != "corpora" and (not number or (whole and value != int(value))):
+            raise EvaluatorError(
+                f"card.json: {column} is {value!r}, not a number; export the evaluator again"
+            )
+    return learned

@@ -1,0 +1,211 @@
+"""Promotion: a challenger comes into use only where it is not worse than the champion."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import numpy as np
+from prefect import task
+
+from ssrem.errors import EvaluatorError
+from tasks.maintenance.repair import mended
+from tasks.stage.progress import progress
+from tasks.stage.stage import Resources, Stage, open_stage
+from tasks.training.noninferiority_margins import Margins
+from tasks.training.versions import replace_promoted, stage_rows, versions
+from tasks.warehouse.clock import utc_now
+from tasks.warehouse.home import Warehouse
+
+if TYPE_CHECKING:
+    from ssrem.agreement.comparison.noninferiority import Comparison
+
+
+@dataclass(frozen=True)
+class Challenge:
+    """A version that waits for a decision: `version` of `evaluator` against `champion`, the one in use.
+
+    corpora: those it learned from that are still landed as they were; datasets: the annotated sets, but for one that
+    either of the two learned from.
+    """
+
+    evaluator: str
+    version: int
+    champion: int
+    corpora: tuple[str, ...]
+    datasets: tuple[str, ...]
+
+
+def challenges(home: Warehouse, names: Sequence[str] = ()) -> list[Challenge]:
+    """What waits for a decision, of the evaluators named or of all, oldest first."""
+    with home.reader() as connection:
+        landed = dict(connection.execute("SELECT corpus, sha256 FROM corpora").fetchall())
+        annotated = connection.execute(
+            "SELECT DISTINCT dataset, sha256 FROM annotated ORDER BY ALL"
+        ).fetchall()
+        rows = connection.execute(
+            "SELECT a.evaluator, a.version, b.version, a.corpora, [a.labels, b.labels] FROM evaluators AS a "
+            "INNER JOIN evaluators AS b ON a.evaluator = b.evaluator AND b.promoted "
+            "WHERE NOT a.promoted AND a.decided_at IS NULL ORDER BY a.trained_at, a.evaluator, a.version"
+        ).fetchall()
+    return [
+        Challenge(
+            name,
+            version,
+            champion,
+            tuple(corpus for corpus, digest in json.loads(corpora).items() if landed.get(corpus) == digest),
+            tuple(dataset for dataset, digest in annotated if digest not in labels),
+        )
+        for name, version, champion, corpora, labels in rows
+        if not names or name in names
+    ]
+
+
+@task(name="decide")
+def decide(
+    challenge: Challenge, home: str, *, margins: Margins | None = None, resources: Resources | None = None
+) -> tuple[bool, str]:
+    """Compare the challenger with the champion by their published scores, and promote it if it is not worse on any
+    held-back split and annotated set; returns whether it was, and why. Both must have been scored on all of them.
+    """
+    place, margins = mended(home), margins or Margins()
+    name, version = challenge.evaluator, challenge.version
+    parameters = {
+        "decide": name,
+        "version": version,
+        "champion": challenge.champion,
+        "margins": asdict(margins),
+    }
+    with open_stage(place, "train", parameters, {}, resources) as stage:
+        if challenge not in challenges(
+            place, [name]
+        ):  # another run decided, or changed what it is compared on
+            return False, "no longer waits for this decision"
+        with progress(f"comparing {name} version {version} with version {challenge.champion}"):
+            found = list(_comparisons(stage.connection, challenge, margins))
+        promoted, why = verdict(found, challenge.champion)
+        told = {
+            "compared_with": challenge.champion,
+            "comparison": json.dumps([comparison.row for comparison in found]),
+            "decided_at": utc_now(),
+            "why": why,
+        }
+        _publish(stage, name, version, told, promoted)
+    return promoted, why
+
+
+@task(name="promote")
+def promote(
+    name: str, version: int | None, home: str, *, resources: Resources | None = None
+) -> tuple[int, int | None]:
+    """Bring a version into use by hand: the one given or, for None, the one that was in use before.
+
+    Returns it and the one that it replaces, None where it was in use already. EvaluatorError where there is none such.
+    """
+    place = mended(home)
+    back = version is None
+    with open_stage(place, "train", {"promote": name, "version": version}, {}, resources) as stage:
+        rows = versions(place, name)
+        used = next((row["version"] for row in rows if row["promoted"]), None)
+        chosen = _before(name, rows, place) if version is None else version
+        if chosen not in [row["version"] for row in rows]:
+            there = ", ".join(str(row["version"]) for row in rows) or "none"
+            raise EvaluatorError(f"{name} has no version {chosen} in {place.root} (versions: {there})")
+        if chosen == used:
+            return chosen, None
+        why = f"rolled back from version {used} by hand" if back else f"promoted by hand over version {used}"
+        _publish(stage, name, chosen, {"why": why, "decided_at": utc_now()}, True)
+    return chosen, used
+
+
+def verdict(comparisons: Sequence[Comparison], champion: int) -> tuple[bool, str]:
+    """Whether to promote, and why, in one line."""
+    told = [c for c in comparisons if c.not_worse is not None]
+    worse = [c for c in told if not c.not_worse]
+    if worse:
+        return False, f"may be worse than version {champion} on {'; '.join(map(_figures, worse))}"
+    if not told:
+        return True, f"newest; nothing to compare it with version {champion} on"
+    return True, f"not worse than version {champion} on {'; '.join(map(_figures, told))}"
+
+
+def _figures(c: Comparison) -> str:
+    if c.difference is None or c.low is None:
+        return f"{c.dataset} ({c.outcome})"
+    return (
+        f"{c.dataset} ({c.measure} {c.champion:.3f} to {c.challenger:.3f}, difference {c.difference:+.3f}, at least "
+        f"{c.low:+.3f}, margin {c.margin:g})"
+    )
+
+
+def _publish(stage: Stage, name: str, version: int, told: Mapping[str, Any], promoted: bool) -> None:
+    rows = versions(stage.home, name)
+    row = next(r for r in rows if r["version"] == version)
+    row |= told
+    if promoted:
+        row |= {"promoted": True, "promoted_at": told["decided_at"]}
+        outputs = replace_promoted(stage, rows, row)
+    else:
+        outputs = stage_rows(stage, rows, [row])
+    stage.gate()
+    stage.publish(outputs)
+
+
+def _before(name: str, rows: Sequence[Mapping[str, Any]], home: Warehouse) -> int:
+    used = [row for row in rows if row["promoted_at"] is not None and not row["promoted"]]
+    if not used:
+        raise EvaluatorError(
+            f"{name} has no version in {home.root} that was in use before; nothing to roll back to"
+        )
+    return int(max(used, key=lambda row: row["promoted_at"])["version"])
+
+
+def _comparisons(
+    connection: duckdb.DuckDBPyConnection, challenge: Challenge, margins: Margins
+) -> Sequence[Comparison]:
+    from sql import statement
+    from ssrem.agreement.comparison.noninferiority import compare_agreement, compare_share
+
+    who = {
+        "evaluator": challenge.evaluator,
+        "champion": challenge.champion,
+        "challenger": challenge.version,
+    }
+    found = []
+    for corpus in challenge.corpora:
+        rows = connection.execute(
+            statement("4_promotion/shares_above"), {**who, "dataset": corpus}
+        ).fetchnumpy()
+        if len(rows["champion"]):
+            found.append(
+                compare_share(
+                    corpus,
+                    _floats(rows["champion"]),
+                    _floats(rows["challenger"]),
+                    rows["conversation_id"].astype(str),
+                    margin=margins.identification,
+                )
+            )
+    for dataset in challenge.datasets:
+        rows = connection.execute(
+            statement("4_promotion/agreement_pairs"), {**who, "dataset": dataset}
+        ).fetchnumpy()
+        if len(rows["champion"]):
+            found.append(
+                compare_agreement(
+                    dataset,
+                    _floats(rows["champion"]),
+                    _floats(rows["challenger"]),
+                    _floats(rows["human"]),
+                    rows["context"].astype(str),
+                    margin=margins.agreement,
+                )
+            )
+    return found
+
+
+def _floats(column: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
+    return np.ma.filled(np.ma.asarray(column, dtype=np.float64), np.nan)

@@ -1,0 +1,214 @@
+"""Train: evaluators learn from the candidates of landed corpora; every training is a version that stays."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
+
+from prefect import task
+
+from ssrem.agreement.labels import Labels, labels_of
+from ssrem.encoders import DEFAULT_ENCODER
+from ssrem.errors import EvaluatorError
+from ssrem.evaluators import evaluator_class
+from ssrem.negatives import needs_model
+from tasks.agreement.annotated_sets import annotated_file
+from tasks.maintenance.repair import mended, model_damage
+from tasks.speaker_tables.build import landed_corpus
+from tasks.speaker_tables.load import load_candidates
+from tasks.speaker_tables.masked_lm import masked_lm_for
+from tasks.speaker_tables.vectors import encode_option, encoder_for, training_texts
+from tasks.stage.ledger import made_by, run_key
+from tasks.stage.progress import progress
+from tasks.stage.stage import Output, Resources, open_stage
+from tasks.training.labels import HumanScores, check_labels
+from tasks.training.versions import DECIDED, in_use, stage_version
+from tasks.warehouse.home import Warehouse
+
+if TYPE_CHECKING:
+    from ssrem.evaluators.base import Training
+    from ssrem.samples import Candidates
+
+
+@task(name="train evaluator")
+def train(
+    name: str,
+    corpora: Sequence[str],
+    home: str,
+    *,
+    encoder: str = DEFAULT_ENCODER,
+    config: Mapping[str, Any] | None = None,
+    labels: HumanScores | None = None,
+    resources: Resources | None = None,
+) -> tuple[int, bool]:
+    """Train the evaluator `name` on the corpora; returns its version and whether it is new.
+
+    The first version comes into use; a later one waits for `tasks.training.promotion` to compare it with that one.
+
+    The same settings on the same corpora and labels are trained once; one that was broken off goes on where it can.
+    Raises EvaluatorError where the name or a setting is unknown or there is nothing to learn from, HomeError where a
+    corpus has not landed, AnnotationError for labels that cannot be read.
+    """
+    place = mended(home)
+    kind: Any = evaluator_class(name)
+    settings = kind.config_class.of(config or {})
+    check_labels(name, labels)
+    scored = annotated_file(place, labels.file) if labels else None
+    human = labels_of(scored.read.rows, labels.criterion) if labels and scored else None
+    parameters: dict[str, Any] = {
+        "evaluator": name,
+        "encoder": encoder if kind.takes_encoder else None,
+        "config": asdict(settings),
+    }
+    labels_hash = {}
+    if labels and scored:
+        labels_hash["labels"] = scored.digest  # as of the landed set, which it is then not compared on
+        parameters["labels"] = [labels.criterion, labels.alone]
+
+    def hashes() -> dict[str, str]:
+        return {corpus: landed_corpus(place, corpus)[0] for corpus in corpora}
+
+    def inputs() -> dict[str, Any]:
+        return {**hashes(), "tables": made_by(place, "candidates", corpora), **labels_hash}
+
+    if (before := _trained_before(place, parameters, inputs())) is not None:
+        return before, False
+    with open_stage(place, "train", parameters, inputs, resources) as stage:
+        if (before := _trained_before(place, parameters, stage.inputs)) is not None:
+            return before, False
+        if missing := without_tables(home, corpora):  # another run has landed one of them anew
+            raise EvaluatorError(f"{', '.join(missing)}: no response to learn from; run ssrem tables first")
+        digests = hashes()
+        unfinished = place.root / "checkpoints" / run_key("train", parameters, stage.inputs)[:16]
+        candidates = load_candidates(stage.connection, corpora)
+        if len(candidates) == 0:
+            raise EvaluatorError(f"{', '.join(corpora)}: no response to learn from; run ssrem tables first")
+        words = None
+        if kind.takes_encoder:
+            words = encoder_for(
+                place,
+                encoder,
+                settings.seed,
+                digests,
+                lambda: training_texts(stage.connection, list(corpora)),
+            )
+        settings = _with_masked_lm(place, settings, candidates, digests)
+        evaluator: Any = kind(words, settings, **_members(place, kind, settings))
+        with progress(f"training {name}") as advance:
+            done = {"progress": advance}
+            if not (labels and labels.alone):
+                resumed = {"checkpoint": unfinished} if kind.resumes else {}
+                encode = encode_option(place, evaluator, stage.scratch)
+                training = evaluator.fit(candidates, **done, **resumed, **encode)
+            if human:
+                evaluator = evaluator.fine_tuned(human.pairs, scale=human.scale, **done)
+                training = evaluator.training
+        learned = {
+            **_learned(training, candidates, digests),
+            "test_sample": kind.test_sample,
+            "labels": labels_hash.get("labels"),
+        }
+        row, outputs = stage_version(stage, evaluator, asdict(settings), learned, challenges=True)
+        version = int(row["version"])
+        stage.create_from_rows("learning_curves", _curves(name, version, training))
+        stage.gate()
+        evaluator.save(stage.scratch / "model", card=_card(row, training, human))
+        stage.publish(
+            [*outputs, Output("learning_curves", f"{name}@{version}")],
+            folders={stage.scratch / "model": place.models / name / str(version)},
+        )
+    shutil.rmtree(unfinished, ignore_errors=True)
+    return version, True
+
+
+def _trained_before(home: Warehouse, parameters: Mapping[str, Any], inputs: Mapping[str, Any]) -> int | None:
+    """The version that the same training made, if its model is whole. Its row may have changed since, its learning
+    curve never does."""
+    curves = {part.key for part in home.parts() if part.table == "learning_curves"}
+    with home.reader() as connection:
+        rows = connection.execute(
+            "SELECT outputs FROM runs WHERE key = ? ORDER BY started DESC",
+            [run_key("train", parameters, inputs)],
+        ).fetchall()
+    made = [key for (outputs,) in rows for table, key in json.loads(outputs) if table == "learning_curves"]
+    versions = (int(key.rpartition("@")[2]) for key in made if key in curves)
+    name = parameters["evaluator"]
+    return next((v for v in versions if model_damage(home.models / name / str(v)) is None), None)
+
+
+def _with_masked_lm(
+    home: Warehouse, settings: Any, candidates: Candidates, digests: Mapping[str, str]
+) -> Any:
+    """The settings with a masked language model, where their negatives need one and none is named."""
+    if getattr(settings, "negatives_model", None) != "" or not needs_model(settings.negatives):
+        return settings
+    return replace(settings, negatives_model=str(masked_lm_for(home, candidates, digests)))
+
+
+def _members(home: Warehouse, kind: Any, settings: Any) -> dict[str, Any]:
+    """`members=` of an evaluator made of others, where one of them is trained: the versions in use here."""
+    if not kind.takes_members or not any(
+        evaluator_class(part.evaluator).trained for part in settings.members
+    ):
+        return {}
+    made: dict[str, Any] = {}
+    for part in settings.members:
+        if evaluator_class(part.evaluator).trained:
+            made[part.name] = in_use(home, part.evaluator)
+        else:
+            made[part.name] = evaluator_class(part.evaluator)(**part.settings)
+    return {"members": made}
+
+
+def without_tables(home: str, corpora: Sequence[str]) -> list[str]:
+    """Those of the corpora whose speaker tables were never built."""
+    built = {part.key for part in Warehouse.at(home).parts() if part.table == "candidates"}
+    return [corpus for corpus in corpora if corpus not in built]
+
+
+def _learned(training: Training, candidates: Candidates, digests: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        "corpora": json.dumps(digests, sort_keys=True),
+        "train_responses": int(training.rows.get("train", len(candidates.rows(0)))),
+        "valid_responses": int(training.rows.get("valid", len(candidates.rows(1)))),
+        "test_responses": len(candidates.rows(2)),
+        "valid_loss": next(e["valid_loss"] for e in training.history if e["epoch"] == training.best_epoch),
+        "best_epoch": training.best_epoch,
+        "epochs": len(training.history),
+        "seconds": training.seconds,
+    }
+
+
+def _curves(name: str, version: int, training: Training) -> list[dict[str, Any]]:
+    return [
+        {
+            "evaluator": name,
+            "version": version,
+            "epoch": int(epoch["epoch"]),
+            "split": split,
+            "loss": float(epoch[f"{split}_loss"]),
+        }
+        for epoch in training.history
+        for split in ("train", "valid")
+        if epoch.get(f"{split}_loss") is not None  # before training there is none on the train split
+    ]
+
+
+def _card(row: Mapping[str, Any], training: Training, human: Labels | None) -> dict[str, Any]:
+    card = {key: row[key] for key in row if key not in DECIDED}
+    card |= {key: json.loads(row[key]) for key in ("config", "corpora")}
+    if human:
+        card["human_scores"] = {
+            "criterion": human.criterion,
+            "responses": len(human.pairs),
+            "scale": list(human.scale),
+        }
+    return {
+        **card,
+        "trained_at": f"{row['trained_at']:%F %T}",
+        "figures": dict(training.figures),
+        "notes": list(training.notes),
+    }

@@ -1,0 +1,166 @@
+"""Which versions of the evaluators there are, and which are in use."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ssrem.errors import EvaluatorError
+from ssrem.evaluators import EVALUATORS, evaluator_class, load_evaluator, packaged
+from tasks.maintenance.repair import model_damage
+from tasks.stage.stage import Output, Stage
+from tasks.warehouse.clock import utc_now
+from tasks.warehouse.home import Warehouse
+
+if TYPE_CHECKING:
+    from ssrem.evaluators.base import Evaluator
+
+DECIDED = ("promoted", "why", "compared_with", "comparison", "decided_at", "promoted_at")
+"""Columns of `evaluators` that say what was decided here about a version, not what it is."""
+
+
+def promoted(home: Warehouse, names: Sequence[str] = ()) -> list[tuple[str, int]]:
+    """(name, version) in use of the evaluators asked for, of all if none is.
+
+    EvaluatorError for one that does not exist or was never trained, and where none was.
+    """
+    for name in names:
+        evaluator_class(name)
+    with home.reader() as connection:
+        rows = connection.execute(
+            "SELECT evaluator, version FROM evaluators WHERE promoted ORDER BY ALL"
+        ).fetchall()
+    if not rows:
+        what = " ".join(names)
+        raise EvaluatorError(
+            f"no evaluator has been trained in {home.root}; run {f'ssrem train {what}'.strip()} first"
+        )
+    known = {name for name, _ in rows}
+    for name in names:
+        if name not in known:
+            raise EvaluatorError(
+                f"{name} has not been trained in {home.root} (trained: {', '.join(sorted(known))}); "
+                f"run ssrem train {name} first"
+            )
+    return [(name, version) for name, version in rows if not names or name in names]
+
+
+def catalogue() -> list[dict[str, Any]]:
+    """What evaluators there are: what each needs, whether it learns, the range of its scores, and its source."""
+    found = []
+    for name in EVALUATORS:
+        kind = evaluator_class(name)
+        found.append(
+            {
+                "evaluator": name,
+                "learns": kind.trained,
+                "needs": ", ".join(sorted(kind.needs | {"reference"} if "g" in kind.parts else kind.needs))
+                or None,
+                "lowest": None if np.isinf(kind.range[0]) else kind.range[0],
+                "highest": None if np.isinf(kind.range[1]) else kind.range[1],
+                "source": kind.source,
+            }
+        )
+    return found
+
+
+def unregistered(home: Warehouse, names: Sequence[str]) -> list[str]:
+    """Those of the names that learn nothing and are no version yet; EvaluatorError for one that does not exist."""
+    return [name for name in names if not evaluator_class(name).trained and not versions(home, name)]
+
+
+def in_use(home: Warehouse, name: str) -> Evaluator:
+    """The promoted version of an evaluator, loaded. Where there is none: one that learns nothing by its defaults,
+    one that comes with the package from there.
+
+    EvaluatorError where there is none of these, or no evaluator of that name.
+    """
+    if unregistered(home, [name]):
+        return evaluator_class(name)()
+    if name in packaged() and not versions(home, name):
+        return load_evaluator(name)
+    ((_, version),) = promoted(home, [name])
+    return load_evaluator(home.models / name / str(version))
+
+
+def versions(home: Warehouse, name: str) -> list[dict[str, Any]]:
+    """The rows of `evaluators` that are versions of `name`, oldest first."""
+    with home.reader() as connection:
+        cursor = connection.execute("SELECT * FROM evaluators WHERE evaluator = ? ORDER BY version", [name])
+        columns = [d[0] for d in cursor.description or []]
+        return [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
+
+
+def any_promoted(home: Warehouse) -> bool:
+    """Whether any evaluator is in use."""
+    with home.reader() as connection:
+        return bool(connection.execute("SELECT 1 FROM evaluators WHERE promoted LIMIT 1").fetchall())
+
+
+def standing(home: Warehouse, name: str, version: int) -> str:
+    """What became of a version, in one line: whether it is in use, and why."""
+    row = next(row for row in versions(home, name) if row["version"] == version)
+    return f"version {version}, {'in use' if row['promoted'] else 'not in use'}: {row['why']}"
+
+
+def stage_version(
+    stage: Stage,
+    evaluator: Evaluator,
+    settings: Mapping[str, Any],
+    learned: Mapping[str, Any] | None = None,
+    *,
+    challenges: bool = False,
+) -> tuple[dict[str, Any], list[Output]]:
+    """Stage the evaluator as its newest version; its row, and what to publish.
+
+    It comes into use, unless it `challenges` a whole version in use: then it waits for `tasks.training.promotion`.
+    learned: columns that only training fills. To be called under the home's lock: a number is given once.
+    """
+    name = evaluator.name
+    old = versions(stage.home, name)
+    low, high = (float(bound) if np.isfinite(bound) else None for bound in evaluator.range)
+    now = utc_now()
+    row = {
+        "evaluator": name,
+        "version": old[-1]["version"] + 1 if old else 1,
+        "signature": evaluator.signature,
+        "low": low,
+        "high": high,
+        "encoder": evaluator.encoder.signature if evaluator.encoder else None,
+        "config": json.dumps(settings, sort_keys=True),
+        "corpora": "{}",
+        **dict.fromkeys(("train_responses", "valid_responses", "test_responses", "epochs"), 0),
+        **dict.fromkeys(("labels", "test_sample", "valid_loss", "best_epoch")),
+        **dict.fromkeys(DECIDED),
+        "seconds": 0.0,
+        "trained_at": now,
+        **(learned or {}),
+    }
+    champion = next((r["version"] for r in old if r["promoted"]), None)
+    if challenges and champion is not None and not model_damage(stage.home.models / name / str(champion)):
+        row |= {"promoted": False, "why": f"waits to be compared with version {champion}"}
+        return row, stage_rows(stage, [*old, row], [row])
+    why = "first version" if champion is None else f"newest; replaces version {champion}"
+    row |= {"promoted": True, "why": why, "decided_at": now, "promoted_at": now}
+    return row, replace_promoted(stage, [*old, row], row)
+
+
+def replace_promoted(stage: Stage, rows: Sequence[dict[str, Any]], promoted: dict[str, Any]) -> list[Output]:
+    """Stage all `rows` of an evaluator with one of them promoted and no other; what to publish."""
+    why = f"replaced by version {promoted['version']}"
+    told = [{**r, "promoted": False, "why": why} if r["promoted"] and r is not promoted else r for r in rows]
+    changed = [new for new, before in zip(told, rows, strict=True) if new is not before or new is promoted]
+    return stage_rows(stage, told, changed)
+
+
+def stage_rows(
+    stage: Stage, rows: Sequence[dict[str, Any]], changed: Sequence[dict[str, Any]]
+) -> list[Output]:
+    """Stage all rows of an evaluator, so that the gate sees them together; what to publish: the changed ones."""
+    stage.create_from_rows("evaluators", rows)
+    return [
+        Output("evaluators", f"{r['evaluator']}@{r['version']}", f"version = {r['version']}") for r in changed
+    ]

@@ -1,0 +1,1 @@
+"""Storage: the home folder, its lock, snapshots, catalog, integrity and garbage collection."""

@@ -1,0 +1,43 @@
+"""A full disk, a full memory, a damaged file: what to say of them, whichever library met them."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from ssrem.errors import HomeError, SsremError
+from tasks.warehouse.home import Warehouse
+from tasks.warehouse.integrity import blamed
+from tasks.warehouse.snapshot import Partition
+
+
+@contextmanager
+def in_plain_words(home: Warehouse) -> Iterator[None]:
+    """A full disk or memory and a damaged file as one line, whichever library met them, wherever in the stage."""
+    try:
+        yield
+    except SsremError as error:
+        if isinstance(error.__cause__, OSError) and (full := out_of_room(home, error.__cause__)):
+            raise full from error
+        raise
+    except Exception as error:
+        parts: list[Partition] = []
+        with suppress(HomeError):
+            parts = home.parts()
+        raise out_of_room(home, error) or blamed(home.root, parts, error) or error from None
+
+
+def out_of_room(home: Warehouse, error: Exception) -> HomeError | None:
+    """The error as what it comes from, where that is a disk or a memory that is full."""
+    text = str(error)
+    full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
+    if full or "No space left" in text or "File too large" in text:
+        return HomeError(
+            f"no room left on the disk of {home.root}; nothing was published; free some and run again"
+        )
+    if "Out of Memory" in text or "could not allocate" in text.lower():
+        return HomeError(
+            "DuckDB ran out of memory; nothing was published; raise --memory-limit or lower --threads"
+        )
+    return None

@@ -1,0 +1,577 @@
+"""The command: what it loads, and what it says of bad input: one line, exit status 1, an unharmed home."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from flows.cli import dispatch as commands
+from flows.cli.main import main
+from flows.orchestration import settings
+from support.paths import ROOT
+from support.small_home import Made
+from tasks.warehouse.home import Warehouse
+
+DAILYDIALOG = ROOT / ".." / "shared" / "data" / "corpora" / "dailydialog_valid.jsonl"
+VERBS = sorted(commands.VERBS)
+
+Say = Callable[..., str]
+
+
+@pytest.fixture
+def says(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Say:
+    """Run a command that must fail before Prefect starts; returns its one line, without the name of the program."""
+
+    def prepare(root: Path) -> None:
+        real(root)  # it says where the home cannot be written
+        pytest.fail("Prefect was to start")
+
+    real = settings.prepare
+    monkeypatch.setenv("PREFECT_HOME", os.environ.get("PREFECT_HOME", ""))
+    monkeypatch.delenv("PREFECT_HOME")
+    monkeypatch.setattr(settings, "prepare", prepare)
+
+    def run(*arguments: str | Path, status: int = 1) -> str:
+        assert main([str(a) for a in arguments]) == status
+        captured = capsys.readouterr()
+        lines = captured.err.splitlines()
+        assert len(lines) == 1, captured.err
+        assert lines[0].startswith("ssrem: ")
+        return lines[0].removeprefix("ssrem: ")
+
+    return run
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Callable[[str, str], Path]:
+    """Write a file of a name and a content."""
+
+    def write(name: str, content: str) -> Path:
+        path = tmp_path / name
+        path.write_text(content, encoding="utf-8")
+        return path
+
+    return write
+
+
+@pytest.fixture
+def whole(made: Made) -> Iterator[Warehouse]:
+    """The small home, which the test only reads and must leave as it is: other workers look at it too."""
+    yield from left_alone(made.home)
+
+
+@pytest.fixture
+def own(copy: Warehouse) -> Iterator[Warehouse]:
+    """A copy of it, in which a stage may begin, and which must be as it was in the end."""
+    yield from left_alone(copy)
+
+
+def left_alone(home: Warehouse) -> Iterator[Warehouse]:
+    before, catalog = home.parts(), home.catalog.read_bytes()
+    assert before
+    yield home
+    assert home.parts() == before
+    assert home.catalog.read_bytes() == catalog
+    assert not list(home.staging.glob("*"))
+
+
+# What it loads
+
+
+def test_help_is_light() -> None:
+    started = time.perf_counter()
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "flows.cli", "--help"],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=True,
+    )
+    assert time.perf_counter() - started < 1
+    assert "ssrem run" in done.stdout
+    loaded = {line.rpartition("|")[2].strip().split(".")[0] for line in done.stderr.splitlines()}
+    heavy = {"prefect", "torch", "duckdb", "numpy", "pyarrow", "polars", "gensim", "rich", "pydantic"}
+    assert "argparse" in loaded
+    assert not loaded & heavy
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_has_help(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([verb, "--help"])
+    assert ended.value.code == 0
+    assert f"usage: ssrem {verb}" in capsys.readouterr().out
+
+
+READING = """
+import sys
+from flows.cli import dispatch as commands
+from flows.cli.main import main
+assert main({arguments!r}) == 0
+print(sorted({{m.split(".")[0] for m in sys.modules}} & {{"prefect", "great_expectations"}}), file=sys.stderr)
+"""
+
+
+def test_verbs_that_write_nothing_start_no_prefect(whole: Warehouse, file: Any) -> None:
+    responses = file("r.json", '[{"context": "do you like music", "response": "i play the guitar"}]')
+    verbs = [["sql", "SELECT 1"], ["status"], ["evaluators"], ["score", str(responses)]]
+    calls = "\n".join(f"assert main({[*v, '--home', str(whole.root)]!r}) == 0" for v in verbs)
+    code = READING.replace("assert main({arguments!r}) == 0", calls).format()
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=False)
+    assert (done.returncode, done.stderr) == (0, "[]\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["bogus"], "bogus"),
+        (["train", "--threads", "0"], "--threads"),
+        (["train", "--memory-limit", "much"], "--memory-limit"),
+        (["tables", "--seed", "-1"], "--seed"),
+        (["tables", "--context-turns", "0"], "--context-turns"),
+        (["score"], "FILE"),
+    ],
+)
+def test_a_wrong_option_is_one_line(
+    arguments: list[str], named: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+    line = capsys.readouterr().err
+    assert line.startswith("ssrem: ")
+    assert line.count("\n") == 1
+    assert named in line
+
+
+# Dumps
+
+LINE = '{"conversation_id": "c", "speaker": "a", "text": "hi"}\n'
+
+
+def test_one_dump_or_a_drop_folder(whole: Warehouse, says: Say) -> None:
+    home = ("--home", whole.root)
+    assert "takes a dump or --inbox FOLDER, one of them" in says("ingest", *home)
+    assert "one of them" in says("ingest", "dump.jsonl", "--inbox", "there", *home)
+    assert "--watch looks into --inbox FOLDER" in says("ingest", "dump.jsonl", "--watch", "5", *home)
+    assert "no margin 'rho'" in says("retrain", "--margin", "rho=1", *home)
+    assert "expected KEY=VALUE, such as agreement=0.05" in says("retrain", "--margin", "rho", *home)
+
+
+def test_missing_dump(whole: Warehouse, says: Say, tmp_path: Path) -> None:
+    for verb in ("ingest", "run"):
+        assert "no such file" in says(verb, tmp_path / "none.jsonl", "--home", whole.root)
+
+
+def test_people_need_a_key_and_a_name(
+    whole: Warehouse, says: Say, file: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SSREM_PSEUDONYM_KEY", raising=False)
+    dump, key = file("one.jsonl", LINE), file("weak.key", "weak")
+    for verb in ("ingest", "run"):
+        assert "SSREM_PSEUDONYM_KEY" in says(verb, dump, "--pseudonymise", "--home", whole.root)
+        weak = says(verb, dump, "--pseudonymise", "--pseudonym-key", key, "--home", whole.root)
+        assert "4 bytes" in weak and "weak" not in weak
+        assert "--pseudonymise" in says(verb, dump, "--pseudonym-key", key, "--home", whole.root)
+    assert "'p99' in tiny" in says("forget", "p99", "--home", whole.root)
+    assert "'huge'" in says("forget", "p3", "--corpus", "huge", "--home", whole.root)
+
+
+def test_empty_dump(whole: Warehouse, says: Say, file: Any) -> None:
+    assert "empty" in says("ingest", file("empty.jsonl", ""), "--home", whole.root)
+
+
+def test_wrong_format(whole: Warehouse, says: Say, file: Any) -> None:
+    said = says("ingest", file("d.jsonl", LINE), "--format", "parquet", "--home", whole.root)
+    assert "looks like jsonl" in said
+
+
+def test_unknown_format(whole: Warehouse, says: Say, file: Any) -> None:
+    said = says("ingest", file("d.jsonl", LINE), "--format", "xml", "--home", whole.root)
+    assert "'xml'" in said
+    assert "convokit" in said
+
+
+def test_mapping_of_an_unknown_field(whole: Warehouse, says: Say, file: Any) -> None:
+    dump = file("d.csv", "who,what,where\na,hi,c\n")
+    said = says("ingest", dump, "--map", "speeker=who", "--home", whole.root)
+    assert "speeker" in said
+    assert "speaker" in said.replace("speeker", "")
+
+
+def test_mapping_to_a_missing_column(whole: Warehouse, says: Say, file: Any) -> None:
+    dump = file("d.csv", "who,what,where\na,hi,c\n")
+    mapping = ["speaker=nobody", "text=what", "conversation=where"]
+    said = says("ingest", dump, "--format", "csv", "--map", *mapping, "--home", whole.root)
+    assert "nobody" in said
+
+
+def test_a_slip_in_a_later_stage_stops_the_run_before_it_starts(
+    whole: Warehouse, says: Say, file: Any, tmp_path: Path
+) -> None:
+    dump = file("new.jsonl", LINE)
+    gone = tmp_path / "gone.json"
+    assert "gone.json" in says("run", dump, "--annotations", gone, "--home", whole.root)
+    assert "ssrem" in says("run", dump, "--evaluator", "ssrrem", "--home", whole.root)
+
+
+def ingest_fails(home: Warehouse, dump: Path, says_so: str, **options: Any) -> None:
+    """Through the task itself: these are found while landing, and a flow would add nothing but its start."""
+    from ssrem.errors import DumpError
+    from tasks.ingest.land import land
+
+    with pytest.raises(DumpError, match=says_so) as raised:
+        land.fn(str(dump), str(home.root), **options)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_dump_in_which_everything_is_quarantined(own: Warehouse, file: Any) -> None:
+    broken = file("d.jsonl", LINE.replace("hi", " ") * 3)
+    ingest_fails(own, broken, "none of the 3 messages")
+
+
+@pytest.mark.skipif(not DAILYDIALOG.exists(), reason="needs the dump dailydialog_valid.jsonl in ../shared")
+@pytest.mark.usefixtures("sql_gate")
+def test_seats_stop_the_ingest_and_the_ways_out_work(own: Warehouse, home: Warehouse) -> None:
+    from tasks.ingest.land import land
+
+    ingest_fails(own, DAILYDIALOG, "--speakers conversation.*--speakers person")
+    for way in ("conversation", "person"):
+        name, new = land.fn(str(DAILYDIALOG), str(home.root), speakers=way, replace=True)
+        assert new
+        with home.reader() as reader:
+            found = reader.execute("SELECT speaker_scope FROM corpora WHERE corpus = ?", [name]).fetchall()
+        assert found == [(way,)]
+
+
+# Evaluators
+
+
+def test_unknown_evaluator_names_the_nearest(whole: Warehouse, says: Say, made: Made) -> None:
+    assert "did you mean ssrem" in says("train", "srem", "--home", whole.root)
+    assert "did you mean rsrem" in says("score", made.annotated, "--evaluator", "rsrm", "--home", whole.root)
+    said = says("agree", made.annotated, "--evaluator", "srem", "--home", whole.root)
+    assert "did you mean ssrem" in said
+
+
+@pytest.mark.parametrize(
+    ("setting", "named"),
+    [
+        ("epoch=3", "epoch"),
+        ("epochs", "KEY=VALUE"),
+        ("epochs=many", "epochs"),
+        ("epochs=0", "epochs"),
+        ("epochs=2.5", "epochs"),
+        ("epochs=true", "epochs"),
+        ("learning_rate=fast", "learning_rate"),
+        ("reference=bleu", "reference"),
+        ("seed=null", "seed"),
+    ],
+)
+def test_wrong_settings(whole: Warehouse, says: Say, setting: str, named: str) -> None:
+    assert named in says("train", "--set", setting, "--home", whole.root)
+
+
+def test_unknown_encoder(own: Warehouse) -> None:
+    from ssrem.errors import EvaluatorError
+    from tasks.training.train import train
+
+    with pytest.raises(EvaluatorError, match="did you mean glove-6b-50d"):
+        train.fn("ssrem", ["tiny"], str(own.root), encoder="glove-6b-5d")
+
+
+def test_nothing_before_training(tmp_path: Path, says: Say, made: Made) -> None:
+    fresh = tmp_path / "fresh"
+    assert "ssrem train" in says("agree", made.annotated, "--home", fresh)
+    assert "ssrem train" in says("score", made.annotated, "--evaluator", "rsrem", "--home", fresh)
+    assert "ssrem ingest" in says("train", "--home", fresh)
+    assert "ssrem ingest" in says("tables", "--home", fresh)
+    assert "ssrem run" in says("sql", "SELECT 1", "--home", fresh)
+    assert not fresh.exists()
+
+
+def test_scores_come_without_training(tmp_path: Path, made: Made, capsys: pytest.CaptureFixture[str]) -> None:
+    """The packaged ssrem, and evaluators that learn nothing; neither makes a home folder."""
+    fresh = tmp_path / "fresh"
+    for name, part in (("ssrem", 1), ("bleu-2", 3)):
+        assert main(["score", str(made.annotated), "--evaluator", name, "--home", str(fresh)]) == 0
+        said = capsys.readouterr()
+        rows = [line.split("\t") for line in said.out.splitlines()]
+        assert rows[0] == ["row", "score", "f", "g", "h"]
+        assert len(rows) == 31 and all(row[part] for row in rows[1:])
+        assert ("comes with ssrem" in said.err) == (name == "ssrem")
+    assert not fresh.exists()
+
+
+def test_an_evaluator_is_carried_to_another_home(
+    tmp_path: Path, made: Made, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, other = tmp_path / "x.ssrem", tmp_path / "other"
+    assert main(["export", "rsrem", "--output", str(file), "--home", str(made.home.root)]) == 0
+    assert capsys.readouterr().out.strip() == str(file)
+    assert main(["import", str(file), "--home", str(other)]) == 0
+    assert "rsrem: version 1 taken in" in capsys.readouterr().out
+    assert main(["import", str(file), "--home", str(other)]) == 0
+    assert "rsrem: version 1 is there already" in capsys.readouterr().out
+
+
+def test_what_cannot_be_carried(says: Say, made: Made, tmp_path: Path) -> None:
+    home = made.home.root
+    assert "versions: 1" in says("export", "ssrem", "--version", "7", "--home", home)
+    assert "does not exist" in says("import", tmp_path / "none.ssrem", "--home", home)
+    assert "not what ssrem export wrote" in says("import", made.annotated, "--home", home)
+
+
+def test_a_model_that_was_changed_or_whose_encoder_is_gone(
+    copy: Warehouse,
+    says: Say,
+    made: Made,
+) -> None:
+    encoder = copy.models / "ssrem" / "1" / "encoder"
+    assert encoder.exists()  # the trained word vectors are kept with the model
+    shutil.rmtree(encoder)
+    assert "encoder" in says("score", made.annotated, "--home", copy.root)
+    weights = copy.models / "rsrem" / "1" / "weights.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1] + b"!")
+    assert "rsrem" in says("score", made.annotated, "--evaluator", "rsrem", "--home", copy.root)
+
+
+# Annotated files
+
+
+def rated(*ratings: str) -> str:
+    """A file of a response a list of ratings."""
+    rows = [f'{{"context": "hi", "response": "ho", "annotations": {{"overall": {r}}}}}' for r in ratings]
+    return f"[{', '.join(rows)}]"
+
+
+@pytest.mark.parametrize(
+    ("content", "named"),
+    [
+        (None, "does not exist"),
+        ("", "is empty"),
+        ("[]", "empty list"),
+        ("not json", "line 1"),
+        (rated("[1]", '["good"]'), "row 2"),
+        (rated("[NaN]"), "nan"),
+        (rated("[]"), "no rating"),
+        ('[{"context": "hi", "response": "ho"}]', "no ratings"),
+        ('[{"context": "hi", "annotations": {"overall": [1]}}]', "no response"),
+    ],
+)
+def test_broken_annotated_files(
+    whole: Warehouse, says: Say, tmp_path: Path, content: str | None, named: str
+) -> None:
+    path = tmp_path / "broken_eval.json"
+    if content is not None:
+        path.write_text(content)
+    said = says("agree", path, "--home", whole.root)
+    assert str(path) in said
+    assert named in said
+
+
+# SQL
+
+REFUSED = [
+    "DROP TABLE scores",
+    "CREATE TABLE t AS SELECT 1",
+    "INSERT INTO corpora SELECT * FROM corpora",
+    "DELETE FROM corpora",
+    "SELECT 1; SELECT 2",
+    "SELECT 1; DROP VIEW scores",
+    "",
+    "not sql",
+    "COPY corpora TO '{there}'",
+    "COPY (SELECT 1) TO '{there}'",
+    "EXPLAIN ANALYZE COPY (SELECT 1) TO '{there}'",
+    "EXPORT DATABASE '{there}'",
+    "ATTACH '{there}' AS other",
+    "INSTALL httpfs",
+    "LOAD httpfs",
+    "SET enable_external_access = true",
+    "RESET enable_external_access",
+    "PRAGMA database_list",
+    "CALL pragma_version()",
+    "SET VARIABLE x = 1",
+    "SELECT * FROM read_csv('/etc/passwd')",
+    "SELECT * FROM '/etc/passwd'",
+    "SELECT * FROM read_text('/etc/passwd')",
+    "SELECT * FROM read_blob('{secret}')",
+    "SELECT * FROM read_parquet('{secret}')",
+    "SELECT * FROM glob('/etc/*')",
+    "SELECT * FROM read_json('https://example.org/x.json')",
+    "SELECT * FROM statements",
+]
+
+
+@pytest.mark.parametrize("query", REFUSED)
+def test_sql_cannot_write_or_reach_outside(whole: Warehouse, says: Say, tmp_path: Path, query: str) -> None:
+    there, secret = tmp_path / "there", tmp_path / "secret.parquet"
+    duckdb.sql("SELECT 1 AS hidden").write_parquet(str(secret))
+    assert says("sql", query.format(there=there, secret=secret), "--home", whole.root)
+    assert not there.exists()
+
+
+def test_sql_error_is_short(whole: Warehouse, says: Say) -> None:
+    said = says("sql", "SELECT *\nFROM scors", "--home", whole.root)
+    assert "scors" in said
+    assert "scores" in said
+    assert "LINE" not in said
+
+
+# Warehouse folders
+
+
+def test_a_home_that_is_a_file(file: Any, says: Say) -> None:
+    path = file("home", "something else")
+    dump = file("d.jsonl", LINE)
+    assert "--home" in says("ingest", dump, "--home", path)
+    assert path.read_text() == "something else"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_home_that_cannot_be_written(tmp_path: Path, file: Any, says: Say) -> None:
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o500)
+    assert "--home" in says("ingest", file("d.jsonl", LINE), "--home", closed / "home")
+
+
+def test_a_home_of_another_layout(copy: Warehouse, says: Say) -> None:
+    with duckdb.connect(str(copy.catalog)) as connection:
+        connection.execute("UPDATE ssrem.home SET layout = 99")
+    before = copy.catalog.read_bytes()
+    for verb in (["status"], ["sql", "SELECT 1"], ["report"], ["train"]):
+        assert "layout 99" in says(*verb, "--home", copy.root)
+    assert copy.catalog.read_bytes() == before
+
+
+def test_a_catalog_that_is_damaged(copy: Warehouse, says: Say) -> None:
+    for manifest in copy.lake.glob("snapshot=*"):
+        manifest.unlink()
+    copy.catalog.write_bytes(b"no database at all")
+    assert "catalog.duckdb" in says("status", "--home", copy.root)
+    assert copy.catalog.read_bytes() == b"no database at all"
+
+
+HOLD = """
+import sys
+from tasks.warehouse.home import Warehouse
+with Warehouse.at(sys.argv[1]).lock("train"):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_home_that_another_process_writes_to(own: Warehouse, file: Any) -> None:
+    from ssrem.errors import HomeError
+    from tasks.ingest.land import land
+
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(own.root)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        cwd=ROOT,
+        text=True,
+    )
+    with holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        with pytest.raises(HomeError, match=rf"process {holder.pid} .*train"):
+            land.fn(str(file("new.jsonl", LINE)), str(own.root))
+        assert main(["sql", "SELECT 1", "--home", str(own.root)]) == 0  # readers go on
+
+
+# What it prints
+
+
+def test_sql_shows_what_people_wrote_as_it_is(whole: Warehouse, capsys: pytest.CaptureFixture[str]) -> None:
+    query = (
+        "SELECT '[bold]:smile:' || chr(27) || chr(10) AS text, 1234567 AS id, 1e-5 AS p, 2 AS p, NULL AS none"
+    )
+    assert main(["sql", query, "--home", str(whole.root)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "1 row"
+    assert lines[1].split() == ["text", "id", "p", "p_1", "none"]
+    assert lines[3].split() == ["[bold]:smile:\\x1b\\n", "1234567", "1e-05", "2", "–"]
+
+
+def test_long_rows_stay_on_their_line_where_there_is_no_terminal(
+    whole: Warehouse, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["sql", "SELECT repeat('word ', 100) AS text, 1 AS n", "--home", str(whole.root)]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 5
+
+
+def test_json_is_json_whatever_the_value(whole: Warehouse, capsys: pytest.CaptureFixture[str]) -> None:
+    query = (
+        "SELECT 'NaN'::DOUBLE AS a, 1.5::DECIMAL(4, 1) AS b, TIMESTAMP '2020-01-02 03:04:05' AS c, "
+        "'\\xFFx'::BLOB AS d, [1, 2] AS e, {'f': 1} AS g, DATE '2020-01-02' AS h, INTERVAL 1 DAY AS i"
+    )
+    assert main(["sql", query, "--json", "--home", str(whole.root)]) == 0
+    (row,) = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
+    assert row == {
+        "a": None,
+        "b": 1.5,
+        "c": "2020-01-02T03:04:05",
+        "d": "\\xffx",
+        "e": [1, 2],
+        "g": {"f": 1},
+        "h": "2020-01-02",
+        "i": "1 day, 0:00:00",
+    }
+
+
+def test_no_rows(whole: Warehouse, capsys: pytest.CaptureFixture[str]) -> None:
+    query = ["sql", "SELECT corpus FROM corpora WHERE false", "--home", str(whole.root)]
+    assert main(query) == 0
+    assert capsys.readouterr().out == "no rows (corpus)\n"
+    assert main([*query, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == []
+
+
+def test_score_prints_a_row_a_response(
+    whole: Warehouse,
+    made: Made,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    arguments = ["score", str(made.annotated), "--home", str(whole.root)]
+    assert main(arguments) == 0
+    head, *rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    assert head == ["row", "score", "f", "g", "h"]
+    assert [int(row[0]) for row in rows] == list(range(1, 31))
+    assert main([*arguments, "--json", "--output", str(tmp_path / "out.jsonl")]) == 0
+    assert capsys.readouterr().out == ""
+    found = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert [f"{row['h']:.6f}" for row in found] == [row[4] for row in rows]
+    with whole.reader() as reader:
+        stored = reader.execute(
+            "SELECT s.h, e.signature FROM scores AS s INNER JOIN evaluators AS e USING (evaluator, version) "
+            "WHERE s.evaluator = 'ssrem' AND s.kind = 'response' ORDER BY s.response_id::BIGINT"
+        ).fetchall()
+    assert [row["h"] for row in found] == pytest.approx([h for h, _ in stored])
+    assert {row["signature"] for row in found} == {stored[0][1]}
+    assert main([*arguments, "--output", str(tmp_path / "no" / "where")]) == 1
+    assert "--output" in capsys.readouterr().err
+
+
+def test_a_prefect_server_that_does_not_start_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("Timed out while attempting to connect to ephemeral Prefect API server.")
+
+    monkeypatch.setitem(commands.VERBS, "report", fail)
+    assert main(["report", "--home", str(tmp_path)]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("ssrem: Prefect's server did not start") and said.count("\n") == 1

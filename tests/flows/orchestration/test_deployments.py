@@ -1,0 +1,132 @@
+"""prefect.yaml: Prefect ignores what it does not know, so every key is held against its models here."""
+
+from __future__ import annotations
+
+import inspect
+from collections import Counter
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from prefect.client.schemas.objects import ConcurrencyLimitStrategy
+from prefect.client.schemas.schedules import CronSchedule, IntervalSchedule
+
+from support.paths import ROOT
+from tasks.warehouse import waiting
+
+FILE = ROOT / "prefect.yaml"
+DEPLOYMENTS = {d["name"]: d for d in yaml.safe_load(FILE.read_text())["deployments"]}
+
+
+def flow_of(deployment: dict[str, Any]) -> Any:
+    path, _, name = deployment["entrypoint"].partition(":")
+    assert (FILE.parent / path).is_file()
+    return getattr(import_module(path.removesuffix(".py").replace("/", ".")), name)
+
+
+def unknown_keys(model: Any, data: Any, where: str = "") -> list[str]:
+    """Keys of the data, however deep, that the parsed model has no field for."""
+    from pydantic import BaseModel, RootModel
+
+    if isinstance(model, list):
+        return [u for i, one in enumerate(model) for u in unknown_keys(one, data[i], f"{where}[{i}]")]
+    if not isinstance(model, BaseModel) or isinstance(model, RootModel):
+        return []
+    known = {f.alias or name: name for name, f in type(model).model_fields.items()}
+    found = [f"{where}.{key}" for key in data if key not in known]
+    for key in data.keys() & known.keys():
+        found += unknown_keys(getattr(model, known[key]), data[key], f"{where}.{key}")
+    return found
+
+
+def parsed(data: dict[str, Any]) -> Any:
+    from prefect.cli.deploy._models import PrefectYamlModel
+
+    return PrefectYamlModel.model_validate(data)
+
+
+def test_prefect_knows_every_key() -> None:
+    data = yaml.safe_load(FILE.read_text())
+    del data["definitions"]  # anchors for the rest, which Prefect passes over
+    assert unknown_keys(parsed(data), data) == []
+    assert set(Counter(d["name"] for d in data["deployments"]).values()) == {1}
+
+
+@pytest.mark.parametrize("key", ["entry_point", "concurency_limit"])
+def test_a_typo_would_be_seen(key: str) -> None:
+    data = {"deployments": [{"name": "x", key: 1}]}
+    assert unknown_keys(parsed(data), data) == [f".deployments[0].{key}"]
+
+
+@pytest.mark.parametrize("name", DEPLOYMENTS)
+def test_entrypoint_is_a_flow_that_has_the_parameters(name: str) -> None:
+    from prefect import Flow
+
+    deployment = DEPLOYMENTS[name]
+    flow = flow_of(deployment)
+    assert isinstance(flow, Flow)
+    taken = inspect.signature(flow.fn).parameters
+    assert set(deployment["parameters"]) <= set(taken)
+    required = {p.name for p in taken.values() if p.default is p.empty}
+    assert required <= set(deployment["parameters"])
+    flow.validate_parameters(dict(deployment["parameters"]))
+
+
+@pytest.mark.parametrize("name", DEPLOYMENTS)
+def test_work_goes_to_the_pool(name: str) -> None:
+    pool = DEPLOYMENTS[name]["work_pool"]
+    assert pool["name"] == "ssrem"
+    assert waiting.seconds(pool["job_variables"]["env"][waiting.VARIABLE]) >= 3600
+
+
+def test_every_flow_is_deployed() -> None:
+    flows = {p.stem for p in (FILE.parent / "flows").glob("*.py") if "\n@flow(" in p.read_text()}
+    files = {Path(d["entrypoint"].partition(":")[0]).stem for d in DEPLOYMENTS.values()}
+    assert files == flows
+
+
+def test_whoever_writes_waits_for_the_one_before() -> None:
+    for name, deployment in DEPLOYMENTS.items():
+        limit = parsed({"deployments": [deployment]}).deployments[0].concurrency_limit
+        if name == "report":  # it writes one file, and replaces it in one step
+            assert limit is None
+            continue
+        assert limit.limit == 1
+        strategy = ConcurrencyLimitStrategy(limit.collision_strategy)
+        assert strategy.name == ("CANCEL_NEW" if name == "inbox" else "ENQUEUE")
+
+
+@pytest.mark.parametrize("name", [n for n, d in DEPLOYMENTS.items() if "schedules" in d])
+def test_schedules(name: str) -> None:
+    (schedule,) = parsed({"deployments": [DEPLOYMENTS[name]]}).deployments[0].schedules
+    if schedule.cron:
+        assert CronSchedule(cron=schedule.cron, timezone=schedule.timezone)
+    else:
+        assert IntervalSchedule(interval=schedule.interval)
+        assert schedule.active is False  # until there is a folder to look into
+
+
+def test_a_landed_corpus_starts_a_retraining() -> None:
+    from prefect.cli.deploy._triggers import DeploymentTriggerAdapter
+    from prefect.server.utilities.user_templates import render_user_template_sync
+
+    (spec,) = DEPLOYMENTS["retrain"]["triggers"]
+    trigger = DeploymentTriggerAdapter.validate_python({"name": "t", **spec})
+    assert unknown_keys(trigger, spec) == []
+    assert trigger.expect == {"corpus.landed"}
+    assert trigger.match.matches({"prefect.resource.id": "corpus.chitchat"})
+    assert not trigger.match.matches({"prefect.resource.id": "report.chitchat"})
+    taken = inspect.signature(flow_of(DEPLOYMENTS["retrain"]).fn).parameters
+    assert set(spec["parameters"]) <= set(taken)
+    event = {"payload": {"name": "chitchat", "home": '/data/a "home"'}}
+    assert render_user_template_sync(spec["parameters"]["home"], {"event": event}) == event["payload"]["home"]
+
+
+def test_the_image_gets_what_it_copies() -> None:
+    lines = (FILE.parent / "Dockerfile").read_text().splitlines()
+    copied = [name for line in lines if line.startswith("COPY ") for name in line.split()[1:-1]]
+    kept = [line[1:] for line in (FILE.parent / ".dockerignore").read_text().splitlines() if line[0] == "!"]
+    assert sorted(copied) == sorted(kept)
+    assert all((FILE.parent / name).exists() for name in copied)

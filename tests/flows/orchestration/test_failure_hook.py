@@ -1,0 +1,144 @@
+"""Hooks: whoever runs the pipeline hears of a failure, by web and by mail, and only once."""
+
+from __future__ import annotations
+
+import json
+import socketserver
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from flows.orchestration.failure_hook import VARIABLE, send, tell
+from ssrem.errors import GateError
+
+MESSAGE = {
+    "flow": "tables",
+    "run": "calm-otter",
+    "run_id": "0-1",
+    "state": "Failed",
+    "home": "/data/home",
+    "message": "gate of tables: table turns: expected turn to be at least 0",
+}
+
+
+@pytest.fixture
+def web() -> Iterator[tuple[str, list[Any]]]:
+    """A web server and what was posted to it."""
+    posted: list[Any] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            posted.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(500 if self.path == "/broken" else 204)
+            self.end_headers()
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}", posted
+        server.shutdown()
+
+
+@pytest.fixture
+def mail() -> Iterator[tuple[int, list[str]]]:
+    """A mail server that takes what it is given, and the letters."""
+    letters: list[str] = []
+
+    class Handler(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            self.wfile.write(b"220 here\r\n")
+            while line := self.rfile.readline():
+                verb = line[:4].upper()
+                if verb == b"DATA":
+                    self.wfile.write(b"354 go on\r\n")
+                    body = []
+                    while (part := self.rfile.readline()) != b".\r\n":
+                        body.append(part)
+                    letters.append(b"".join(body).decode())
+                self.wfile.write(b"221 bye\r\n" if verb == b"QUIT" else b"250 ok\r\n")
+                if verb == b"QUIT":
+                    return
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server.server_address[1], letters
+        server.shutdown()
+
+
+def failed(error: Exception, parent: str | None = None) -> tuple[Any, Any, Any]:
+    run = SimpleNamespace(
+        id="0-1", name="calm-otter", parameters={"home": "/data/home"}, parent_task_run_id=parent
+    )
+    state = SimpleNamespace(name="Failed", message="failed", result=lambda raise_on_failure: error)
+    return SimpleNamespace(name="tables"), run, state
+
+
+def test_the_web_hears_which_gate_which_rows_and_which_run(
+    web: tuple[str, list[Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, posted = web
+    monkeypatch.setenv(VARIABLE, f"{url}/one {url}/two")
+    tell(*failed(GateError("gate of tables: table turns: expected turn to be at least 0", Path("x"))))
+    assert posted == [MESSAGE, MESSAGE]
+
+
+def test_a_flow_within_another_leaves_it_to_that_one(
+    web: tuple[str, list[Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, posted = web
+    monkeypatch.setenv(VARIABLE, url)
+    tell(*failed(ValueError("x"), parent="0-2"))
+    assert posted == []
+    tell(*failed(ValueError("x")))
+    assert posted[0]["message"] == "ValueError: x"
+
+
+def test_mail(mail: tuple[int, list[str]]) -> None:
+    port, letters = mail
+    send(f"mailto://127.0.0.1:{port}?from=ssrem@example.org&to=ops@example.org&format=text", MESSAGE)
+    (letter,) = letters
+    assert "Subject: ssrem: tables failed (calm-otter)" in letter
+    assert "gate of tables: table turns" in letter
+    assert "run 0-1 on home folder /data/home" in letter
+
+
+def test_who_cannot_be_told_hides_nothing(
+    web: tuple[str, list[Any]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url, posted = web
+    monkeypatch.setenv(VARIABLE, f"{url}/broken http://user:secret@127.0.0.1:1/ {url}")
+    tell(*failed(ValueError("x")))
+    assert len(posted) == 2
+    said = capsys.readouterr().err
+    assert said.count("could not be told of the failure") == 2
+    assert "secret" not in said
+
+
+@pytest.mark.prefect
+@pytest.mark.xdist_group("prefect")
+@pytest.mark.usefixtures("prefect_server")
+def test_blocks_of_prefect(web: tuple[str, list[Any]]) -> None:
+    from prefect.blocks.notifications import CustomWebhookNotificationBlock
+    from prefect.blocks.system import Secret
+    from pydantic import SecretStr
+
+    url, posted = web
+    Secret(value=SecretStr(url)).save("where")
+    CustomWebhookNotificationBlock(
+        name="ops", url=url, json_data={"subject": "{{subject}}", "text": "{{body}}"}
+    ).save("ops")
+    send("secret/where", MESSAGE)
+    send("custom-webhook/ops", MESSAGE)
+    whole, letter = posted
+    assert whole == MESSAGE
+    assert letter["subject"] == "ssrem: tables failed (calm-otter)"
+    assert letter["text"].startswith(MESSAGE["message"])
+    with pytest.raises(ValueError, match="no-such"):
+        send("custom-webhook/no-such", MESSAGE)

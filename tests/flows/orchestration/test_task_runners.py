@@ -1,0 +1,234 @@
+"""Shards on two workers of Dask: the tables are those of one process, also where a worker is killed in the middle."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from flows.cli import arguments as given
+from flows.cli.main import main
+from schemas import TABLES
+from ssrem.errors import RunnerError
+from support.small_home import annotated_rows, write_conversations
+from support.tiny_transformer import tokenizer, write_bert
+from tasks.ingest.land import land
+from tasks.scoring import batches as scoring
+from tasks.speaker_tables import similarity
+from tasks.speaker_tables import vectors as encoding
+from tasks.warehouse.home import Warehouse
+
+pytestmark = [pytest.mark.prefect, pytest.mark.xdist_group("prefect")]
+
+WHEN = {"runs", "check_results"}
+OF_THIS_RUN = {"trained_at", "decided_at", "promoted_at", "seconds"}
+
+
+SAID = ("pizza", "guitar", "football", "plane", "the", "really", "like", "you", "think", "great")
+"""Words of the conversations that the tiny transformer knows."""
+
+
+class Watch:
+    """On each worker: notes who works on a shard; a file `kill` has the first to begin one die as it writes it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def setup(self, worker: Any) -> None:
+        pass
+
+    def teardown(self, worker: Any) -> None:
+        pass
+
+    def transition(self, key: str, start: str, finish: str, **more: Any) -> None:
+        if finish != "executing":
+            return
+        with (self.folder / "begun").open("a") as stream:
+            stream.write(f"{os.getpid()} {key}\n")
+        with suppress(FileNotFoundError):
+            (self.folder / "kill").rename(self.folder / f"killed-{os.getpid()}")
+            np.save = _killed_while_writing
+
+
+def _killed_while_writing(stream: Any, array: Any) -> None:
+    stream.write(b"half")
+    stream.flush()
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.fixture(scope="module")
+def landed(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
+    """A corpus of 60 conversations, and nothing else yet."""
+    folder = tmp_path_factory.mktemp("landed")
+    write_conversations(folder / "tiny.jsonl")
+    home = Warehouse.at(folder / "home")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tasks.stage.stage.Stage.gate", lambda stage: None)
+        land.fn(str(folder / "tiny.jsonl"), str(home.root))
+    return home
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
+    """Address of a cluster of two workers, and the folder in which they note what they do."""
+    pytest.importorskip("prefect_dask", reason="needs pip install 'ssrem[dask]'")
+    folder = tmp_path_factory.mktemp("watch")
+    from distributed import Client, WorkerPlugin
+
+    plugin: Any = type("WatchPlugin", (Watch, WorkerPlugin), {})(folder)
+    from flows.orchestration.task_runners import started
+
+    with started("dask", None, 2) as runner:
+        runner.client.register_plugin(plugin)
+        assert isinstance(runner.client, Client)
+        yield runner.client.scheduler.address, folder
+
+
+@pytest.fixture
+def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encoding, "TEXTS", 200)
+    monkeypatch.setattr(similarity, "MEMBERS", 600)
+    monkeypatch.setattr(scoring, "RESPONSES", 50)
+    monkeypatch.setattr(scoring, "SAMPLES", 20)
+
+
+def copy_of(landed: Warehouse, root: Path) -> Warehouse:
+    shutil.copytree(landed.root, root)
+    home = Warehouse.at(root)
+    home.write_catalog(home.parts())  # its views name the folder that they look into
+    return home
+
+
+def contents(home: Warehouse) -> dict[str, list[tuple[Any, ...]]]:
+    """Every table's rows in order, without what is of the run that made them."""
+    found = {}
+    with home.reader() as reader:
+        for table in TABLES.values():
+            names = [name for name in table.column_names if name not in OF_THIS_RUN]
+            columns = ", ".join(f'"{name}"' for name in names)
+            if table.name not in WHEN:
+                found[table.name] = reader.execute(
+                    f'SELECT {columns} FROM "{table.name}" ORDER BY ALL'
+                ).fetchall()
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("prefect_server", "sql_gate", "small_shards")
+def test_two_workers_make_the_tables_of_one_process(
+    landed: Warehouse, cluster: tuple[str, Path], tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    from flows.correlate import agree
+    from flows.tables import tables
+    from flows.train import train
+
+    address, watch = cluster
+    annotated = tmp_path / "people_eval.json"
+    annotated.write_text(json.dumps(annotated_rows()))
+    made = {}
+    for runner in ("process", "dask"):
+        home = copy_of(landed, tmp_path / runner)
+        on: dict[str, Any] = {"runner": runner, "runner_address": address if runner == "dask" else None}
+        tables(str(home.root), **on)
+        train(str(home.root), ["ssrem"], **on, config={"epochs": 2})
+        agree([str(annotated)], str(home.root), ["ssrem", "bleu-2"], **on)
+        made[runner] = contents(home)
+        assert not list(home.staging.glob("*"))
+        if runner == "process":
+            assert not (watch / "begun").exists()
+    begun = [line.split()[0] for line in (watch / "begun").read_text().splitlines()]
+    assert len(set(begun)) == 2
+    assert len(begun) > 8
+    assert {name for name, rows in made["process"].items() if rows} >= {
+        "scores",
+        "set_similarity",
+        "correlations",
+    }
+    assert made["dask"] == made["process"]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("prefect_server", "sql_gate", "small_shards")
+def test_two_workers_of_ray(landed: Warehouse, tmp_path: Path) -> None:
+    pytest.importorskip("prefect_ray", reason="needs pip install 'ssrem[ray]'")
+    from flows.correlate import agree
+    from flows.tables import tables
+
+    annotated = tmp_path / "people_eval.json"
+    annotated.write_text(json.dumps(annotated_rows()))
+    made = []
+    for runner in ("process", "ray"):
+        home = copy_of(landed, tmp_path / runner)
+        tables(str(home.root), runner=runner, workers=2)
+        agree([str(annotated)], str(home.root), ["bleu-2", "cosine"], runner=runner, workers=2)
+        made.append(contents(home))
+    assert made[0]["set_similarity"] and made[0]["scores"]
+    assert made[0] == made[1]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("prefect_server", "sql_gate", "small_shards")
+def test_a_worker_killed_in_the_middle_of_a_shard(
+    landed: Warehouse, cluster: tuple[str, Path], tmp_path: Path
+) -> None:
+    """Dask gives the shard to another worker, and starts a new one."""
+    from flows.tables import tables
+
+    address, watch = cluster
+    bert = write_bert(tmp_path / "bert")
+    tokenizer(SAID).save_pretrained(bert)
+    expected, home = (copy_of(landed, tmp_path / name) for name in ("expected", "home"))
+    tables(str(expected.root), encoder=f"hf:{bert}")
+    (watch / "begun").unlink(missing_ok=True)
+    (watch / "kill").touch()
+    tables(str(home.root), encoder=f"hf:{bert}", runner="dask", runner_address=address)
+    (killed,) = watch.glob("killed-*")
+    begun = [line.split() for line in (watch / "begun").read_text().splitlines()]
+    lost = {key for pid, key in begun if pid == killed.name.removeprefix("killed-")}
+    assert lost & {key for pid, key in begun if pid != killed.name.removeprefix("killed-")}
+    assert contents(home) == contents(expected)
+
+
+def test_what_is_not_installed_is_told_at_once(
+    landed: Warehouse, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(given, "find_spec", lambda package: None)
+    for verb in (["tables"], ["train"], ["agree", "x.json"]):
+        assert main([*verb, "--home", str(landed.root), "--runner", "dask"]) == 1
+        said = capsys.readouterr().err
+        assert said == "ssrem: --runner dask is not installed; pip install 'ssrem[dask]'\n"
+
+
+def test_an_address_needs_its_runner() -> None:
+    with pytest.raises(RunnerError, match="--runner-address tcp://x:1: of what"):
+        given.check_runner("process", "tcp://x:1")
+
+
+def test_a_cluster_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("prefect_dask", reason="needs pip install 'ssrem[dask]'")
+    from flows.orchestration import task_runners as runners
+
+    monkeypatch.setattr(runners, "CONNECT_SECONDS", 1)
+    with (
+        pytest.raises(RunnerError, match=r"^--runner dask: no cluster at tcp://127.0.0.1:9 \(.*\); start it"),
+        runners.opened("dask", "tcp://127.0.0.1:9", 2),
+    ):
+        pass
+
+
+def test_a_deployment_sets_the_runner_as_any_parameter() -> None:
+    from prefect.exceptions import ParameterTypeError
+
+    from flows.pipeline import pipeline
+
+    pipeline.validate_parameters({"runner": "dask", "workers": 4})
+    with pytest.raises(ParameterTypeError):
+        pipeline.validate_parameters({"runner": "spark"})

@@ -1,0 +1,175 @@
+"""BCa intervals: SciPy's, coverage, and what has none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from ssrem.agreement.inputs import MEASURES
+from ssrem.agreement.intervals.bca import bca
+from ssrem.agreement.intervals.bootstrap import interval, segment_interval, system_interval
+from ssrem.agreement.intervals.resampling import cluster_draws, leave_one_out
+from ssrem.agreement.segment import segment_level
+
+RNG = np.random.default_rng(0)
+CONTEXTS = np.repeat(np.arange(30), 6)
+SYSTEMS = np.tile(np.arange(6), 30)
+HUMAN = RNG.integers(1, 6, 180) + 0.3 * SYSTEMS
+SCORES = HUMAN + RNG.normal(0, 2, 180) + np.repeat(RNG.normal(size=30), 6)
+
+
+def test_it_is_scipys_where_every_response_is_its_own_context() -> None:
+    x, y = SCORES[:60], HUMAN[:60]
+    theirs = stats.bootstrap(
+        (x, y),
+        lambda a, b, axis: stats.pearsonr(a, b, axis=axis).statistic,
+        paired=True,
+        n_resamples=20_000,
+        method="BCa",
+        rng=np.random.default_rng(1),
+    ).confidence_interval
+    found = segment_interval(x, y, np.arange(60), measure="pearson", resamples=20_000, seed=0)
+    assert (found.low, found.high) == pytest.approx((theirs.low, theirs.high), abs=0.01)
+
+
+@pytest.mark.parametrize("values", [RNG.exponential(size=40), RNG.integers(0, 2, 12).astype(float)])
+def test_the_ends_are_scipys_from_the_same_resamples(values: Any) -> None:
+    # The mean of skewed values, and one that many resamples share, with SciPy's replicates and its jackknife.
+    theirs = stats.bootstrap((values,), np.mean, method="BCa", rng=np.random.default_rng(2))
+    without = np.array([np.delete(values, i).mean() for i in range(len(values))])
+    ends = bca(values.mean(), theirs.bootstrap_distribution, without)
+    assert ends == pytest.approx(tuple(theirs.confidence_interval), abs=1e-12)
+
+
+def test_contexts_are_drawn_whole_and_the_seed_repeats_them() -> None:
+    codes = np.array([0, 1, 1, 2, 0])
+    weights = np.concatenate(list(cluster_draws(codes, 500, 7)))
+    assert weights.shape == (500, 5)
+    assert (weights[:, 0] == weights[:, 4]).all() and (weights[:, 1] == weights[:, 2]).all()
+    assert (weights[:, [0, 1, 3]].sum(axis=1) == 3).all()
+    assert weights[:, 3].mean() == pytest.approx(1, abs=0.15)
+    assert (weights == np.concatenate(list(cluster_draws(codes, 500, 7)))).all()
+    assert not (weights == np.concatenate(list(cluster_draws(codes, 500, 8)))).all()
+    assert np.concatenate(list(leave_one_out(codes))).tolist() == [
+        [0, 1, 1, 1, 0],
+        [1, 0, 0, 1, 1],
+        [1, 1, 1, 0, 1],
+    ]
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+@pytest.mark.parametrize("grouping", ["pooled", "system", "context"])
+def test_it_holds_its_statistic_and_repeats(measure: Any, grouping: Any) -> None:
+    def found(seed: int, order: Any = slice(None)) -> Any:
+        return segment_interval(
+            SCORES[order],
+            HUMAN[order],
+            CONTEXTS[order],
+            measure=measure,
+            grouping=grouping,
+            systems=SYSTEMS[order],
+            resamples=300,
+            seed=seed,
+        )
+
+    one = found(1)
+    assert one.outcome == "ok", one.reason
+    assert one.low < one.statistic < one.high
+    assert (one.clusters, one.resamples, one.seed, one.confidence) == (30, 300, 1, 0.95)
+    groups = {"system": SYSTEMS, "context": CONTEXTS}.get(grouping)
+    plain = segment_level(SCORES, HUMAN, measure=measure, grouping=grouping, groups=groups)
+    assert one.statistic == plain.statistic
+    assert found(1) == one and found(2).low != one.low
+    turned = found(1, slice(None, None, -1))  # a context is a context wherever its responses stand
+    assert (turned.low, turned.high) == pytest.approx((one.low, one.high), abs=1e-9)
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+def test_system_level(measure: Any) -> None:
+    found = system_interval(SCORES, HUMAN, SYSTEMS, CONTEXTS, measure=measure, resamples=400, seed=0)
+    assert found.outcome == "ok"
+    assert found.low is not None and found.low <= found.statistic <= found.high  # type: ignore[operator]
+    few = SYSTEMS < 3
+    refused = system_interval(SCORES[few], HUMAN[few], SYSTEMS[few], CONTEXTS[few], measure=measure, seed=0)
+    assert (refused.low, refused.outcome) == (None, "too_few_systems")
+
+
+@pytest.mark.parametrize("grouping", ["pooled", "system", "context"])
+def test_accuracy_keeps_the_epsilon_of_the_data(grouping: Any) -> None:
+    human = np.round(HUMAN / 3)  # ties, which the scores must meet
+    groups = {"system": SYSTEMS, "context": CONTEXTS}.get(grouping)
+    plain = segment_level(SCORES, human, measure="accuracy", grouping=grouping, groups=groups)
+    assert plain.epsilon is not None and plain.epsilon > 0.5
+    found = segment_interval(
+        SCORES, human, CONTEXTS, measure="accuracy", grouping=grouping, systems=SYSTEMS, resamples=400, seed=0
+    )
+    assert found.low is not None and found.high is not None and plain.statistic is not None
+    assert found.low < plain.statistic < found.high < found.low + 0.2
+
+
+def test_responses_of_one_context_make_it_wider() -> None:
+    # Every response six times over tells no more than once.
+    x, y = SCORES[:40], HUMAN[:40]
+    once = segment_interval(x, y, np.arange(40), measure="pearson", seed=0)
+    copied = [np.repeat(one, 6) for one in (x, y, np.arange(40))]
+    together = segment_interval(*copied, measure="pearson", seed=0)
+    alone = segment_interval(copied[0], copied[1], np.arange(240), measure="pearson", seed=0)
+    assert (together.low, together.high) == pytest.approx((once.low, once.high), abs=1e-9)
+    assert alone.high - alone.low < 0.6 * (together.high - together.low)  # type: ignore[operator]
+
+
+def test_coverage() -> None:
+    # 300 samples of 30 contexts of 4 responses that share an effect; true r = .5 by construction.
+    draw, held, missed = np.random.default_rng(5), 0, 0
+    codes = np.repeat(np.arange(30), 4)
+    for sample in range(300):
+        shared, own = draw.normal(size=(30, 2))[codes], draw.normal(size=(120, 2))
+        latent = np.sqrt(0.5) * shared + np.sqrt(0.5) * own
+        y = latent[:, 0]
+        x = 0.5 * y + np.sqrt(0.75) * latent[:, 1]
+        found = segment_interval(x, y, codes, measure="pearson", resamples=400, seed=sample)
+        assert found.low is not None and found.high is not None
+        held += found.low <= 0.5 <= found.high
+        naive = stats.pearsonr(x, y).confidence_interval()
+        missed += not naive.low <= 0.5 <= naive.high
+    assert 0.91 <= held / 300 <= 0.98
+    assert missed / 300 > 0.1  # what takes responses as independent is too sure of itself
+
+
+def test_what_has_no_interval_says_why() -> None:
+    line = np.arange(60.0)
+    codes = np.arange(60) // 2
+    perfect = segment_interval(line, 2 * line, codes, measure="spearman", seed=0)
+    assert (perfect.statistic, perfect.low, perfect.high) == (pytest.approx(1), None, None)
+    assert (perfect.outcome, perfect.reason) == ("degenerate", "all resamples give the same figure")
+    straight = segment_interval(line + 0.1, 0.3 * line, codes, measure="pearson", seed=0)
+    assert (straight.low, straight.outcome) == (None, "degenerate")  # all resamples are 1 but for rounding
+    constant = segment_interval(np.ones(60), line, codes, measure="pearson", seed=0)
+    assert (constant.statistic, constant.outcome) == (None, "constant")
+    single = segment_interval(line, line**2, np.zeros(60), measure="pearson", seed=0)
+    assert (single.outcome, single.clusters, single.low) == ("too_few", 1, None)
+    assert single.statistic is not None
+    one_apart = np.where(line == 0, 1.0, 0.0)  # without the first context a side does not vary
+    alone = segment_interval(one_apart, line, np.arange(60), measure="pearson", seed=0)
+    assert (alone.outcome, alone.low) == ("degenerate", None)
+    assert alone.undefined > 200 and "without one context" in alone.reason
+
+
+def test_ends_are_refused_rather_than_infinite() -> None:
+    replicates = np.arange(10.0)
+    assert "one side" in bca(20.0, replicates, np.arange(5.0))  # type: ignore[operator]
+    assert "no context changes" in bca(4.5, replicates, np.ones(5))  # type: ignore[operator]
+    single = np.array([0.0] * 400 + [-50.0])
+    assert "single contexts" in bca(8.4, replicates, single, 0.9999999)  # type: ignore[operator]
+
+
+def test_misuse_is_refused() -> None:
+    with pytest.raises(ValueError, match="confidence within"):
+        segment_interval(SCORES, HUMAN, CONTEXTS, measure="pearson", confidence=95, seed=0)
+    with pytest.raises(ValueError, match="2 contexts do not fit"):
+        segment_interval(SCORES, HUMAN, [1, 2], measure="pearson", seed=0)
+    with pytest.raises(ValueError, match="resamples"):
+        interval(lambda weights: weights[:, 0], 1.0, np.arange(9), confidence=0.9, resamples=0, seed=0)

@@ -1,0 +1,107 @@
+"""PERM-BOTH against all permutations, and its null."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from ssrem.agreement.comparison.permutation import perm_both
+
+RNG = np.random.default_rng(0)
+SYSTEMS, CONTEXTS = np.repeat(np.arange(5), 2), np.tile(np.arange(2), 5)
+HUMAN = RNG.integers(1, 6, 10) + 0.5 * SYSTEMS
+FIRST, SECOND = HUMAN + RNG.normal(0, 1, 10), 7 * (HUMAN + RNG.normal(0, 3, 10))
+
+
+def exact(agreement: Any, sides: str) -> float:
+    """Share of all 2^10 swaps that are at least as extreme, of standardised scores."""
+    a, b = stats.zscore(FIRST), stats.zscore(SECOND)
+    swaps = product([False, True], repeat=10)
+    agreements = np.array([agreement(np.where(swap, b, a)) for swap in swaps])
+    null = agreements - agreements[::-1]  # in this order, the last undoes the first
+    extreme = abs(null) >= abs(null[0]) - 1e-9 if sides == "two-sided" else null >= null[0] - 1e-9
+    return float(extreme.mean())
+
+
+def pooled(x: Any) -> float:
+    return float(np.corrcoef(x, HUMAN)[0, 1])
+
+
+def by_context(x: Any) -> float:
+    return float(np.mean([np.corrcoef(x[c == CONTEXTS], HUMAN[c == CONTEXTS])[0, 1] for c in (0, 1)]))
+
+
+def by_means(x: Any) -> float:
+    return float(np.corrcoef(x.reshape(5, 2).mean(axis=1), HUMAN.reshape(5, 2).mean(axis=1))[0, 1])
+
+
+@pytest.mark.parametrize("sides", ["two-sided", "greater"])
+@pytest.mark.parametrize(
+    ("agreement", "settings"),
+    [
+        (pooled, {}),
+        (by_context, {"groups": CONTEXTS}),
+        (by_means, {"level": "system", "systems": SYSTEMS}),
+    ],
+)
+def test_it_is_all_permutations(agreement: Any, settings: Any, sides: Any) -> None:
+    found = perm_both(
+        FIRST, SECOND, HUMAN, measure="pearson", permutations=5000, sides=sides, seed=0, **settings
+    )
+    assert found.p == pytest.approx(exact(agreement, sides), abs=0.025)
+    assert found.first == pytest.approx(agreement(FIRST))
+    assert found.second == pytest.approx(agreement(SECOND))
+    assert (found.test, found.sides, found.resamples, found.seed) == ("perm-both", sides, 5000, 0)
+
+
+def test_ranks() -> None:
+    found = perm_both(FIRST, SECOND, HUMAN, measure="kendall", permutations=4000, seed=0)
+    expected = exact(lambda x: stats.kendalltau(x, HUMAN).statistic, "two-sided")
+    assert found.p == pytest.approx(expected, abs=0.03)
+
+
+def test_p_never_is_zero_and_the_seed_repeats_it() -> None:
+    human = np.arange(200.0)
+    good, bad = human + RNG.normal(size=200), RNG.normal(size=200)
+    found = perm_both(good, bad, human, permutations=499, seed=3)
+    assert found.p == pytest.approx(1 / 500)
+    assert found == perm_both(good, bad, human, permutations=499, seed=3)
+    worse = perm_both(bad, good, human, permutations=499, sides="greater", seed=3)
+    assert worse.p == 1.0
+    same = perm_both(good, good, human, permutations=499, seed=3)
+    assert (same.difference, same.p) == (0.0, 1.0)
+
+
+def test_p_is_even_where_both_are_as_good() -> None:
+    small = 0
+    for sample in range(150):
+        human, one, other = RNG.normal(size=(3, 40))
+        found = perm_both(one + human, other + human, human, permutations=199, seed=sample)
+        small += found.p <= 0.05  # type: ignore[operator]
+    assert 1 <= small <= 18  # 7.5 expected, standard deviation 2.7
+
+
+def test_what_cannot_be_tested_says_why() -> None:
+    def outcome(*scores: Any, **settings: Any) -> tuple[Any, ...]:
+        found = perm_both(*scores, seed=0, permutations=50, **settings)
+        assert found.p is None and found.first is None and found.reason
+        return found.outcome, found.n, found.missing
+
+    gap = np.where(np.arange(10) < 8, np.nan, FIRST)
+    assert outcome(gap, SECOND, HUMAN) == ("too_few", 2, 8)
+    assert outcome(np.ones(10), SECOND, HUMAN) == ("constant", 10, 0)
+    assert outcome(FIRST, SECOND, HUMAN, groups=SYSTEMS) == ("constant", 10, 0)  # two a system
+    few = SYSTEMS < 4
+    at = {"level": "system", "systems": SYSTEMS[few]}
+    assert outcome(FIRST[few], SECOND[few], HUMAN[few], **at)[0] == "too_few_systems"
+    forced = perm_both(FIRST[few], SECOND[few], HUMAN[few], force=True, seed=0, **at)
+    assert forced.p is not None
+    with pytest.raises(ValueError, match="paired bootstrap"):
+        perm_both(FIRST, SECOND, HUMAN, measure="accuracy", seed=0)
+    with pytest.raises(ValueError, match="needs the system"):
+        perm_both(FIRST, SECOND, HUMAN, level="system", seed=0)
+    assert perm_both(FIRST, SECOND, HUMAN, measure="accuracy", level="system", systems=SYSTEMS, seed=0).p

@@ -1,0 +1,111 @@
+"""Holm's correction, clusters of significance, and a whole table."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ssrem.agreement.comparison.paired_bootstrap import paired_bootstrap
+from ssrem.agreement.comparison.permutation import perm_both
+from ssrem.agreement.comparison.ranking import holm, ranking, significance_clusters
+from ssrem.agreement.comparison.williams import williams
+
+RNG = np.random.default_rng(0)
+
+
+def test_holm_by_hand() -> None:
+    # .005 · 4, .01 · 3, .03 · 2, and .04 · 1, which may not fall below the one before.
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([0.01, None, 0.9, 0.8]) == pytest.approx([0.03, None, 1.0, 1.0])
+    assert holm([]) == []
+    with pytest.raises(ValueError, match="within"):
+        holm([1.2])
+
+
+@given(st.lists(st.floats(0, 1), max_size=12))
+@settings(deadline=None)
+def test_holm_rejects_what_stepping_down_rejects(p: list[float]) -> None:
+    corrected = holm(p)
+    for alpha in (0.01, 0.05, 0.3):
+        rejected: set[int] = set()
+        for rank, at in enumerate(sorted(range(len(p)), key=lambda at: p[at])):
+            if p[at] * (len(p) - rank) > alpha:
+                break
+            rejected.add(at)
+        assert {at for at, value in enumerate(corrected) if value <= alpha} == rejected  # type: ignore[operator]
+    assert all(value >= one for value, one in zip(corrected, p, strict=True))  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    ("apart", "expected"),
+    [
+        ("ab ac ad bc bd cd", [1, 2, 3, 4]),
+        ("ac ad bc bd", [1, 1, 2, 2]),
+        (
+            "ac ad bd",
+            [1, 1, 1, 1],
+        ),  # b and c are not told apart, so no line may run between them, nor elsewhere
+        ("ab ac ad bd cd", [1, 2, 2, 3]),
+        ("", [1, 1, 1, 1]),
+    ],
+)
+def test_a_line_runs_where_all_above_beat_all_below(apart: str, expected: list[int]) -> None:
+    told = {tuple(pair) for pair in apart.split()}
+    assert significance_clusters("abcd", lambda above, below: (above, below) in told) == expected
+
+
+def test_a_table() -> None:
+    human = RNG.normal(size=300)
+    scores: dict[str, Any] = {
+        "bad": RNG.normal(size=300),
+        "best": human + 0.3 * RNG.normal(size=300),
+        "constant": np.ones(300),
+        "good": human + 1.0 * RNG.normal(size=300),
+        "as good": human + 1.0 * RNG.normal(size=300),
+    }
+    scores["bad"][0] = np.nan
+    found = ranking(scores, partial(perm_both, human=human, measure="pearson", permutations=499, seed=0))
+    assert [one.evaluator for one in found.ranked][0::3] == ["best", "bad"]
+    assert [one.cluster for one in found.ranked] == [1, 2, 2, 3, None]
+    assert found.ranked[-1].evaluator == "constant"
+    assert found.ranked[-1].reason == "its scores are all the same"
+    assert len(found.compared) == 6
+    assert all(pair.difference.n == 299 and pair.difference.difference >= 0 for pair in found.compared)  # type: ignore[operator]
+    assert holm([pair.difference.p for pair in found.compared]) == [pair.corrected for pair in found.compared]
+    reached = {one.evaluator: one.statistic for one in found.ranked}
+    for pair in found.compared:
+        assert (pair.difference.first, pair.difference.second) == pytest.approx(
+            (reached[pair.better], reached[pair.worse])
+        )
+
+
+def test_intervals_turn_with_the_pair() -> None:
+    human = RNG.normal(size=60)
+    scores = {"a": human + RNG.normal(0, 3, 60), "b": human + RNG.normal(0, 0.5, 60)}
+    test = partial(paired_bootstrap, human=human, contexts=np.arange(60), resamples=200, seed=0)
+    (pair,) = ranking(scores, test).compared
+    straight = test(scores["b"], scores["a"])
+    assert (pair.better, pair.worse) == ("b", "a")
+    assert (pair.difference.low, pair.difference.high) == pytest.approx((straight.low, straight.high))
+    assert pair.difference.difference == straight.difference
+
+
+def test_a_table_of_what_cannot_be_told_apart() -> None:
+    human = RNG.normal(size=30)
+    noise = human + RNG.normal(size=30)
+    same = ranking({"a": noise, "b": noise + 1}, partial(williams, human=human))
+    assert [one.cluster for one in same.ranked] == [1, 1]
+    assert same.compared[0].corrected is None
+    alone = ranking({"a": noise}, partial(williams, human=human))
+    assert alone.ranked[0].cluster is None and "no other" in alone.ranked[0].reason
+    few = ranking({"a": noise[:3], "b": human[:3]}, partial(williams, human=human[:3]))
+    assert few.compared == () and "3 responses" in few.ranked[0].reason
+    with pytest.raises(ValueError, match="two-sided"):
+        ranking({"a": noise, "b": human}, partial(williams, human=noise, sides="greater"))
+    with pytest.raises(ValueError, match="alpha"):
+        ranking({}, partial(williams, human=noise), alpha=5)

@@ -1,0 +1,175 @@
+"""Agreement among raters: the papers' own examples, definitions by brute force, and scikit-learn."""
+
+from __future__ import annotations
+
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import cohen_kappa_score
+
+from ssrem.agreement.raters.alpha import krippendorff_alpha
+from ssrem.agreement.raters.kappa import cohen_kappa, fleiss_kappa
+from ssrem.agreement.raters.ratings import rating_table
+
+NAN = np.nan
+RNG = np.random.default_rng(0)
+
+# Krippendorff 2011, section C: four observers, twelve units.
+OBSERVERS = np.array(
+    [
+        [1, 2, 3, 3, 2, 1, 4, 1, 2, NAN, NAN, NAN],
+        [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, NAN, 3],
+        [NAN, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, NAN],
+        [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, NAN],
+    ]
+)
+
+# Fleiss 1971's layout: counts of five categories by fourteen raters for ten subjects; κ = .210.
+SUBJECTS = [
+    [0, 0, 0, 0, 14],
+    [0, 2, 6, 4, 2],
+    [0, 0, 3, 5, 6],
+    [0, 3, 9, 2, 0],
+    [2, 2, 8, 1, 1],
+    [7, 7, 0, 0, 0],
+    [3, 2, 6, 3, 0],
+    [2, 5, 3, 2, 2],
+    [6, 5, 2, 1, 0],
+    [0, 2, 2, 3, 7],
+]
+
+tables = st.integers(2, 5).flatmap(
+    lambda raters: st.lists(
+        st.lists(st.sampled_from([1.0, 2.0, 3.0, 5.0, NAN]), min_size=raters, max_size=raters),
+        min_size=2,
+        max_size=8,
+    )
+)
+
+
+def alpha_by_definition(table: Any, scale: str) -> float:
+    """1 − D_o / D_e over all ordered pairs of values: within units, and of any two values."""
+    units = [column[~np.isnan(column)] for column in table.T]
+    units = [unit for unit in units if len(unit) >= 2]
+    values = np.concatenate(units)
+
+    def apart(c: float, k: float) -> float:
+        if scale == "nominal":
+            return float(c != k)
+        if scale == "interval":
+            return (c - k) ** 2
+        low, high = min(c, k), max(c, k)
+        between = ((values >= low) & (values <= high)).sum()
+        return float(between - ((values == c).sum() + (values == k).sum()) / 2) ** 2
+
+    n = len(values)
+    observed = sum(apart(c, k) / (len(unit) - 1) for unit in units for c, k in permutations(unit, 2)) / n
+    return 1 - observed / (sum(apart(c, k) for c, k in permutations(values, 2)) / (n * (n - 1)))
+
+
+@pytest.mark.parametrize(("scale", "value"), [("nominal", 0.743), ("ordinal", 0.815), ("interval", 0.849)])
+def test_krippendorffs_own_example(scale: Any, value: float) -> None:
+    found = krippendorff_alpha(OBSERVERS, scale)
+    assert found.value == pytest.approx(value, abs=0.0005)
+    assert (found.units, found.ratings, found.outcome) == (11, 40, "ok")
+
+
+@given(tables)
+@settings(max_examples=40, deadline=None)
+def test_alpha_is_its_definition_and_does_not_see_who_rated(rows: Any) -> None:
+    table = np.array(rows).T
+    values = [column[~np.isnan(column)] for column in table.T if (~np.isnan(column)).sum() >= 2]
+    for scale in ("nominal", "ordinal", "interval"):
+        found = krippendorff_alpha(table, scale)  # type: ignore[arg-type]
+        assert found.value == krippendorff_alpha(table[::-1], scale).value  # type: ignore[arg-type]
+        if not values:
+            assert (found.outcome, found.value) == ("too_few", None)
+        elif len(np.unique(np.concatenate(values))) == 1:
+            assert (found.outcome, found.value) == ("constant", None)
+        else:
+            assert found.value == pytest.approx(alpha_by_definition(table, scale), abs=1e-9)
+    curved = krippendorff_alpha(np.exp(table), "ordinal").value
+    plain = krippendorff_alpha(table, "ordinal").value
+    assert curved == (None if plain is None else pytest.approx(plain))
+    renamed = krippendorff_alpha((table * 2) % 5, "nominal").value  # 1, 2, 3, 5 become 2, 4, 1, 0
+    nominal = krippendorff_alpha(table, "nominal").value
+    assert renamed == (None if nominal is None else pytest.approx(nominal))
+
+
+def table_of(counts: Any) -> Any:
+    return np.array([np.repeat(np.arange(5.0), row) for row in counts]).T
+
+
+def test_fleiss_example() -> None:
+    found = fleiss_kappa(table_of(SUBJECTS))
+    assert found.value == pytest.approx(0.210, abs=0.0005)
+    assert (found.units, found.ratings) == (10, 140)
+    gap = np.full((14, 1), NAN)
+    assert fleiss_kappa(np.hstack([table_of(SUBJECTS), gap])).value == found.value
+
+
+def test_fleiss_tends_to_nominal_alpha() -> None:
+    # Fleiss draws chance with replacement: with N ratings, 1 − α = (1 − κ) · (N − 1) / N.
+    table = table_of(SUBJECTS)
+    kappa, alpha = fleiss_kappa(table).value, krippendorff_alpha(table, "nominal").value
+    assert kappa is not None and alpha is not None
+    assert 1 - alpha == pytest.approx((1 - kappa) * 139 / 140)
+
+
+def test_fleiss_without_a_value() -> None:
+    assert fleiss_kappa(OBSERVERS).outcome == "uneven"
+    assert fleiss_kappa(OBSERVERS).reason.startswith("units have 1 to 4 ratings")
+    assert fleiss_kappa([[1, 2, NAN]]).outcome == "too_few"
+    assert fleiss_kappa(np.full((3, 4), NAN)).outcome == "too_few"
+    assert fleiss_kappa(np.ones((3, 4))).outcome == "constant"
+
+
+@pytest.mark.parametrize("weights", ["none", "linear", "quadratic"])
+def test_cohen_is_scikit_learns(weights: Any) -> None:
+    theirs = None if weights == "none" else weights
+    for _ in range(20):
+        first = RNG.integers(1, 6, 30).astype(float)
+        second = np.clip(first + RNG.integers(-1, 2, 30), 1, 5)
+        found = cohen_kappa(first, second, weights=weights)
+        assert found.value == pytest.approx(cohen_kappa_score(first, second, weights=theirs))
+        assert found.value == pytest.approx(cohen_kappa(second, first, weights=weights).value)
+    scale = [1.0, 2, 3, 4, 5]
+    few = [1.0, 3, 3, 5, 1], [3.0, 3, 5, 5, 1]
+    wide = cohen_kappa(*few, weights=weights, categories=scale)
+    assert wide.value == pytest.approx(cohen_kappa_score(*few, weights=theirs, labels=scale))
+
+
+def test_cohen_without_a_value_and_misuse() -> None:
+    missing = cohen_kappa([1, NAN, 2, 3], [1, 2, NAN, 2])
+    assert (missing.units, missing.ratings, missing.outcome) == (2, 4, "ok")
+    assert cohen_kappa([NAN, 1], [1, NAN]).outcome == "too_few"
+    assert cohen_kappa([2, 2], [2, 2]).outcome == "constant"
+    assert cohen_kappa([1, 1], [2, 2]).value == 0
+    with pytest.raises(ValueError, match=r"rating 2\.5 is none of the categories"):
+        cohen_kappa([1, 2.5], [1, 2], categories=[1, 2, 3])
+    with pytest.raises(ValueError, match="one length"):
+        cohen_kappa([1, 2], [1])
+
+
+def test_alpha_without_a_value_and_misuse() -> None:
+    lonely = krippendorff_alpha([[1, NAN], [NAN, 2]], "ordinal")
+    assert (lonely.value, lonely.outcome, lonely.reason) == (None, "too_few", "no unit has two ratings")
+    assert krippendorff_alpha(np.ones((2, 3)), "interval").outcome == "constant"
+    with pytest.raises(ValueError, match="no table"):
+        krippendorff_alpha([1, 2, 3], "nominal")
+    with pytest.raises(ValueError, match="infinite"):
+        krippendorff_alpha([[1, np.inf]], "nominal")
+
+
+def test_a_table_of_rows() -> None:
+    table, raters, units = rating_table(["b", "a", "b"], [7, 7, 9], [1, 2, 3])
+    assert (raters, units) == (["a", "b"], ["7", "9"])
+    np.testing.assert_array_equal(table, [[2, NAN], [1, 3]])
+    with pytest.raises(ValueError, match="second ones"):
+        rating_table(["a", "a"], [1, 1], [1, 2])
+    with pytest.raises(ValueError, match="do not fit"):
+        rating_table(["a"], [1, 1], [1, 2])

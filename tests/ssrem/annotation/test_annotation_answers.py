@@ -1,0 +1,172 @@
+"""What raters hand in: read whole or refused in one line; careless raters go, and what they said stays on record."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ssrem.agreement.annotated import read_annotated
+from ssrem.agreement.raters.alpha import krippendorff_alpha
+from ssrem.annotation.answers import Answer, read_answers
+from ssrem.annotation.draw import contexts_needed, draw_batch
+from ssrem.annotation.items import Batch, Context, Plan
+from ssrem.annotation.page import ANSWERS_FORMAT
+from ssrem.annotation.review import annotated_rows, record, review
+from ssrem.annotation.sheets import as_csv
+from ssrem.errors import AnnotationError
+
+PLAN = Plan(contexts=6, raters=4, redundancy=4, checks=2)
+Save = Callable[..., Path]
+
+
+@pytest.fixture(scope="module")
+def batch() -> Batch:
+    contexts = [
+        Context(n, (("A", f"question {n}"),), "B", f"answer number {n}") for n in range(contexts_needed(PLAN))
+    ]
+    return draw_batch("c", "test", PLAN, contexts, {"bot": [f"bot {n}" for n in range(PLAN.contexts)]})
+
+
+@pytest.fixture
+def save(tmp_path: Path, batch: Batch) -> Save:
+    def write(name: str, who: str, answers: list[Any], **other: Any) -> Path:
+        path = tmp_path / name
+        saved = {"format": ANSWERS_FORMAT, "batch": batch.id, "rater": who, "answers": answers, **other}
+        path.write_text(json.dumps(saved))
+        return path
+
+    return write
+
+
+def fair(batch: Batch, rater: str, wrong_checks: bool = False, turned: bool = False) -> list[Answer]:
+    """Scores by the item's number, nearly as the other raters'."""
+    found = []
+    for at, item in enumerate(batch.items):
+        score = 1 + (at + (at % 3 == int(rater[-1]) % 3)) % 5
+        if item.expected:
+            low, high = item.expected
+            score = (5 if high < 3 else 1) if wrong_checks else low
+        elif turned:
+            score = 6 - score
+        found.append(Answer(rater, item.id, score))
+    return found
+
+
+def test_page_files_and_tables_are_read(batch: Batch, save: Save, tmp_path: Path) -> None:
+    first, second = batch.items[0].id, batch.items[1].id
+    saved = save("1.json", "rater-1", [{"item": first, "score": 4}, {"item": second, "score": 1}])
+    lines = as_csv(batch, "rater-2").splitlines(keepends=True)
+    filled = [line.replace(",\r\n", ",3.0\r\n") if f",{first}," in line else line for line in lines]
+    table = tmp_path / "2.csv"
+    table.write_text("\ufeff" + "".join(filled), newline="")
+    found = read_answers([saved, table], batch)
+    assert found == [
+        Answer("rater-1", first, 4),
+        Answer("rater-1", second, 1),
+        Answer("rater-2", first, 3),
+    ]
+    other = tmp_path / "3.csv"
+    other.write_text(f"rater;item;score\nrater-3;{first};2\n")
+    assert read_answers([other], batch) == [Answer("rater-3", first, 2)]
+
+
+@pytest.mark.parametrize(
+    ("answers", "other", "says"),
+    [
+        ([{"item": "i99", "score": 1}], {}, "no item 'i99' on the sheet of rater-1"),
+        ([{"item": "FIRST", "score": 6}], {}, "1.json, answer 1: 6 is no score from 1 to 5"),
+        ([{"item": "FIRST", "score": 0}], {}, "0 is no score"),
+        ([{"item": "FIRST", "score": 2.5}], {}, "2.5 is no score"),
+        ([{"item": "FIRST", "score": True}], {}, "True is no score"),
+        ([{"item": "FIRST", "score": None}], {}, "None is no score"),
+        ([{"item": "FIRST", "score": 1}, {"item": "FIRST", "score": 2}], {}, "a second time; keep one"),
+        ([{"item": "FIRST", "score": 1}], {"rater": "eve"}, "no rater 'eve'; the batch has rater-1, rater-2"),
+        ([{"item": "FIRST", "score": 1}], {"rater": ["rater-1"]}, "no rater"),
+        ([{"item": "FIRST", "score": 1}], {"batch": "other"}, "answers batch other, not"),
+        ([{"item": "FIRST"}], {}, "is no file that the page saved"),
+        ([{"item": "FIRST", "score": 1}], {"format": "x"}, "is no file that the page saved"),
+        ([], {}, "no answer in"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(
+    batch: Batch, save: Save, answers: list[Any], other: dict[str, Any], says: str
+) -> None:
+    first = batch.items[0].id
+    given = [{k: first if v == "FIRST" else v for k, v in one.items()} for one in answers]
+    with pytest.raises(AnnotationError) as error:
+        read_answers([save("1.json", "rater-1", given, **other)], batch)
+    assert says in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_rater_in_two_files_is_refused(batch: Batch, save: Save) -> None:
+    one = save("1.json", "rater-1", [{"item": batch.items[0].id, "score": 4}])
+    two = save("2.json", "rater-1", [{"item": batch.items[1].id, "score": 4}])
+    with pytest.raises(AnnotationError, match=r"rater-1 answers twice, in .*1.json and in .*2.json"):
+        read_answers([one, two], batch)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("rater,item\nrater-1,i1\n", "row 1: no column score"),
+        ("rater,item,score\nrater-1,i01,four\n", "'four' is no score"),
+        ("rater,item,score\nrater-1,i01,-1\n", "'-1' is no score"),
+        ("rater,item,score\nrater-1,i01,2\nrater-1,i01,2\n", "row 2: rater-1 scores i01 a second time"),
+    ],
+)
+def test_tables_that_are_wrong(batch: Batch, tmp_path: Path, text: str, says: str) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(text)
+    with pytest.raises(AnnotationError) as error:
+        read_answers([path], batch)
+    assert says in str(error.value)
+
+
+def test_careless_raters_are_left_out_and_named(batch: Batch, tmp_path: Path) -> None:
+    answers = [
+        *fair(batch, "rater-1"),
+        *fair(batch, "rater-2"),
+        *fair(batch, "rater-3", wrong_checks=True),
+        *fair(batch, "rater-4", turned=True),
+    ]
+    found = review(batch, answers, kappa=-0.3)
+    assert found.kept == ["rater-1", "rater-2"]
+    reasons = {one.rater: one.reason for one in found.dropped}
+    assert reasons["rater-3"] == "passed 0 of 2 attention checks"
+    assert reasons["rater-4"].startswith("mean kappa -")
+    assert found.before.value is not None
+    assert found.alpha.value is not None
+    assert found.alpha.value > found.before.value
+    own = [
+        [a.score for a in sorted(fair(batch, rater), key=lambda a: a.item) if batch.by_id[a.item].systems]
+        for rater in ("rater-1", "rater-2")
+    ]
+    assert found.alpha.value == pytest.approx(krippendorff_alpha(own, "ordinal").value)
+    noted = record(batch, found)
+    assert noted["aggregation"] == "mean+checks1+kappa-0.3"
+    assert [one["rater"] for one in noted["dropped"]] == ["rater-3", "rater-4"]
+
+    path = tmp_path / "b_eval.json"
+    path.write_text(json.dumps(annotated_rows(batch, found)))
+    rows = read_annotated(path)
+    assert len(rows) == 12
+    assert sum(row.ground_truth for row in rows) == 6
+    by_response = {row.response: row for row in rows}
+    one = by_response["bot 3"]
+    item = next(item for item in batch.items if item.response == "bot 3")
+    expected = [a.score for r in ("rater-1", "rater-2") for a in fair(batch, r) if a.item == item.id]
+    assert one.ratings == {"overall": tuple(map(float, expected))}
+    assert (one.system, one.reference, one.context) == ("bot", "answer number 3", ("question 3",))
+
+
+def test_nobody_left_or_only_checks_is_an_error(batch: Batch) -> None:
+    with pytest.raises(AnnotationError, match="no rater is left: rater-3 passed 0 of 2 attention checks"):
+        review(batch, fair(batch, "rater-3", wrong_checks=True), kappa=None)
+    checks = [a for a in fair(batch, "rater-1") if batch.by_id[a.item].expected]
+    with pytest.raises(AnnotationError, match="only attention checks"):
+        review(batch, checks, kappa=None)

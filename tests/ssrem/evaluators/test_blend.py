@@ -1,0 +1,638 @@
+"""Blends of parts whose scores stand in the response, so that every weight is known beforehand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+from ssrem.agreement.cross_validation import out_of_fold
+from ssrem.encoders.files import write_tensors
+from ssrem.errors import EvaluatorError
+from ssrem.evaluators import EVALUATORS, load_evaluator
+from ssrem.evaluators.base import Evaluator
+from ssrem.evaluators.baselines.length import Length
+from ssrem.evaluators.blend import members as blend_parts
+from ssrem.evaluators.blend.blend import Blend, BlendRef
+from ssrem.evaluators.blend.config import BlendConfig, Partition
+from ssrem.evaluators.blend.fit import _chosen, _minimised
+from ssrem.evaluators.blend.members import Members
+from ssrem.evaluators.blend.negatives import Trials, groups_of
+from ssrem.evaluators.blend.state import scales
+from ssrem.evaluators.blend.tune import _ridge
+from ssrem.evaluators.core.metric import Metric, Scored
+from ssrem.evaluators.language_model.language_model import Tokens
+from ssrem.evaluators.language_model.likelihood import LmCoherence, LmPmi
+from ssrem.samples import TEST, VALID, Candidates, Sample
+
+
+class Number(Metric):
+    """f: the number that stands at `position` of the response's words."""
+
+    name: ClassVar[str] = "number"
+    range: ClassVar[tuple[float, float]] = (-np.inf, np.inf)
+    source: ClassVar[str] = "here"
+    defaults: ClassVar[Mapping[str, Any]] = {"position": 0, "times": 1.0}
+    engine = "1"
+    calls: ClassVar[list[int]] = []
+
+    def values(self, samples: Sequence[Sample]) -> Scored:
+        self.calls.append(len(samples))
+        texts = [sample.response.split()[self.settings["position"]] for sample in samples]
+        cut = np.array(["cut" in sample.response for sample in samples], dtype=bool)
+        return Scored(np.array([float(text) for text in texts]) * self.settings["times"], cut)
+
+
+class Words(Metric):
+    """f: how many words the response has."""
+
+    name: ClassVar[str] = "words"
+    range: ClassVar[tuple[float, float]] = (0.0, np.inf)
+    source: ClassVar[str] = "here"
+    engine = "1"
+
+    def values(self, samples: Sequence[Sample]) -> Scored:
+        return Scored(
+            np.array([float(len(s.response.split())) for s in samples]), np.zeros(len(samples), bool)
+        )
+
+
+class Same(Metric):
+    """g: whether response and reference are one."""
+
+    name: ClassVar[str] = "same"
+    needs: ClassVar[frozenset[str]] = frozenset({"context", "reference"})
+    range: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    source: ClassVar[str] = "here"
+    engine = "1"
+
+    def values(self, samples: Sequence[Sample]) -> Scored:
+        found = np.array([float(sample.response == sample.reference) for sample in samples])
+        return Scored(found, np.zeros(len(samples), dtype=bool))
+
+
+@pytest.fixture(autouse=True)
+def registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    for kind in (Number, Words, Same):
+        monkeypatch.setitem(EVALUATORS, kind.name, f"{__name__}:{kind.__name__}")
+    monkeypatch.setitem(EVALUATORS, "blend", "ssrem.evaluators.blend.blend:Blend")
+
+
+def numbers(*names: str) -> dict[str, Evaluator]:
+    return {name: Number(position=at) for at, name in enumerate(names)}
+
+
+def text(values: Sequence[float], padding: int = 0) -> str:
+    return " ".join([*(f"{value:.4f}" for value in values), *["w"] * padding])
+
+
+def planted(
+    shifts: Sequence[float],
+    n: int = 300,
+    seed: int = 0,
+    words: tuple[int, int] = (3, 3),
+    slope: float = 0.0,
+) -> Candidates:
+    """Two context turns and a response each; its numbers are N(shift, 1), those of its negatives N(0, 1).
+
+    words: mean number of filling words of true responses and of negatives. slope: of the last number on them.
+    """
+    generator = np.random.default_rng(seed)
+    texts = []
+    along = np.append(np.zeros(len(shifts) - 1), slope)
+    for row in range(n):
+        true, false = generator.poisson(words[0]), generator.poisson(words[1], 2)
+        texts += [f"hi {row}", "how are you", text(generator.normal(shifts) + along * true, true)]
+        texts += [text(generator.normal(along * padding), padding) for padding in false]
+    response = np.arange(n) * 5 + 2
+    negatives = {"SC": response[:, None] + 1, "Rand": response[:, None] + np.array([2, -2])}
+    negatives["SC"][::4] = -1
+    # A second random turn that is a context turn, which no generator may give.
+    split = np.where(np.arange(n) % 5 == 3, 1, np.where(np.arange(n) % 5 == 4, 2, 0)).astype(np.uint8)
+    return Candidates(texts, response, response - 2, response, negatives, split)
+
+
+CONFIG = BlendConfig(contexts=180, valid_contexts=60)
+SAMPLES = [Sample(("a", "b"), text([at % 7 - 3, at % 5], at % 4)) for at in range(40)]
+
+
+def fitted(candidates: Candidates, config: BlendConfig = CONFIG, *names: str) -> Blend:
+    blend = Blend(None, config, members=numbers(*(names or ("good", "noise"))))
+    blend.fit(candidates)
+    return blend
+
+
+# --- without human scores
+
+
+def test_learns_which_part_tells_true_responses() -> None:
+    blend = fitted(planted([2.0, 0.0]), CONFIG)
+    weights, training = blend.weights, blend.training
+    assert training is not None
+    assert sum(weights.values()) == pytest.approx(1) and weights["good"] > 0.7
+    assert training.figures["weight good"] == pytest.approx(weights["good"])
+    assert training.figures["gt_above good"] > 0.85
+    assert 0.35 < training.figures["gt_above noise"] < 0.65
+    assert training.figures["valid_gt_above"] > training.figures["gt_above equal weights"]
+    assert training.rows["train"] == 180 and training.rows["valid"] == 60
+    # Two negatives a response, SC missing of every fourth.
+    assert 180 * 1.6 < training.rows["train_negatives"] < 180 * 1.9
+    assert [epoch["l2"] for epoch in training.history] == [0.01, 0.1, 1, 10, 1000]
+    assert training.figures["l2"] == training.history[training.best_epoch - 1]["l2"] < 1000
+    assert {"epoch", "train_loss", "valid_loss", "valid_gt_above", "seconds"} <= set(training.history[0])
+
+
+def test_weights_equal_an_independent_regression() -> None:
+    """With one negative each it is a logistic regression without intercept on the differences: Newton's method."""
+    generator = np.random.default_rng(3)
+    z = generator.normal(size=(200, 2, 3))
+    z[:, 0] += (1.0, 0.4, 0.2)
+    trials = Trials(z, np.zeros((200, 2)), np.ones((200, 2), dtype=bool))
+    config = replace(CONFIG, length_control=False, non_negative=False)
+    apart, centring, strength = z[:, 0] - z[:, 1], np.eye(3) - 1 / 3, 0.05
+    weights = np.zeros(3)
+    for _ in range(30):
+        p = 1 / (1 + np.exp(-apart @ weights))
+        gradient = apart.T @ (p - 1) / 200 + 2 * strength * centring @ weights
+        hessian = (apart * (p * (1 - p))[:, None]).T @ apart / 200 + 2 * strength * centring
+        weights = weights - np.linalg.solve(hessian, gradient)
+    found, beta = _minimised(trials, strength, np.ones(3, dtype=bool), config)
+    assert found == pytest.approx(weights, abs=1e-4)
+    assert beta == 0
+
+
+def test_a_part_is_not_turned_against_its_meaning() -> None:
+    candidates = planted([1.5, -1.5])
+    assert fitted(candidates, replace(CONFIG, l2="0.01")).weights == {"good": 1.0, "noise": 0.0}
+    free = fitted(candidates, replace(CONFIG, l2="0.01", non_negative=False)).weights
+    assert free["noise"] < -0.3 and sum(map(abs, free.values())) == pytest.approx(1)
+
+
+def test_length_has_a_weight_from_human_scores_alone() -> None:
+    members = {**numbers("good"), "length": Length()}
+    blend = Blend(None, CONFIG, members=members)
+    blend.fit(planted([1.0], words=(9, 3)))  # true responses are longer: a giveaway that f must not take
+    assert blend.weights == {"good": 1.0, "length": 0.0}
+    generator = np.random.default_rng(1)
+    pairs = []
+    for row in range(120):
+        value, words = generator.normal(), int(generator.integers(1, 20))
+        sample = Sample((f"hi {row // 3}",), text([value], words))
+        pairs.append((sample, float(np.clip(3 + 0.5 * value - 0.8 * (np.log1p(words + 1) - 2.2), 1, 5))))
+    for before in (blend, Blend(None, CONFIG, members=members)):
+        tuned = before.fine_tuned(pairs)
+        assert tuned.weights["length"] < -0.2 < 0.2 < tuned.weights["good"]
+    assert Length().score([Sample((), ""), Sample((), "one two")]).tolist() == [0.0, pytest.approx(np.log(3))]
+
+
+def test_strong_regularisation_gives_equal_weights() -> None:
+    weights = fitted(planted([2.0, 0.5]), replace(CONFIG, l2="100000")).weights
+    assert weights == pytest.approx({"good": 0.5, "noise": 0.5}, abs=1e-3)
+
+
+def test_where_nothing_separates_the_weights_stay_equal() -> None:
+    blend = fitted(planted([-1.0, -1.0]))
+    assert blend.weights == {"good": 0.5, "noise": 0.5}
+    assert blend.training is not None and "the weights are equal" in blend.training.notes[0]
+
+
+def test_the_strongest_within_a_standard_error_is_chosen() -> None:
+    best = np.array([1.0, 2.0, 3.0, 2.0])
+    # Differences of 0.1 ± 0.2 (standard error 0.1), then of exactly 0.2.
+    near, far = best + np.array([0.3, -0.1, 0.3, -0.1]), best + 0.2
+    assert _chosen([best + 0.01, best, near]) == 2
+    assert _chosen([best, far]) == 0
+    assert _chosen([best, far, near]) == 2
+    assert _chosen([best, best]) == 1
+
+
+def test_length_earns_nothing_where_it_is_controlled() -> None:
+    """True responses are longer, and one part follows the length; the other one tells them for a reason."""
+    candidates = planted([1.0, 0.0], words=(14, 8), slope=0.3)
+    config = replace(CONFIG, l2="0.0001", nearest_length=False)
+    shares = {}
+    for control in (True, False):
+        blend = fitted(candidates, replace(config, length_control=control), "good", "long")
+        assert blend.training is not None
+        figures = blend.training.figures
+        assert figures["gt_above length"] > 0.8 and figures["gt_above long"] > 0.75
+        assert (figures["length_coefficient"] > 1) == control
+        shares[control] = blend.weights["long"]
+    assert shares[False] > 0.5 and shares[True] < 0.25
+
+
+def test_the_nearest_in_length_of_a_generators_negatives() -> None:
+    texts = ["hi there", "one two three", "a", "b b", "c c c c", "d d d d d d d", "e e"]
+    rows = np.array([1])
+    candidates = Candidates(
+        texts,
+        rows,
+        rows - 1,
+        rows,
+        {"Rand": np.array([[2, 5, 4]]), "SS": np.array([[6]])},
+        np.zeros(1, np.uint8),
+    )
+    groups = groups_of("blend", candidates, 0, CONFIG)
+    assert groups == [[Sample(("hi there",), said) for said in ("one two three", "c c c c", "e e")]]
+    every = groups_of("blend", candidates, 0, replace(CONFIG, nearest_length=False))
+    assert [sample.response for sample in every[0]] == ["one two three", "a", texts[5], "c c c c", "e e"]
+    drawn = groups_of("blend", candidates, 0, replace(CONFIG, negatives="shuffle-golden+random-1"))
+    assert sorted(drawn[0][1].response.split()) == ["one", "three", "two"] and drawn[0][2].response == "a"
+    with pytest.raises(EvaluatorError, match="no response of the validation split has a negative"):
+        groups_of("blend", candidates, VALID, CONFIG)
+    with pytest.raises(EvaluatorError, match="no negatives 'nobody'"):
+        groups_of("blend", candidates, 0, replace(CONFIG, negatives="nobody"))
+    with pytest.raises(EvaluatorError, match="the candidates hold no negatives"):
+        groups_of("blend", replace(candidates, negatives={}), 0, CONFIG)
+
+
+def test_the_same_fit_twice_and_progress_to_the_end() -> None:
+    candidates, steps = planted([1.0, 0.3]), []
+    one, other = (Blend(None, CONFIG, members=numbers("good", "noise")) for _ in range(2))
+    one.fit(candidates, progress=lambda done, total: steps.append((done, total)))
+    other.fit(candidates)
+    assert one.signature == other.signature
+    assert [done for done, _ in steps] == list(range(1, steps[-1][1] + 1))
+    another = Blend(None, replace(CONFIG, seed=1, contexts=100), members=numbers("good", "noise"))
+    another.fit(candidates)
+    assert another.signature != one.signature
+
+
+def test_the_correlation_with_length_is_reported() -> None:
+    blend = Blend(None, CONFIG, members=[Words()])
+    figures = blend.fit(planted([0.0])).figures
+    assert figures["length_correlation"] == pytest.approx(1)
+    assert figures["length_correlation negatives"] == pytest.approx(1)
+    noise = fitted(planted([0.0, 0.0], n=600), replace(CONFIG, valid_contexts=120)).training
+    assert noise is not None and abs(noise.figures["length_correlation"]) < 0.3
+
+
+# --- scores
+
+
+def test_scores_by_hand() -> None:
+    blend = fitted(planted([1.0, 0.3]))
+    state = blend.state
+    values = np.array([[float(word) for word in sample.response.split()[:2]] for sample in SAMPLES])
+    z = np.clip((values - state.centre) / state.spread, -4, 4)
+    assert blend.score(SAMPLES) == pytest.approx(z @ state.weights, abs=1e-12)
+    wild = blend.score([Sample((), text([1e9, -1e9])), Sample((), text([-1e9, -1e9]))])
+    assert wild == pytest.approx([4 * state.weights[0] - 4 * state.weights[1], -4], abs=1e-9)
+    unit = blend.components(SAMPLES).f_unit
+    low, high = state.bounds.low, state.bounds.high
+    assert unit == pytest.approx(np.clip((blend.score(SAMPLES) - low) / (high - low), 0, 1))
+
+
+def test_scales_leave_the_outer_percent_out() -> None:
+    column = np.append(np.arange(1000.0), 1e9)
+    centre, spread = scales(np.column_stack([column, np.full(1001, 7.0)]))
+    assert centre == pytest.approx([500, 7], abs=1)
+    assert spread == pytest.approx([np.arange(1000).std(), 1], rel=0.02)
+
+
+def test_scores_do_not_depend_on_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
+    candidates = planted([1.0, 0.3])
+    together = fitted(candidates).score(SAMPLES)
+    monkeypatch.setattr(blend_parts, "_CHUNK", 7)
+    monkeypatch.setattr(blend_parts, "_KEPT", 3)
+    blend = fitted(candidates)
+    alone = np.concatenate([blend.score([sample]) for sample in SAMPLES])
+    assert np.abs(alone - together).max() < 1e-9
+    assert np.abs(blend.score(SAMPLES[::-1])[::-1] - together).max() < 1e-9
+    assert np.abs(blend.score(SAMPLES + SAMPLES)[40:] - together).max() < 1e-9
+    assert len(blend.members._known) == 3
+    assert blend.score([]).shape == (0,)
+
+
+def test_what_a_part_cut_is_truncated_and_a_reference_is_not_read() -> None:
+    blend = fitted(planted([1.0, 0.3]))
+    samples = [Sample((), "1 2 cut"), Sample((), "1 2"), Sample((), "1 2", "0 0")]
+    scores = blend.components(samples)
+    assert scores.truncated.tolist() == [True, False, False]
+    assert scores.f[1] == scores.f[2] and np.isnan(scores.g).all() and np.isnan(scores.h).all()
+
+
+def test_a_part_without_a_number_is_an_error() -> None:
+    blend = fitted(planted([1.0, 0.3]))
+    with pytest.raises(EvaluatorError, match="part good gives no number for 1 of 2 samples"):
+        blend.score([Sample((), "nan 1"), Sample((), "1 1")])
+
+
+def test_score_candidates_equals_score(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ssrem.evaluators.blend.blend._RESPONSES", 11)
+    candidates = planted([1.0])
+    # Random turns that are context turns hold no number here.
+    candidates = replace(candidates, negatives={"SC": candidates.negatives["SC"]})
+    texts = [said if said[0] in "-0123456789" else "0 hi" for said in candidates.texts]
+    candidates = replace(candidates, texts=texts)
+    blend = fitted(candidates, CONFIG, "good")
+    found = blend.score_candidates(candidates, TEST)
+    rows = candidates.rows(TEST)
+    assert {kind: f.shape for kind, f in found.items()} == {"GT": (60, 1), "SC": (60, 1), "Context": (60, 1)}
+    assert np.array_equal(np.isnan(found["SC"]), candidates.negatives["SC"][rows] < 0)
+    true = [Sample(tuple(texts[row - 2 : row]), texts[row]) for row in candidates.response[rows]]
+    assert found["GT"][:, 0] == pytest.approx(blend.score(true))
+    assert found["GT"].mean() > np.nanmean(found["SC"]) + 0.3
+    assert found["Context"][0, 0] == pytest.approx(blend.score([Sample((), "0 hi")])[0])
+
+
+# --- parts
+
+
+def test_parts_by_name_and_settings() -> None:
+    settings = json.dumps({"twice": {"times": 2.0}})
+    config = BlendConfig(parts="number, twice=number", settings=settings)
+    assert config.members == (Partition("number", "number"), Partition("twice", "number", {"times": 2.0}))
+    blend = Blend(None, config)
+    assert blend.members.features([Sample((), "3")]).values.tolist() == [[3.0, 6.0]]
+    default = BlendConfig().members
+    assert [part.name for part in default] == ["cosine", "lm-pmi", "lm-pmi-sum", "lm-coherence", "length"]
+    assert default[2] == Partition("lm-pmi-sum", "lm-pmi", {"aggregate": "sum"})
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"parts": "number+"}, "'' is no name"),
+        ({"parts": "Number/../x"}, "is no name"),
+        ({"parts": "number+number"}, "number stands there twice; write OWN=number"),
+        ({"parts": "number+blend"}, "a blend is no part of a blend"),
+        ({"parts": "length"}, "length alone judges nothing"),
+        ({"settings": "[1]"}, "settings is '\\[1\\]'; expected a JSON object"),
+        ({"settings": '{"cosine": 1}'}, "cosine has 1; expected an object"),
+        ({"parts": "number", "settings": '{"nobody": {}}'}, "no part nobody; there are number"),
+        ({"l2": "1+x"}, "l2 is '1\\+x'; expected numbers"),
+        ({"l2": "-1"}, "expected numbers from 0"),
+        ({"clip": 0.0}, "clip is 0.0"),
+        ({"contexts": 0}, "contexts is 0"),
+        ({"folds": 1}, "folds is 1"),
+        ({"generator_settings": "model"}, "generator_settings is 'model'"),
+    ],
+)
+def test_settings_that_cannot_be(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(EvaluatorError, match=message):
+        BlendConfig.of(settings)
+
+
+def test_parts_that_cannot_be(tmp_path: Path) -> None:
+    with pytest.raises(EvaluatorError, match="no evaluator 'numbr'; did you mean number"):
+        Blend(None, BlendConfig(parts="numbr"))
+    with pytest.raises(EvaluatorError, match="number has no setting size"):
+        Blend(None, BlendConfig(parts="number", settings='{"number": {"size": 1}}'))
+    with pytest.raises(EvaluatorError, match="part ssrem has to be trained first"):
+        Blend(None, BlendConfig(parts="number+ssrem"))
+    with pytest.raises(EvaluatorError, match="part same needs a reference; leave it out, or use blend-ref"):
+        Blend(None, BlendConfig(parts="same"))
+    with pytest.raises(EvaluatorError, match="two members have one name"):
+        Blend(None, members=[Number(), Number(position=1)])
+    with pytest.raises(EvaluatorError, match="blend has no weights yet; call fit or fine_tuned"):
+        Blend(None, members=[Number()]).score([Sample((), "1")])
+    Words().save(tmp_path / "words")
+    settings = json.dumps({"number": {"folder": str(tmp_path / "words")}})
+    with pytest.raises(EvaluatorError, match="holds words, not number"):
+        Blend(None, BlendConfig(parts="number", settings=settings)).fit(planted([1.0]))
+
+
+def test_a_part_from_a_folder(tmp_path: Path) -> None:
+    Number(position=1).save(tmp_path / "saved")
+    settings = json.dumps({"second": {"folder": str(tmp_path / "saved")}})
+    blend = Blend(None, BlendConfig(parts="number+second=number", settings=settings))
+    assert blend.members.features([Sample((), "3 4")]).values.tolist() == [[3.0, 4.0]]
+
+
+def test_a_sample_is_scored_once_for_all_folds() -> None:
+    blend = Blend(None, CONFIG, members=numbers("one", "two"))
+    Number.calls.clear()
+    annotated = human(lambda one, two: one)
+    out_of_fold(lambda given: blend.fine_tuned(given, scale=(-3, 3)), annotated, 5, seed=0)
+    # Two parts, each distinct sample once.
+    assert sum(Number.calls) == 2 * len({sample for sample, _ in annotated})
+
+
+class FakeModel:
+    """A language model whose log-likelihood is -10 less the context's length; it counts what it is asked."""
+
+    vocabulary = 10
+    fingerprint = "fake"
+
+    def __init__(self) -> None:
+        self.asked: list[Tokens] = []
+
+    def tokens(self, samples: Sequence[tuple[Sequence[str], str]], **_: Any) -> list[Tokens]:
+        return [Tokens((1,) * len(turns), (2,) * len(response.split())) for turns, response in samples]
+
+    def log_likelihoods(self, items: Sequence[Tokens], batch_size: int) -> np.ndarray:
+        self.asked += items
+        return np.array([-10.0 * len(item.response) + len(item.context) for item in items])
+
+
+def test_parts_with_one_language_model_share_its_passes() -> None:
+    model = FakeModel()
+    parts: dict[str, Any] = {
+        "pmi": LmPmi(model="fake"),
+        "sum": LmPmi(model="fake", aggregate="sum"),
+        "coherence": LmCoherence(model="fake"),
+    }
+    for part in parts.values():
+        part.__dict__["model"] = model
+    members = Members(
+        [Partition(name, part.name) for name, part in parts.items()], referenced=False, given=parts
+    )
+    samples = [Sample(("a", "b"), "x y"), Sample(("a",), "x y z"), Sample((), "x")]
+    found = members.features(samples).values
+    assert found == pytest.approx(np.array([[1, 2, -9], [1 / 3, 1, -29 / 3], [0, 0, -10]]))
+    # With and without context; the last one has none.
+    assert len(model.asked) == len(set(model.asked)) == 5
+    assert "log_likelihoods" not in vars(model)
+    alone = np.column_stack([part.score(samples) for part in parts.values()])
+    assert np.array_equal(alone, found)
+
+
+# --- with human scores
+
+
+def human(
+    rule: Callable[[float, float], float], contexts: int = 40, seed: int = 5
+) -> list[tuple[Sample, float]]:
+    """Three responses a context, with two numbers each, and the human score that the rule gives."""
+    generator = np.random.default_rng(seed)
+    made = []
+    for n in range(contexts):
+        for one, two in generator.uniform(-1, 1, (3, 2)).round(3):
+            made.append((Sample((f"c{n}",), f"{one} {two}"), float(rule(one, two))))
+    return made
+
+
+def test_fine_tuned_learns_the_planted_rule() -> None:
+    blend = fitted(planted([1.0, 1.0]))
+    before = blend.signature
+    tuned = blend.fine_tuned(human(lambda one, two: 3 + 1.5 * one - 0.5 * two), scale=(1, 5))
+    other = human(lambda one, two: (2 + 1.5 * one - 0.5 * two) / 4, seed=6)
+    expected = [score for _, score in other]
+    assert tuned.score([sample for sample, _ in other]) == pytest.approx(expected, abs=0.01)
+    state = tuned.state
+    assert tuned.weights["noise"] < 0 < tuned.weights["good"]
+    assert state.weights[0] / state.spread[0] == pytest.approx(1.5 / 4, rel=0.02)
+    assert blend.signature == before != tuned.signature
+    assert np.array_equal(state.centre, blend.state.centre) and "tuned:120" in tuned.signature
+    training = tuned.training
+    assert training is not None and training.figures["l2"] == 0.001
+    assert training.figures["weight good"] == pytest.approx(tuned.weights["good"])
+    assert training.rows == {"train": 120, "contexts": 40}
+
+
+def test_fine_tuned_without_a_fit_and_from_few_labels() -> None:
+    blend = Blend(None, CONFIG, members=numbers("good", "noise"))
+    annotated = human(lambda one, two: one + two, contexts=6)
+    tuned = blend.fine_tuned(annotated, scale=(-2, 2))
+    slopes = tuned.state.weights / tuned.state.spread
+    assert slopes == pytest.approx([0.25, 0.25], rel=0.05)
+    values = np.array([[float(word) for word in sample.response.split()] for sample, _ in annotated])
+    assert tuned.state.centre == pytest.approx(values.mean(axis=0), abs=0.02)
+    with pytest.raises(EvaluatorError, match="no weights yet"):
+        blend.score(SAMPLES)
+
+
+def test_where_human_scores_are_noise_the_weights_of_before_stay() -> None:
+    blend = fitted(planted([2.0, 0.0]), replace(CONFIG, l2="0.01"))
+    generator = np.random.default_rng(0)
+    noisy = [(s, float(np.clip(score + generator.normal(), -9, 9))) for s, score in human(lambda one, _: one)]
+    tuned = blend.fine_tuned(noisy, scale=(-9, 9))
+    assert tuned.training is not None and tuned.training.figures["l2"] >= 1
+    assert tuned.weights["good"] == pytest.approx(blend.weights["good"], abs=0.1)
+
+
+def test_ridge_by_hand() -> None:
+    generator = np.random.default_rng(2)
+    z, target = generator.normal(size=(50, 3)), generator.normal(size=50)
+    prior = np.array([0.5, 0.3, 0.2])
+    weak, offset = _ridge(z, target, prior, 1e-9)
+    design = np.column_stack([z, np.ones(50)])
+    assert [*weak, offset] == pytest.approx(np.linalg.lstsq(design, target)[0], abs=1e-5)
+    strong, offset = _ridge(z, target, prior, 1e9)
+    slope, intercept = np.polyfit(z @ prior, target, 1)
+    assert strong == pytest.approx(slope * prior, abs=1e-6) and offset == pytest.approx(intercept, abs=1e-6)
+    # Between the two: gradient of the loss it minimises, by the weights' part that is not the prior's.
+    weights, offset = _ridge(z, target, prior, 0.3)
+    residual = z @ weights + offset - target
+    gradient = z.T @ residual / 50
+    assert prior @ gradient == pytest.approx(0, abs=1e-9) and residual.mean() == pytest.approx(0, abs=1e-12)
+    moved = -gradient / 0.3
+    assert (weights - moved) / prior == pytest.approx(np.full(3, ((weights - moved) / prior)[0]))
+
+
+def test_labels_that_cannot_be() -> None:
+    blend = fitted(planted([1.0, 0.3]))
+    annotated = human(lambda one, two: 3.0 + one)
+    with pytest.raises(EvaluatorError, match="human scores must lie on the scale, which is 3 to 5"):
+        blend.fine_tuned(annotated, scale=(3, 5))
+    with pytest.raises(EvaluatorError, match="9 annotated responses to 3 contexts are too few"):
+        blend.fine_tuned(annotated[:9], scale=(1, 5))
+
+
+def test_blend_ref_reads_the_reference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(EVALUATORS, "blend-ref", "ssrem.evaluators.blend.blend:BlendRef")
+    annotated = [
+        (Sample(s.context, s.response, s.response if at % 2 else "no"), 3.0 + one + at % 2)
+        for at, (s, one) in enumerate(human(lambda one, _: one))
+    ]
+    blend = BlendRef(None, members=[Number(), Same()]).fine_tuned(annotated, scale=(1, 5))
+    samples = [sample for sample, _ in annotated]
+    scores = blend.components(samples)
+    assert scores.h == pytest.approx([(score - 1) / 4 for _, score in annotated], abs=0.01)
+    assert np.isnan(scores.f).all() and np.array_equal(blend.score(samples), scores.h)
+    mixed = blend.score([samples[0], Sample((), "1 2"), samples[1]])
+    assert np.isnan(mixed[1]) and mixed[[0, 2]] == pytest.approx(scores.h[:2])
+    blend.save(tmp_path / "m")
+    loaded = load_evaluator(tmp_path / "m")
+    assert isinstance(loaded, BlendRef) and np.array_equal(loaded.score(samples), scores.h)
+    with pytest.raises(EvaluatorError, match="learns from human scores alone"):
+        blend.fit(planted([1.0]))
+    with pytest.raises(EvaluatorError, match="have no reference"):
+        blend.fine_tuned(human(lambda one, two: 3.0), scale=(1, 5))
+
+
+# --- on disk
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    blend = fitted(planted([1.0, 0.3]))
+    blend.save(tmp_path / "model", card={"figures": {"x": 1.0}})
+    return tmp_path / "model"
+
+
+def test_saved_and_loaded(saved: Path) -> None:
+    blend = fitted(planted([1.0, 0.3]))
+    loaded = load_evaluator(saved)
+    assert isinstance(loaded, Blend)
+    assert loaded.signature == blend.signature and loaded.weights == blend.weights
+    assert np.array_equal(loaded.score(SAMPLES), blend.score(SAMPLES))
+    assert loaded.training is not None and loaded.training.best_epoch == blend.training.best_epoch
+    assert json.loads((saved / "card.json").read_text()) == {"figures": {"x": 1.0}}
+    assert json.loads((saved / "evaluator.json").read_text())["weights"] == blend.weights
+    tuned = loaded.fine_tuned(human(lambda one, two: one), scale=(-1, 1))
+    tuned.save(saved)
+    again = Blend.load(saved)
+    assert again.state.tuned == 120 and np.array_equal(again.score(SAMPLES), tuned.score(SAMPLES))
+
+
+def changed(folder: Path, file: str, **content: Any) -> None:
+    about = json.loads((folder / file).read_text())
+    (folder / file).write_text(json.dumps({**about, **content}))
+
+
+def test_a_changed_folder_is_refused(saved: Path, tmp_path: Path) -> None:
+    manifest = (saved / "evaluator.json").read_text()
+    config = json.loads(manifest)["config"]
+    for content, message in (
+        ({"config": {**config, "clip": 9.0}}, "reads as blend.*saved as blend"),
+        ({"config": {**config, "size": 1}}, "no setting size"),
+        ({"config": 3}, "not as ssrem writes it"),
+        ({"config": {**config, "parts": "good=number"}}, "does not fit 1 parts"),
+        ({"config": {**config, "parts": "good=number+../noise=number"}}, "is no name"),
+        ({"format": "ssrem-blend-0"}, "in format ssrem-blend-0, expected blend in ssrem-blend-1"),
+        ({"name": "words"}, "expected blend"),
+        ({"sha256": {}}, "not as ssrem writes it"),
+    ):
+        changed(saved, "evaluator.json", **content)
+        with pytest.raises(EvaluatorError, match=message) as caught:
+            Blend.load(saved)
+        assert "\n" not in str(caught.value)
+        (saved / "evaluator.json").write_text(manifest)
+    # Another part in the place of one, whole in itself.
+    Number(position=1).save(saved / "members" / "good")
+    with pytest.raises(EvaluatorError, match="a part or the manifest was changed"):
+        Blend.load(saved)
+    (saved / "members" / "good" / "evaluator.json").unlink()
+    with pytest.raises(EvaluatorError, match="no such file"):
+        Blend.load(saved)
+
+
+def test_changed_weights_are_refused(saved: Path) -> None:
+    state = Blend.load(saved).state
+    digest = write_tensors(saved / "weights.safetensors", replace(state, offset=1.0).tensors())
+    with pytest.raises(EvaluatorError, match="sha256"):
+        Blend.load(saved)
+    changed(saved, "evaluator.json", sha256={"weights.safetensors": digest})
+    with pytest.raises(EvaluatorError, match="a part or the manifest was changed"):
+        Blend.load(saved)
+    (saved / "weights.safetensors").write_bytes(b"\x80\x04K\x01.")
+    with pytest.raises(EvaluatorError, match="sha256"):
+        Blend.load(saved)
+
+
+def test_nothing_is_loaded_before_it_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(EVALUATORS, "cosine", "ssrem.evaluators.baselines.cosine:Cosine")
+    monkeypatch.setitem(EVALUATORS, "lm-pmi", "ssrem.evaluators.language_model.likelihood:LmPmi")
+    monkeypatch.setitem(EVALUATORS, "lm-coherence", "ssrem.evaluators.language_model.likelihood:LmCoherence")
+    blend = Blend(None)
+    assert blend.members.names == ("cosine", "lm-pmi", "lm-pmi-sum", "lm-coherence", "length")
+    assert "evaluators" not in vars(blend.members)
+    assert (Blend.takes_encoder, Blend.parts, Blend.needs) == (False, ("f",), frozenset({"context"}))
+    assert Blend.learns_from == {"candidates", "labels"}

@@ -1,0 +1,236 @@
+"""Similarity of vectors, worked out by hand and in plain loops."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from ssrem.errors import EvaluatorError
+from ssrem.evaluators.reference_based.embedding import (
+    EmbeddingAverage,
+    EmbeddingExtrema,
+    EmbeddingGreedy,
+    EncoderMetric,
+    SentenceMovers,
+    nearest,
+)
+from ssrem.samples import Sample
+from support.metric_checks import ODD, check_independent, check_parts, check_saved, odd_samples
+from support.tiny_transformer import write_bert
+
+METRICS = (EmbeddingAverage, EmbeddingGreedy, EmbeddingExtrema, SentenceMovers)
+Vector = NDArray[np.float64]
+
+
+@pytest.fixture
+def colours(tmp_path: Path) -> str:
+    """A spec of words in two dimensions."""
+    path = tmp_path / "colours.txt"
+    path.write_text("red 1 0\nblue 0 1\ngreen 3 4\ndark -2 1\ngrey 2 0\nthe .1 .2\ncat 1 -3\n")
+    return f"file:{path}:uniform"
+
+
+def one(metric: type[EncoderMetric], encoder: str, response: str, reference: str) -> float:
+    return float(metric(encoder=encoder).score([Sample((), response, reference)])[0])
+
+
+@pytest.mark.parametrize(
+    ("response", "reference", "expected"),
+    [
+        # The mean of red and blue is (½, ½).
+        ("red, blue!", "green", 7 / (5 * np.sqrt(2))),
+        # (⅔, ⅓): each occurrence counts.
+        ("red RED blue", "red", 2 / np.sqrt(5)),
+        ("red", "dark", -2 / np.sqrt(5)),
+        ("red nothing", "red", 1),
+    ],
+)
+def test_average_by_hand(colours: str, response: str, reference: str, expected: float) -> None:
+    # Vectors are rounded to what float16 holds.
+    assert one(EmbeddingAverage, colours, response, reference) == pytest.approx(expected, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("response", "reference", "expected"),
+    [
+        # red finds red (1) twice and blue finds green (.8); green finds blue (.8) and red finds red (1).
+        ("red red blue", "green red", ((1 + 1 + 0.8) / 3 + (0.8 + 1) / 2) / 2),
+        ("red unknown", "blue", 0),
+        ("red", "dark", -2 / np.sqrt(5)),
+    ],
+)
+def test_greedy_by_hand(colours: str, response: str, reference: str, expected: float) -> None:
+    assert one(EmbeddingGreedy, colours, response, reference) == pytest.approx(expected)
+    assert one(EmbeddingGreedy, colours, reference, response) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("response", "reference", "expected"),
+    [
+        # (3, 4) of green and dark; (-2, 1) of red and dark, where -2 is farther from 0 than 1.
+        ("green dark green", "red dark", -2 / (5 * np.sqrt(5))),
+        # 2 and -2 are equally far: the lower one, as the paper's equation has it.
+        ("grey dark", "dark", 1),
+    ],
+)
+def test_extrema_by_hand(colours: str, response: str, reference: str, expected: float) -> None:
+    assert one(EmbeddingExtrema, colours, response, reference) == pytest.approx(expected)
+
+
+def test_movers_by_hand(colours: str) -> None:
+    # Word and sentence both move √2.
+    assert one(SentenceMovers, colours, "red", "blue") == pytest.approx(np.exp(-np.sqrt(2)))
+    assert one(SentenceMovers, colours, "Red. Blue.", "blue. red") == pytest.approx(1)
+
+
+def cosine(a: Vector, b: Vector) -> float:
+    return float(a @ b / np.sqrt(a @ a) / np.sqrt(b @ b))
+
+
+def average(a: list[Vector], b: list[Vector]) -> float:
+    return cosine(np.mean(a, axis=0), np.mean(b, axis=0))
+
+
+def greedy(a: list[Vector], b: list[Vector]) -> float:
+    there = [max(cosine(x, y) for y in b) for x in a]
+    back = [max(cosine(x, y) for x in a) for y in b]
+    return (sum(there) / len(there) + sum(back) / len(back)) / 2
+
+
+def extrema(a: list[Vector], b: list[Vector]) -> float:
+    def ends(vectors: list[Vector]) -> Vector:
+        farthest = np.zeros(len(vectors[0]))
+        for d in range(len(farthest)):
+            for vector in vectors:
+                if abs(vector[d]) > abs(farthest[d]):
+                    farthest[d] = vector[d]
+        return farthest
+
+    return cosine(ends(a), ends(b))
+
+
+@pytest.mark.parametrize(
+    ("metric", "by_loops"),
+    [(EmbeddingAverage, average), (EmbeddingGreedy, greedy), (EmbeddingExtrema, extrema)],
+)
+def test_as_in_plain_loops(metric: type[EncoderMetric], by_loops, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    generator = np.random.default_rng(0)
+    vectors = {f"w{n}": generator.normal(size=6).astype(np.float16).astype(np.float64) for n in range(20)}
+    path = tmp_path / "random.txt"
+    path.write_text("".join(f"{word} {' '.join(map(str, vector))}\n" for word, vector in vectors.items()))
+    words = [*vectors, "unknown", "missing"]
+    texts = [list(generator.choice(words, size)) for size in generator.integers(1, 15, 60)]
+    pairs = list(zip(texts[::2], texts[1::2], strict=True))
+    found = metric(encoder=f"file:{path}:uniform").score(
+        [Sample((), " ".join(a), " ".join(b)) for a, b in pairs]
+    )
+    for score, pair in zip(found, pairs, strict=True):
+        a, b = ([vectors[word] for word in text if word in vectors] for text in pair)
+        assert score == pytest.approx(by_loops(a, b) if a and b else 0, abs=1e-3)
+    # All but the average are of the words' own vectors, which were not rounded again.
+    if by_loops is not average:
+        assert (
+            np.abs(
+                found - [by_loops(*([vectors[w] for w in t if w in vectors] for t in p)) for p in pairs]
+            ).max()
+            < 1e-9
+        )
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_every_text_has_a_score(metric: type[EncoderMetric], colours: str, tmp_path: Path) -> None:
+    evaluator = metric(encoder=colours)
+    samples = odd_samples("The red cat. It was dark, grey and green.")
+    check_independent(evaluator, samples)
+    check_parts(evaluator, samples)
+    check_saved(evaluator, samples, tmp_path / "saved")
+    assert not evaluator.components(samples).truncated.any()
+    for odd in ODD[:3]:
+        assert evaluator.score([Sample((), odd, "the cat"), Sample((), "the cat", odd)]).tolist() == [0, 0]
+    assert evaluator.score([Sample((), "the cat", "The cat!")])[0] == pytest.approx(1)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_a_transformer_is_an_encoder_too(metric: type[EncoderMetric], tmp_path: Path) -> None:
+    folder = write_bert(tmp_path / "bert")
+    evaluator = metric(encoder=f"hf:{folder}")
+    samples = odd_samples("The cat sat. The red dog runs.")
+    check_independent(evaluator, samples)
+    check_saved(evaluator, samples[:3], tmp_path / "saved")
+
+
+def test_truncated_where_a_piece_does_not_fit(tmp_path: Path) -> None:
+    spec = f"hf:{write_bert(tmp_path)}"  # reads 12 tokens, [CLS] and [SEP] among them
+    samples = [
+        Sample((), "red cat", "the " * 10),
+        Sample((), "red cat", "the " * 11),
+        Sample((), "the " * 11, "red cat"),
+        Sample((), "red cat", "the dog runs. " * 5),
+        Sample((), "runs" + "ning" * 10, "red cat"),  # one word of 11 tokens
+    ]
+    expected = {
+        EmbeddingAverage: [False, True, True, True, True],
+        SentenceMovers: [False, True, True, False, True],
+        EmbeddingGreedy: [False, False, False, False, True],
+        EmbeddingExtrema: [False, False, False, False, True],
+    }
+    for metric, truncated in expected.items():
+        assert metric(encoder=spec).components(samples).truncated.tolist() == truncated
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_nothing_depends_on_what_is_held_at_a_time(
+    metric: type[EncoderMetric], colours: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = ["red", "blue dark", "green. Red dark blue", "", "grey grey red dark green blue"]
+    samples = [Sample((), a, b) for a in texts for b in texts]
+    expected = metric(encoder=colours).score(samples)
+    for name, limit in (("_PAIRS", 3), ("_CHARACTERS", 20), ("_ROWS", 2)):
+        monkeypatch.setattr(f"ssrem.evaluators.reference_based.embedding.{name}", limit)
+        assert np.abs(metric(encoder=colours).score(samples) - expected).max() < 1e-12
+
+
+def test_nearest_by_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    a, b = np.array([[1, 0], [0, 1], [1, 1]]), np.array([[2, 1], [-1, 5]])
+    monkeypatch.setattr("ssrem.evaluators.reference_based.embedding._ROWS", 2)
+    there, back = nearest(a, b)
+    assert (there.tolist(), back.tolist()) == ([2, 5, 4], [3, 5])
+
+
+def test_the_default_is_the_packaged_glove() -> None:
+    default = EmbeddingAverage()
+    near, far = default.score([Sample((), "king", "queen"), Sample((), "king", "carrot")])
+    assert near > 0.7 > far
+    assert default.signature.startswith("emb-average|encoder:glove-6b-50d:uniform|glove-6b-50d-uniform-d50-")
+
+
+def test_signature_follows_metric_and_encoder(colours: str, tmp_path: Path) -> None:
+    path = tmp_path / "colours.txt"
+    before = EmbeddingAverage(encoder=colours).signature
+    assert EmbeddingGreedy(encoder=colours).signature != before
+    path.write_text(path.read_text().replace("red 1 0", "red 1 1"))
+    assert EmbeddingAverage(encoder=colours).signature != before
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"encodr": "glove-6b-50d"}, "has no setting encodr; it has encoder"),
+        ({"encoder": 5}, "encoder is 5, expected a name or a folder"),
+        ({"encoder": ""}, "encoder is '', expected"),
+    ],
+)
+def test_wrong_settings(settings: dict[str, object], message: str) -> None:
+    with pytest.raises(EvaluatorError, match=message):
+        SentenceMovers(**settings)
+
+
+def test_an_unknown_encoder_is_one_line() -> None:
+    with pytest.raises(
+        EvaluatorError, match="no encoder or file 'glove-6b-50'; did you mean glove-6b-50d"
+    ) as error:
+        one(EmbeddingAverage, "glove-6b-50", "a", "a")
+    assert "\n" not in str(error.value)

@@ -1,0 +1,186 @@
+"""Overlap with the reference, against values worked out by hand and the libraries that are usual."""
+
+from __future__ import annotations
+
+import math
+from importlib.metadata import PackageNotFoundError
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from nltk.stem.porter import PorterStemmer
+from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
+from nltk.translate.meteor_score import single_meteor_score
+
+from ssrem.errors import EvaluatorError
+from ssrem.evaluators.reference_based.overlap import (
+    Bleu1,
+    Bleu2,
+    Bleu3,
+    Bleu4,
+    Meteor,
+    OverlapMetric,
+    RougeL,
+    tokens,
+)
+from ssrem.samples import Sample
+from support.metric_checks import ODD, check_independent, check_parts, check_saved, odd_samples
+
+BLEUS = (Bleu1, Bleu2, Bleu3, Bleu4)
+METRICS = (*BLEUS, RougeL, Meteor)
+WORDS = st.lists(
+    st.sampled_from(["the", "cat", "cats", "sat", "on", "mat", "running", "runs", "."]), max_size=12
+)
+
+
+def one(metric: type[OverlapMetric], response: str, reference: str) -> float:
+    return float(metric().score([Sample((), response, reference)])[0])
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("I'm FINE...  thanks , you?", ["i", "'", "m", "fine", "...", "thanks", ",", "you", "?"]),
+        ("a_b 42nd!?\n", ["a", "_", "b", "42nd", "!?"]),
+        ("Été e\u0301te\u0301", ["été", "été"]),
+        ("这是 test。カタ", ["这", "是", "test", "。", "カ", "タ"]),
+        ("हिन्दी भाषा", ["हिन्दी", "भाषा"]),
+        (" \t", []),
+    ],
+)
+def test_tokens(text: str, expected: list[str]) -> None:
+    assert tokens(text) == expected
+
+
+def test_bleu_by_hand() -> None:
+    # Of "the cat sat" 2 of 3 words, 1 of 2 pairs and no triple stand in "the cat ran"; equal lengths, no penalty.
+    # Smoothing 4 fills the orders without a match with ln 3 / (5 · 2) and ln 3 / (5 · 4).
+    p = [2 / 3, 1 / 2, math.log(3) / 10, math.log(3) / 20, 0]
+    smooth, before = [], p[0] + 1
+    for order in range(4):
+        before = (before + p[order] + p[order + 1]) / 3
+        smooth.append(before)
+    assert smooth[0] == pytest.approx(17 / 18)
+    for order, metric in enumerate(BLEUS, start=1):
+        expected = math.prod(smooth[:order]) ** (1 / order)
+        assert one(metric, "The cat sat", "the cat ran") == pytest.approx(expected)
+
+
+@settings(deadline=None, max_examples=50)
+@given(WORDS, WORDS)
+def test_bleu_is_nltks(response: list[str], reference: list[str]) -> None:
+    given_, expected = tokens(" ".join(response)), tokens(" ".join(reference))
+    for order, metric in enumerate(BLEUS, start=1):
+        weights = tuple(1 / order if n < order else 0 for n in range(4))
+        bleu = sentence_bleu([expected], given_, weights, SmoothingFunction().method7)
+        assert one(metric, " ".join(response), " ".join(reference)) == pytest.approx(bleu)
+
+
+@pytest.mark.parametrize("metric", BLEUS)
+def test_bleu_ends_where_a_perfect_match_is(metric: type[OverlapMetric]) -> None:
+    text = "one two three four five six"
+    assert metric.range[0] < one(metric, f"{text} seven", text) < one(metric, text, text)
+    assert one(metric, text, text) == pytest.approx(metric.range[1])
+
+
+@pytest.mark.parametrize(
+    ("response", "expected"),
+    [
+        # The examples of Lin 2004, section 3.1, and its reference "police killed the gunman".
+        ("police kill the gunman", 3 / 4),
+        ("the gunman kill police", 2 / 4),
+        ("the gunman police killed", 2 / 4),
+        # P = 2/5, R = 2/4.
+        ("now the police saw it, gunman!", 2 * 2 / (6 + 4)),
+        ("POLICE, killed: the gunman?!", 1),
+    ],
+)
+def test_rouge_by_hand(response: str, expected: float) -> None:
+    assert one(RougeL, response, "police killed the gunman") == pytest.approx(expected)
+
+
+@settings(deadline=None, max_examples=50)
+@given(WORDS, WORDS)
+def test_rouge_is_the_longest_common_subsequence(response: list[str], reference: list[str]) -> None:
+    a, b = ([word for word in text if word != "."] for text in (response, reference))
+    longest = np.zeros((len(a) + 1, len(b) + 1), dtype=int)
+    for i, left in enumerate(a, start=1):
+        for j, right in enumerate(b, start=1):
+            both = longest[i - 1, j - 1] + 1
+            longest[i, j] = both if left == right else max(longest[i - 1, j], longest[i, j - 1])
+    expected = 2 * longest[-1, -1] / max(len(a) + len(b), 1)
+    assert one(RougeL, " ".join(response), " ".join(reference)) == pytest.approx(expected)
+
+
+def test_rouge_is_rouge_scores() -> None:
+    scorer = pytest.importorskip("rouge_score.rouge_scorer").RougeScorer(["rougeL"])
+    texts = ["Don't you like my two_dogs?", "you LIKE dogs, don't you", "my 2 dogs like you - you?", "", "?!"]
+    for response in texts:
+        for reference in texts:
+            expected = scorer.score(reference, response)["rougeL"].fmeasure
+            assert one(RougeL, response, reference) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("response", "reference", "expected"),
+    [
+        # Three of four words and of three, "dogs" by its stem, in one chunk: F = PR / (.9 P + .1 R).
+        ("the dogs ran fast", "the dog ran", 0.75 / (0.9 * 0.75 + 0.1) * (1 - 0.5 / 3**3)),
+        # All four words, in two chunks.
+        ("on the mat sat", "sat on the mat", 1 - 0.5 * (2 / 4) ** 3),
+        ("big", "large", 0),
+    ],
+)
+def test_meteor_by_hand(response: str, reference: str, expected: float) -> None:
+    assert one(Meteor, response, reference) == pytest.approx(expected)
+
+
+@settings(deadline=None, max_examples=50)
+@given(WORDS, WORDS)
+def test_meteor_is_nltks_without_synonyms(response: list[str], reference: list[str]) -> None:
+    none = SimpleNamespace(synsets=lambda word: [])
+    expected = single_meteor_score(reference, response, stemmer=PorterStemmer(), wordnet=none)
+    assert one(Meteor, " ".join(response), " ".join(reference)) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_every_text_has_a_score(metric: type[OverlapMetric], tmp_path: Path) -> None:
+    samples = odd_samples("The cat sat on the mat.")
+    check_independent(metric(), samples)
+    check_parts(metric(), samples)
+    check_saved(metric(), samples, tmp_path)
+    assert not metric().components(samples).truncated.any()
+    for odd in ODD:
+        assert one(metric, odd, "") == one(metric, "", odd) == 0
+
+
+def test_signatures_name_what_computes() -> None:
+    assert Bleu1().signature != Bleu2().signature
+    assert "nltk-" in Bleu4().signature and "tokens:1" in Bleu4().signature
+    assert "rapidfuzz-" in RougeL().signature
+    assert "stages:exact+stem" in Meteor().signature
+
+
+@pytest.mark.parametrize(("metric", "package"), [(Bleu4, "nltk"), (RougeL, "rapidfuzz"), (Meteor, "nltk")])
+def test_a_missing_package_is_named(
+    metric: type[OverlapMetric], package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_version(name: str) -> str:
+        raise PackageNotFoundError(name)
+
+    def no_module(name: str) -> None:
+        raise ModuleNotFoundError(name)
+
+    monkeypatch.setattr("ssrem.evaluators.reference_based.overlap.version", no_version)
+    monkeypatch.setattr("ssrem.evaluators.reference_based.overlap.import_module", no_module)
+    for use in (lambda: metric().signature, lambda: one(metric, "a", "a")):
+        with pytest.raises(EvaluatorError, match=f"^{metric.name} needs .* pip install {package}$"):
+            use()
+
+
+def test_there_are_no_settings() -> None:
+    with pytest.raises(EvaluatorError, match="rouge-l has no setting beta; it has none"):
+        RougeL(beta=2)

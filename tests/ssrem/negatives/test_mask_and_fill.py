@@ -1,0 +1,368 @@
+"""Mask-and-fill against a plain loop over a small random BERT, one forward pass a mask."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from transformers import (
+    AutoModelForMaskedLM,
+    AutoTokenizer,
+    BertConfig,
+    BertForMaskedLM,
+    BertModel,
+    BertTokenizer,
+)
+
+from ssrem.errors import EvaluatorError
+from ssrem.negatives import load_generator
+from ssrem.negatives.base import Negative
+from ssrem.negatives.mask_and_fill import MaskAndFill, MaskAndFillSettings
+from ssrem.negatives.rewrite import Written, rewrite
+from ssrem.negatives.tied_head import CARD, TiedHeadSettings, fine_tune
+from ssrem.samples import Candidates
+
+WORDS = ["shall", "we", "go", "out", "tonight", "yes", "i", "would", "love", "to", "see", "a", "film"]
+WORDS += ["my", "cat", "sleep", "all", "day"]
+VOCABULARY = [
+    "[PAD]",
+    "[UNK]",
+    "[CLS]",
+    "[SEP]",
+    "[MASK]",
+    "[unused0]",
+    *WORDS,
+    "##s",
+    "##ing",
+    "?",
+    ".",
+    "'",
+]
+CONTEXT = ("Shall we go out tonight?", "my cat sleeps all day.")
+RESPONSE = "Yes, I would  love to see a film."
+
+
+def write_bert(folder: Path, model_class: Any, seed: int = 0) -> Path:
+    torch.manual_seed(seed)
+    config = BertConfig(
+        vocab_size=len(VOCABULARY),
+        hidden_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=32,
+        max_position_embeddings=64,
+        initializer_range=0.6,
+        pad_token_id=0,
+    )
+    model_class(config).save_pretrained(folder)
+    tokenizer = BertTokenizer(vocab={word: i for i, word in enumerate(VOCABULARY)}, do_lower_case=True)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_bert(tmp_path_factory.mktemp("bert"), BertForMaskedLM)
+
+
+def make(bert: Path, spec: str = "mask-and-fill", **settings: Any) -> MaskAndFill:
+    settings = {"max_tokens": 64, "response_tokens": 32, "device": "cpu", "threshold": 0.1, **settings}
+    generator = load_generator(spec, model=str(bert), **settings)
+    assert isinstance(generator, MaskAndFill)
+    return generator
+
+
+def candidates(*responses: str, context: Sequence[str] = CONTEXT) -> Candidates:
+    texts = [turn for response in responses for turn in (*context, response)]
+    last = (np.arange(len(responses)) + 1) * (len(context) + 1) - 1
+    split = np.zeros(len(responses), dtype=np.uint8)
+    return Candidates(texts, last, last - len(context), last, {}, split)
+
+
+def negatives(generator: MaskAndFill, given: Candidates, seed: int = 0, **how: Any) -> list[Negative]:
+    return [n for batch in generator.generate(given, seed=seed, **how) for n in batch]
+
+
+class Loop:
+    """The same by hand: string tokens in, one unbatched pass of the whole model for each question."""
+
+    def __init__(self, folder: Path) -> None:
+        self.tokenizer = AutoTokenizer.from_pretrained(folder)
+        self.model = AutoModelForMaskedLM.from_pretrained(folder).eval()
+        self.response = self.tokenizer.tokenize(RESPONSE)
+
+    def logits(self, tokens: list[str]) -> Any:
+        ids = torch.tensor([self.tokenizer.convert_tokens_to_ids(tokens)])
+        with torch.no_grad():
+            return self.model(input_ids=ids).logits[0].double()
+
+    def tokens(self, with_history: bool) -> tuple[list[str], int]:
+        before = ["[CLS]"]
+        for turn in CONTEXT if with_history else ():
+            before += [*self.tokenizer.tokenize(turn), "[SEP]"]
+        return [*before, *self.response, "[SEP]"], len(before)
+
+    def log_p(self, with_history: bool, *, keep_masks: bool = False) -> list[float]:
+        tokens, first = self.tokens(with_history)
+        found = []
+        for i, token in enumerate(self.response):
+            masked = tokens if keep_masks else list(tokens)
+            masked[first + i] = "[MASK]"
+            p = torch.softmax(self.logits(masked)[first + i], dim=-1)
+            found.append(float(torch.log(p[VOCABULARY.index(token)])))
+        return found
+
+    def fill(self, selected: Sequence[int], with_history: bool) -> list[str]:
+        tokens, first = self.tokens(with_history)
+        for i in selected:
+            tokens[first + i] = "[MASK]"
+        logits, filled = self.logits(tokens), []
+        for i in selected:
+            ranked = [VOCABULARY[int(j)] for j in logits[first + i].argsort(descending=True)]
+            filled.append(next(t for t in ranked if t != self.response[i] and not t.startswith("[")))
+        return filled
+
+
+@pytest.fixture(scope="module")
+def loop(bert: Path) -> Loop:
+    return Loop(bert)
+
+
+def test_scores_are_equation_1_with_one_mask_at_a_time(bert: Path, loop: Loop) -> None:
+    scored = make(bert).score(CONTEXT, RESPONSE)
+    expected = np.array(loop.log_p(True)) - np.array(loop.log_p(False))
+    known = np.array([token != "[UNK]" for token in loop.response])
+    assert list(scored.tokens) == loop.response and not known.all()
+    np.testing.assert_allclose(scored.scores[known], expected[known], atol=1e-5)
+    assert (scored.scores[~known] == -np.inf).all()  # the comma is not in the vocabulary
+    # Leaving the masks on, as the authors' code does, gives other scores: the test can tell them apart.
+    left_on = np.array(loop.log_p(True, keep_masks=True)) - np.array(loop.log_p(False, keep_masks=True))
+    assert np.abs(left_on - expected)[known].max() > 0.1
+
+
+def test_without_history_scores_are_minus_log_p(bert: Path, loop: Loop) -> None:
+    scored = make(bert, "score-without-history").score(CONTEXT, RESPONSE)
+    known = np.isfinite(scored.scores)
+    np.testing.assert_allclose(scored.scores[known], -np.array(loop.log_p(False))[known], atol=1e-5)
+
+
+@pytest.mark.parametrize(("spec", "with_history"), [("mask-and-fill", False), ("replace-with-history", True)])
+def test_selected_tokens_are_filled_at_once(bert: Path, loop: Loop, spec: str, with_history: bool) -> None:
+    generator = make(bert, spec)
+    scores = generator.score(CONTEXT, RESPONSE).scores
+    selected = [i for i, score in enumerate(scores) if score >= 0.1]
+    assert 1 < len(selected) < len(scores)
+    (negative,) = negatives(generator, candidates(RESPONSE))
+    filled = dict(zip(selected, loop.fill(selected, with_history), strict=True))
+    expected = [filled.get(i, token) for i, token in enumerate(loop.response)]
+    glued = "".join(token.removeprefix("##") for token in expected)
+    assert "".join(negative.text.split()).lower() == glued.replace("[UNK]", ",")
+    assert (negative.replaced, negative.tokens, negative.k) == (len(selected), len(scores), 0)
+    assert not negative.truncated
+
+
+def test_the_fill_depends_on_whether_the_context_is_seen(bert: Path, loop: Loop) -> None:
+    everything = list(range(len(loop.response)))
+    assert loop.fill(everything, True) != loop.fill(everything, False)
+
+
+def test_the_likeliest_token_is_passed_over_where_it_is_the_original(bert: Path) -> None:
+    """A bias that makes one word the likeliest everywhere: it never replaces itself, and replaces all others."""
+    generator = make(bert, threshold=-100.0)
+    with torch.no_grad():
+        generator.lm.model.cls.predictions.decoder.bias[VOCABULARY.index("film")] += 1000
+    (negative,) = negatives(generator, candidates("film would love cat"))
+    first, *others = negative.text.split()
+    assert first.lower() != "film" and others == ["film", "film", "film"]
+
+
+def test_the_threshold_decides(bert: Path) -> None:
+    scores = make(bert).score(CONTEXT, RESPONSE).scores
+    top = float(scores.max())
+    assert negatives(make(bert, threshold=top + 0.001), candidates(RESPONSE)) == []
+    (negative,) = negatives(make(bert, threshold=top - 0.001), candidates(RESPONSE))
+    assert negative.replaced == 1
+
+
+def test_without_a_context_nothing_depends_on_it(bert: Path) -> None:
+    generator = make(bert)
+    assert np.nanmax(generator.score((), RESPONSE).scores) == 0
+    assert negatives(generator, candidates(RESPONSE, context=())) == []
+
+
+def test_select_random_draws_the_share_from_the_seed(bert: Path) -> None:
+    generator = make(bert, "select-random", share=0.3, count=4)
+    found = negatives(generator, candidates(RESPONSE))
+    assert [n.replaced for n in found] == [3] * len(found) and len(found) >= 3  # 9 usable of 10 tokens
+    assert len({n.text for n in found}) > 1
+    assert negatives(generator, candidates(RESPONSE)) == found
+    assert negatives(generator, candidates(RESPONSE), seed=1) != found
+
+
+RESPONSES = (
+    RESPONSE,
+    "we go out all day.",
+    "a cat sleeps tonight?",
+    "film",  # under three words
+    "",
+    "   ",
+    "zyx wvu tsr",  # all unknown
+    "你好 世界 朋友",
+    "[MASK] [SEP] love to see",
+    "we " * 300,
+)
+
+
+@pytest.mark.parametrize("spec", ["mask-and-fill", "select-random"])
+def test_negatives_do_not_depend_on_order_batch_or_neighbours(bert: Path, spec: str) -> None:
+    generator = make(bert, spec)
+    given = candidates(*RESPONSES)
+    whole = negatives(generator, given)
+    assert len(whole) >= 4
+    assert negatives(generator, given, batch_size=1) == whole
+    backwards = negatives(generator, given, rows=range(len(RESPONSES))[::-1])
+    assert sorted(backwards, key=lambda n: n.response) == whole
+    for negative in whole:
+        response = RESPONSES[negative.response]
+        assert negative.text.strip() and negative.text.casefold() != response.casefold()
+        assert len(response.split()) >= 3 and response not in RESPONSES[6:8]
+
+
+def test_what_is_not_read_is_said_and_stands(bert: Path) -> None:
+    generator = make(bert, "select-random", response_tokens=8)
+    (long,) = [n for n in negatives(generator, candidates("we " * 50 + "film")) if n.k == 0]
+    assert long.truncated and long.tokens == 8
+    assert long.text.endswith("we " * 42 + "film")
+    cut = make(bert, max_tokens=35, response_tokens=32, threshold=-100.0)
+    many = candidates(RESPONSE, context=("my cat sleeps all day. " * 5,))
+    assert all(n.truncated for n in negatives(cut, many)) and negatives(cut, many)
+
+
+def test_only_the_last_turns_are_context(bert: Path) -> None:
+    one = make(bert, context_turns=1).score(CONTEXT, RESPONSE).scores
+    assert np.array_equal(one, make(bert).score(CONTEXT[1:], RESPONSE).scores)
+    assert not np.array_equal(one, make(bert).score(CONTEXT, RESPONSE).scores)
+
+
+def test_special_tokens_in_a_text_are_only_letters(bert: Path) -> None:
+    ids = make(bert).lm.pieces("[MASK] [SEP] love").ids
+    assert VOCABULARY.index("[MASK]") not in ids and VOCABULARY.index("[SEP]") not in ids
+
+
+def test_the_signature_names_the_weights_not_the_folder(bert: Path, tmp_path: Path) -> None:
+    signature = make(bert).signature
+    assert str(bert) not in signature and "threshold:0.1" in signature
+    same, other = (
+        write_bert(tmp_path / "a", BertForMaskedLM),
+        write_bert(tmp_path / "b", BertForMaskedLM, seed=1),
+    )
+    assert make(same).signature == signature != make(other).signature
+
+
+def test_a_model_that_reads_less_than_asked_is_refused(bert: Path) -> None:
+    with pytest.raises(EvaluatorError, match="the model reads 64 tokens at most"):
+        make(bert, max_tokens=65).generate(candidates(RESPONSE), seed=0)
+    assert MaskAndFillSettings(model="m").threshold == 0.5  # the paper's
+
+
+@pytest.mark.parametrize(
+    ("text", "pieces", "replacements", "expected"),
+    [
+        ("Yes, my  cat.", "Yes|,|my|cat|.", {3: "dog"}, "Yes, my  dog."),
+        ("Yes, my cat.", "Yes|,|my|cat|.", {0: "no", 3: "dog"}, "No, my dog."),
+        ("I sleep. Cats do", "I|sleep|.|Cats|do", {3: "dogs"}, "I sleep. Dogs do"),
+        ("see Paris now", "see|Paris|now", {1: "home"}, "see home now"),
+        ("plays", "play|##s", {0: "walk"}, "walks"),
+        ("plays well", "play|##s|well", {1: "now"}, "play now well"),
+        ("we go", "we|go", {1: "##s"}, "wes"),
+        ("go now", "go|now", {1: "?"}, "go?"),
+        ("go now?", "go|now|?", {2: "dear"}, "go now dear"),
+        ("don't", "don|'|t", {1: "not"}, "don not t"),
+        ("  a b  ", "a|b", {0: "c", 1: "d"}, "  c d  "),
+    ],
+)
+def test_only_words_give_a_rewritten_text_away(
+    text: str, pieces: str, replacements: dict[int, str], expected: str
+) -> None:
+    def written(token: str) -> Written:
+        return Written(token.removeprefix("##"), not token.startswith("##"))
+
+    tokens, spans, end = [written(piece) for piece in pieces.split("|")], [], 0
+    for token in tokens:
+        start = text.index(token.text, end)
+        end = start + len(token.text)
+        spans.append((start, end))
+    new = {i: written(token) for i, token in replacements.items()}
+    assert rewrite(text, spans, [t.starts_word for t in tokens], new, capitals=True) == expected
+
+
+PAIRS = (("shall we go out tonight?", "yes i would love to"), ("my cat sleeps all day", "a cat sleeps"))
+
+
+def pairs(n: int = 40) -> Candidates:
+    """Two exchanges over and over; the last eight are the valid split."""
+    texts = [turn for i in range(n) for turn in PAIRS[i % 2]]
+    response = np.arange(n) * 2 + 1
+    split = (np.arange(n) >= n - 8).astype(np.uint8)
+    return Candidates(texts, response, response - 1, response, {}, split)
+
+
+TIED = {"device": "cpu", "batch_size": 8, "learning_rate": 3e-3, "head_learning_rate": 1e-2, "max_tokens": 32}
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_bert(tmp_path_factory.mktemp("encoder"), BertModel)
+
+
+def test_a_tied_head_learns_and_loads_as_a_masked_language_model(encoder: Path, tmp_path: Path) -> None:
+    steps: list[tuple[int, int]] = []
+    settings = TiedHeadSettings(encoder=str(encoder), steps=40, **TIED)  # type: ignore[arg-type]
+    tuned = fine_tune(pairs(), tmp_path / "mlm", settings, progress=lambda *at: steps.append(at))
+    assert tuned.after < tuned.before - 0.3 and len(tuned.losses) == 40
+    assert steps == [(i, 40) for i in range(1, 41)]
+    assert (tmp_path / "mlm" / CARD).is_file() and (tmp_path / "mlm" / "model.safetensors").is_file()
+    model = AutoModelForMaskedLM.from_pretrained(tmp_path / "mlm")
+    assert isinstance(model, BertForMaskedLM)
+    assert model.cls.predictions.decoder.weight is model.bert.embeddings.word_embeddings.weight
+    generator = make(tmp_path / "mlm", threshold=-100.0)
+    assert negatives(generator, candidates(RESPONSE))
+
+
+def test_the_loss_before_is_that_of_a_plain_loop(encoder: Path, tmp_path: Path) -> None:
+    """With updates too small to matter, the saved model gives the loss that `fine_tune` reports."""
+    tiny = {**TIED, "learning_rate": 1e-12, "head_learning_rate": 1e-12, "batch_size": 1, "masked": 1e-9}
+    settings = TiedHeadSettings(encoder=str(encoder), steps=1, context_share=0.0, held_out=8, **tiny)  # type: ignore[arg-type]
+    tuned = fine_tune(pairs(), tmp_path / "mlm", settings)
+    assert tuned.before == pytest.approx(tuned.after, abs=1e-5)
+    loop = Loop(tmp_path / "mlm")
+    every = []
+    for _, response in PAIRS:  # masked = 1e-9: exactly one mask a text, anywhere
+        loop.response = loop.tokenizer.tokenize(response)
+        every.append([-value for value in loop.log_p(False)])
+    low, high = np.mean([min(e) for e in every]), np.mean([max(e) for e in every])
+    assert low <= tuned.before <= high
+
+
+def test_the_seed_decides_what_is_learned(encoder: Path, tmp_path: Path) -> None:
+    runs = [
+        fine_tune(
+            pairs(),
+            tmp_path / str(i),
+            TiedHeadSettings(encoder=str(encoder), steps=3, seed=seed, **TIED),  # type: ignore[arg-type]
+        ).losses
+        for i, seed in enumerate((0, 0, 1))
+    ]
+    assert runs[0] == runs[1] != runs[2]
+
+
+def test_no_training_split_is_an_error_and_nothing_is_written(encoder: Path, tmp_path: Path) -> None:
+    given = pairs()
+    given.split[:] = 2
+    with pytest.raises(EvaluatorError, match="the training split has no response"):
+        fine_tune(given, tmp_path / "none", TiedHeadSettings(encoder=str(encoder)))
+    assert not (tmp_path / "none").exists()

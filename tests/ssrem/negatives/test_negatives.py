@@ -1,0 +1,226 @@
+"""Generators that need no model, the registry, and the check that every negative passes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ssrem.errors import EvaluatorError
+from ssrem.negatives import GENERATORS, load_generator
+from ssrem.negatives.base import Case, Generator, Negative
+from ssrem.negatives.negative_statistics import fares
+from ssrem.samples import Candidates
+
+TEXTS = [
+    "shall we go out tonight",  # 0 a context
+    "yes I would love to see a film",  # 1 its response
+    "Shall we  go out TONIGHT",  # 2 the context again, in other letters
+    "my cat sleeps all day long",  # 3
+    "YES I would love to see a film ",  # 4 the response again
+    "we could cook dinner at home",  # 5
+    "ha ha ha",  # 6 a response whose every order is the same
+    "no",  # 7 too short
+]
+
+
+def candidates() -> Candidates:
+    """Responses at 1, 6, 7 and 5; the first draws what it may not have."""
+    return Candidates(
+        texts=TEXTS,
+        response=np.array([1, 6, 7, 5]),
+        context_start=np.array([0, 5, 5, 3]),
+        context_stop=np.array([1, 6, 6, 5]),
+        negatives={
+            "Rand": np.array([[2, 3, 4, 5], [3, 3, 0, -1], [3, 1, 0, 5], [0, 1, 2, 7]]),
+            "SC": np.array([[3, 5], [-1, 3], [-1, -1], [7, 0]]),
+        },
+        split=np.zeros(4, dtype=np.uint8),
+    )
+
+
+def negatives(generator: Generator, rows: Iterable[int] | None = None, **how: int) -> list[Negative]:
+    batches = generator.generate(candidates(), rows, **{"seed": 0, **how})
+    return [negative for batch in batches for negative in batch]
+
+
+def test_random_hands_on_the_first_drawn_turns_that_are_no_copy() -> None:
+    found = negatives(load_generator("random-2"))
+    assert [(n.response, n.k, n.text) for n in found] == [
+        (0, 0, TEXTS[3]),  # 2 is the context and 4 the response, in other letters
+        (0, 1, TEXTS[5]),
+        (1, 0, TEXTS[3]),  # drawn twice, handed on once
+        (1, 1, TEXTS[0]),
+        (2, 0, TEXTS[3]),
+        (2, 1, TEXTS[1]),
+        (3, 0, TEXTS[0]),
+        (3, 1, TEXTS[7]),  # 1 is the context and 2 is 0 again, in other letters
+    ]
+    assert {n.generator for n in found} == {"random-2"}
+    assert (found[0].replaced, found[0].tokens) == (8, 8)
+
+
+def test_speaker_sets_skip_what_was_not_drawn() -> None:
+    assert [(n.response, n.text) for n in negatives(load_generator("sc"))] == [
+        (0, TEXTS[3]),
+        (1, TEXTS[3]),
+        (3, TEXTS[7]),
+    ]
+
+
+def test_missing_draws_are_named_before_the_first_batch() -> None:
+    with pytest.raises(EvaluatorError, match=r"sp: the candidates hold 0 SP turns"):
+        load_generator("sp").generate(candidates(), seed=0)
+    with pytest.raises(EvaluatorError, match=r"random-5: the candidates hold 4 Rand turns"):
+        load_generator("random-1+random-5").generate(candidates(), seed=0)
+    with pytest.raises(EvaluatorError, match="outside the 4 responses"):
+        load_generator("sc").generate(candidates(), [4], seed=0)
+
+
+def test_drop_golden_keeps_the_order_of_what_is_left() -> None:
+    words = TEXTS[1].split()
+    found = [n for n in negatives(load_generator("drop-golden", count=20)) if n.response == 0]
+    assert len(found) == 20 and len({n.text for n in found}) > 3
+    for negative in found:
+        left = negative.text.split()
+        assert len(left) == 6 and negative.replaced == 2 and negative.tokens == 8  # 0.2728 * 8 = 2.2
+        rest = iter(words)
+        assert all(word in rest for word in left)
+
+
+def test_shuffle_golden_moves_words_and_gives_up_where_no_order_differs() -> None:
+    found = negatives(load_generator("shuffle-golden"))
+    assert [n.response for n in found] == [0, 3]
+    for negative, response in zip(found, (TEXTS[1], TEXTS[5]), strict=True):
+        assert negative.text != response and sorted(negative.text.split()) == sorted(response.split())
+        moved = sum(a != b for a, b in zip(negative.text.split(), response.split(), strict=True))
+        assert negative.replaced == moved > 0
+
+
+@pytest.mark.parametrize("spec", ["drop-golden-3", "shuffle-golden", "random-1+shuffle-golden-2"])
+def test_a_draw_depends_on_seed_response_and_k_alone(spec: str) -> None:
+    generator = load_generator(spec)
+    whole = negatives(generator)
+    assert negatives(generator) == whole
+    assert negatives(generator, batch_size=1) == whole
+    backwards = negatives(generator, [3, 2, 1, 0])
+    assert sorted(backwards, key=lambda n: n.response) == whole
+    assert negatives(generator, [3]) == [n for n in whole if n.response == 3]
+    assert negatives(generator, seed=1) != whole
+
+
+def test_fewer_draws_are_the_first_of_more() -> None:
+    assert negatives(load_generator("drop-golden-2")) == [
+        n for n in negatives(load_generator("drop-golden-5")) if n.k < 2
+    ]
+
+
+def test_a_draw_stays_when_responses_land_before_it() -> None:
+    one = candidates()
+    later = Candidates(
+        texts=["new", "turns here", *TEXTS],
+        response=np.concatenate([[1], one.response + 2]),
+        context_start=np.concatenate([[0], one.context_start + 2]),
+        context_stop=np.concatenate([[1], one.context_stop + 2]),
+        negatives={},
+        split=np.zeros(5, dtype=np.uint8),
+    )
+    generator = load_generator("shuffle-golden")
+    after = [n for batch in generator.generate(later, [1, 2, 3, 4], seed=0) for n in batch]
+    assert [replace(n, response=n.response - 1) for n in after] == negatives(generator)
+
+
+class Careless(Generator):
+    """Offers all that is forbidden, and one text that is not."""
+
+    name, source, signature = "careless", "", ""
+
+    def negatives(self, case: Case, seed: int) -> Iterable[Negative]:
+        for text in ("", " \n", "yesIwould LOVE to see a film", "shall we go out to night", "fine"):
+            yield Negative(case.row, self.name, 0, text, 1, 1)
+
+
+def test_no_negative_is_blank_the_response_or_the_context() -> None:
+    assert [n.text for n in negatives(Careless(), [0])] == ["fine"]
+
+
+def test_batches_are_made_as_they_are_asked_for() -> None:
+    asked: list[int] = []
+
+    class Counting(Careless):
+        def negatives(self, case: Case, seed: int) -> Iterable[Negative]:
+            asked.append(case.row)
+            return super().negatives(case, seed)
+
+    batches = Counting().generate(candidates(), seed=0, batch_size=2)
+    assert len(next(batches)) == 1 + 3 and asked == [0, 1]
+
+
+def test_a_mixture_is_its_parts_one_after_the_other() -> None:
+    mixed = negatives(load_generator("random-1+drop-golden", share=0.5))
+    assert [(n.response, n.generator) for n in mixed][:2] == [(0, "random-1"), (0, "drop-golden")]
+    parts = negatives(load_generator("random-1")) + negatives(load_generator("drop-golden", share=0.5))
+    assert sorted(mixed, key=repr) == sorted(parts, key=repr)
+    assert load_generator("random-1+drop-golden").signature.startswith(
+        "random-1|count:1+drop-golden|count:1|"
+    )
+    with pytest.raises(EvaluatorError, match="sc stands there twice"):
+        load_generator("sc+sc-1")
+
+
+@pytest.mark.parametrize(
+    ("spec", "settings", "message"),
+    [
+        ("mask-and-fil", {}, "did you mean mask-and-fill"),
+        ("randm-2", {}, "did you mean random-1"),
+        ("random-1+shufle-golden", {}, "did you mean shuffle-golden"),
+        ("", {}, "did you mean"),
+        ("drop-golden", {"shar": 0.2}, "no setting 'shar'; did you mean share"),
+        ("random-1", {"share": 0.2}, "no setting 'share'; did you mean count"),
+        ("drop-golden", {"share": 0.0}, "share is 0.0"),
+        ("drop-golden", {"share": "half"}, "share is 'half'; expected a number"),
+        ("random-0", {}, "count is 0"),
+        ("drop-golden", {"count": True}, "count is True; expected a whole number"),
+        ("mask-and-fill", {}, "needs a masked language model"),
+        ("mask-and-fill", {"model": "m", "select": "best"}, "select is 'best'"),
+        ("mask-and-fill-2", {"model": "m"}, "draws nothing"),
+        ("select-random", {"model": "m", "select": "context"}, "leave select out"),
+        ("mask-and-fill", {"model": "m", "max_tokens": 60}, "expected 67 or more"),
+    ],
+)
+def test_bad_specs_and_settings_say_the_way_out(spec: str, settings: dict[str, object], message: str) -> None:
+    with pytest.raises(EvaluatorError, match=message) as raised:
+        load_generator(spec, **settings)
+    assert "\n" not in str(raised.value)
+
+
+def test_every_registered_name_loads_and_has_a_signature_of_its_own() -> None:
+    made = [
+        load_generator(name, **({"model": "m"} if "-" in name else {}))
+        for name in ("sc", "sp", "ss", "random")
+    ]
+    scrambled = [load_generator(name) for name in ("drop-golden", "shuffle-golden")]
+    assert len({g.signature for g in [*made, *scrambled]}) == 6
+    for name in GENERATORS:
+        generator = load_generator(f"{name}+random-3" if name == "mask-and-fill" else name, **_model(name))
+        assert generator.name.startswith(name)
+
+
+def _model(name: str) -> dict[str, str]:
+    return {} if name in ("random", "sc", "sp", "ss", "drop-golden", "shuffle-golden") else {"model": "none"}
+
+
+def test_fares_counts_a_response_once() -> None:
+    made = [
+        Negative(0, "mask-and-fill", 0, "a", 1, 4),
+        Negative(0, "mask-and-fill", 1, "b", 4, 4),
+        Negative(0, "random-1", 0, "c", 4, 4),
+        Negative(2, "mask-and-fill", 0, "d", 3, 4),
+    ]
+    found = fares(iter(made), responses=5)
+    assert (found.with_negative, found.replaced, found.replaced_where_any) == (0.4, 0.2, 0.5)
+    assert np.isnan(fares([], 3).replaced_where_any)
+    with pytest.raises(EvaluatorError, match="only 1 were asked"):
+        fares(made, 1)

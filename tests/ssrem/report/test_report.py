@@ -1,0 +1,248 @@
+"""The page: whole, self-contained, escaped, the same each time, and with a word where data are missing."""
+
+from __future__ import annotations
+
+import math
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+
+from ssrem.report import ReportData, render
+from ssrem.report.data import COLUMNS
+from support.report_data import make_data
+
+SECTIONS = [
+    *(
+        "agreement",
+        "identification",
+        "similarity",
+        "scatter",
+        "cases",
+        "learning",
+        "studies",
+        "data",
+        "gates",
+    ),
+    "provenance",
+]
+WANTED = (
+    """
+0.432 p < 0.001 [0.250, 0.250]|0.123|0.400|812|75|the score is constant|1 of 4 correlations|same conversation
+61.0%|noise ceiling 0.250|bootstrap over contexts
+0.8900|4,321|no text|17|1 of 2 expectations hold|name:ssrem|weights:abc|seed 1|lowest validation loss 0.333
+""".strip()
+    .replace("\n", "|")
+    .split("|")
+)
+VOID = {"meta", "link", "br", "img", "input", "hr"}
+
+
+class Page(HTMLParser):
+    """Tags with their attributes, and the text outside style and script; complains about unbalanced tags."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.texts: list[str] = []
+        self.feed(html)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if not {"style", "script"} & set(self.open):
+            self.texts.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.texts).split())
+
+    def all(self, tag: str, **wanted: str) -> list[dict[str, str | None]]:
+        return [a for t, a in self.tags if t == tag and all(a.get(k) == v for k, v in wanted.items())]
+
+
+@pytest.fixture(scope="module")
+def html() -> str:
+    return render(make_data())
+
+
+@pytest.fixture(scope="module")
+def page(html: str) -> Page:
+    return Page(html)
+
+
+def test_sections_come_in_order_and_every_link_has_a_target(page: Page) -> None:
+    assert [section["id"] for section in page.all("section")] == SECTIONS
+    ids = [a["id"] for _, a in page.tags if "id" in a]
+    assert len(ids) == len(set(ids)), "an id is there twice"
+    referred = {a["href"] for _, a in page.tags if "href" in a} | {
+        f"#{a['aria-labelledby']}" for a in page.all("section")
+    }
+    assert {target[1:] for target in referred if target and target.startswith("#")} <= set(ids)
+
+
+def test_every_plot_is_there_and_says_what_it_shows(page: Page) -> None:
+    plots = page.all("svg")
+    labels = [plot["aria-label"] or "" for plot in plots]
+    assert all(plot["role"] == "img" for plot in plots)
+    starts = [
+        "Mean f",
+        "Mean f",
+        "Mean similarity",
+        "Score against human score, 5 responses, coef 0.200",
+        "Loss",
+        "attacks: context copied",
+    ]
+    assert [label.startswith(start) for label, start in zip(labels, starts, strict=True)] == [True] * 6
+    assert len(page.all("g", **{"class": "points"})) == 1
+    assert len(page.all("circle")) == 5
+
+
+def test_figures_are_written_with_n_p_and_interval(page: Page) -> None:
+    for wanted in WANTED:
+        assert wanted in page.text, wanted
+    assert page.text.index("counts are conserved") < page.text.index("keys are unique")
+
+
+def test_the_mean_comes_first_and_the_other_aggregations_are_folded(html: str) -> None:
+    mean, median = (
+        html.index("Human score: mean of the raters"),
+        html.index("Human score: median of the raters"),
+    )
+    assert html.rindex("<", 0, mean) == html.rindex("<h3>", 0, mean)
+    assert html[:median].endswith("<details><summary>")
+    assert mean < median
+
+
+def test_nothing_is_fetched(html: str, page: Page) -> None:
+    assert not re.search(r"https?://|@import|//cdn", html)
+    assert not re.search(r"url\((?!#)", html)
+    held = ("#", "data:text/csv;")
+    assert not [a for _, a in page.tags if "src" in a or not (a.get("href") or "#").startswith(held)]
+    assert len(page.all("script")) == 1
+
+
+def test_colours_follow_the_page(page: Page) -> None:
+    styles = [a["style"] or "" for _, a in page.tags if "style" in a]
+    assert any("var(--accent)" in style for style in styles)
+    assert not [style for style in styles if re.search(r"#[0-9a-f]{6}|font-family", style)]
+
+
+def test_same_data_same_bytes(html: str) -> None:
+    assert render(make_data()) == html
+
+
+def test_texts_of_strangers_are_escaped() -> None:
+    evil = '<script>alert("x")</script>$\\frac{$'
+    data = make_data()
+    hostile: dict[str, Any] = {
+        name: [
+            {k: evil if isinstance(v, str) and k not in ("kind", "split") else v for k, v in row.items()}
+            for row in rows
+        ]
+        for name in COLUMNS
+        for rows in [getattr(data, name)]
+    }
+    made = render(ReportData(evil, evil, evil, **hostile))
+    page = Page(made)
+    assert len(page.all("script")) == 1
+    assert "<script>alert" not in made
+    assert made.count("&lt;script&gt;") > 20
+
+
+def test_without_data_every_section_says_what_fills_it() -> None:
+    page = Page(render(ReportData("now", "0.1.0", "warehouse")))
+    assert [section["id"] for section in page.all("section")] == SECTIONS
+    assert page.all("svg") == []
+    assert len(page.all("p", **{"class": "empty"})) == 12
+    for command in (
+        "ssrem run",
+        "ssrem ingest SOURCE",
+        "ssrem tables",
+        "ssrem train",
+        "ssrem agree FILE",
+        "ssrem study attacks",
+    ):
+        assert command in page.text
+
+
+@pytest.mark.parametrize("field", list(COLUMNS))
+def test_any_list_may_be_missing(field: str) -> None:
+    without: dict[str, Any] = {field: []}
+    page = Page(render(replace(make_data(), **without)))
+    assert [section["id"] for section in page.all("section")] == SECTIONS
+
+
+@pytest.mark.parametrize("nothing", [None, math.nan])
+def test_missing_figures_are_dashes_and_never_nan(nothing: float | None) -> None:
+    data = make_data()
+    gone: dict[str, Any] = {
+        name: [
+            {k: nothing if isinstance(v, float) else v for k, v in row.items()} for row in getattr(data, name)
+        ]
+        for name in ("identification", "set_similarity", "correlations", "learning_curves", "points")
+    }
+    text = Page(render(replace(data, **gone))).text
+    assert not re.search(r"\b(nan|None)\b", text)
+    assert "–" in text
+
+
+def test_a_page_of_a_large_home_folder_stays_small() -> None:
+    points = [
+        {
+            **{"evaluator": f"e{e}", "version": 1, "dataset": f"d{d}", "criterion": "overall"},
+            **{"response_id": str(i), "raters": 3, "part": "h"},
+            **{"human": i % 5, "score": (i * 7 % 11) / 11},
+        }
+        for e in range(3)
+        for d in range(6)
+        for i in range(2_500)
+    ]
+    responses = [
+        {
+            **{"dataset": f"d{d}", "response_id": str(i), "context": ["Ünï " * 200] * 9},
+            **{"response": "well " * 200, "reference": None, "system": "s"},
+        }
+        for d in range(6)
+        for i in range(2_500)
+    ]
+    data = make_data()
+    many: dict[str, Any] = {
+        **{"points": points, "responses": responses, "runs": list(data.runs) * 2_000},
+        **{"quality": list(data.quality) * 3_000, "correlations": list(data.correlations) * 2_000},
+        **{"studies": [row | {"dataset": f"d{d}"} for d in range(10) for row in data.studies]},
+    }
+    made = render(replace(data, **many))
+    page = Page(made)
+    assert len(made.encode()) < 3_000_000
+    assert len(page.all("circle")) == 18 * (12_000 // 18)
+    assert "n = 2,500; 666 of them shown, drawn at random" in page.text
+    assert '7,200 more are in the table: ssrem sql "FROM correlations"' in page.text
+    assert '1,700 more are in the table: ssrem sql "FROM runs"' in page.text
+    assert len(page.all("details", **{"class": "case"})) > 30
+
+
+def test_a_row_without_a_column_is_refused() -> None:
+    with pytest.raises(ValueError, match="row 0 of quarantine lacks reason"):
+        ReportData("now", "0.1.0", "warehouse", quarantine=[{"corpus": "talk", "rows": 1}])
+
+
+def test_importing_the_report_loads_no_matplotlib() -> None:
+    code = "import sys, ssrem.report; sys.exit('matplotlib' in sys.modules or 'jinja2' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

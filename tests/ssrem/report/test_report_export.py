@@ -1,0 +1,149 @@
+"""Figures and tables for papers: all there, readable by what reads them, names written as text."""
+
+from __future__ import annotations
+
+import csv
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from ssrem.report.data import COLUMNS
+from ssrem.report.export import DPI, INDEX, export, unique
+from ssrem.report.page import namer
+from ssrem.report.paper import Strong, Table, paper_tables
+from ssrem.report.tables import csv_text, file_name
+from ssrem.report.written import latex, latex_text, markdown
+from support.report_data import correlation, make_data
+
+FIGURES = {
+    *("identification-ssrem-talk", "identification-rsrem-talk", "similarity-talk"),
+    *("scatter-ssrem-persona", "learning-ssrem", "study-attacks-talk"),
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("figures") / "new"
+    assert sorted(export(make_data(), made)) == sorted(made.iterdir())
+    return made
+
+
+def test_every_figure_is_there_in_each_format_with_its_numbers(folder: Path) -> None:
+    for suffix in ("svg", "pdf", "png"):
+        assert {path.stem for path in folder.glob(f"*.{suffix}")} == FIGURES
+    for name in FIGURES:
+        drawing = (folder / f"{name}.svg").read_text(encoding="utf-8")
+        assert ElementTree.fromstring(drawing).tag == "{http://www.w3.org/2000/svg}svg"
+        assert not re.search(r"var\(--|#0([1-7])0\1", drawing), "a colour of the page was left"
+        assert (folder / f"{name}.pdf").read_bytes().startswith(b"%PDF")
+        png = (folder / f"{name}.png").read_bytes()
+        assert png.startswith(b"\x89PNG")
+        assert int.from_bytes(png[16:20], "big") == round(3.7 * DPI)
+        with (folder / f"{name}.csv").open(newline="", encoding="utf-8") as handle:
+            assert list(csv.DictReader(handle))
+    index = (folder / INDEX).read_text(encoding="utf-8")
+    assert all((folder / link).exists() for link in re.findall(r"\]\(([^)]+)\)", index))
+    assert all(f"## {name}\n" in index for name in FIGURES)
+
+
+def test_every_table_is_there_in_each_format(folder: Path) -> None:
+    names = {path.stem for path in folder.glob("*.tex")}
+    assert (
+        names
+        == {path.stem for path in folder.glob("table-*.md")}
+        == {p.stem for p in folder.glob("table-*.csv")}
+    )
+    assert names == {f"table-{name}" for name in (
+        *("agreement", "correlations", "identification", "set-similarity", "regressions", "learning-curves"),
+        *("corpora", "quarantine", "gates", "evaluators", "runs", "study-attacks-talk"),
+    )}  # fmt: skip
+    for name in names:
+        text = (folder / f"{name}.tex").read_text(encoding="utf-8")
+        (columns,) = re.findall(r"\\begin\{tabular\}\{([lr]+)\}", text)
+        rows = [line for line in text.splitlines() if line.endswith(r" \\")]
+        assert len(rows) > 1
+        assert {len(re.findall(r"(?<!\\)&", row)) + 1 for row in rows} == {len(columns)}
+
+
+def test_the_same_data_give_the_same_files(folder: Path, tmp_path: Path) -> None:
+    kept = ("similarity-talk.svg", "similarity-talk.pdf", "similarity-talk.png", "table-set-similarity.tex")
+    only: dict[str, Any] = {name: [] for name in COLUMNS if name != "set_similarity"}
+    export(replace(make_data(), **only), tmp_path)
+    for name in kept:
+        assert (tmp_path / name).read_bytes() == (folder / name).read_bytes(), name
+
+
+def test_the_table_of_agreement_has_a_row_a_score_and_a_column_a_set() -> None:
+    figures: dict[str, Any] = {"spearman_p": 0.001}
+    rows = [
+        correlation(dataset="one", spearman=0.5, **figures),
+        correlation(dataset="two", spearman=0.1, spearman_p=0.3),
+        correlation(evaluator="rsrem", dataset="one", spearman=0.25, **figures),
+        correlation(evaluator="rsrem", dataset="two", spearman=None, spearman_p=None, outcome="constant"),
+        correlation(dataset="one", aggregation="median", spearman=0.9, **figures),
+    ]
+    data = replace(make_data(), correlations=rows)
+    table = paper_tables(data, [], namer(data))[0]
+    assert table.headings == ["Evaluator", "Score", "one, overall", "two, overall"]
+    assert table.body == [
+        ["ssrem", "h", "0.500", "0.100†"],
+        ["rsrem", "h", "0.250", "–"],
+        ["noise ceiling", "", "0.250", "0.250"],
+    ]
+    assert [[type(cell) is Strong for cell in row[2:]] for row in table.body[:2]] == [
+        [True, True],
+        [False, False],
+    ]
+    assert r"ssrem & h & \textbf{0.500} & \textbf{0.100\textdagger{}} \\" in latex(table)
+    assert "| ssrem | h | **0.500** | **0.100†** |" in markdown(table)
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("a_b & 50% $x$ #1 {z}", r"a\_b \& 50\% \$x\$ \#1 \{z\}"),
+        ("\\frac~^", r"\textbackslash{}frac\textasciitilde{}\textasciicircum{}"),
+        ("p\N{NO-BREAK SPACE}<\N{NO-BREAK SPACE}0.001", r"p~\textless{}~0.001"),
+        ("−0.5 – x", "$-$0.5 -- x"),
+        ("--seed---", "-{}-seed-{}-{}-"),
+        ("two\nlines\x00", "two lines "),
+        ("ρ 김 é", r"$\rho$ 김 é"),
+    ],
+)
+def test_latex_prints_text_as_it_is(text: str, written: str) -> None:
+    assert latex_text(text) == written
+
+
+def test_a_bracket_or_star_after_a_row_is_no_option() -> None:
+    table = Table("x y", "c", 1, ["[n]", "b"], [["*", "1"], [Strong("[a]"), "2"]], [], [])
+    text = latex(table)
+    assert r"    {}[n] & b \\" in text
+    assert r"    {}* & 1 \\" in text
+    assert r"    \textbf{[a]} & 2 \\" in text
+    assert r"\label{tab:x-y}" in text
+
+
+def test_markdown_prints_text_as_it_is() -> None:
+    table = Table("t", "c", 1, ["a|b"], [["<b>*x*</b>\nnew"]], [], [])
+    assert markdown(table).splitlines()[2:] == ["| a\\|b |", "|---|", "| \\<b\\>\\*x\\*\\</b\\> new |"]
+
+
+def test_csv_is_whole_and_nothing_is_nan() -> None:
+    rows = [{"a": 0.123456789, "b": float("nan"), "c": 'x,"y"\n', "d": None}]
+    assert csv_text(rows, ("a", "b", "c", "d")) == 'a,b,c,d\n0.123456789,,"x,""y""\n",\n'
+
+
+def test_names_of_files_are_safe_and_never_the_same() -> None:
+    assert file_name("../a b", "c/d") == "_a_b-c_d"
+    assert file_name("...") == "figure"
+    taken: set[str] = set()
+    assert [unique(name, taken) for name in ("a_b", "a_b", "A_B", "a_b-2")] == [
+        "a_b",
+        "a_b-2",
+        "A_B-3",
+        "a_b-2-2",
+    ]

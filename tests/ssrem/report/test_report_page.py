@@ -1,0 +1,186 @@
+"""The report in a real browser: three widths, light and dark, by keyboard, and without its script."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ssrem.report import render
+from ssrem.report.comparison import OF_EVALUATOR, Comparison, Side
+from ssrem.report.page import render_comparison
+from support.browser import CONTRAST, browser, opened
+from support.report_data import correlation, make_data
+
+__all__ = ["browser"]
+
+EVIL = "<script>alert(1)</script> & 'more' "
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A report of two evaluators on two sets of 40 responses."""
+    data = make_data()
+    points, responses = [], []
+    for dataset in ("people", "others"):
+        for at in range(40):
+            said = f"{EVIL * (at == 0)}Response number {at} of {dataset}" + " w" * at + "ü" * 120 * (at == 39)
+            responses.append(
+                {
+                    **{"dataset": dataset, "response_id": str(at), "context": ["Hi!", f"And {at}?\nGo on."]},
+                    **{"response": said, "reference": "Yes." if at % 2 else None, "system": None},
+                }
+            )
+            for name, score in (("ssrem", at * 7 % 40), ("rsrem", at * 11 % 40)):
+                points.append(
+                    {
+                        **{"evaluator": name, "version": "v1", "dataset": dataset, "criterion": "overall"},
+                        **{
+                            "response_id": str(at),
+                            "human": at / 8,
+                            "raters": 4,
+                            "part": "h",
+                            "score": score / 40,
+                        },
+                    }
+                )
+    path = tmp_path_factory.mktemp("page") / "report.html"
+    path.write_text(render(replace(data, points=points, responses=responses)), encoding="utf-8")
+    assert path.stat().st_size < 3_000_000
+    return path.as_uri()
+
+
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Two runs side by side."""
+    side = Side(
+        {
+            **{"run_id": "20260101T000000-" + "a" * 40, "stage": "agree", "started": "then", "ended": "now"},
+            **{"ssrem_version": "0.1.0", "parameters": {"x" * 80: "y" * 200}, "inputs": {}},
+        },
+        [dict.fromkeys(OF_EVALUATOR, "fact " * 30) | {"evaluator": "ssrem", "version": 1}],
+        [correlation(version=1), correlation(version=1, dataset="w" * 80, spearman=None)],
+        [{"table": "scores", "key": "k" * 80, "rows": 3, "state": "published"}],
+        lost=["how many rows it wrote to scores"],
+    )
+    other = replace(
+        side, run={**side.run, "parameters": {}}, correlations=[correlation(version=1, spearman=0.5)]
+    )
+    path = tmp_path_factory.mktemp("page") / "compare.html"
+    path.write_text(render_comparison(Comparison("now", "0", "home", side, other)), encoding="utf-8")
+    return path.as_uri()
+
+
+@pytest.fixture
+def context(browser: Any) -> Iterator[Any]:
+    made = browser.new_context(viewport={"width": 390, "height": 844}, offline=True)
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1440])
+def test_a_comparison_can_be_read(browser: Any, compared: str, scheme: str, width: int) -> None:
+    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme, offline=True)
+    wrong: list[str] = []
+    page = opened(context, compared, wrong)
+    page.evaluate("document.querySelectorAll('details').forEach((one) => (one.open = true))")
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    found = page.evaluate(CONTRAST)
+    assert len(found) > 30
+    assert [one for one in found if one[1] < 4.5] == []
+    links = page.locator("a[href^='#']").evaluate_all("all => all.map((one) => one.getAttribute('href'))")
+    assert links and [link for link in links if page.locator(link).count() != 1] == []
+    context.close()
+    assert wrong == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 820, 1440])
+def test_it_can_be_read(browser: Any, address: str, scheme: str, width: int) -> None:
+    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme, offline=True)
+    wrong: list[str] = []
+    page = opened(context, address, wrong)
+    for unfolded in (False, True):
+        if unfolded:
+            page.evaluate("document.querySelectorAll('details').forEach((one) => (one.open = true))")
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+        found = page.evaluate(CONTRAST)
+        assert len(found) > 50
+        assert [one for one in found if one[1] < 4.5] == []
+    links = page.locator("a[href^='#']").evaluate_all("all => all.map((one) => one.getAttribute('href'))")
+    assert len(links) > 10
+    assert [link for link in links if page.locator(link).count() != 1] == []
+    figures = page.locator("svg").evaluate_all("all => all.map((s) => [s.getAttribute('role'), s.ariaLabel])")
+    assert len(figures) > 8
+    assert [one for one in figures if one[0] != "img" or not one[1]] == []
+    context.close()
+    assert wrong == []
+
+
+def test_cases_are_filtered_by_keyboard(context: Any, address: str) -> None:
+    wrong: list[str] = []
+    page = opened(context, address, wrong)
+    visible = page.locator(".case:visible")
+    everything = visible.count()
+    assert page.text_content("#shown") == f"{everything} cases"
+    assert page.get_by_role("status").count() == 1
+    page.get_by_role("combobox", name="Set", exact=True).focus()
+    page.keyboard.press("ArrowDown")
+    some = visible.count()
+    assert page.text_content("#shown") == f"{some} of {everything} cases"
+    assert 0 < some < everything
+    assert set(visible.evaluate_all("all => all.map((one) => one.dataset.set)")) == {"people"}
+    page.keyboard.press("Tab")
+    page.keyboard.press("ArrowDown")  # the first evaluator
+    page.keyboard.press("Tab")
+    page.keyboard.type("evaluator too high")
+    name = page.get_by_role("combobox", name="Evaluator").evaluate("one => one.selectedOptions[0].text")
+    assert 0 < visible.count() < some
+    for text in visible.locator(".pick.high").all_text_contents():
+        assert text.startswith("evaluator too high: ") and name in text
+    assert visible.locator(".pick.high").count() == visible.count()
+    page.keyboard.press("Tab")
+    page.keyboard.type("no such words")
+    assert page.text_content("#shown") == f"0 of {everything} cases; show all, or ask for less"
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.wait_for_function(
+        "all => document.querySelector('#shown').textContent === all", arg=f"{everything} cases"
+    )
+    assert visible.count() == everything
+    page.get_by_role("searchbox", name="Words").fill("ALERT people")
+    assert visible.count() == 1
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.tagName") == "SUMMARY"
+    page.keyboard.press("Enter")
+    talk = visible.locator(".talk li").all_inner_texts()
+    assert talk[:2] == ["Hi!", "And 0?\nGo on."]
+    assert talk[2].endswith(f"{EVIL}Response number 0 of people")
+    assert visible.locator(".judged tbody tr").count() == 3
+    assert wrong == []
+
+
+def test_numbers_are_saved_as_csv(context: Any, address: str, tmp_path: Path) -> None:
+    page = opened(context, address, [])
+    with page.expect_download() as download:
+        page.get_by_role("link", name="points-people-ssrem.csv").click()
+    download.value.save_as(tmp_path / "points.csv")
+    lines = (tmp_path / "points.csv").read_text(encoding="utf-8").splitlines()
+    assert lines[:3] == ["response_id,human,score", "0,0,0", "1,0.125,0.175"]
+    assert len(lines) == 41
+
+
+def test_without_its_script_everything_is_there(browser: Any, address: str) -> None:
+    context = browser.new_context(java_script_enabled=False, offline=True)
+    page = context.new_page()
+    page.goto(address)
+    assert page.locator("#filters").is_hidden()
+    assert page.locator(".case:visible").count() > 20
+    page.locator(".case summary").first.click()
+    assert page.locator(".case .talk").first.is_visible()
+    context.close()

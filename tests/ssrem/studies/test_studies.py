@@ -1,0 +1,221 @@
+"""Studies: each attack does what it says, and figures are those of cases where the answer is known."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+
+from ssrem.agreement.correlation import spearman
+from ssrem.encoders.word_average import WordAverage
+from ssrem.report.study import figure, markdown, said
+from ssrem.samples import Sample
+from ssrem.studies.attacks import ATTACKS, UNIVERSAL, attacks
+from ssrem.studies.finding import Finding
+from ssrem.studies.neighbours import FUNCTION_WORDS, neighbours
+from ssrem.studies.scored import (
+    SCORED,
+    Scored,
+    buckets,
+    distribution,
+    identified,
+    length,
+    sentences,
+    without_system,
+)
+
+SAMPLES = [
+    Sample(("hi there", f"do you like number {n} ?"), f"yes i do like number {n} a lot", "a reference")
+    for n in range(40)
+]
+
+
+def attacked(name: str, response: str, context: tuple[str, ...] = ("hello you",)) -> str | None:
+    return ATTACKS[name](Sample(context, response), random.Random(1))
+
+
+def test_what_attacks_do() -> None:
+    assert attacked("context copied", "x") == "hello you"
+    assert attacked("context copied", "x", ()) is None
+    assert attacked("response repeated", "so so") == "so so so so"
+    assert attacked("words reversed", "a b c") == "c b a"
+    assert attacked("words reversed", "a") is None
+    assert attacked("empty response", "a") == ""
+    assert sorted((attacked("words shuffled", "a b c d") or "").split()) == ["a", "b", "c", "d"]
+    ten = "one two three four five six seven eight nine ten"
+    left = (attacked("words dropped", ten) or "").split()
+    assert len(left) == 7
+    assert [word for word in ten.split() if word in left] == left
+    assert (attacked("generic response", ten) or ten) != ten
+
+
+def test_near_words_stand_for_one_another() -> None:
+    """Words in pairs: of near ones, of far ones, of forms of one word; before them those that stay."""
+    frequent = [f"the{chr(97 + n // 26)}{chr(97 + n % 26)}" for n in range(FUNCTION_WORDS)]
+    pairs = ["cat", "dog", "pizza", "planet", "guitar", "guitars"]
+    vectors = np.zeros((FUNCTION_WORDS + 6, FUNCTION_WORDS + 6), dtype=np.float32)
+    np.fill_diagonal(vectors, 1)
+    for at, near in ((0, 3.0), (2, 0.1), (4, 3.0)):
+        vectors[FUNCTION_WORDS + at, FUNCTION_WORDS + at + 1] = near
+    attack = neighbours(WordAverage("table", [*frequent, *pairs], vectors))
+    said = f"Cat, {frequent[0]} cat's pizza & GUITAR unknown"
+    assert attack(Sample((), said), random.Random()) == f"Dog, {frequent[0]} dog's pizza & GUITAR unknown"
+
+
+def test_identification_in_buckets() -> None:
+    """Who speaks much is told better."""
+    active = np.arange(80, dtype=np.float64)
+    found = identified(active / 80, {"turns of the speaker": active, "constant": np.ones(80)})
+    assert [f.condition for f in found[:2]] == ["all", "turns of the speaker: 0 to 19"]
+    assert found[0].value == pytest.approx(79 / 160)
+    assert [f.value for f in found[1:]] == sorted(f.value or 0 for f in found[1:])
+    assert [f.n for f in found] == [80, 20, 20, 20, 20]
+    first, second = sentences("corpus-buckets", found)
+    assert "0.49" in first and "turns of the speaker: 60 to 79: 0.87 over 20" in second
+
+
+def test_what_others_wrote_is_tried_where_they_wrote() -> None:
+    def by_length(samples: Sequence[Sample]) -> NDArray[Any]:
+        return np.array([len(sample.response) for sample in samples], dtype=np.float64)
+
+    written = {"negative of long": ["x" * 99] * 25 + [None] * 15, "negative of short": ["x"] * 40}
+    found = {f.condition: f for f in attacks(SAMPLES, by_length, seed=0, written=written)}
+    assert (found["negative of long"].value, found["negative of long"].n) == (1, 25)
+    assert (found["negative of short"].value, found["negative of short"].n) == (0, 40)
+
+
+@pytest.mark.parametrize(
+    ("response", "negated"),
+    [
+        ("i am here", "i am not here"),
+        ("i am not here", "i am here"),
+        ("i don't know", "i do know"),
+        ("Can you?", "Can not you?"),
+        ("pizza", None),
+    ],
+)
+def test_negation(response: str, negated: str | None) -> None:
+    assert attacked("negated", response) == negated
+
+
+def by_name(findings: Sequence[Finding]) -> dict[str, Finding]:
+    return {finding.condition: finding for finding in findings}
+
+
+def test_who_cannot_tell_is_always_fooled() -> None:
+    found = by_name(attacks(SAMPLES, lambda samples: np.zeros(len(samples)), seed=0))
+    assert set(found) == {*ATTACKS, UNIVERSAL}
+    assert all(finding.value == 1 for finding in found.values())
+
+
+def test_an_evaluator_that_counts_words() -> None:
+    def words(samples: Sequence[Sample]) -> NDArray[Any]:
+        assert all(sample.reference is None for sample in samples)  # the true response would equal it
+        # As a sum in another order: a difference by rounding is none.
+        return np.array([len(s.response.split()) + 1e-9 * len(s.response[:3]) for s in samples])
+
+    found = by_name(attacks(SAMPLES, words, seed=0))
+    assert found["response repeated"].value == found["words shuffled"].value == 1
+    assert found["words dropped"].value == found["empty response"].value == found["context copied"].value == 0
+    assert found[UNIVERSAL].n == 20
+    assert by_name(attacks(SAMPLES, words, seed=0)) == found
+
+
+def test_too_few_to_attack() -> None:
+    found = by_name(attacks([Sample((), "hm")], lambda samples: np.ones(len(samples)), seed=0))
+    assert found["context copied"] == Finding("context copied", "fooled", None, 0, "too_few")
+    assert found[UNIVERSAL].outcome == "too_few"
+    assert found["empty response"].n == 1
+
+
+def scored(n: int = 200, seed: int = 0) -> Scored:
+    draw = np.random.default_rng(seed)
+    words = draw.integers(1, 30, n).astype(float)
+    human = draw.normal(size=n) + words / 10
+    return Scored(words + draw.normal(size=n), human, words, ["a", "b"] * (n // 2), {"words": words})
+
+
+def test_agreement_that_is_length_alone_goes_when_length_is_held_fixed() -> None:
+    found = by_name(length(scored()))
+    before, after = found["agreement"].value, found["agreement, length held fixed"].value
+    assert before is not None and after is not None
+    assert before > 0.4
+    assert abs(after) < 0.15
+
+
+def test_partial_correlation_is_that_of_residuals() -> None:
+    data = scored()
+    x, y, z = (rankdata(column) for column in (data.scores, data.human, data.words))
+    rest = [column - np.polyval(np.polyfit(z, column, 1), z) for column in (x, y)]
+    found = by_name(length(data))["agreement, length held fixed"].value
+    assert found == pytest.approx(np.corrcoef(*rest)[0, 1])
+
+
+def test_length_that_does_not_vary_controls_nothing() -> None:
+    data = scored()
+    same = Scored(data.scores, data.human, np.full(200, 3.0), data.systems, {})
+    found = by_name(length(same))
+    assert found["scores and length"].outcome == "constant"
+    assert found["agreement, length held fixed"].value == found["agreement"].value
+
+
+def test_buckets_hold_every_response_once() -> None:
+    data = scored()
+    found = buckets(data)
+    assert len(found) == 4
+    assert sum(finding.n for finding in found) == 200
+    ends = [[float(end) for end in f.condition.removeprefix("words: ").split(" to ")] for f in found]
+    low, high = ends[0]
+    rows = (data.words >= low) & (data.words <= high)
+    assert found[0].value == spearman(data.scores[rows], data.human[rows]).statistic
+    assert all(before[-1] < after[0] for before, after in pairwise(ends))
+    same = Scored(data.scores, data.human, data.words, data.systems, {"turns": np.full(200, 2.0)})
+    assert buckets(same) == []
+
+
+def test_distribution() -> None:
+    data = Scored(np.array([0.0, 10, 10, 0]), np.full(4, 3.0), np.ones(4), [None] * 4, {})
+    found = {(f.condition, f.measure): f for f in distribution(data)}
+    assert found["scores", "sd"].value == pytest.approx(np.std([0, 1, 1, 0], ddof=1))
+    assert found["scores", "q0.5"].value == 0.5
+    assert found["human scores", "sd"].outcome == "constant"
+
+
+def test_without_a_system() -> None:
+    data = scored()
+    found = by_name(without_system(data))
+    assert list(found) == ["all systems", "without a", "without b"]
+    assert found["without a"].value == spearman(data.scores[1::2], data.human[1::2]).statistic
+    assert found["without a"].n == 100
+
+
+def rows(study: str, findings: Sequence[Finding]) -> list[dict[str, Any]]:
+    where = {"study": study, "dataset": "a|b", "evaluator": "ssrem", "version": 1}
+    names = ("condition", "measure", "value", "n", "outcome")
+    return [{**where, **{name: getattr(f, name) for name in names}} for f in findings]
+
+
+@pytest.mark.parametrize("study", [*SCORED, "attacks"])
+def test_every_study_has_two_sentences_a_table_and_a_plot(study: str) -> None:
+    data = scored()
+    found = SCORED[study](data) if study in SCORED else attacks(SAMPLES, lambda s: np.zeros(len(s)), seed=0)
+    shown = rows(study, found)
+    (first, second) = said(shown)["ssrem"]
+    assert first.endswith(".") and second.endswith(".") and "no figure" not in first + second
+    page = markdown(shown)
+    assert page.startswith(f"# {study}: a\\|b\n") and page.count("\n|") == len(found) + 2
+    drawn = figure(shown)
+    assert drawn.startswith("<?xml") and all(f.condition.split(",")[0] in drawn for f in found)
+    assert figure(shown) == drawn
+
+
+def test_where_there_is_nothing_to_say_it_says_so() -> None:
+    none = [Finding("all systems", "spearman", None, 2, "too_few")]
+    assert sentences("without-system", none)[0] == "Too few responses to compare."
+    assert "too few" in markdown(rows("without-system", none))

@@ -1,0 +1,165 @@
+"""Studies of learning: what is learned from, what is tested on, and figures of learners whose answer is known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from ssrem.agreement.cross_validation import Labelled
+from ssrem.errors import AnnotationError
+from ssrem.samples import Sample
+from ssrem.studies.finding import Finding
+from ssrem.studies.learned import (
+    NOISE,
+    Human,
+    label_noise,
+    leave_one_system_out,
+    low_resource,
+    sentences,
+    transfer,
+)
+
+SCALE = (1.0, 5.0)
+
+
+def human(contexts: int = 60, systems: Sequence[str | None] = ("a", "b", "c"), start: int = 0) -> Human:
+    """A response of each system to each context; its score is written in it."""
+    draw = np.random.default_rng(start)
+    samples, scores, who = [], [], []
+    for number in range(start, start + contexts):
+        for system in systems:
+            score = float(draw.integers(1, 6))
+            samples.append(Sample((f"context {number}",), f"{system} says {score}"))
+            scores.append(score)
+            who.append(system)
+    return Human(samples, np.array(scores), SCALE, who)
+
+
+@dataclass
+class Learner:
+    """Knows the score that is written in a response of a system it has learned from; keeps what it was given."""
+
+    lessons: list[Labelled] = field(default_factory=list)
+    tests: list[Sequence[Sample]] = field(default_factory=list)
+
+    def __call__(self, pairs: Labelled, scale: tuple[float, float]) -> Student:
+        assert scale == SCALE
+        self.lessons.append(pairs)
+        return Student(self, {sample.response.split()[0] for sample, _ in pairs})
+
+
+@dataclass
+class Student:
+    learner: Learner
+    systems: set[str]
+
+    def score(self, samples: Sequence[Sample]) -> NDArray[np.float64]:
+        self.learner.tests.append(samples)
+        texts = [sample.response.split() for sample in samples]
+        return np.array([float(text[-1]) / 10 if text[0] in self.systems else 0.0 for text in texts])
+
+
+def by_condition(findings: Sequence[Finding]) -> dict[str, Finding]:
+    return {finding.condition: finding for finding in findings}
+
+
+def contexts(samples: Sequence[Sample]) -> set[tuple[str, ...]]:
+    return {sample.context for sample in samples}
+
+
+def test_fewer_and_fewer_labels_of_other_contexts() -> None:
+    learner = Learner()
+    found = low_resource(human(), learner, seed=3)
+    assert [f.condition for f in found] == [
+        "25 responses",
+        "50 responses",
+        "100 responses",
+        "all 120 responses",
+    ]
+    assert [len(lesson) for lesson in learner.lessons] == [25, 50, 100, 120]
+    for smaller, larger in zip(learner.lessons, learner.lessons[1:], strict=False):
+        assert larger[: len(smaller)] == smaller
+    for lesson, tested in zip(learner.lessons, learner.tests, strict=True):
+        assert not contexts([sample for sample, _ in lesson]) & contexts(tested)
+        assert len(tested) == 60
+    assert all(f.value == pytest.approx(1) and f.n == 60 for f in found)
+    assert low_resource(human(), Learner(), seed=3) == found
+    assert sentences("low-resource", found) == (
+        "Having learned from all 120 responses it agrees with people at rho 1.00.",
+        "25 responses reach 95% of that: rho 1.00.",
+    )
+
+
+def test_noise_is_added_to_what_is_learned_from_alone() -> None:
+    learner, data = Learner(), human()
+    found = by_condition(label_noise(data, learner, seed=0))
+    assert list(found) == ["no noise", "output rounded", *(f"noise of {n:g}" for n in NOISE)]
+    clean = dict(learner.lessons[0])
+    for deviation, lesson in zip(NOISE, learner.lessons[1:], strict=True):
+        off = np.array([score - clean[sample] for sample, score in lesson])
+        assert all(SCALE[0] <= score <= SCALE[1] for _, score in lesson)
+        assert 0 < off.std() <= 1.1 * deviation
+    # Scores from .1 to .5 come to the points of the scale from 1 to 5, where nothing is lost.
+    assert found["output rounded"].value == pytest.approx(1)
+    assert "0.50" not in sentences("label-noise", list(found.values()))[0]
+
+
+def test_rounding_loses_what_lies_between_the_points() -> None:
+    """Two points of a scale keep less of five scores' order."""
+    data = human()
+    coarse = Human(data.samples, np.where(data.scores > 2, 2.0, 1.0), (1.0, 2.0), data.systems)
+
+    class Coarse(Learner):
+        def __call__(self, pairs: Labelled, scale: tuple[float, float]) -> Student:
+            return super().__call__(pairs, SCALE)
+
+    found = by_condition(label_noise(coarse, Coarse(), seed=0))
+    assert found["output rounded"].value != pytest.approx(found["no noise"].value)
+
+
+def test_a_system_that_is_left_out_is_not_learned_from() -> None:
+    learner = Learner()
+    found = by_condition(leave_one_system_out(human(), learner, seed=1))
+    assert found["all systems"].value == pytest.approx(1)
+    without = dict(zip("abc", learner.lessons[2:], strict=True))
+    for system, lesson in without.items():
+        assert {sample.response.split()[0] for sample, _ in lesson} == set("abc") - {system}
+        assert 0 < (found[f"without {system}"].value or 0) < 1
+        own = found[f"without {system}: its own responses"]
+        assert (own.value, own.outcome, own.n) == (None, "constant", 20)
+    assert len(learner.lessons[1]) == 30
+    assert "without" in sentences("leave-one-system-out", list(found.values()))[1]
+
+
+@pytest.mark.parametrize("systems", [("a",), (None, None)])
+def test_one_system_cannot_be_left_out(systems: Sequence[str | None]) -> None:
+    with pytest.raises(AnnotationError, match="known systems cannot be left out by system"):
+        leave_one_system_out(human(systems=systems), Learner(), seed=0)
+
+
+def test_transfer_is_a_row_of_the_matrix() -> None:
+    learner, here, there = Learner(), human(), human(40, ("a", "z"), start=100)
+    found = by_condition(transfer("here", here, {"there": there}, learner, seed=0))
+    assert found["on here, 3 folds"].value == pytest.approx(1)
+    assert found["on there"].n == 80
+    assert 0 < (found["on there"].value or 0) < 1  # it knows nothing of z
+    assert [len(lesson) for lesson in learner.lessons] == [120, 120, 120, 180]
+    first, second = sentences("transfer", list(found.values()))
+    assert "1.00" in first and "on there" in second
+    (alone,) = transfer("here", here, {}, Learner(), seed=0)
+    assert sentences("transfer", [alone])[1] == "There is no other annotated set to test on."
+
+
+def test_too_few_to_learn_from_is_an_outcome() -> None:
+    learner = Learner()
+    found = leave_one_system_out(human(6), learner, seed=0)
+    outcomes = {f.condition: f.outcome for f in found}
+    assert outcomes["a quarter at random"] == outcomes["without a"] == "too_few"
+    assert all(len(lesson) >= 10 for lesson in learner.lessons)
+    few = low_resource(human(3), Learner(), seed=0)
+    assert [f.outcome for f in few] == ["too_few"]
+    assert sentences("low-resource", few)[0] == "Too few responses to learn from and to test on."

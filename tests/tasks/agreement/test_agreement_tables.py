@@ -1,0 +1,169 @@
+"""Published agreement: its figures against the functions, who is compared, what is made again and when."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scipy import stats
+
+from schemas import TABLES
+from ssrem.agreement.segment import segment_level
+from support.small_home import Made, annotated_rows
+from tasks.agreement.land import agree
+from tasks.agreement.measure import OF_THE_SET, measure, measure_all
+from tasks.stage.stage import Output, open_stage
+from tasks.training.promotion import promote
+from tasks.warehouse.home import Warehouse
+
+BOTH = [("rsrem", 1), ("ssrem", 1)]
+
+
+def query(home: Warehouse, text: str, *values: Any) -> list[Any]:
+    with home.reader() as reader:
+        return reader.execute(text, list(values)).fetchall()
+
+
+def stages(home: Warehouse) -> int:
+    ((count,),) = query(home, "SELECT count(*) FROM runs WHERE stage = 'measure'")
+    return int(count)
+
+
+POOLED = """SELECT {columns} FROM agreement WHERE evaluator = 'ssrem' AND aggregation = 'mean' AND score = 'f'
+    AND level = 'segment' AND grouping = 'pooled' AND measure = 'spearman'"""
+
+PAIRS = """SELECT s.f, h.score, array_to_string(a.context, '|'), s.evaluator FROM scores AS s
+    INNER JOIN human_scores AS h USING (dataset, response_id) INNER JOIN annotated AS a USING (dataset, response_id)
+    WHERE s.dataset = 'people' AND s.kind = 'response' AND h.aggregation = 'mean' AND NOT a.ground_truth
+    ORDER BY s.evaluator, s.response_id::BIGINT"""
+
+
+def test_figures_are_those_of_the_correlations_and_the_library(made: Made) -> None:
+    ((statistic, low, high, n, resamples, seed),) = query(
+        made.home, POOLED.format(columns="statistic, low, high, n, resamples, seed")
+    )
+    pairs = [row for row in query(made.home, PAIRS) if row[3] == "ssrem"]
+    x, y, contexts = ([row[at] for row in pairs] for at in range(3))
+    assert statistic == pytest.approx(stats.spearmanr(x, y).statistic)
+    assert low < statistic < high
+    assert (n, resamples, seed) == (25, 1000, 0)
+    ((by_context, groups),) = query(
+        made.home,
+        "SELECT statistic, groups FROM agreement WHERE evaluator = 'ssrem' AND aggregation = 'mean' AND score = 'f' "
+        "AND grouping = 'context' AND measure = 'pearson'",
+    )
+    found = segment_level(x, y, measure="pearson", grouping="context", groups=contexts)
+    assert (by_context, groups) == (pytest.approx(found.statistic), found.groups)
+
+
+def test_every_level_grouping_and_measure_is_there_once_and_none_is_silent(made: Made) -> None:
+    kinds = query(made.home, "SELECT DISTINCT level, grouping, measure FROM agreement")
+    assert len(kinds) == 3 * 4 + 5
+    silent = "SELECT * FROM agreement WHERE (statistic IS NULL) <> (outcome <> 'ok' AND reason IS NOT NULL)"
+    assert query(made.home, silent) == []
+    ((rows, signatures),) = query(made.home, "SELECT count(*), count(DISTINCT signature) FROM agreement")
+    assert rows == signatures == 2 * 3 * 4 * 17  # evaluators, scores, aggregations
+
+
+def test_raters_agree_by_hand(made: Made) -> None:
+    found = dict(query(made.home, "SELECT measure, value FROM rater_agreement WHERE dataset = 'people'"))
+    assert len(found) == 7
+    rated = [row["annotations"]["overall"] for row in annotated_rows() if row["model"] != "ground-truth"]
+    each = [
+        stats.spearmanr([row[at] for row in rated], [sum(row) - row[at] for row in rated]).statistic
+        for at in range(4)
+    ]
+    assert found["one_rater"] == pytest.approx(sum(each) / 4)
+
+
+def test_who_is_compared_and_ranked(made: Made) -> None:
+    levels = query(
+        made.home, "SELECT level, difference, p, p_holm, low, high, n FROM comparisons ORDER BY level"
+    )
+    assert [row[0] for row in levels] == ["segment", "system"]
+    for _, difference, p, corrected, low, high, n in levels:
+        assert difference >= 0 < p == corrected and low <= high and n == 25
+    ranked = query(
+        made.home,
+        "SELECT place, cluster, evaluator, score FROM rankings WHERE level = 'segment' ORDER BY place",
+    )
+    assert [row[0] for row in ranked] == [1, 2]
+    assert {row[2:] for row in ranked} == {("ssrem", "h"), ("rsrem", "h")}
+    p = levels[0][3]
+    assert [row[1] for row in ranked] == ([1, 2] if p < 0.05 else [1, 1])
+
+
+@pytest.mark.usefixtures("sql_gate")
+def test_measured_once_and_again_only_what_changed(copy: Warehouse, made: Made) -> None:
+    before = copy.parts()
+    assert measure.fn("people", str(copy.root)) is False
+    assert measure.fn("nothing of that name", str(copy.root)) is False
+    assert copy.parts() == before
+
+    agree.fn(str(made.annotated), [("ssrem", 1)], str(copy.root), keep_ground_truth=True)
+    assert measure.fn("people", str(copy.root)) is True
+    now = {(p.table, p.key): p.run for p in copy.parts()}
+    changed = {p.key for p in before if p.table == "agreement" and now[p.table, p.key] != p.run}
+    assert changed == {"ssrem@1@people@annotated"}
+    assert query(copy, POOLED.format(columns="n")) == [(30,)]
+    assert query(copy, "SELECT DISTINCT n FROM comparisons") == [(25,)], "the others leave ground truth out"
+    assert measure.fn("people", str(copy.root)) is False
+
+
+@pytest.mark.usefixtures("sql_gate")
+def test_what_left_the_snapshot_is_made_again_as_it_was(copy: Warehouse) -> None:
+    tables = ("agreement", *OF_THE_SET)
+    before = {table: query(copy, f"SELECT * FROM {table} ORDER BY ALL") for table in tables}
+    count = stages(copy)
+    lost = next(p for p in copy.parts() if p.table == "agreement")
+    copy.write_catalog([p for p in copy.parts() if p != lost])
+    assert measure.fn("people", str(copy.root)) is True
+    copy.write_catalog([p for p in copy.parts() if p.table not in OF_THE_SET])
+    assert measure.fn("people", str(copy.root)) is True
+    assert {table: query(copy, f"SELECT * FROM {table} ORDER BY ALL") for table in tables} == before
+    assert stages(copy) == count + 2
+
+
+@pytest.mark.usefixtures("sql_gate")
+def test_a_damaged_part_comes_back_from_its_second_copy(copy: Warehouse) -> None:
+    before = query(copy, "SELECT * FROM rankings ORDER BY ALL")
+    part = next(p for p in copy.parts() if p.table == "rankings")
+    (copy.root / part.path).write_bytes(b"gone")
+    assert measure.fn("people", str(copy.root)) is False
+    assert query(copy, "SELECT * FROM rankings ORDER BY ALL") == before
+
+
+@pytest.mark.usefixtures("sql_gate")
+def test_only_what_is_in_use_is_compared(copy: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = query(copy, "SELECT * FROM evaluators WHERE evaluator = 'rsrem'")
+    names = TABLES["evaluators"].column_names
+    other = {**dict(zip(names, rows[0], strict=True)), "version": 2, "promoted": False}
+    with open_stage(copy, "train", {"add": 2}, {}) as stage:
+        stage.create_from_rows("evaluators", [other])
+        stage.publish([Output("evaluators", "rsrem@2")])
+    assert measure.fn("people", str(copy.root)) is False
+    promote.fn("rsrem", 2, str(copy.root))
+    monkeypatch.setattr("tasks.agreement.measure.measure", measure.fn)
+    assert measure_all(str(copy.root)) == ["people"]
+    assert query(copy, "SELECT evaluator, place, reason FROM rankings WHERE level = 'segment'") == [
+        ("ssrem", None, "there is no other evaluator to compare it with")
+    ]
+    assert query(copy, "SELECT DISTINCT evaluator FROM agreement ORDER BY ALL") == [("rsrem",), ("ssrem",)]
+
+
+@pytest.mark.usefixtures("sql_gate")
+def test_a_set_may_have_blanks_in_its_name(copy: Warehouse, tmp_path: Path) -> None:
+    file = tmp_path / "some more @ people_eval.json"
+    file.write_text(json.dumps(annotated_rows()))
+    agree.fn(str(file), BOTH, str(copy.root))
+    assert measure.fn("some more @ people", str(copy.root))
+    ((rows, best),) = query(
+        copy,
+        "SELECT count(DISTINCT evaluator), (SELECT count(*) FROM rankings WHERE dataset = $1) "
+        "FROM agreement WHERE dataset = $1",
+        "some more @ people",
+    )
+    assert rows == 2 and best > 0
+    assert not measure.fn("some more @ people", str(copy.root))

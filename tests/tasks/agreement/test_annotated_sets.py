@@ -1,0 +1,130 @@
+"""Annotated sets of every layout land as `*_eval.json` does, by file, folder or the name of a pulled set."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ssrem.annotated_sets import known
+from ssrem.errors import AnnotationError
+from support.small_home import annotated_rows
+from tasks.agreement import annotated_sets as annotated_files
+from tasks.agreement.annotated_sets import annotated_file, pulled
+from tasks.agreement.land import agree
+from tasks.warehouse.home import Warehouse
+
+ONE = [("ssrem", 1)]
+
+
+def as_csv(folder: Path) -> Path:
+    """The small home's annotated set as a table."""
+    lines = ["turns;who;text;true;stars"]
+    for row in annotated_rows():
+        context = "|".join(row["context"])
+        stars = json.dumps(row["annotations"]["overall"]).replace('"', "")
+        lines.append(f"{context};{row['model']};{row['response']};{row['reference']};{stars}")
+    path = folder / "table.tsv"
+    path.write_text("\n".join(lines).replace(";", "\t") + "\n")
+    return path
+
+
+MAPPING = {
+    "context": "turns",
+    "separator": "|",
+    "model": "who",
+    "response": "text",
+    "reference": "true",
+    "score.overall": "stars",
+}
+
+
+@pytest.mark.usefixtures("sql_gate")
+def test_a_table_lands_as_the_eval_file_does(
+    copy: Warehouse, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = as_csv(tmp_path)
+    assert agree.fn(str(path), ONE, str(copy.root), mapping=MAPPING) == ("table", True)
+    assert capsys.readouterr().err.startswith(f"ssrem: {path}: read as tsv: 30 responses of ")
+    with copy.reader() as reader:
+        same = """SELECT count(*) FROM correlations AS a INNER JOIN correlations AS b
+            USING (evaluator, criterion, aggregation, score, level, n, excluded)
+            WHERE a.dataset = 'people' AND b.dataset = 'table' AND abs(a.spearman - b.spearman) < 1e-9"""
+        of_table = "SELECT count(*) FROM correlations WHERE dataset = 'table'"
+        assert reader.execute(same).fetchone() == reader.execute(of_table).fetchone()
+        assert (reader.execute(of_table).fetchone() or (0,))[0] > 0
+    assert agree.fn(str(path), ONE, str(copy.root), mapping=MAPPING) == ("table", False)
+    with pytest.raises(AnnotationError, match="another annotated set named 'table'"):
+        agree.fn(str(path), ONE, str(copy.root), mapping={**MAPPING, "separator": "#"})
+
+
+@pytest.fixture
+def public(home: Warehouse, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A public set `parts-one` of a GRADE file, known and pulled; the file."""
+    content = json.dumps(
+        [
+            {"Dataset": d, "DialogModel": "m", "Context": "a", "Response": f"r {d}", "HumanScores": "[1, 2]"}
+            for d in ("one", "two")
+        ]
+    ).encode()
+    digest = hashlib.sha256(content).hexdigest()
+    mine = known.KnownSet("parts-one", "http://x/y.json", digest, len(content), "grade:one", 1, "none", "N")
+    sets = {mine.name: mine, "not-pulled": replace(mine, name="not-pulled")}
+    monkeypatch.setattr(annotated_files, "known_sets", lambda: sets)
+    pulled(home).mkdir(parents=True)
+    path = mine.file(pulled(home))
+    path.write_bytes(content)
+    return path
+
+
+def test_a_pulled_set_is_known_by_name(home: Warehouse, public: Path) -> None:
+    found = annotated_file(home, "parts-one")
+    assert (found.name, found.path, found.read.part) == ("parts-one", public, "one")
+    assert [row.response for row in found.read.rows] == ["r one"]
+    by_path = annotated_file(home, str(public), "grade:two")
+    assert by_path.name == "parts-one-two"
+    assert by_path.digest != found.digest
+    assert annotated_file(home, str(public), "grade:one").digest == found.digest
+
+
+def test_a_name_that_is_not_pulled_changed_or_unknown(home: Warehouse, public: Path) -> None:
+    with pytest.raises(AnnotationError, match="ssrem annotations pull not-pulled fetches it"):
+        annotated_file(home, "not-pulled")
+    public.write_text("[]")
+    with pytest.raises(AnnotationError, match="is not what was pulled any more"):
+        annotated_file(home, "parts-one")
+    with pytest.raises(AnnotationError, match="no set that ssrem annotations list names"):
+        annotated_file(home, "parts-won")
+    with pytest.raises(AnnotationError, match=r"gone\.json does not exist"):
+        annotated_file(home, "gone.json")
+
+
+def test_a_digest_covers_the_files_and_how_they_are_read(home: Warehouse, tmp_path: Path) -> None:
+    path = tmp_path / "a_eval.json"
+    row: dict[str, Any] = {"context": "a", "response": "r", "annotations": {"overall": [1]}}
+    path.write_text(json.dumps([row]))
+    plain = hashlib.sha256(path.read_bytes()).hexdigest()
+    assert annotated_file(home, str(path)).digest == plain
+    assert annotated_file(home, str(path), mapping={"score": "x"}).digest == plain  # which does not apply
+    table = tmp_path / "b.csv"
+    table.write_text("context,response,x,y\na,b,1,2\n")
+    digests = {annotated_file(home, str(table), mapping={"score": c}).digest for c in ("x", "y")}
+    assert len(digests) == 2
+
+
+def test_a_folder_has_its_name_and_the_digest_of_its_files(home: Warehouse, tmp_path: Path) -> None:
+    for model in ("m1", "m2"):
+        (tmp_path / "chat" / model).mkdir(parents=True)
+        for name, line in (("ctx", "a|||b"), ("hyp", "r"), ("score", "3")):
+            (tmp_path / "chat" / model / f"human_{name}.txt").write_text(line)
+    found = annotated_file(home, str(tmp_path / "chat"))
+    assert (found.name, len(found.read.rows)) == ("chat", 2)
+    (tmp_path / "chat" / "m1" / "human_score.txt").write_text("4")
+    changed = annotated_file(home, str(tmp_path / "chat")).digest
+    (tmp_path / "chat" / "m1" / "human_score.txt").write_text("3")
+    (tmp_path / "chat" / "m2" / "human_score.txt").write_text("4")
+    assert len({found.digest, changed, annotated_file(home, str(tmp_path / "chat")).digest}) == 3

@@ -1,0 +1,184 @@
+"""A batch from published tables, out and back, through the command."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from flows.cli.main import main
+from ssrem.agreement.annotated import read_annotated
+from ssrem.annotation.items import Batch
+from ssrem.annotation.page import ANSWERS_FORMAT
+from support.paths import ROOT
+from support.small_home import Made, command
+from tasks.warehouse.home import Warehouse
+
+
+def export(made: Made, folder: Path, *more: str) -> Batch:
+    assert main(["annotate", "export", str(folder), "--home", str(made.home.root), *more]) == 0
+    return Batch.from_json((folder / "key.json").read_text(), "key.json")
+
+
+def answered(batch: Batch, folder: Path, careless: str = "") -> list[str]:
+    """A file of each rater, who pass the checks; the careless one always chooses the lowest score."""
+    files, items = [], batch.by_id
+    for number, (rater, sheet) in enumerate(batch.sheets.items()):
+        answers = []
+        for one in sheet:
+            score = 1 + (len(items[one].response) + number // 2) % 5
+            if (expected := items[one].expected) is not None:
+                score = expected[0]
+            answers.append({"item": one, "score": 1 if rater == careless else score})
+        saved = {"format": ANSWERS_FORMAT, "batch": batch.id, "rater": rater, "answers": answers}
+        (folder / f"{rater}.json").write_text(json.dumps(saved))
+        files.append(str(folder / f"{rater}.json"))
+    return files
+
+
+def test_out_and_back(made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "mine"
+    batch = export(made, folder, "--contexts", "8")
+    assert {s for item in batch.items for s in item.systems} == {"ground-truth", "bm25"}
+    assert (folder / "key.json").stat().st_mode & 0o077 == 0
+    assert sorted(path.name for path in (folder / "raters").iterdir()) == [
+        "items.jsonl", "page.html", "rater-1.csv", "rater-2.csv", "rater-3.csv",
+    ]  # fmt: skip
+    with made.home.reader() as connection:
+        turns = dict(connection.execute("SELECT turn_id, text FROM turns").fetchall())
+        people = {p for (p,) in connection.execute("SELECT DISTINCT speaker FROM turns").fetchall()}
+        train = {
+            text
+            for (text,) in connection.execute(
+                "SELECT text FROM responses JOIN turns ON response_id = turn_id AND responses.split = 'train'"
+            ).fetchall()
+        }
+        spans = connection.execute(
+            "SELECT response_id, context_from, context_to, split, speaker FROM responses"
+        ).fetchall()
+    span = {row[0]: row[1:] for row in spans}
+    for item in batch.items:
+        first, last, split, _ = span[item.context.response_id]
+        assert split == "test"
+        assert item.context.texts == tuple(turns[at] for at in range(first, last + 1))
+        assert item.context.truth == turns[item.context.response_id]
+        assert {seat for seat, _ in item.context.turns} | {item.context.responder} <= {"A", "B"}
+        assert item.context.responder != item.context.turns[-1][0]  # who answers is not who spoke last
+        if "bm25" in item.systems:
+            assert item.response in train
+    page = (folder / "raters" / "page.html").read_text()
+    assert not [person for person in people if f'"{person}"' in page]
+
+    answers = answered(batch, tmp_path, careless="rater-3")
+    capsys.readouterr()
+    assert main(["annotate", "import", *answers, "--batch", str(folder), "--kappa", "none"]) == 0
+    said = capsys.readouterr().out
+    assert "passed 2 of 4 attention checks" in said
+    assert "2 kept of 3" in said
+    rows = read_annotated(folder / "mine_eval.json")
+    assert len(rows) == 16
+    assert {len(row.ratings["overall"]) for row in rows} == {2}
+    noted = json.loads((folder / "import.json").read_text())
+    assert [one["rater"] for one in noted["dropped"]] == ["rater-3"]
+    every = (folder / "ratings.csv").read_text().splitlines()
+    assert len(every) == 1 + sum(map(len, batch.sheets.values()))  # nobody's answer is lost
+
+
+def test_neither_step_starts_prefect(made: Made, tmp_path: Path) -> None:
+    script = (
+        "import sys\nfrom flows.cli.main import main\nassert main(sys.argv[1:]) == 0\n"
+        "heavy = {'prefect', 'torch', 'great_expectations'} & set(sys.modules)\nassert not heavy, heavy\n"
+    )
+    folder = tmp_path / "b"
+    steps = [["annotate", "export", str(folder), "--home", str(made.home.root), "--contexts", "4"]]
+    for step in steps:
+        said = subprocess.run(
+            [sys.executable, "-c", script, *step], capture_output=True, text=True, check=False, cwd=ROOT
+        )
+        assert said.returncode == 0, said.stderr
+        assert said.stderr == ""
+        if step[1] == "export":
+            batch = Batch.from_json((folder / "key.json").read_text(), "key.json")
+            steps.append(["annotate", "import", *answered(batch, tmp_path), "--batch", str(folder)])
+
+
+def test_an_import_lands_at_once_where_it_is_asked_to(copy: Warehouse, made: Made, tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    batch = export(made, folder, "--contexts", "6")
+    answers = answered(batch, tmp_path)
+    more = ["--batch", str(folder), "--kappa", "none", "--agree", "--home", str(copy.root)]
+    said = command("annotate", "import", *answers, *more)
+    assert said.returncode == 0, said.stderr
+    assert "3 kept of 3" in said.stdout
+    with copy.reader() as connection:
+        rows = connection.execute(
+            "SELECT system, count(*) FROM annotated WHERE dataset = 'mine' GROUP BY ALL ORDER BY ALL"
+        ).fetchall()
+        found = connection.execute("SELECT count(*) FROM correlations WHERE dataset = 'mine'").fetchone()
+    assert rows == [("bm25", 6), ("ground-truth", 6)]
+    assert found and found[0] > 0
+
+
+def test_the_same_seed_gives_the_same_files(made: Made, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        export(made, tmp_path / name, "--contexts", "5", "--seed", "3")
+    for path in (tmp_path / "a").rglob("*.*"):
+        assert path.read_bytes() == (tmp_path / "b" / path.relative_to(tmp_path / "a")).read_bytes()
+
+
+def test_systems_that_answer_the_contexts_are_rated_on_them(made: Made, tmp_path: Path) -> None:
+    first = export(made, tmp_path / "first", "--contexts", "5")
+    lines = (tmp_path / "first" / "contexts.jsonl").read_text().splitlines()
+    own = tmp_path / "own.jsonl"
+    own.write_text(
+        "\n".join(json.dumps({**json.loads(line), "response": f"mine {n}"}) for n, line in enumerate(lines))
+    )
+    batch = export(made, tmp_path / "second", "--contexts", "5", "--responses", f"own={own}")
+
+    def contexts(one: Batch) -> set[int]:
+        return {item.context.response_id for item in one.items if not item.expected}
+
+    assert contexts(batch) == contexts(first)
+    said = {item.context.texts: item.response for item in batch.items if item.systems == ("own",)}
+    given = {tuple(json.loads(line)["context"]): f"mine {n}" for n, line in enumerate(lines)}
+    assert len(said) == 5
+    assert all(given[context] == response for context, response in said.items())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--contexts", "5000"], "ask for fewer with --contexts"),
+        (["--corpus", "nope"], "no corpus 'nope' has landed"),
+        (["--responses", "own"], "expected NAME=FILE"),
+        (["--responses", "bm25=x.jsonl"], "x.jsonl does not exist"),
+        (["--redundancy", "4"], "3 raters cannot give 4 ratings"),
+    ],
+)
+def test_what_cannot_be_drawn_is_said_in_one_line(
+    made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], says: str
+) -> None:
+    folder = tmp_path / "new"
+    assert main(["annotate", "export", str(folder), "--home", str(made.home.root), *arguments]) == 1
+    error = capsys.readouterr().err
+    assert says in error
+    assert error.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_batch_is_not_overwritten_and_wrong_answers_write_nothing(
+    made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "mine"
+    batch = export(made, folder, "--contexts", "4")
+    before = sorted(folder.rglob("*"))
+    assert main(["annotate", "export", str(folder), "--home", str(made.home.root)]) == 1
+    assert "is there already" in capsys.readouterr().err
+    files = answered(batch, tmp_path)
+    assert main(["annotate", "import", *files, files[0], "--batch", str(folder)]) == 1
+    assert main(["annotate", "import", *files, "--batch", str(tmp_path)]) == 1
+    assert "key.json cannot be read" in capsys.readouterr().err
+    assert sorted(folder.rglob("*")) == before

@@ -1,0 +1,237 @@
+"""Agree: human scores by hand, correlations against SciPy, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+from scipy import stats
+
+from sql import statement
+from ssrem.errors import AnnotationError, EvaluatorError, GateError
+from support.small_home import Made, annotated_rows
+from tasks.agreement.land import agree
+from tasks.training.versions import promoted
+from tasks.warehouse.home import Warehouse
+
+BOTH = [("rsrem", 1), ("ssrem", 1)]
+
+
+@pytest.fixture
+def write_set(tmp_path: Path) -> Callable[..., str]:
+    def write(rows: list[dict[str, Any]], name: str = "set") -> str:
+        path = tmp_path / f"{name}_eval.json"
+        path.write_text(json.dumps(rows))
+        return str(path)
+
+    return write
+
+
+def query(home: Warehouse, text: str, *values: Any) -> list[Any]:
+    with home.reader() as reader:
+        return reader.execute(text, list(values)).fetchall()
+
+
+# Human scores
+
+RATINGS = {
+    # mean, median, mode, mean within one scaled deviation of the median
+    "one rater": ([4], (4, 4, 4, 4)),
+    "all agree": ([3, 3, 3], (3, 3, 3, 3)),
+    "an outlier": ([4, 4, 5, 1], (3.5, 4, 4, 4)),
+    "tied modes": ([1, 1, 4, 4], (2.5, 2.5, 2.5, 2.5)),
+    "all differ": ([1, 2, 5], (8 / 3, 2, 8 / 3, 1.5)),
+    "most agree": ([2, 2, 2, 5], (2.75, 2, 2, 2)),
+}
+
+
+@pytest.mark.parametrize("case", RATINGS)
+def test_human_scores_by_hand(case: str) -> None:
+    ratings, expected = RATINGS[case]
+    with duckdb.connect() as connection:
+        connection.execute(
+            "CREATE TABLE annotations (dataset VARCHAR, response_id VARCHAR, criterion VARCHAR, rater BIGINT, "
+            "score DOUBLE)"
+        )
+        other = [("d", "r", "other", 0, 1.0), ("d", "s", "overall", 0, 1.0), ("e", "r", "overall", 0, 1.0)]
+        rows = [("d", "r", "overall", rater, float(score)) for rater, score in enumerate(ratings)]
+        connection.executemany("INSERT INTO annotations VALUES (?, ?, ?, ?, ?)", [*rows, *other])
+        found = connection.execute(
+            f"SELECT aggregation, score FROM ({statement('3_agreement/human_scores')}) "
+            "WHERE response_id = 'r' AND criterion = 'overall'",
+            {"dataset": "d"},
+        ).fetchall()
+    assert len(found) == 4
+    by_name = dict(found)
+    assert [by_name[a] for a in ("mean", "median", "mode", "mad_mean")] == pytest.approx(expected)
+
+
+# Correlations
+
+
+def pairs(home: Warehouse, dataset: str, part: str, *, evaluator: str = "ssrem", truth: bool = False) -> Any:
+    """Score and mean human score, joined by key, from the published tables."""
+    return query(
+        home,
+        f"""SELECT s.{part}, h.score, a.system FROM scores AS s
+        INNER JOIN human_scores AS h USING (dataset, response_id)
+        INNER JOIN annotated AS a USING (dataset, response_id)
+        WHERE s.evaluator = ? AND s.dataset = ? AND s.kind = 'response' AND h.aggregation = 'mean'
+            AND h.criterion = 'overall' AND (? OR NOT a.ground_truth)""",
+        evaluator,
+        dataset,
+        truth,
+    )
+
+
+def correlation(home: Warehouse, dataset: str, part: str, level: str, evaluator: str = "ssrem") -> Any:
+    (row,) = query(
+        home,
+        """SELECT pearson, pearson_p, spearman, spearman_p, kendall, n, excluded FROM correlations
+        WHERE evaluator = ? AND dataset = ? AND score = ? AND level = ? AND aggregation = 'mean'""",
+        evaluator,
+        dataset,
+        part,
+        level,
+    )
+    return row
+
+
+def by_scipy(found: list[Any]) -> list[float]:
+    x, y = [row[0] for row in found], [row[1] for row in found]
+    r, rho, tau = stats.pearsonr(x, y), stats.spearmanr(x, y), stats.kendalltau(x, y)
+    return [r.statistic, r.pvalue, rho.statistic, rho.pvalue, tau.statistic, len(x)]
+
+
+@pytest.mark.parametrize("part", ["f", "g", "h"])
+@pytest.mark.parametrize("evaluator", ["ssrem", "rsrem"])
+def test_segments_correlate_as_scipy_says_without_ground_truth(made: Made, part: str, evaluator: str) -> None:
+    joined = pairs(made.home, "people", part, evaluator=evaluator)
+    found = correlation(made.home, "people", part, "segment", evaluator)
+    assert list(found[:6]) == pytest.approx(by_scipy(joined))
+    assert found[5:] == (25, 5)
+
+
+def test_systems_correlate_by_their_means(made: Made) -> None:
+    by_system: dict[str, list[Any]] = {}
+    for f, human, system in pairs(made.home, "people", "f"):
+        by_system.setdefault(system, []).append((f, human))
+    means = [np.mean(values, axis=0).tolist() for values in by_system.values()]
+    assert list(correlation(made.home, "people", "f", "system")[:6]) == pytest.approx(by_scipy(means))
+    assert len(means) == 5
+
+
+@pytest.mark.usefixtures("sql_gate")
+def test_no_system_level_from_four_systems(copy: Warehouse, write_set: Any) -> None:
+    file = write_set([row for row in annotated_rows() if row["model"] != "e"])
+    agree.fn(file, BOTH, str(copy.root))
+    levels = query(copy, "SELECT DISTINCT level FROM correlations WHERE dataset = 'set'")
+    assert levels == [("segment",)]
+
+
+@pytest.mark.usefixtures("sql_gate")
+def test_rows_are_joined_by_key_not_by_position(copy: Warehouse, made: Made, write_set: Any) -> None:
+    rows = annotated_rows()
+    random.Random(5).shuffle(rows)
+    agree.fn(write_set(rows), BOTH, str(copy.root))
+    for part in "fgh":
+        before = correlation(made.home, "people", part, "segment")
+        assert correlation(copy, "set", part, "segment") == pytest.approx(before)
+    for number, row in enumerate(rows):
+        found = query(
+            copy,
+            "SELECT response FROM annotated WHERE dataset = 'set' AND response_id = ?",
+            str(number),
+        )
+        assert found == [(row["response"],)]
+
+
+@pytest.mark.usefixtures("sql_gate")
+def test_ground_truth_is_kept_if_asked_for(copy: Warehouse, made: Made) -> None:
+    _, new = agree.fn(str(made.annotated), BOTH, str(copy.root), keep_ground_truth=True)
+    assert new
+    found = correlation(copy, "people", "f", "segment")
+    assert found[5:] == (30, 0)
+    assert list(found[:6]) == pytest.approx(by_scipy(pairs(copy, "people", "f", truth=True)))
+
+
+@pytest.mark.usefixtures("sql_gate")
+def test_without_references_only_f_is_correlated(copy: Warehouse, write_set: Any) -> None:
+    file = write_set([{k: v for k, v in row.items() if k != "reference"} for row in annotated_rows()])
+    agree.fn(file, BOTH, str(copy.root))
+    assert query(copy, "SELECT DISTINCT score FROM correlations WHERE dataset = 'set'") == [("f",)]
+    nulls = "SELECT count(*), count(g), count(h) FROM scores WHERE dataset = 'set'"
+    assert query(copy, nulls) == [(60, 0, 0)]
+
+
+# Once, and under one name
+
+
+def test_the_same_set_again_is_a_no_op_wherever_it_lies(copy: Warehouse, made: Made, tmp_path: Path) -> None:
+    elsewhere = tmp_path / made.annotated.name
+    elsewhere.write_bytes(made.annotated.read_bytes())
+    before = copy.parts()
+    for file in (made.annotated, elsewhere):
+        assert agree.fn(str(file), promoted(copy), str(copy.root)) == ("people", False)
+    assert copy.parts() == before
+
+
+def test_the_same_name_with_other_content_is_refused(copy: Warehouse, write_set: Any) -> None:
+    before = copy.parts()
+    with pytest.raises(AnnotationError, match="rename the file"):
+        agree.fn(write_set(annotated_rows()[:-1], "people"), BOTH, str(copy.root))
+    assert copy.parts() == before
+
+
+@pytest.mark.usefixtures("sql_gate")
+def test_a_set_named_as_a_corpus_leaves_the_corpus_its_scores(copy: Warehouse, write_set: Any) -> None:
+    count = "SELECT kind, count(*) FROM scores WHERE dataset = 'tiny' AND kind <> 'response' GROUP BY ALL ORDER BY ALL"
+    before = query(copy, count)
+    assert before
+    agree.fn(write_set(annotated_rows(), "tiny"), BOTH, str(copy.root))
+    assert query(copy, count) == before
+
+
+@pytest.mark.usefixtures("sql_gate")
+def test_one_evaluator_leaves_the_others_their_figures(copy: Warehouse, made: Made) -> None:
+    before = query(copy, "SELECT * FROM correlations ORDER BY ALL")
+    agree.fn(str(made.annotated), [("ssrem", 1)], str(copy.root))
+    assert query(copy, "SELECT * FROM correlations ORDER BY ALL") == before
+
+
+def test_nothing_to_agree_before_training(home: Warehouse) -> None:
+    with pytest.raises(EvaluatorError, match="ssrem train"):
+        promoted(home)
+
+
+# Scores that are no numbers
+
+
+@pytest.mark.parametrize("part", ["f", "h"])
+def test_a_nan_score_is_stopped_by_the_gate(
+    copy: Warehouse, write_set: Any, monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
+    from ssrem.evaluators.bilinear.bilinear import Bilinear
+
+    sound = Bilinear.components
+
+    def broken(self: Bilinear, samples: Any, **options: Any) -> Any:
+        scores = sound(self, samples, **options)
+        getattr(scores, part)[3] = np.nan
+        return scores
+
+    monkeypatch.setattr(Bilinear, "components", broken)
+    before, catalog = copy.parts(), copy.catalog.read_bytes()
+    with pytest.raises(
+        GateError, match=r"table scores: expected .*\bf.* to be finite|h_lies_between_its_parts"
+    ) as raised:
+        agree.fn(write_set(annotated_rows()), [("ssrem", 1)], str(copy.root))
+    assert "\n" not in str(raised.value)
+    assert copy.parts() == before
+    assert copy.catalog.read_bytes() == catalog

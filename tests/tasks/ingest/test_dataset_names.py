@@ -1,0 +1,98 @@
+"""Names of corpora and sets: lines of text, never paths; a bad one is one line, and nothing lands."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from flows.cli.main import main
+from ssrem.errors import AnnotationError, DumpError
+from tasks.agreement.land import agree
+from tasks.ingest.land import corpus_name, land
+from tasks.warehouse.home import Warehouse
+
+pytestmark = pytest.mark.usefixtures("sql_gate")
+
+BAD = {
+    "../../x": "is a path",
+    "a/b": "is a path",
+    "a\\b": "is a path",
+    "..": "is a path",
+    "": "is empty",
+    "  ": "is empty",
+    " x": "begins or ends with a blank",
+    "a\0b": "cannot be printed",
+    "a\nb": "cannot be printed",
+    "a\x1b[31mb": "cannot be printed",
+    "a\ud800": "cannot be printed",
+    "x" * 201: "more than 200",
+    "x@annotated": "ends with @annotated",
+}
+GOOD = ["all", "O'Brien\"; DROP TABLE corpora -- $corpus %s {0}", "naïve 会話 😀@b"]
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_name_that_is_none_is_one_line(home: Warehouse, write_dump: Callable[..., str], name: str) -> None:
+    dump = write_dump([{"conversation": "c", "speaker": "a", "text": "x"}])
+    with pytest.raises(DumpError, match="--name") as error:
+        land.fn(dump, str(home.root), name=name)
+    assert BAD[name] in str(error.value) and str(error.value).isprintable()
+    assert not home.root.exists()
+
+
+def test_a_bad_name_is_told_before_anything_starts(
+    home: Warehouse, write_dump: Callable[..., str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    dump = write_dump([{"conversation": "c", "speaker": "a", "text": "x"}])
+    assert main(["ingest", dump, "--name", "../x", "--home", str(home.root)]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("ssrem: a corpus cannot be called '../x'") and said.count("\n") == 1
+
+
+def test_odd_names_are_kept_as_they_are(home: Warehouse, write_dump: Callable[..., str]) -> None:
+    for number, name in enumerate(GOOD):
+        dump = write_dump([{"conversation": f"c{number}", "speaker": "a", "text": "x"}])
+        assert land.fn(dump, str(home.root), name=name) == (name, True)
+    with home.reader() as reader:
+        found = reader.execute(
+            "SELECT corpus, corpus FROM utterances SEMI JOIN corpora USING (corpus)"
+        ).fetchall()
+    assert sorted(found) == sorted((name, name) for name in GOOD)
+    assert {path.parent.parent for path in home.root.rglob("*.parquet")} == {home.lake}
+
+
+def test_a_file_that_cannot_name_its_corpus(home: Warehouse, tmp_path: Path) -> None:
+    row = json.dumps({"conversation": "c", "speaker": "a", "text": "x"})
+    for file in (os.fsdecode(b"a\xffb.jsonl"), "x\ny.csv", " .jsonl"):
+        (tmp_path / file).write_text(row + "\n")
+        with pytest.raises(DumpError, match="--name"):
+            land.fn(str(tmp_path / file), str(home.root))
+    dump = tmp_path / os.fsdecode(b"a\xffb.jsonl")
+    assert land.fn(str(dump), str(home.root), name="n", speakers="person") == ("n", True)
+    with home.reader() as reader:
+        assert reader.execute("SELECT source FROM corpora").fetchall() == [(f"{tmp_path}/a\\xffb.jsonl",)]
+
+
+def test_a_folder_named_by_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "talks" / "in").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "talks" / "in")
+    assert [corpus_name(source) for source in (".", "..", "../", "../../talks")] == [
+        "in",
+        "talks",
+        "talks",
+        "talks",
+    ]
+
+
+@pytest.mark.parametrize("name", ["_eval.json", ".json", " _eval.json", "a\nb_eval.json", "x@annotated.json"])
+def test_an_annotated_set_that_may_not_be_called_so(home: Warehouse, tmp_path: Path, name: str) -> None:
+    rows = [{"context": "hi", "response": "ho", "annotations": {"overall": [1]}}]
+    (tmp_path / name).write_text(json.dumps(rows))
+    with pytest.raises(AnnotationError, match="rename the file") as error:
+        agree.fn(str(tmp_path / name), [], str(home.root))
+    assert str(error.value).isprintable()
+    assert not home.root.exists()

@@ -1,0 +1,247 @@
+"""Back up while others publish, restore elsewhere, and find everything as it was."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from ssrem.errors import HomeError
+from ssrem.evaluators import load_evaluator
+from support.paths import ROOT
+from tasks.maintenance import backup
+from tasks.maintenance.backup import back_up, restore
+from tasks.stage.ledger import already_done
+from tasks.stage.stage import Output, open_stage
+from tasks.warehouse.catalog import LAYOUT, layout_of
+from tasks.warehouse.garbage import collect
+from tasks.warehouse.home import Warehouse
+
+PUBLISH = """
+import sys
+from tasks.warehouse import garbage as collect
+from tasks.warehouse.home import Warehouse
+from tasks.stage.stage import Output, Resources, open_stage
+
+collect.collect.__defaults__ = (0, 1.0)  # a folder goes a second after its snapshot
+
+def publish(root, number):
+    with open_stage(Warehouse.at(root), "ingest", {"number": number}, {}, Resources(threads=1)) as stage:
+        for table in ("corpora", "conversations"):
+            stage.create(table)
+        stage.connection.execute("INSERT INTO corpora BY NAME SELECT 'a' AS corpus, $n AS bytes", {"n": number})
+        stage.connection.execute(
+            "INSERT INTO conversations BY NAME SELECT 'a' AS corpus, i::VARCHAR AS conversation_id, "
+            "$n AS conversation_no FROM range(1000) AS r (i)", {"n": number})
+        stage.publish([Output("corpora", "a"), Output("conversations", "a")])
+"""
+LOOP = """
+number = 1
+print("going", flush=True)
+while True:
+    publish(sys.argv[1], number)
+    number += 1
+"""
+SEEN = "SELECT (SELECT bytes FROM corpora), min(conversation_no), max(conversation_no), count(*) FROM conversations"
+
+
+def publish(home: Warehouse, number: int) -> None:
+    with open_stage(home, "ingest", {"number": number}, {}) as stage:
+        stage.create("corpora")
+        stage.connection.execute(
+            "INSERT INTO corpora BY NAME SELECT 'a' AS corpus, $n AS bytes", {"n": number}
+        )
+        stage.publish([Output("corpora", "a")])
+
+
+def test_a_backup_is_a_whole_snapshot_while_another_process_publishes(
+    home: Warehouse, tmp_path: Path
+) -> None:
+    command = [sys.executable, "-c", PUBLISH + LOOP, str(home.root)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as writer:
+        assert writer.stdout is not None
+        writer.stdout.readline()
+        while not home.catalog.exists():
+            assert writer.poll() is None
+        numbers = []
+        for turn, name in enumerate(["saved.tar", "saved.tar.gz", "saved"]):
+            saved = tmp_path / "backups" / name
+            back_up(home, saved)
+            there = Warehouse.at(tmp_path / f"restored{turn}")
+            restore(there, saved)
+            with there.reader() as reader:
+                numbers.append(reader.execute(SEEN).fetchone())
+            with duckdb.connect(str(there.catalog), read_only=True) as client:
+                assert client.execute(SEEN).fetchone() == numbers[-1], "its views look into the new place"
+        assert writer.poll() is None
+        writer.kill()
+    for found in numbers:
+        assert found is not None
+        assert found[0] == found[1] == found[2]
+        assert found[3] == 1000
+    assert numbers == sorted(numbers)
+    assert not list(home.root.glob("catalog.?*.duckdb")), "nothing is kept for a backup that has ended"
+
+
+def test_what_a_backup_has_yet_to_copy_is_not_collected(
+    home: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish(home, 0)
+    files = backup._files
+
+    def slow(place: Warehouse, pin: Path):  # type: ignore[no-untyped-def]
+        found = files(place, pin)
+        yield next(found)
+        for number in range(1, 4):
+            publish(home, number)
+            collect(home, keep_runs=0, keep_seconds=0)
+        yield from found
+
+    monkeypatch.setattr(backup, "_files", slow)
+    back_up(home, tmp_path / "saved.tar")
+    there = Warehouse.at(tmp_path / "there")
+    restore(there, tmp_path / "saved.tar")
+    with there.reader() as reader:
+        assert reader.execute("SELECT bytes FROM corpora").fetchone() == (0,)
+    collect(home, keep_runs=0, keep_seconds=0)
+    assert {f.name for f in home.lake.glob("run=*")} == {p.folder for p in home.parts()}
+
+
+def test_a_backup_that_was_killed_keeps_nothing_for_ever(home: Warehouse, tmp_path: Path) -> None:
+    publish(home, 0)
+    code = """
+import os, signal, sys
+from pathlib import Path
+from tasks.maintenance import backup
+from tasks.warehouse.home import Warehouse
+backup._files = lambda home, pin: os.kill(os.getpid(), signal.SIGKILL)
+backup.back_up(Warehouse.at(sys.argv[1]), Path(sys.argv[2]))
+"""
+    killed = subprocess.run(
+        [sys.executable, "-c", code, str(home.root), str(tmp_path / "saved")], cwd=ROOT, check=False
+    )
+    assert killed.returncode == -signal.SIGKILL
+    assert len(list(home.root.glob("catalog.backup-*.duckdb"))) == 1
+    assert not (tmp_path / "saved").exists()
+    publish(home, 1)
+    assert not list(home.root.glob("catalog.backup-*"))
+
+
+def test_the_small_home_comes_back_whole(copy: Warehouse, tmp_path: Path) -> None:
+    saved = back_up(copy, tmp_path / "saved.tar.gz")
+    assert saved.files > len(copy.parts())
+    there = Warehouse.at(tmp_path / "elsewhere" / "home")
+    restore(there, saved.path)
+    shutil.rmtree(copy.root)
+    assert there.parts()
+    with there.reader() as reader, duckdb.connect(str(there.catalog), read_only=True) as client:
+        for table in ("scores", "utterances", "runs", "candidates"):
+            query = f"SELECT count(*), count(DISTINCT COLUMNS(*)) FROM {table}"
+            assert reader.execute(query).fetchall() == client.execute(query).fetchall()
+        runs = reader.execute("SELECT stage, parameters, inputs FROM runs").fetchall()
+        models = reader.execute("SELECT evaluator, version FROM evaluators").fetchall()
+    assert all(already_done(there, stage, json.loads(asked), json.loads(read)) for stage, asked, read in runs)
+    for name, version in models:
+        load_evaluator(there.models / name / str(version))
+    assert (there.reports / "report.html").exists()
+    assert not (there.root / "vectors").exists()
+
+
+def test_a_home_that_was_moved_answers_every_client_again(home: Warehouse) -> None:
+    publish(home, 7)
+    moved = Warehouse.at(home.root.with_name("moved"))
+    home.root.rename(moved.root)
+    with moved.reader() as reader:
+        assert reader.execute("SELECT bytes FROM corpora").fetchone() == (7,)
+    restore(moved, moved.root)
+    with duckdb.connect(str(moved.catalog), read_only=True) as client:
+        assert client.execute("SELECT bytes FROM corpora").fetchone() == (7,)
+
+
+def test_a_backup_of_an_older_layout_is_restored_as_it_was(home: Warehouse, tmp_path: Path) -> None:
+    publish(home, 0)
+    saved = back_up(home, tmp_path / "saved").path
+    with duckdb.connect(str(saved / "catalog.duckdb")) as connection:
+        connection.execute("UPDATE ssrem.home SET layout = '0-older'")
+    there = Warehouse.at(tmp_path / "there")
+    restore(there, saved)
+    assert layout_of(there.catalog) == "0-older" != LAYOUT
+    with pytest.raises(HomeError, match="run ssrem upgrade"):
+        there.check()
+
+
+def test_what_cannot_be_backed_up(home: Warehouse, tmp_path: Path) -> None:
+    with pytest.raises(HomeError, match="nothing is published"):
+        back_up(home, tmp_path / "saved")
+    publish(home, 0)
+    (tmp_path / "taken").mkdir()
+    with pytest.raises(HomeError, match="is there already"):
+        back_up(home, tmp_path / "taken")
+    (home.root / home.parts()[0].path).unlink()
+    with pytest.raises(HomeError, match=r"corpora.parquet is missing.*ssrem status"):
+        back_up(home, tmp_path / "saved.tar")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["home", "taken"]
+    assert not list(home.root.glob("catalog.*.duckdb"))
+
+
+def _cut(saved: Path) -> None:
+    os.truncate(saved, saved.stat().st_size // 2)
+
+
+def _without_a_part(saved: Path) -> None:
+    with tarfile.open(saved) as old:
+        members = [(m, old.extractfile(m)) for m in old.getmembers()]
+        with tarfile.open(f"{saved}.new", "w") as new:
+            for member, content in members:
+                if "corpora" not in member.name:
+                    new.addfile(member, content)
+    Path(f"{saved}.new").replace(saved)
+
+
+def _of_something_else(saved: Path) -> None:
+    with tarfile.open(saved, "w") as archive:
+        archive.add(__file__, "a.py")
+
+
+def _escaping(saved: Path) -> None:
+    with tarfile.open(saved, "a") as archive:
+        archive.add(__file__, "../escaped.py")
+
+
+def _no_archive(saved: Path) -> None:
+    saved.write_text("nothing")
+
+
+@pytest.mark.parametrize("damage", [_cut, _without_a_part, _of_something_else, _escaping, _no_archive])
+def test_a_damaged_backup_restores_nothing(home: Warehouse, tmp_path: Path, damage) -> None:  # type: ignore[no-untyped-def]
+    publish(home, 0)
+    saved = back_up(home, tmp_path / "saved.tar").path
+    damage(saved)
+    there = Warehouse.at(tmp_path / "there")
+    with pytest.raises(HomeError, match=r"saved\.tar is no (whole )?backup") as error:
+        restore(there, saved)
+    assert len(str(error.value).splitlines()) == 1
+    assert {p.name for p in there.root.iterdir()} <= {".lock"}
+    assert not list(tmp_path.rglob("escaped.py"))
+    back_up(home, tmp_path / "again.tar")
+    restore(there, tmp_path / "again.tar")
+
+
+def test_a_home_in_use_is_not_overwritten(home: Warehouse, tmp_path: Path) -> None:
+    publish(home, 0)
+    saved = back_up(home, tmp_path / "saved.tar").path
+    publish(home, 1)
+    with pytest.raises(HomeError, match="is not empty"):
+        restore(home, saved)
+    with home.reader() as reader:
+        assert reader.execute("SELECT bytes FROM corpora").fetchone() == (1,)
+    with pytest.raises(HomeError, match="does not exist"):
+        restore(home, tmp_path / "nowhere")

@@ -1,0 +1,201 @@
+"""Landing with pseudonyms: nothing that names anyone is in the home folder, and what is needed still is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ssrem.errors import DumpError, PrivacyError
+from ssrem.privacy.key import PseudonymKey
+from support.small_home import command
+from support.whole_home import contents, found
+from tasks.ingest.land import land
+from tasks.warehouse.home import Warehouse
+
+Dump = Callable[..., str]
+
+SECRET = "f00dcafe" * 8
+KEY = PseudonymKey(SECRET.encode())
+
+PEOPLE = ["zoe_planted", "yan.planted", "Xia Planted", "planted-w"]
+PLANTED = [*PEOPLE, "planted@mail.example", "555-867-5309", "@plantedv"]
+OTHERS = [
+    "planted_u",
+    "planted street",
+    "10.9.8.7",
+    "planted_broken",
+    "planted_half",
+    "planted_nobody",
+    "prompted by",
+]
+
+
+def rows() -> list[Any]:
+    """Conversations of four people, with something that names somebody wherever a dump may hold it."""
+    zoe, yan, xia, w = PEOPLE
+    texts = [
+        "hello",
+        f"mail me: {PLANTED[4]}",
+        f"or call {PLANTED[5]}",
+        f"ask {PLANTED[6]} or u/{w}",
+        f"thanks {zoe}!",
+    ]
+    talks: list[Any] = []
+    for number in range(6):
+        people = [(zoe, yan), (yan, xia), (xia, w)][number % 3]
+        said = [
+            {
+                "id": f"{people[i % 2]}/{number}/{i}",
+                "speaker": people[i % 2],
+                "addressee": people[1 - i % 2],
+                "reply_to": f"{people[1 - i % 2]}/{number}/{i - 1}" if i else None,
+                "text": f"{text}, in {1990 + number}",
+                "address": OTHERS[1],
+                "meta": {"ip": OTHERS[2], "friends": [zoe, yan]},
+            }
+            for i, text in enumerate(texts)
+        ]
+        about = {"ratings": {"fun": number, zoe: 3}, "topic": OTHERS[6], "host": {"name": xia}}
+        talks.append({"conversation_id": f"{'+'.join(people)} {number}", "utterances": said, **about})
+    return [
+        *talks,
+        b'{"speaker": "planted_broken", "text": "ask planted_broken',
+        b'{"speaker": "planted_half\xff"}',
+        {
+            "conversation_id": "c",
+            "speaker": "planted_u",
+            "text": "hi planted_u",
+            "reply_to": "planted_nobody",
+        },
+        {"conversation_id": "c", "speaker": "planted_u", "text": " "},
+    ]
+
+
+@pytest.mark.slow
+def test_nothing_planted_is_anywhere_in_the_home_folder(
+    tmp_path: Path, home: Warehouse, write_dump: Dump
+) -> None:
+    source = write_dump(rows())
+    shown = PLANTED + OTHERS
+    assert {string for string, _ in found(tmp_path, shown)} == set(
+        shown
+    )  # a search that finds nothing proves nothing
+    done = command(
+        "ingest", source, "--pseudonymise", "--home", str(home.root), "--json", SSREM_PSEUDONYM_KEY=SECRET
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["quarantined"] == 4
+    kinds = {path.suffix for path, _ in contents(home.root)}
+    assert {".parquet", ".duckdb", ".db"} <= kinds
+    assert found(home.root, [*shown, SECRET]) == []
+
+
+@pytest.fixture
+def landed(home: Warehouse, write_dump: Dump, sql_gate: None, monkeypatch: pytest.MonkeyPatch) -> Warehouse:
+    monkeypatch.setenv("SSREM_PSEUDONYM_KEY", SECRET)
+    land.fn(write_dump(rows()), str(home.root), pseudonymise=True)
+    return home
+
+
+def fetch(home: Warehouse, query: str) -> list[tuple[Any, ...]]:
+    with home.reader() as connection:
+        return connection.execute(query).fetchall()
+
+
+def test_what_is_needed_is_still_there(landed: Warehouse) -> None:
+    assert fetch(landed, "SELECT messages_read, utterances, quarantined, speakers FROM corpora") == [
+        (34, 30, 4, 4)
+    ]
+    people = {KEY.pseudonym(name) for name in PEOPLE}
+    assert {s for (s,) in fetch(landed, "SELECT DISTINCT speaker FROM utterances")} == people
+    assert {s for (s,) in fetch(landed, "SELECT DISTINCT addressee FROM utterances")} == people
+    replies = "SELECT count(*), count(p.utterance_id) FROM utterances AS c LEFT JOIN utterances AS p"
+    assert fetch(landed, f"{replies} ON c.reply_to = p.utterance_id WHERE c.reply_to IS NOT NULL") == [
+        (24, 24)
+    ]
+    ratings = fetch(landed, "SELECT ratings FROM conversations ORDER BY conversation_no")
+    assert [json.loads(r) for (r,) in ratings] == [{"fun": number} for number in range(6)]
+    texts = [
+        t for (t,) in fetch(landed, "SELECT text FROM utterances ORDER BY conversation_no, position LIMIT 5")
+    ]
+    assert texts == [
+        "hello, in 1990",
+        "mail me: [email], in 1990",
+        "or call [phone], in 1990",
+        "ask [user] or [user], in 1990",
+        "thanks [user]!, in 1990",
+    ]
+    reasons = fetch(landed, "SELECT reason, octet_length(raw) FROM quarantine ORDER BY row_no")
+    assert [reason for reason, _ in reasons] == ["broken_json", "undecodable", "reply_to_missing", "no_text"]
+    assert [size for _, size in reasons[:2]] == [0, 0]
+
+
+def test_the_same_key_gives_the_same_pseudonyms_in_another_corpus(
+    landed: Warehouse, write_dump: Dump
+) -> None:
+    other = [{"conversation_id": "x", "speaker": name, "text": name} for name in (PEOPLE[0], "b")]
+    land.fn(write_dump(other, "other"), str(landed.root), pseudonymise=True)
+    both = "SELECT speaker FROM utterances GROUP BY speaker HAVING count(DISTINCT corpus) = 2"
+    assert fetch(landed, both) == [(KEY.pseudonym(PEOPLE[0]),)]
+
+
+def test_the_ledger_says_that_ids_are_pseudonyms(landed: Warehouse) -> None:
+    ((parameters,),) = fetch(landed, "SELECT parameters FROM runs")
+    assert json.loads(parameters)["pseudonym_key"] == KEY.fingerprint
+
+
+def test_the_same_content_another_way_is_told(
+    landed: Warehouse, write_dump: Dump, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, before = write_dump(rows()), landed.parts()
+    assert land.fn(source, str(landed.root), pseudonymise=True) == ("dump", False)
+    with pytest.raises(DumpError, match="landed as 'dump' with pseudonyms; give --pseudonymise"):
+        land.fn(source, str(landed.root))
+    monkeypatch.setenv("SSREM_PSEUDONYM_KEY", "another" * 8)
+    with pytest.raises(DumpError, match="another key"):
+        land.fn(source, str(landed.root), pseudonymise=True)
+    assert landed.parts() == before
+
+
+def test_pseudonyms_in_place_of_names_leave_no_name(
+    home: Warehouse, write_dump: Dump, sql_gate: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = write_dump(rows())
+    land.fn(source, str(home.root), speakers="person")
+    assert found(home.root, [PEOPLE[0]])
+    monkeypatch.setenv("SSREM_PSEUDONYM_KEY", SECRET)
+    with pytest.raises(DumpError, match=r"without pseudonyms; to have them.*--pseudonymise --replace"):
+        land.fn(source, str(home.root), pseudonymise=True)
+    assert land.fn(source, str(home.root), pseudonymise=True, replace=True) == ("dump", True)
+    assert found(home.root, PLANTED + OTHERS) == []
+
+
+def test_without_a_key_nothing_lands(
+    home: Warehouse, write_dump: Dump, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SSREM_PSEUDONYM_KEY", raising=False)
+    source = write_dump(rows())
+    with pytest.raises(PrivacyError, match="need a key"):
+        land.fn(source, str(home.root), pseudonymise=True)
+    with pytest.raises(DumpError, match="--pseudonymise"):
+        land.fn(source, str(home.root), pseudonym_key_file="key")
+    assert not home.root.exists()
+
+
+def test_seats_keep_ordinary_words(
+    home: Warehouse, write_dump: Dump, sql_gate: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSREM_PSEUDONYM_KEY", SECRET)
+    said = [
+        {"conversation_id": f"c{i}", "speaker": who, "text": "the agent asked"}
+        for i in range(6)
+        for who in ("user", "agent")
+    ]
+    land.fn(write_dump(said), str(home.root), pseudonymise=True, speakers="conversation")
+    assert fetch(home, "SELECT DISTINCT text FROM utterances") == [("the agent asked",)]
+    seat = f"{KEY.pseudonym('c0', 'c')}/{KEY.pseudonym('agent')}"
+    assert fetch(home, f"SELECT count(*) FROM utterances WHERE speaker = '{seat}'") == [(1,)]

@@ -1,0 +1,137 @@
+"""Answers of `ssrem sql` as files: whole or not at all, and no less confined."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from flows.cli.main import main
+from ssrem.errors import SsremError
+from tasks.ingest.land import land
+from tasks.query.export import print_csv, save_csv, save_parquet
+from tasks.stage.stage import Stage
+from tasks.warehouse.home import Warehouse
+
+ALL_KINDS = """
+    SELECT 1 AS a, 2 AS a, NULL AS nothing, [1.5, NULL] AS list, {'x': 'ä', 'd': DATE '2020-01-02'} AS pair,
+        'a,"b"' || chr(10) AS text, 'x'::BLOB AS bytes, TIMESTAMP '2020-01-02 03:04:05' AS time,
+        1.50::DECIMAL(4, 2) AS money
+"""
+Save = Callable[[Warehouse, str, Path], int]
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
+    folder = tmp_path_factory.mktemp("answers")
+    (folder / "dump.jsonl").write_text(
+        '{"conversation_id": "c", "speaker": "p", "text": "hi"}\n'
+        '{"conversation_id": "c", "speaker": "q", "text": "ho"}\n'
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Stage, "gate", lambda stage: stage.create("check_results"))
+        land.fn(str(folder / "dump.jsonl"), str(folder / "home"), name="c", speakers="person")
+    return Warehouse.at(folder / "home")
+
+
+def test_csv_holds_every_kind_of_value(home: Warehouse, tmp_path: Path) -> None:
+    assert save_csv(home, ALL_KINDS, tmp_path / "out.csv") == 1
+    with (tmp_path / "out.csv").open(newline="") as file:
+        head, row = csv.reader(file)
+    assert head == ["a", "a_1", "nothing", "list", "pair", "text", "bytes", "time", "money"]
+    assert row == [
+        *("1", "2", "", "[1.5, null]", '{"x": "ä", "d": "2020-01-02"}'),
+        *('a,"b"\n', "x", "2020-01-02T03:04:05", "1.50"),
+    ]
+    out = io.StringIO()
+    assert print_csv(home, "FROM utterances", out) == 2
+    assert out.getvalue().count("\n") == 3
+
+
+def test_parquet_keeps_types_and_names(home: Warehouse, tmp_path: Path) -> None:
+    assert save_parquet(home, ALL_KINDS, tmp_path / "out.parquet") == 1
+    with duckdb.connect(":memory:") as connection:
+        kinds = connection.execute(f"DESCRIBE FROM '{tmp_path / 'out.parquet'}'").fetchall()
+        assert connection.execute(
+            f"SELECT a_1, list, money::VARCHAR FROM '{tmp_path / 'out.parquet'}'"
+        ).fetchall() == [(2, [1.5, None], "1.50")]
+    assert {"DECIMAL(4,2)", "TIMESTAMP", "BLOB"} <= {kind[1] for kind in kinds}
+    assert save_parquet(home, "FROM corpora WHERE false", tmp_path / "none.parquet") == 0
+    with pytest.raises(SsremError, match=r"Parquet cannot hold the answer: .*cast that column"):
+        save_parquet(home, "SELECT INTERVAL 1 DAY", tmp_path / "none.parquet")
+
+
+@pytest.mark.parametrize("save", [save_csv, save_parquet])
+def test_an_answer_may_be_larger_than_memory_holds(
+    home: Warehouse, tmp_path: Path, save: Save, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tasks.query.sandbox.ANSWER_BYTES", 1 << 20)
+    assert save(home, "FROM range(300000)", tmp_path / "many") == 300_000
+
+
+@pytest.mark.parametrize("save", [save_csv, save_parquet])
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        ("SELECT nope", "SQL: Binder Error"),
+        (
+            "SELECT CASE WHEN range = 250000 THEN 'x' ELSE '1' END::INT FROM range(300000)",
+            "SQL: Conversion Error",
+        ),
+        ("COPY (SELECT 1) TO 'x'", "one SELECT"),
+        ("FROM read_text('/etc/hostname')", "SQL: Permission Error"),
+    ],
+)
+def test_what_fails_leaves_the_file_as_it_was(
+    home: Warehouse, tmp_path: Path, save: Save, query: str, told: str
+) -> None:
+    (tmp_path / "out").write_text("before")
+    with pytest.raises(SsremError, match=told) as error:
+        save(home, query, tmp_path / "out")
+    assert str(error.value).isprintable()
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("out", "before")]
+    with pytest.raises(SsremError, match=r"cannot write .*No such file"):
+        save(home, "SELECT 1", tmp_path / "no" / "out")
+
+
+def say(home: Warehouse, monkeypatch: pytest.MonkeyPatch, text: str, *options: str) -> int:
+    monkeypatch.setattr("sys.stdin", io.StringIO(text))
+    return main(["sql", *options, "--home", str(home.root)])
+
+
+def test_queries_are_read_from_a_pipe(
+    home: Warehouse, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert say(home, monkeypatch, "-- one\nSELECT\n  text FROM utterances;\n\nSELECT 40 + 2 AS answer") == 0
+    said = capsys.readouterr().out
+    assert "ho" in said and said.rstrip().endswith("42")
+    assert say(home, monkeypatch, "SELECT 1 AS a;\n\n\nSELECT\n nope;\nSELECT 2 AS b;\n") == 1
+    said = capsys.readouterr()
+    assert "1 row\n" in said.out and "b\n" not in said.out  # not what comes after the one that fails
+    assert said.err.startswith("ssrem: SQL: Binder Error") and said.err.endswith(
+        "(query 2 of standard input, from line 4)\n"
+    )
+    assert say(home, monkeypatch, " -- nothing\n;") == 1
+    assert "holds no query" in capsys.readouterr().err
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"SELECT '\xff'"), encoding="utf-8"))
+    assert main(["sql", "--home", str(home.root)]) == 1
+    assert capsys.readouterr().err == "ssrem: standard input is no utf-8 text; convert it first\n"
+
+
+def test_forms_of_an_answer(
+    home: Warehouse, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    there = str(tmp_path / "out.csv")
+    assert say(home, monkeypatch, "SELECT speaker FROM utterances ORDER BY ALL;", "--csv", there) == 0
+    assert capsys.readouterr().err == f"2 rows in {there}\n"
+    assert Path(there).read_text() == "speaker\np\nq\n"
+    assert say(home, monkeypatch, "", "SELECT 1 AS a", "--csv", "-") == 0
+    assert capsys.readouterr().out == "a\n1\n"
+    assert say(home, monkeypatch, "SELECT 1; SELECT 2", "--parquet", there) == 1
+    assert "take the answer of one query" in capsys.readouterr().err
+    assert say(home, monkeypatch, "", "SELECT 1", "--json", "--csv", there) == 1
+    assert "one form" in capsys.readouterr().err

@@ -1,0 +1,322 @@
+# ruff: noqa: E501 - a table of attempts reads best with several on a line
+"""`ssrem sql` sees the published tables and nothing else, whatever is asked; what cells hold is shown as text."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from flows.cli.main import main
+from ssrem.errors import SsremError
+from support.paths import ROOT
+from tasks.ingest.land import land
+from tasks.query import sandbox as query
+from tasks.query.sandbox import ask
+from tasks.report.report import write_report
+from tasks.stage.stage import Stage
+from tasks.warehouse.home import Warehouse
+
+pytestmark = pytest.mark.xdist_group("sandbox")
+
+EVIL = [
+    "</script><script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    "\x1b]0;title\x07\x1b[31mred\x1b[2J",
+    "'; DROP TABLE corpora; --",
+    "{{ 7*7 }} {% raw %} ${x} %s %n {0.__class__}",
+    '=HYPERLINK("http://x") [bold]b[/bold] :smile: \u202e\u0000',
+]
+CORPUS = "<script>alert(1)<img src=x onerror=alert(2)>{{7*7}}'\""
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
+    """A home folder whose every text is hostile."""
+    folder = tmp_path_factory.mktemp("sandbox")
+    rows = [
+        {"conversation": talk, "speaker": who, "text": text, "id": f"{n}{text}", "note": text}
+        for n, (talk, who) in enumerate(zip(EVIL, reversed(EVIL), strict=True))
+        for text in EVIL
+    ]
+    (folder / "dump.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Stage, "gate", lambda stage: stage.create("check_results"))
+        land.fn(str(folder / "dump.jsonl"), str(folder / "home"), name=CORPUS, speakers="person")
+    return Warehouse.at(folder / "home")
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder to stand in, with secrets; nothing is there afterwards that was not before."""
+    monkeypatch.chdir(tmp_path)
+    duckdb.sql("SELECT 'hidden' AS x").write_parquet(str(tmp_path / "secret.parquet"))
+    (tmp_path / "secret.csv").write_text("x\nhidden\n")
+    (tmp_path / "secret.json").write_text('{"x": "hidden"}\n')
+    duckdb.connect(str(tmp_path / "secret.duckdb")).close()
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    yield tmp_path
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+# {d}: where one stands; {p}: a published file; {h}: the home folder
+READS = [
+    "FROM read_csv('{d}/secret.csv')", "FROM read_csv_auto('secret.csv')", "FROM sniff_csv('{d}/secret.csv')",
+    "FROM 'secret.csv'", "FROM \"secret.csv\"", "FROM '{d}/secret.parquet'", "FROM 'file://{d}/secret.parquet'",
+    "FROM read_parquet('{d}/secret.parquet')", "FROM parquet_scan('{d}/secret.parquet')",
+    "FROM parquet_metadata('{d}/secret.parquet')", "FROM parquet_schema('{d}/secret.parquet')",
+    "FROM parquet_file_metadata('{d}/secret.parquet')", "FROM parquet_kv_metadata('{d}/secret.parquet')",
+    "FROM read_json('{d}/secret.json')", "FROM read_json_auto('{d}/secret.json')", "FROM read_json_objects('{d}/secret.json')",
+    "FROM read_ndjson('{d}/secret.json')", "FROM read_ndjson_objects('{d}/secret.json')",
+    "FROM read_text('{d}/secret.csv')", "FROM read_blob('{d}/secret.csv')", "FROM read_text(['{p}', '{d}/secret.csv'])",
+    "FROM read_parquet(['{p}', '{d}/secret.parquet'], union_by_name = true)",
+    "FROM read_text('/proc/self/environ')", "FROM '/etc/passwd'", "FROM read_csv('/etc/passwd')", "FROM read_text('/dev/stdin')",
+    "FROM read_text('{h}/catalog.duckdb')", "FROM read_text('{h}/.lock')", "FROM read_blob('{p}x')",
+    "FROM read_blob('{p}/../../../catalog.duckdb')", "FROM read_blob('{h}/lake/../catalog.duckdb')",
+    "FROM read_parquet('{p}/../../../../secret.parquet')", "FROM read_parquet('{h}/lake/*/*.parquet')",
+    "FROM read_blob('{h}/**')", "FROM glob('{h}/*')", "FROM glob('/etc/*')", "FROM glob('*')", "FROM glob('{p}*')",
+    "FROM read_text('http://127.0.0.1:9/x')", "FROM 'https://example.org/x.parquet'", "FROM 's3://bucket/x.parquet'",
+    "FROM read_csv('hf://datasets/x/y.csv')", "FROM query('FROM read_text(''{d}/secret.csv'')')",
+    "FROM query_table('{d}/secret.parquet')", "FROM query_table(['{d}/secret.parquet'])", "FROM query_table('secret.csv')",
+    "FROM json_execute_serialized_sql(json_serialize_sql('FROM read_text(''{d}/secret.csv'')'))",
+    "SELECT (SELECT content FROM read_text('{d}/secret.csv'))", "WITH x AS (FROM 'secret.csv') FROM x",
+    "FROM read_duckdb('{d}/secret.duckdb')", "FROM duckdb_extensions()", "SELECT getenv('HOME')",
+    "SELECT getvariable('x') FROM statements", "FROM connection", "FROM os", "FROM home", "FROM query", "FROM EVIL",
+    "FROM pandas_scan(1)", "FROM arrow_scan(1, 2, 3)", "FROM arrow_scan_dumb(1, 2, 3)", "FROM python_map_function(1)",
+    "FROM sqlite_scan('{d}/secret.duckdb', 'x')", "FROM postgres_scan('', '', '')", "FROM mysql_query('', '')",
+    "FROM st_read('{d}/secret.json')", "FROM read_xlsx('{d}/x.xlsx')", "FROM iceberg_scan('{d}')", "FROM delta_scan('{d}')",
+    "SELECT load_aws_credentials()", "SELECT shell('id')", "SELECT system('id')", "SELECT python('1')",
+]  # fmt: skip
+STATEMENTS = [
+    "COPY (SELECT 1) TO '{d}/out'", "COPY corpora TO '{p}'", "COPY corpora FROM '{d}/secret.csv'",
+    "COPY FROM DATABASE memory TO x", "EXPORT DATABASE '{d}/out'", "IMPORT DATABASE '{d}'",
+    "ATTACH '{d}/new.duckdb' AS x", "ATTACH '{d}/secret.duckdb' (READ_ONLY)", "ATTACH ':memory:' AS x", "DETACH memory", "USE memory",
+    "INSTALL httpfs", "FORCE INSTALL httpfs", "LOAD httpfs", "LOAD '{d}/x.duckdb_extension'", "UPDATE EXTENSIONS",
+    "SET memory_limit = '100GB'", "SET GLOBAL threads = 1", "SET SESSION x = 1", "SET VARIABLE x = 1", "RESET lock_configuration",
+    "SET enable_external_access = true", "SET allowed_paths = ['{d}']", "SET allowed_directories = ['/']", "SET lock_configuration = false",
+    "SET temp_directory = '{d}'", "SET secret_directory = '{d}'", "SET log_query_path = '{d}/log'", "SET home_directory = '{d}'",
+    "SET python_enable_replacements = true", "SET search_path = 'x'", "SET schema = 'x'",
+    "PRAGMA database_list", "PRAGMA enable_profiling = 'json'", "PRAGMA profiling_output = '{d}/out'", "PRAGMA memory_limit='9GB'",
+    "PRAGMA import_database('{d}')", "PRAGMA version", "CALL pragma_version()", "CALL enable_logging(storage_path = '{d}')",
+    "CALL create_fts_index('x')", "CREATE TABLE t (x INT)", "CREATE TEMP TABLE t AS FROM corpora", "CREATE OR REPLACE VIEW corpora AS SELECT 1",
+    "CREATE MACRO f(x) AS x", "CREATE FUNCTION f(x) AS x", "CREATE TYPE t AS INT", "CREATE SCHEMA s", "CREATE SEQUENCE s",
+    "CREATE SECRET (TYPE s3)", "CREATE PERSISTENT SECRET s (TYPE s3)", "DROP SECRET s", "CREATE INDEX i ON corpora (corpus)", "DROP VIEW corpora",
+    "INSERT INTO corpora FROM corpora", "UPDATE corpora SET bytes = 0", "DELETE FROM corpora", "TRUNCATE corpora", "MERGE INTO corpora USING corpora AS b ON true WHEN MATCHED THEN DELETE",
+    "ALTER TABLE corpora RENAME TO x", "COMMENT ON VIEW corpora IS 'x'", "CHECKPOINT", "FORCE CHECKPOINT", "VACUUM", "ANALYZE",
+    "BEGIN", "COMMIT", "ROLLBACK", "PREPARE x AS SELECT 1", "EXECUTE x", "DEALLOCATE x", "PREPARE x AS COPY (SELECT 1) TO '{d}/out'",
+    "EXPLAIN SELECT 1", "EXPLAIN ANALYZE COPY (SELECT 1) TO '{d}/out'", "SELECT 1; SELECT 2", "SELECT 1; COPY (SELECT 1) TO '{d}/out'",
+    "SELECT 1;;DROP VIEW corpora", "/* */ COPY (SELECT 1) TO '{d}/out' --", "FROM query('COPY (SELECT 1) TO ''{d}/out''')",
+    "FROM query('SELECT 1; SELECT 2')", "FROM (COPY (SELECT 1) TO '{d}/out')", "WITH x AS (INSERT INTO corpora FROM corpora RETURNING *) FROM x",
+    "SELECT nextval('s')", "", ";", "--", "\0", "\ud800", "SELECT '\ud800'", "SELECT " + "(" * 5000 + "1" + ")" * 5000,
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def confined(
+    home: Warehouse, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[duckdb.DuckDBPyConnection]:
+    """The connection that `ask` makes, for many questions."""
+    with home.reader() as connection:
+        query._confine(
+            connection, [home.root / p.path for p in home.parts()], tmp_path_factory.mktemp("spill")
+        )
+        yield connection
+
+
+@pytest.mark.parametrize("attempts", [READS, STATEMENTS], ids=["reads", "statements"])
+def test_nothing_is_written_read_loaded_or_run(
+    home: Warehouse, confined: duckdb.DuckDBPyConnection, here: Path, attempts: list[str]
+) -> None:
+    published = {path: path.read_bytes() for path in home.root.rglob("*") if path.is_file()}
+    names = {"{d}": str(here), "{h}": str(home.root), "{p}": str(home.root / home.parts()[0].path)}
+    through = []
+    for attempt in attempts:
+        text = attempt
+        for short, full in names.items():
+            text = text.replace(short, full)
+        try:
+            through.append((attempt, query._answer(confined, text)))
+        except SsremError as error:
+            assert str(error).isprintable() and "hidden" not in str(error)
+        except duckdb.Error as error:  # which `ask` tells in one line
+            assert "hidden" not in str(error)
+        except Exception as error:
+            through.append((attempt, repr(error)))
+    assert through == []
+    assert {path: path.read_bytes() for path in home.root.rglob("*") if path.is_file()} == published
+
+
+def test_what_may_be_asked(home: Warehouse, confined: duckdb.DuckDBPyConnection) -> None:
+    published = home.root / home.parts()[0].path
+    for text in (
+        "SELECT count(*) FROM utterances", "FROM corpora", "SHOW TABLES", "DESCRIBE corpora", "SUMMARIZE corpora", "VALUES (1)",
+        "WITH x AS (SELECT 1 AS y) FROM x;", "FROM query('SELECT 1')", "FROM query_table('corpora')", "FROM duckdb_secrets()",
+        "SELECT current_setting('enable_external_access')", f"FROM '{published}'",
+    ):  # fmt: skip
+        assert query._answer(confined, text)[0]
+    assert ask(home, "SELECT value FROM duckdb_settings() WHERE name = 'enable_external_access'")[1] == [
+        ("false",)
+    ]
+
+
+# Bombs
+
+
+def test_a_query_spills_neither_here_nor_at_home(
+    home: Warehouse, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(query, "MEMORY_LIMIT", "30MB")
+    places: list[str] = []
+    answered = query._answer
+
+    def watched(connection: duckdb.DuckDBPyConnection, text: str) -> query.Answer:
+        found = answered(connection, text)
+        (setting,) = connection.execute("SELECT current_setting('temp_directory')").fetchone() or ("",)
+        places.append(setting)
+        places.extend(path.name for path in Path(setting).iterdir())
+        return found
+
+    monkeypatch.setattr(query, "_answer", watched)
+    before = set(home.root.rglob("*"))
+    _, rows = ask(
+        home,
+        "SELECT hash(range) AS h, range AS r, repeat('x', 40) || range AS t FROM range(700000) ORDER BY h LIMIT 3 OFFSET 600000",
+    )
+    assert len(rows) == 3
+    folder = Path(places[0])
+    assert not folder.exists() and here not in folder.parents and home.root not in folder.parents
+    assert set(home.root.rglob("*")) == before
+
+
+def test_a_query_without_room_is_one_line(
+    home: Warehouse, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(query, "MEMORY_LIMIT", "40MB")
+    monkeypatch.setattr(query, "SPILL_LIMIT", "10MB")
+    with pytest.raises(SsremError, match=r"does not fit into memory.*LIMIT") as error:
+        ask(home, "FROM range(3000000) ORDER BY hash(range)")
+    assert str(error.value).isprintable()
+
+
+def test_an_answer_without_end_is_one_line(
+    home: Warehouse, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(query, "ANSWER_BYTES", 1 << 20)
+    for text in ("FROM range(1000000000000)", "SELECT repeat('x', 100000) FROM range(1000000000000)"):
+        with pytest.raises(SsremError, match="does not fit into memory"):
+            ask(home, text)
+
+
+@pytest.mark.skipif(
+    not Path("/proc/self/statm").exists(), reason="the system does not tell a process its size"
+)
+def test_one_value_does_not_take_all_memory(home: Warehouse, here: Path) -> None:
+    code = (
+        "import sys\nfrom tasks.query import sandbox as query\nfrom tasks.warehouse.home import Warehouse\nquery.ROOM = 600 << 20\n"
+        "try: query.ask(Warehouse.at(sys.argv[1]), \"SELECT repeat(repeat('x', 1000), 1000000)\")\n"
+        "except Exception as error: print(type(error).__name__, error)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(home.root)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.stdout.startswith("SsremError the query or its answer does not fit into memory"), done
+
+
+def test_ctrl_c_stops_a_query(home: Warehouse, here: Path) -> None:
+    text = "SELECT count(*) FROM range(1000000000) a, range(1000000000) b WHERE hash(a.range + b.range) = 1"
+    code = (
+        "import sys\nfrom flows.cli.main import main\nfrom tasks.query import sandbox as query\nanswered = query._answer\n"
+        "def watched(*given):\n    print('asked', flush=True)\n    return answered(*given)\n"
+        "query._answer = watched\nsys.exit(main(['sql', sys.argv[2], '--home', sys.argv[1]]))"
+    )
+    command = [sys.executable, "-c", code, str(home.root), text]
+    with subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as asked:
+        assert asked.stdout is not None and asked.stdout.readline() == "asked\n"
+        asked.send_signal(signal.SIGINT)
+        _, said = asked.communicate(timeout=60)
+    assert asked.returncode == 130
+    assert said == "ssrem: interrupted\n"
+
+
+def test_ctrl_c_before_a_query_has_begun_leaves_nothing_running(
+    home: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Interrupted(threading.Thread):
+        def start(self) -> None:
+            super().start()
+            raise KeyboardInterrupt
+
+    begun: list[str] = []
+    monkeypatch.setattr(query, "_answer", lambda connection, text: begun.append(text))
+    monkeypatch.setattr(threading, "Thread", Interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        ask(home, "SELECT 1")
+    time.sleep(0.2)
+    assert not begun
+
+
+# What it shows
+
+
+def test_cells_are_shown_as_text(home: Warehouse, capsys: pytest.CaptureFixture[str]) -> None:
+    for form in ([], ["--json"]):
+        assert (
+            main(["sql", "SELECT corpus, speaker, text FROM utterances", *form, "--home", str(home.root)])
+            == 0
+        )
+        said = capsys.readouterr().out
+        assert all(c.isprintable() or c == "\n" for c in (said if not form else said.replace("\u202e", "")))
+        assert "[bold]b[/bold] :smile:" in said and "{{ 7*7 }} {% raw %}" in said and "\x1b" not in said
+    for verb in ("status", "evaluators"):
+        assert main([verb, "--home", str(home.root)]) == 0
+        assert "\x1b" not in capsys.readouterr().out
+
+
+def test_names_of_columns_are_text_too(home: Warehouse, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sql", 'SELECT 1 AS "\x1b[31m\n[bold]"', "--home", str(home.root)]) == 0
+    said = capsys.readouterr().out
+    assert "\\x1b[31m\\n[bold]" in said and "\x1b" not in said
+    assert main(["sql", 'SELECT 1 AS "\x1b[31m\n[bold]" WHERE false', "--home", str(home.root)]) == 0
+    assert "\x1b" not in capsys.readouterr().out
+
+
+class _Page(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, list[tuple[str, str | None]]]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, attrs))
+
+
+def test_the_report_shows_hostile_names_as_text(home: Warehouse, tmp_path: Path) -> None:
+    import shutil
+
+    shutil.copytree(home.root, tmp_path / "copy")
+    other = Warehouse.at(tmp_path / "copy")
+    other.write_catalog(other.parts())
+    made = Path(write_report.fn(str(other.root))).read_text()
+    page = _Page()
+    page.feed(made)
+    assert [tag for tag, _ in page.tags].count("script") == 1
+    assert not [name for _, attributes in page.tags for name, _ in attributes if name.startswith("on")]
+    assert (
+        "<script>alert" not in made
+        and "&lt;script&gt;alert(1)&lt;img src=x onerror=alert(2)&gt;{{7*7}}" in made
+    )

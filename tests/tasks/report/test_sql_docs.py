@@ -1,0 +1,88 @@
+"""docs/sql.md is what its generator writes, and what it shows works."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import struct
+import subprocess
+from typing import Any
+
+import pandas as pd
+import polars as pl
+import pytest
+
+from flows.cli.main import main
+from schemas import TABLES
+from sql import questions
+from support.paths import ROOT
+from support.small_home import Made
+from tasks.report.sql_docs import renewed
+
+DOCS = ROOT / "docs"
+PAGE = DOCS / "sql.md"
+CATALOG = "warehouse/catalog.duckdb"
+
+
+def shown(language: str) -> list[str]:
+    """The blocks of code of the page's own prose."""
+    prose = PAGE.read_text().split("## Fifteen questions")[0]
+    return re.findall(rf"```{language}\n(.*?)```", prose, re.DOTALL)
+
+
+def test_the_page_is_up_to_date() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    assert renewed(page) == page, (
+        "docs/sql.md is not what schemas/ and sql/questions/ say; make docs renews it"
+    )
+    assert all(f"\n### `{name}`\n" in page for name in TABLES)
+    assert all(f"\n{question.query}\n" in page for question in questions())
+
+
+def test_a_page_without_a_place_is_refused() -> None:
+    with pytest.raises(ValueError, match="begin tables"):
+        renewed("# Nothing to fill\n")
+
+
+def test_links_lead_somewhere() -> None:
+    links = re.findall(r"\]\(([^)#]+)\)", PAGE.read_text())
+    assert links and all((DOCS / link).exists() for link in links)
+
+
+def test_the_catalog_opens_in_one_line_each(made: Made, capsys: pytest.CaptureFixture[str]) -> None:
+    (block,) = shown("python")
+    imported, *lines = [line for line in block.splitlines() if line]
+    assert imported == "import duckdb" and len(lines) == 3
+    namespace: dict[str, Any] = {}
+    for line in lines:
+        assert line.count(CATALOG) == 1
+        exec(f"{imported}\n{line.replace(CATALOG, str(made.home.catalog))}", namespace)
+    assert "gt_above" in capsys.readouterr().out
+    assert isinstance(namespace["polars_frame"], pl.DataFrame)
+    assert isinstance(namespace["pandas_frame"], pd.DataFrame)
+    for frame in (namespace["polars_frame"], namespace["pandas_frame"]):
+        assert len(frame) == 12 and "gt_above" in frame.columns
+
+
+def test_shells_of_the_first_version_open_the_catalog(made: Made) -> None:
+    magic, version = struct.unpack_from("<4sQ", made.home.catalog.read_bytes()[:20], 8)
+    assert (magic, version) == (b"DUCK", 64)  # that of 1.0, which all later ones read
+
+
+@pytest.mark.skipif(shutil.which("duckdb") is None, reason="the duckdb shell is not installed")
+def test_the_duckdb_shell_opens_the_catalog(made: Made) -> None:
+    (line,) = [block for block in shown("sh") if block.startswith("duckdb")]
+    command = shlex.split(line.replace(CATALOG, str(made.home.catalog)))
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "gt_above" in done.stdout
+
+
+def test_the_commands_are_what_ssrem_takes(made: Made, capsys: pytest.CaptureFixture[str]) -> None:
+    (block,) = [block for block in shown("sh") if block.startswith("ssrem")]
+    commands = [shlex.split(line, comments=True) for line in block.splitlines()]
+    queries = [command[1:] for command in commands if len(command) > 2 and "<" not in command]
+    assert len(queries) == 2
+    for arguments in queries:
+        assert main([*arguments, "--home", str(made.home.root)]) == 0
+        assert "kind" in (said := capsys.readouterr().out) or "spearman" in said

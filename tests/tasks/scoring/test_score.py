@@ -1,0 +1,148 @@
+"""Score: the published scores against the evaluator, identification against SQL, ratings left untouched."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+from scipy import stats
+
+from schemas import TABLES
+from ssrem.errors import GateError
+from ssrem.evaluators import load_evaluator
+from ssrem.samples import KINDS, TEST, Sample
+from support.small_home import Made
+from tasks.scoring.test_split import _ratings, score_corpus
+from tasks.speaker_tables.load import load_candidates, test_responses
+from tasks.warehouse.home import Warehouse
+
+WHO = {"evaluator": "ssrem", "version": 1}
+
+# Imported for what it does, not as a test.
+test_responses.__test__ = False  # type: ignore[attr-defined]
+
+
+def test_scores_are_those_of_the_evaluator(made: Made) -> None:
+    """By way of `score`, turn by turn, where the task goes by way of candidates."""
+    evaluator = load_evaluator(made.home.models / "ssrem" / "1")
+    with made.home.reader() as reader:
+        rows = reader.execute(
+            """SELECT s.kind, s.f, t.text,
+                (SELECT list(c.text ORDER BY c.turn_id) FROM turns AS c
+                 WHERE c.turn_id BETWEEN r.context_from AND r.context_to)
+            FROM scores AS s
+            INNER JOIN responses AS r ON r.response_id = s.response_id::BIGINT
+            INNER JOIN candidates AS d ON d.response_id = r.response_id AND d.kind = s.kind AND d.k = s.k
+            INNER JOIN turns AS t ON t.turn_id = d.turn_id
+            WHERE s.evaluator = 'ssrem' AND s.dataset = 'tiny' ORDER BY hash(s.response_id, s.kind, s.k) LIMIT 60"""
+        ).fetchall()
+    assert {row[0] for row in rows} == set(KINDS)
+    again = evaluator.score([Sample(tuple(context), text) for _, _, text, context in rows])
+    assert again == pytest.approx([f for _, f, _, _ in rows], abs=1e-6)
+
+
+def test_every_candidate_of_the_test_split_is_scored_once(made: Made) -> None:
+    with made.home.reader() as reader:
+        found = reader.execute(
+            """SELECT kind, count(*) FROM scores WHERE evaluator = 'ssrem' AND dataset = 'tiny' AND kind <> 'Context'
+            GROUP BY kind ORDER BY kind"""
+        ).fetchall()
+        expected = reader.execute(
+            """SELECT c.kind, count(c.turn_id) FROM candidates AS c
+            INNER JOIN responses AS r USING (corpus, response_id)
+            WHERE r.split = 'test' GROUP BY c.kind ORDER BY c.kind"""
+        ).fetchall()
+    assert found == expected
+    assert len(found) == len(KINDS)
+
+
+def test_identification_follows_from_the_scores(made: Made) -> None:
+    with made.home.reader() as reader:
+        published = reader.execute(
+            "SELECT kind, mean, low, high, gt_above, n FROM identification WHERE evaluator = 'ssrem' ORDER BY kind"
+        ).fetchall()
+        by_sql = reader.execute(
+            """WITH s AS (SELECT * FROM scores WHERE evaluator = 'ssrem' AND dataset = 'tiny'),
+            means AS (SELECT kind, response_id, avg(f) AS f FROM s GROUP BY ALL),
+            truth AS (SELECT response_id, f FROM s WHERE kind = 'GT'),
+            above AS (
+                SELECT s.kind, avg(CASE WHEN truth.f > s.f THEN 1 WHEN truth.f = s.f THEN .5 ELSE 0 END) AS share
+                FROM s INNER JOIN truth USING (response_id) WHERE s.kind <> 'GT' GROUP BY s.kind)
+            SELECT kind, avg(f), avg(f) - 1.959964 * stddev_samp(f) / sqrt(count(*)),
+                avg(f) + 1.959964 * stddev_samp(f) / sqrt(count(*)), any_value(share), count(*)
+            FROM means LEFT JOIN above USING (kind) GROUP BY kind ORDER BY kind"""
+        ).fetchall()
+    assert len(published) == len(KINDS) + 1
+    for one, other in zip(published, by_sql, strict=True):
+        assert one == pytest.approx(other)
+
+
+def test_again_is_a_no_op(made: Made) -> None:
+    before = made.home.parts()
+    assert score_corpus.fn("ssrem", 1, "tiny", str(made.home.root)) is False
+    assert made.home.parts() == before
+
+
+@pytest.mark.parametrize("format", ["chitchat", "jsonl"])
+def test_ratings_at_the_default_are_left_out_where_there_is_one(format: str) -> None:
+    ratings = [1, 5, 9, 5, 4, 8, None, "2"]
+    draw = np.random.default_rng(0)
+    with duckdb.connect() as connection:
+        for name in ("conversations", "corpora", "turns", "scores"):
+            connection.execute(TABLES[name].ddl())
+        connection.execute("INSERT INTO corpora BY NAME SELECT 'c' AS corpus, ? AS format", [format])
+        f: dict[int, float] = {}
+        for number, rating in enumerate(ratings):
+            given = None if rating is None else json.dumps({"witty": rating})
+            connection.execute(
+                "INSERT INTO conversations BY NAME SELECT 'c' AS corpus, ? AS conversation_id, ? AS ratings",
+                [str(number), given],
+            )
+            values = draw.uniform(-1, 1, 3)
+            f[number] = float(values[:2].mean())  # the third is a negative's
+            for at, (kind, value) in enumerate(zip(("GT", "GT", "SC"), values.tolist(), strict=True)):
+                turn = number * 10 + at
+                connection.execute(
+                    "INSERT INTO turns BY NAME SELECT 'c' AS corpus, ? AS turn_id, ? AS conversation_id",
+                    [turn, str(number)],
+                )
+                connection.execute(
+                    "INSERT INTO scores BY NAME SELECT ? AS response_id, ? AS kind, ? AS f",
+                    [str(turn), kind, value],
+                )
+        (row,) = _ratings(connection, WHO, "c")
+    fair = [n for n, r in enumerate(ratings) if r is not None and not (format == "chitchat" and r == 5)]
+    expected = stats.spearmanr([f[n] for n in fair], [float(ratings[n] or 0) for n in fair])
+    assert (row["n"], row["excluded"]) == ((5, 2) if format == "chitchat" else (7, 0))
+    assert row["spearman"] == pytest.approx(expected.statistic)
+    assert (row["criterion"], row["aggregation"], row["level"]) == ("witty", "rating", "conversation")
+
+
+@pytest.mark.parametrize("kind", ["GT", "SP"])
+def test_a_score_that_is_no_number_is_stopped_by_the_gate(
+    copy: Warehouse, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    from ssrem.evaluators.bilinear.bilinear import Bilinear
+
+    with copy.reader() as reader:
+        candidates = load_candidates(reader, ["tiny"])
+        assert len(test_responses(reader, "tiny")) == len(candidates.rows(TEST))
+    there = {"GT": 0, "SP": int(np.flatnonzero(candidates.negatives["SP"][candidates.rows(TEST), 0] >= 0)[0])}
+    sound = Bilinear.score_candidates
+
+    def broken(self: Bilinear, *arguments: Any, **options: Any) -> Any:
+        found = sound(self, *arguments, **options)
+        found[kind][there[kind], 0] = np.nan
+        return found
+
+    monkeypatch.setattr(Bilinear, "score_candidates", broken)
+    # As if its scores had never been published.
+    copy.write_catalog([p for p in copy.parts() if p.table not in ("scores", "identification")])
+    before, catalog = copy.parts(), copy.catalog.read_bytes()
+    with pytest.raises(GateError, match="nothing was published"):
+        score_corpus.fn("ssrem", 1, "tiny", str(copy.root))
+    assert copy.parts() == before
+    assert copy.catalog.read_bytes() == catalog

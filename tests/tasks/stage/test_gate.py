@@ -1,0 +1,459 @@
+"""Gates: every rule of every contract and every SQL check, seen to fail on data broken for it alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+import pytest
+
+from schemas import TABLES
+from schemas.contract import Between, Table
+from sql import checks
+from ssrem.errors import GateError
+from support.paths import ROOT
+from tasks.stage.gate import Rule, check_tables, rules
+from tasks.stage.stage import Output, Stage, open_stage
+from tasks.warehouse.home import Warehouse
+
+CHECKS = ROOT / "sql" / "checks"
+
+SAMPLES = {
+    "VARCHAR": "'x'",
+    "BIGINT": "1",
+    "UBIGINT": "1",
+    "DOUBLE": "0.5",
+    "BOOLEAN": "true",
+    "TIMESTAMP": "TIMESTAMP '2020-01-01'",
+    "BLOB": "'x'::BLOB",
+    "VARCHAR[]": "['x']",
+}
+
+# Two conversations of the training split, one of the validation split; ann answers bob, and bob ann.
+TURNS = """INSERT INTO turns BY NAME SELECT * FROM (VALUES
+    ('t', 0, 'c', 0, 'ann', 'bob', 'one', 1, 1, 'train'), ('t', 1, 'c', 1, 'bob', 'ann', 'two', 2, 1, 'train'),
+    ('t', 2, 'c', 2, 'ann', 'bob', 'three', 3, 1, 'train'), ('t', 3, 'd', 0, 'bob', 'ann', 'four', 4, 1, 'train'),
+    ('t', 4, 'd', 1, 'ann', 'bob', 'five', 5, 2, 'train'), ('t', 5, 'v', 0, 'ann', 'bob', 'six', 6, 1, 'valid'),
+    ('t', 6, 'd', 2, 'bob', 'cy', 'seven', 7, 1, 'train'), ('t', 7, 'd', 3, 'ann', 'cy', 'eight', 8, 1, 'train')
+) AS v (corpus, turn_id, conversation_id, turn, speaker, addressee, text, text_hash, messages, split)"""
+
+SOUND = {
+    "ingest": [
+        "INSERT INTO corpora SELECT 't', 'jsonl', 's', 'h', 1, 3, 2, 1, 1, 2, 0, 'person', TIMESTAMP '2020-01-01'",
+        "INSERT INTO conversations SELECT 't', 'c', 0, NULL, 2, 2, NULL, NULL",
+        """INSERT INTO utterances BY NAME SELECT * FROM (VALUES
+            ('t', 'a', 'c', 0, 0, 0, 'ann', 'gone', 'hi', false), ('t', 'b', 'c', 0, 1, 1, 'bob', 'a', 'ho', false))
+            AS v (corpus, utterance_id, conversation_id, conversation_no, position, turn, speaker, reply_to, text,
+            time_backwards)""",
+        """INSERT INTO quarantine VALUES
+            ('t', 2, 'message', 'f', 3, 'no_text', encode('{"utterance_id":"gone"}')),
+            ('t', 3, 'conversation', 'f', 4, 'no_messages', encode('{"utterance_id":null}')),
+            ('t', 4, 'conversation', 'f', 5, 'undecodable', '\\xFF'::BLOB)""",
+    ],
+    "tables": [
+        "INSERT INTO corpora SELECT 't', 'jsonl', 's', 'h', 1, 9, 9, 0, 3, 2, 0, 'person', TIMESTAMP '2020-01-01'",
+        """INSERT INTO conversations BY NAME SELECT 't' AS corpus, c AS conversation_id, n AS conversation_no,
+            m AS messages, 2 AS participants FROM (VALUES ('c', 0, 3), ('d', 1, 5), ('v', 2, 1)) AS v (c, n, m)""",
+        TURNS,
+        """INSERT INTO responses BY NAME SELECT corpus, turn_id AS response_id, turn_id - turn AS context_from,
+            turn_id - 1 AS context_to, conversation_id, speaker, addressee, split FROM turns WHERE turn > 0""",
+        """INSERT INTO sc SELECT corpus, min(turn_id) OVER w, row_number() OVER w - 1, 1, turn_id
+            FROM turns WINDOW w AS (PARTITION BY conversation_id, speaker ORDER BY turn_id)""",
+        """INSERT INTO ss SELECT corpus, min(turn_id) OVER w, row_number() OVER w - 1, 1, turn_id
+            FROM turns WINDOW w AS (PARTITION BY split, speaker ORDER BY turn_id)""",
+        "INSERT INTO candidates SELECT corpus, response_id, 'GT', 0, response_id FROM responses",
+        """INSERT INTO candidates VALUES ('t', 2, 'SC', 0, 0), ('t', 2, 'SP', 0, 4), ('t', 2, 'SS', 0, 7),
+            ('t', 2, 'Rand', 0, 3), ('t', 1, 'SC', 0, NULL)""",
+        "CREATE OR REPLACE TABLE vector_norms AS SELECT turn_id, 1.0::DOUBLE AS norm FROM turns",
+        "UPDATE candidates SET turn_id = NULL WHERE kind = 'SC'",
+    ],
+    "negatives": [
+        TURNS,
+        """INSERT INTO responses BY NAME SELECT corpus, turn_id AS response_id, turn_id - turn AS context_from,
+            turn_id - 1 AS context_to, conversation_id, speaker, addressee, split FROM turns WHERE turn > 0""",
+        "INSERT INTO negatives VALUES ('t', 2, 'random-1', 0, 'what nobody said', 3, 3, false)",
+    ],
+    "score": [
+        "INSERT INTO responses SELECT 't', i, i - 1, i - 1, 'c', 'ann', 'bob', 'test' FROM range(1, 4) AS r (i)",
+        """INSERT INTO evaluators SELECT 'e', 1, 's', -1, 1, 'n', '{}', '{}', NULL, 1, 1, 1, NULL, 0.5, 1, 1, 1.0, true,
+            'first', NULL, NULL, TIMESTAMP '2020-01-01', NULL, NULL""",
+        "INSERT INTO identification SELECT 'e', 1, 't', 'GT', 0.5, 0.4, 0.6, NULL, 3",
+        """INSERT INTO scores VALUES ('e', 1, 't', '1', 'GT', 0, 0.5, 0.5, 0.25, 0.75, 0.5, false),
+            ('e', 1, 't', '2', 'GT', 0, 0.5, NULL, 0.25, NULL, NULL, false)""",
+    ],
+    "agree": [
+        """INSERT INTO evaluators SELECT 'e', 1, 's', -1, 1, 'n', '{}', '{}', NULL, 1, 1, 1, NULL, 0.5, 1, 1, 1.0, true,
+            'first', NULL, NULL, TIMESTAMP '2020-01-01', NULL, NULL""",
+        "INSERT INTO annotated SELECT 'd', 's', i::VARCHAR, 'x', ['c'], 'r', NULL, NULL, i = 4 FROM range(5) AS r (i)",
+        """INSERT INTO correlations BY NAME SELECT 'e' AS evaluator, 1 AS version, 'd' AS dataset,
+            'overall' AS criterion, 'mean' AS aggregation, 'segment' AS level, 'f' AS score, 0.5 AS pearson,
+            0.1 AS pearson_p, 0.5 AS spearman, 0.1 AS spearman_p, 4 AS n, 1 AS excluded, 'ok' AS outcome""",
+        """INSERT INTO correlations BY NAME SELECT 'e' AS evaluator, 1 AS version, 'd' AS dataset,
+            'overall' AS criterion, 'mean' AS aggregation, 'segment' AS level, 'h' AS score, 2 AS n,
+            1 AS excluded, 'too_few' AS outcome""",
+    ],
+    "measure": [
+        """INSERT INTO agreement BY NAME SELECT 'e' AS evaluator, 1 AS version, m AS measure, s AS statistic,
+            s - 0.1 AS low, s + 0.1 AS high, o AS outcome, r AS reason FROM (VALUES ('pearson', 0.5, 'ok', NULL),
+            ('kendall', NULL, 'constant', 'the scores are all the same')) AS v (m, s, o, r)""",
+        """INSERT INTO comparisons BY NAME SELECT 'd' AS dataset, 'overall' AS criterion, 'mean' AS aggregation,
+            'segment' AS level, 'e' AS first, 1 AS first_version, 'o' AS second, 1 AS second_version""",
+        """INSERT INTO rankings BY NAME SELECT 'd' AS dataset, 'overall' AS criterion, 'mean' AS aggregation,
+            'segment' AS level, e AS evaluator, 1 AS version, p AS place
+            FROM (VALUES ('e', 1), ('o', 2)) AS v (e, p)""",
+    ],
+    "train": [
+        """INSERT INTO evaluators SELECT 'e', 1, 's', -1, 1, 'n', '{}', '{}', NULL, 1, 1, 1, NULL, 0.5, 1, 2, 1.0, true,
+            'first', NULL, NULL, TIMESTAMP '2020-01-01', NULL, NULL""",
+        """INSERT INTO learning_curves VALUES ('e', 1, 1, 'valid', 0.5), ('e', 1, 2, 'valid', 0.6),
+            ('e', 1, 1, 'train', 0.4), ('e', 1, 2, 'train', 0.3)""",
+    ],
+}
+
+
+@dataclass(frozen=True)
+class Break:
+    """One statement that a check must see."""
+
+    stage: str
+    check: str
+    statement: str
+
+
+SOUND["forget"] = [*SOUND["ingest"], "CREATE OR REPLACE TABLE forgotten_people (id VARCHAR)"]
+
+BREAKS = [
+    Break(
+        "forget", "forgotten_rows_are_empty", "UPDATE quarantine SET reason = 'forgotten' WHERE row_no = 3"
+    ),
+    Break("forget", "nobody_speaks_to_the_forgotten", "INSERT INTO forgotten_people VALUES ('ann')"),
+    Break("negatives", "generated_are_not_blank", "UPDATE negatives SET text = chr(10)"),
+    Break("negatives", "no_more_replaced_than_there_are", "UPDATE negatives SET replaced = 4"),
+    Break(
+        "negatives",
+        "generated_are_not_the_response",
+        "UPDATE negatives SET text = ' ' || upper((SELECT text FROM turns WHERE turn_id = 2))",
+    ),
+    Break(
+        "negatives",
+        "generated_are_not_in_the_context",
+        "UPDATE negatives SET text = (SELECT text FROM turns WHERE turn_id = 1)",
+    ),
+    Break(
+        "train",
+        "kept_epoch_is_the_best",
+        "UPDATE learning_curves SET loss = 0.4 WHERE split = 'valid' AND epoch = 2",
+    ),
+    Break("train", "one_version_is_promoted", "UPDATE evaluators SET promoted = false"),
+    Break(
+        "train",
+        "one_version_is_promoted",
+        "INSERT INTO evaluators SELECT * REPLACE (2 AS version) FROM evaluators",
+    ),
+    Break("ingest", "counts_are_conserved", "UPDATE corpora SET messages_read = 4"),
+    Break("ingest", "counts_are_conserved", "UPDATE corpora SET messages_read = 4, utterances = 3"),
+    Break("ingest", "counts_are_conserved", "UPDATE corpora SET utterances = 1, quarantined = 2"),
+    Break("ingest", "messages_are_in_conversations", "UPDATE conversations SET messages = 3"),
+    Break(
+        "ingest",
+        "messages_are_in_conversations",
+        "INSERT INTO conversations SELECT 't', 'empty', 1, NULL, 2, 2, NULL, NULL",
+    ),
+    Break(
+        "ingest",
+        "replies_are_accounted_for",
+        "UPDATE utterances SET reply_to = 'never' WHERE utterance_id = 'b'",
+    ),
+    Break(
+        "tables",
+        "contexts_stay_in_the_conversation",
+        "UPDATE responses SET context_from = 2 WHERE response_id = 4",
+    ),
+    Break(
+        "tables",
+        "contexts_stay_in_the_conversation",
+        "UPDATE responses SET context_to = 0 WHERE response_id = 2",
+    ),
+    Break(
+        "tables",
+        "contexts_stay_in_the_conversation",
+        "UPDATE responses SET context_from = 2 WHERE response_id = 2",
+    ),
+    Break("tables", "conversations_stay_in_one_split", "UPDATE turns SET split = 'test' WHERE turn_id = 0"),
+    Break(
+        "tables",
+        "every_response_has_its_truth",
+        "DELETE FROM candidates WHERE kind = 'GT' AND response_id = 4",
+    ),
+    Break(
+        "tables",
+        "every_response_has_its_truth",
+        "UPDATE candidates SET turn_id = 0 WHERE kind = 'GT' AND turn_id = 2",
+    ),
+    Break("tables", "messages_are_in_turns", "UPDATE turns SET messages = 2 WHERE turn_id = 0"),
+    Break(
+        "tables",
+        "messages_are_in_turns",
+        "INSERT INTO conversations SELECT 't', 'e', 3, NULL, 1, 1, NULL, NULL",
+    ),
+    Break(
+        "tables",
+        "negatives_are_not_in_the_context",
+        "UPDATE candidates SET turn_id = 0 WHERE kind = 'SC' AND response_id = 2",
+    ),
+    Break(
+        "tables", "negatives_are_not_in_the_context", "UPDATE candidates SET turn_id = 1 WHERE kind = 'Rand'"
+    ),
+    Break("tables", "negatives_are_not_the_response", "UPDATE candidates SET turn_id = 2 WHERE kind = 'SS'"),
+    Break("tables", "negatives_are_not_the_response", "UPDATE turns SET text_hash = 3 WHERE turn_id = 7"),
+    Break(
+        "tables", "negatives_have_the_right_speaker", "UPDATE candidates SET turn_id = 7 WHERE kind = 'Rand'"
+    ),
+    Break(
+        "tables", "negatives_have_the_right_speaker", "UPDATE candidates SET turn_id = 3 WHERE kind = 'SS'"
+    ),
+    Break(
+        "tables", "negatives_have_the_right_speaker", "UPDATE candidates SET turn_id = 7 WHERE kind = 'SP'"
+    ),
+    Break(
+        "tables",
+        "negatives_have_the_right_speaker",
+        "UPDATE candidates SET turn_id = 4 WHERE kind = 'SC' AND response_id = 2",
+    ),
+    Break("tables", "negatives_stay_in_the_split", "UPDATE candidates SET turn_id = 5 WHERE kind = 'SS'"),
+    Break("tables", "sets_nest", "DELETE FROM ss WHERE turn_id = 4"),
+    Break("tables", "vectors_are_finite", "UPDATE vector_norms SET norm = 'NaN' WHERE turn_id = 4"),
+    Break("score", "every_test_response_is_scored", "UPDATE identification SET n = 2"),
+    Break("score", "h_lies_between_its_parts", "UPDATE scores SET h = 0.76 WHERE h IS NOT NULL"),
+    Break("score", "h_lies_between_its_parts", "UPDATE scores SET h = NULL"),
+    Break(
+        "score",
+        "h_lies_between_its_parts",
+        "UPDATE scores SET h = 0.51, evaluator = 'ssrem' WHERE h IS NOT NULL",
+    ),
+    Break("measure", "figures_or_reasons", "UPDATE agreement SET statistic = 0.5"),
+    Break("measure", "figures_or_reasons", "UPDATE agreement SET reason = NULL"),
+    Break("measure", "figures_or_reasons", "UPDATE agreement SET high = NULL"),
+    Break("measure", "figures_or_reasons", "UPDATE agreement SET low = 0.7 WHERE low IS NOT NULL"),
+    Break("measure", "compared_are_ranked", "UPDATE rankings SET place = 3 - place"),
+    Break("measure", "compared_are_ranked", "UPDATE rankings SET place = NULL WHERE evaluator = 'e'"),
+    Break("measure", "compared_are_ranked", "DELETE FROM rankings WHERE evaluator = 'o'"),
+    Break("agree", "enough_pairs", "UPDATE correlations SET n = 2 WHERE outcome = 'ok'"),
+    Break("agree", "enough_pairs", "UPDATE correlations SET spearman = NULL WHERE outcome = 'ok'"),
+    Break("agree", "enough_pairs", "UPDATE correlations SET pearson = 0.1 WHERE outcome = 'too_few'"),
+    Break("agree", "no_ground_truth_in_agreement", "UPDATE correlations SET n = 5 WHERE outcome = 'ok'"),
+]
+
+
+@pytest.fixture
+def connection() -> Iterator[duckdb.DuckDBPyConnection]:
+    """A warehouse as a stage sees it: every published table empty, nothing staged."""
+    with duckdb.connect() as opened:
+        opened.execute("CREATE SCHEMA published")
+        opened.execute("SET search_path = 'main,published'")
+        for table in TABLES.values():
+            opened.execute(f"CREATE VIEW published.{table.name} AS {table.empty_select()}")
+        yield opened
+
+
+def stage_sound(connection: duckdb.DuckDBPyConnection, stage: str) -> None:
+    for table in TABLES.values():
+        connection.execute(table.ddl())
+    for statement in SOUND[stage]:
+        connection.execute(statement)
+
+
+def failing(connection: duckdb.DuckDBPyConnection, stage: str) -> set[str]:
+    return {check.name for check in checks(stage) if connection.execute(check.query).fetchall()}
+
+
+def test_every_check_has_a_case_that_breaks_it() -> None:
+    files = {(path.parent.name, path.stem) for path in CHECKS.glob("*/*.sql")}
+    assert files == {(case.stage, case.check) for case in BREAKS}
+
+
+@pytest.mark.parametrize("stage", SOUND)
+def test_sound_data_pass_every_check(connection: duckdb.DuckDBPyConnection, stage: str) -> None:
+    stage_sound(connection, stage)
+    assert failing(connection, stage) == set()
+
+
+@pytest.mark.parametrize("case", BREAKS, ids=lambda case: f"{case.check}: {case.statement[:60]}")
+def test_a_check_sees_what_breaks_it_alone(connection: duckdb.DuckDBPyConnection, case: Break) -> None:
+    stage_sound(connection, case.stage)
+    connection.execute(case.statement)
+    assert failing(connection, case.stage) == {case.check}
+
+
+@pytest.mark.parametrize("stage", SOUND)
+def test_the_engine_runs_every_check(connection: duckdb.DuckDBPyConnection, stage: str) -> None:
+    stage_sound(connection, stage)
+    for case in {case.check: case for case in BREAKS if case.stage == stage}.values():
+        connection.execute(case.statement)
+    results = check_tables(connection, stage, "r", [])
+    said = {r.row["expectation"].split(":")[0].removeprefix("no row of "): r.row for r in results}
+    assert said.keys() == {check.name for check in checks(stage)}
+    broken = failing(connection, stage)
+    assert {name for name, row in said.items() if not row["passed"]} == broken != set()
+    for check in checks(stage):
+        assert said[check.name]["unexpected"] == len(connection.execute(check.query).fetchall())
+
+
+def sound_row(table: Table) -> dict[str, str]:
+    """SQL of a value a column, so that one row of them meets the contract."""
+    row = {c.name: SAMPLES[c.type] for c in table.columns}
+    for expectation in table.expectations:
+        if type(expectation).__name__ == "OneOf":
+            row[expectation.column] = f"'{expectation.values[0]}'"  # type: ignore[union-attr]
+    return row
+
+
+def insert(connection: duckdb.DuckDBPyConnection, table: str, row: dict[str, str]) -> None:
+    connection.execute(f"INSERT INTO {table} SELECT {', '.join(row.values())}")
+
+
+def meet_references(connection: duckdb.DuckDBPyConnection, table: Table, row: dict[str, str]) -> None:
+    for expectation in table.expectations:
+        if type(expectation).__name__ != "References" or expectation.table == table.name:  # type: ignore[union-attr]
+            continue
+        other = TABLES[expectation.table]  # type: ignore[union-attr]
+        target = expectation.target or expectation.columns  # type: ignore[union-attr]
+        values = {t: row[c] for c, t in zip(expectation.columns, target, strict=True)}  # type: ignore[union-attr]
+        connection.execute(f"CREATE TABLE IF NOT EXISTS main.{other.name} ({_columns(other)})")
+        insert(connection, other.name, sound_row(other) | values)
+
+
+def _columns(table: Table) -> str:
+    return ", ".join(f'"{c.name}" {c.type}' for c in table.columns)
+
+
+def break_rule(connection: duckdb.DuckDBPyConnection, table: Table, rule: Rule, row: dict[str, str]) -> str:
+    """Break `rule` on a table of one sound row; returns the column or table that others may miss too."""
+    name, touched = table.name, rule.says.split()[0]
+    if rule.says.endswith("to be unique"):
+        insert(connection, name, row)
+        touched = "no other rule"
+    elif rule.says == "at least one row":
+        connection.execute(f"DELETE FROM {name}")
+        touched = "no other rule"
+    elif rule.says.endswith("not to be null"):
+        connection.execute(f'UPDATE {name} SET "{touched}" = NULL')
+    elif " to be one of " in rule.says:
+        connection.execute(f"UPDATE {name} SET \"{touched}\" = 'something else'")
+    elif " to be at " in rule.says:
+        (bounds,) = (e for e in table.expectations if isinstance(e, Between) and e.column == touched)
+        beyond = bounds.low - 1 if bounds.low is not None else (bounds.high or 0) + 1
+        connection.execute(f'UPDATE {name} SET "{touched}" = {beyond}')
+    elif rule.says.endswith("to be finite"):
+        touched = rule.says.split(")")[0].removeprefix("(").split(", ")[-1]
+        connection.execute(f"UPDATE {name} SET \"{touched}\" = 'NaN'")
+    elif " to be in the range of " in rule.says:
+        touched = rule.says.split(")")[0].removeprefix("(").split(", ")[-1]
+        connection.execute("UPDATE main.evaluators SET high = 1")
+        connection.execute(f'UPDATE {name} SET "{touched}" = 1.5')
+    else:
+        touched = rule.says.split(" to be found in ")[1]
+        connection.execute(f"DELETE FROM main.{touched}")
+    return touched
+
+
+def staged_row(connection: duckdb.DuckDBPyConnection, table: Table) -> dict[str, str]:
+    row = sound_row(table)
+    connection.execute(table.ddl())
+    insert(connection, table.name, row)
+    meet_references(connection, table, row)
+    return row
+
+
+@pytest.mark.parametrize("table", TABLES.values(), ids=lambda t: t.name)
+def test_each_rule_finds_the_rows_that_break_it(connection: duckdb.DuckDBPyConnection, table: Table) -> None:
+    for rule in rules(table):
+        for made in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall():
+            connection.execute(f"DROP TABLE main.{made[0]}")
+        row = staged_row(connection, table)
+        assert connection.execute(rule.offending).fetchall() == [], rule.says
+        touched = break_rule(connection, table, rule, row)
+        assert len(connection.execute(rule.offending).fetchall()) == 1, rule.says
+        others = {r.says for r in rules(table) if connection.execute(r.offending).fetchall()} - {rule.says}
+        assert all(re.search(rf"\b{touched}\b", other) for other in others), (rule.says, others)
+
+
+# One rule of each kind through the engine; that the SQL beside it finds the same rows is tested above.
+KINDS = {
+    "key": ("corpora", "(corpus) to be unique"),
+    "compound key": ("candidates", "(corpus, response_id, kind, k) to be unique"),
+    "null": ("utterances", "text not to be null"),
+    "low": ("turns", "messages to be at least 1"),
+    "range": ("set_similarity", "mean to be at least -1 and at most 1"),
+    "one of": ("candidates", "kind to be one of GT, SC, SP, SS, Rand"),
+    "not empty": ("turns", "at least one row"),
+    "references": ("candidates", "(corpus, turn_id) to be found in turns"),
+    "finite": ("annotations", "(score) to be finite"),
+}
+
+
+@pytest.mark.usefixtures("no_checks")
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_engine_sees_each_kind_of_rule(connection: duckdb.DuckDBPyConnection, kind: str) -> None:
+    name, says = KINDS[kind]
+    table = TABLES[name]
+    row = staged_row(connection, table)
+    (rule,) = (r for r in rules(table) if r.says == says)
+    break_rule(connection, table, rule, row)
+    results = check_tables(connection, "train", "r", [name])
+    own = [r.row for r in results if r.row["table_name"] == name]
+    assert [row["expectation"] for row in own if not row["passed"]] == [says]
+    assert all((row["unexpected"] > 0) is not row["passed"] for row in own)
+    assert [row["expectation"] for row in own] == [r.says for r in rules(table)]
+
+
+def stage_runs(home: Warehouse, text: str | None, **more: Any) -> Stage:
+    """Gate and publish a learning curve of one epoch, whose split is `text`."""
+    row = {"evaluator": "e", "version": 1, "epoch": 0, "split": text, "loss": 0.5} | more
+    with open_stage(home, "train", {"split": text}, {}) as stage:
+        evaluator = {c.name: 1 for c in TABLES["evaluators"].columns if c.type in ("BIGINT", "DOUBLE")}
+        evaluator |= {c.name: "e" for c in TABLES["evaluators"].columns if c.type == "VARCHAR"}
+        evaluator |= {"promoted": True, "trained_at": stage.started, "decided_at": None, "promoted_at": None}
+        stage.create_from_rows("evaluators", [evaluator])
+        stage.create_from_rows("learning_curves", [row])
+        stage.gate()
+        stage.publish([Output("evaluators", "e"), Output("learning_curves", "e")])
+    return stage
+
+
+@pytest.fixture
+def no_checks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tasks.stage.gate.checks", lambda stage: [])
+
+
+@pytest.mark.usefixtures("no_checks")
+def test_a_failed_gate_publishes_nothing_and_shows_the_rows(home: Warehouse) -> None:
+    stage_runs(home, "train")
+    before = home.parts()
+    with home.reader() as reader:
+        gates = reader.execute("SELECT count(*), bool_and(passed) FROM check_results").fetchone()
+    assert gates is not None and gates[0] > 20 and gates[1]
+    with pytest.raises(GateError) as error:
+        stage_runs(home, "dev\r\nset", loss=float("inf"))
+    text = str(error.value)
+    assert "table learning_curves: expected split to be one of train, valid" in text
+    assert "broken by 1 rows" in text and "split=dev" in text and "(and 1 more)" in text
+    assert len(text.splitlines()) == 1
+    assert home.parts() == before
+    (folder,) = home.failures.iterdir()
+    assert str(folder) in text
+    assert "dev" in (folder / "1-learning_curves.csv").read_text()
+    assert "inf" in (folder / "2-learning_curves.csv").read_text()
+    assert "false" in (folder / "check_results.csv").read_text()
+    assert not list(home.staging.iterdir())
+    assert {f.name for f in home.lake.glob("run=*")} == {p.path.split("/")[1] for p in before}
+
+
+def test_a_rule_that_cannot_be_checked_is_one_line(connection: duckdb.DuckDBPyConnection) -> None:
+    connection.execute("CREATE TABLE corpora (corpus VARCHAR)")
+    with pytest.raises(GateError, match="corpora") as error:
+        check_tables(connection, "ingest", "r", ["corpora"])
+    assert len(str(error.value).splitlines()) == 1

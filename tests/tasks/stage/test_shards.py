@@ -1,0 +1,185 @@
+"""Shards in this process: where cuts fall, what a shard reads and leaves, and that cutting changes no figure."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ssrem.agreement.similarity import set_similarity
+from ssrem.encoders.store import VectorStore
+from ssrem.errors import RunnerError
+from ssrem.evaluators import load_evaluator
+from ssrem.samples import TEST, Candidates
+from support.small_home import Made
+from tasks.scoring import batches as scoring
+from tasks.speaker_tables import vectors as encoding
+from tasks.speaker_tables.load import load_candidates
+from tasks.speaker_tables.similarity import bucket_edges, similarity_shard
+from tasks.speaker_tables.vectors import encode_shard, encoded_in_shards
+from tasks.stage import shards
+from tasks.stage.shards import cuts, incoming, map_shards, room_for_shards, shard_task, whole
+from tasks.warehouse.home import Warehouse
+
+
+def test_cuts_cover_all_rows_once() -> None:
+    assert cuts(0, 3) == []
+    assert cuts(3, 3) == [(0, 3)]
+    assert cuts(7, 3) == [(0, 3), (3, 6), (6, 7)]
+
+
+def test_buckets_are_of_whole_sets() -> None:
+    set_id = np.repeat([4, 1, 9, 7, 2], [6, 1, 10, 2, 5])
+    assert bucket_edges(set_id, 1) == [0, 6, 7, 17, 19, 24]
+    assert bucket_edges(set_id, 6) == [0, 6, 17, 24]
+    assert bucket_edges(set_id, 7) == [0, 7, 17, 24]
+    assert bucket_edges(set_id, 24) == bucket_edges(set_id, 99) == [0, 24]
+    assert bucket_edges(set_id[:0], 5) == [0]
+
+
+def test_without_a_runner_shards_are_worked_on_here_in_order() -> None:
+    done = []
+
+    @shard_task("note")
+    def note(number: int) -> int:
+        done.append(number)
+        return number * 10
+
+    assert map_shards(note, [{"number": n} for n in (3, 1, 2)]) == [30, 10, 20]
+    assert done == [3, 1, 2]
+
+
+def test_a_lost_runner_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    class KilledWorkerError(Exception):
+        __module__ = "distributed.scheduler"
+
+    class Lost:
+        def submit(self, *_: Any) -> Any:
+            return self
+
+        def result(self) -> None:
+            raise KilledWorkerError("Attempted to run on 4 workers,\nbut all died")
+
+    class Client:
+        api_url = "http://127.0.0.1:1/api"
+
+    monkeypatch.setattr("prefect.client.orchestration.get_client", lambda **_: Client())
+    with shards.workers(Lost()), pytest.raises(RunnerError) as caught:  # type: ignore[arg-type]
+        map_shards(encode_shard, [{}])
+    assert str(caught.value).startswith(
+        "encode texts: the workers of its shards were lost (Attempted to run on 4 workers, but all died); nothing"
+    )
+    assert "\n" not in str(caught.value)
+
+
+def test_a_worker_that_does_not_see_the_home_folder(tmp_path: Path) -> None:
+    for shard in (
+        lambda: encode_shard.fn(str(tmp_path / "encoder"), str(tmp_path / "0.json")),
+        lambda: similarity_shard.fn(str(tmp_path / "vectors.npy"), str(tmp_path / "0.npz")),
+        lambda: scoring.components_shard.fn(str(tmp_path / "model"), str(tmp_path / "0.json")),
+    ):
+        with pytest.raises(RunnerError, match=r"is not there on .*; every worker must see the home folder"):
+            shard()
+    assert incoming(tmp_path) == tmp_path
+
+
+def test_what_a_shard_leaves_is_whole_or_not_there(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="full"), whole(tmp_path / "a.npy") as aside:
+        aside.write_bytes(b"half")
+        raise OSError("full")
+    assert not (tmp_path / "a.npy").exists()
+    with whole(tmp_path / "a.npy") as aside:
+        aside.write_bytes(b"all")
+    assert (tmp_path / "a.npy").read_bytes() == b"all"
+    with room_for_shards(tmp_path) as room:
+        assert room.is_dir()
+    assert not room.exists()
+
+
+def test_a_bucket_of_sets_has_the_means_that_they_have_among_all(tmp_path: Path) -> None:
+    """To the last bit, wherever buckets and chunks are cut."""
+    generator = np.random.default_rng(0)
+    vectors = generator.normal(size=(400, 20)).astype(np.float16)
+    set_id = np.sort(generator.integers(0, 60, 3_000))
+    rows = generator.integers(0, 400, 3_000)
+    np.save(tmp_path / "vectors.npy", vectors)
+    together = set_similarity(vectors, set_id, rows)
+    edges = bucket_edges(set_id, 100)
+    assert len(edges) > 20
+    means = []
+    for first, last in pairwise(edges):
+        np.savez(tmp_path / "0.npz", set_id=set_id[first:last], rows=rows[first:last])
+        found = similarity_shard.fn(str(tmp_path / "vectors.npy"), str(tmp_path / "0.npz"))
+        means.append(np.load(found)["mean"])
+    assert np.array_equal(np.concatenate(means), together.mean)
+
+
+def test_a_part_of_candidates_says_the_same_of_its_rows() -> None:
+    generator = np.random.default_rng(1)
+    n, texts = 40, [f"text {number}" for number in range(200)]
+    start = generator.integers(0, 190, n)
+    candidates = Candidates(
+        texts=texts,
+        response=generator.integers(0, 200, n),
+        context_start=start,
+        context_stop=start + generator.integers(0, 6, n),
+        negatives={"SC": generator.integers(-1, 200, (n, 2)), "Rand": generator.integers(-1, 200, (n, 1))},
+        split=np.full(n, TEST, dtype=np.uint8),
+    )
+    rows = np.array([3, 17, 18, 30])
+    part = candidates.part(rows)
+    assert len(part.texts) < 60
+
+    def said(given: Candidates, row: int) -> Any:
+        drawn = {
+            k: [given.texts[at] if at >= 0 else None for at in v[row]] for k, v in given.negatives.items()
+        }
+        context = [given.texts[at] for at in range(given.context_start[row], given.context_stop[row])]
+        return given.texts[given.response[row]], context, drawn
+
+    for at, row in enumerate(rows.tolist()):
+        assert said(part, at) == said(candidates, row)
+
+
+def test_encoding_in_shards(made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The shard's task gives what the encoder gives."""
+    monkeypatch.setattr(encoding, "TEXTS", 3)
+    evaluator = load_evaluator(made.home.models / "ssrem" / "1")
+    assert evaluator.encoder is not None
+    texts = ["i cook pizza", "", "my guitar \ud800", "the train", "no", "yes", "cheese"]
+    expected = evaluator.encoder.encode(texts)
+    assert np.array_equal(encoded_in_shards(evaluator.encoder, texts, tmp_path), expected)
+    monkeypatch.setattr(encoding, "distributed", lambda: True)
+    assert np.array_equal(encoded_in_shards(evaluator.encoder, texts, tmp_path), expected)
+
+
+def test_scores_in_shards_are_the_evaluators(
+    copy: Warehouse, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(scoring, "RESPONSES", 7)
+    folder = copy.models / "ssrem" / "1"
+    with copy.reader() as reader:
+        candidates = load_candidates(reader, ["tiny"])
+    with scoring.evaluator_at(folder) as evaluator:
+        expected = evaluator.score_candidates(candidates, TEST)
+        found = scoring.score_candidates(copy, folder, evaluator, candidates, tmp_path)
+    assert list(found) == list(expected)
+    for kind, scores in expected.items():
+        assert found[kind].shape == scores.shape
+        np.testing.assert_allclose(found[kind], scores, atol=1e-12)
+
+
+def test_vectors_that_shards_made_join_the_store(made: Made, tmp_path: Path) -> None:
+    encoder: Any = load_evaluator(made.home.models / "ssrem" / "1").encoder
+    store = VectorStore(tmp_path / "vectors")
+    store.encode(encoder, ["the train"])
+    aside = VectorStore(tmp_path / "vectors", into=tmp_path / "shard")
+    expected = aside.encode(encoder, ["pizza", "the train"])
+    vectors, there = store.stored(encoder, ["pizza", "the train"])
+    assert there.tolist() == [False, True] and not vectors[0].any()
+    store.adopt(tmp_path / "shard")
+    vectors, there = store.stored(encoder, ["pizza", "the train"])
+    assert there.all() and np.array_equal(vectors, expected)

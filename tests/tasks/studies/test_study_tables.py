@@ -1,0 +1,161 @@
+"""Studies as published tables: gated, done once, of what is there."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from statistics import mean
+
+import pytest
+
+from ssrem.errors import AnnotationError, EvaluatorError, HomeError
+from support.small_home import Made
+from tasks.agreement.land import agree
+from tasks.speaker_tables.negatives import NegativeSettings, make_negatives
+from tasks.studies.from_labels import LEARNING
+from tasks.studies.study import STUDIES, StudySettings, datasets_of, read_study, study, write_study
+from tasks.training.labels import HumanScores
+from tasks.training.train import train
+from tasks.warehouse.home import Warehouse
+
+SSREM = [("ssrem", 1)]
+
+
+@pytest.mark.usefixtures("sql_gate")
+def test_every_study_lands_once_and_is_written(copy: Warehouse) -> None:
+    root = str(copy.root)
+    for name in sorted(set(STUDIES) - set(LEARNING)):
+        settings = StudySettings(name, responses=25)
+        (dataset,) = datasets_of(root, name)
+        assert study.fn(dataset, [*SSREM, ("rsrem", 1)], root, settings)
+        assert not study.fn(dataset, [*SSREM, ("rsrem", 1)], root, settings)
+        rows, said = read_study(copy, name, dataset)
+        assert set(said) == {"ssrem", "rsrem"}
+        assert name == "corpus-buckets" or {row["n"] for row in rows} <= set(range(26))
+        page = write_study(root, name, dataset)
+        assert page.name == f"study-{name}-{dataset}.md"
+        assert f"(<{page.stem}.svg>)" in page.read_text() and page.with_suffix(".svg").exists()
+    with copy.reader() as reader:
+        found = reader.execute("SELECT DISTINCT study FROM studies ORDER BY ALL").fetchall()
+    assert [name for (name,) in found] == sorted(set(STUDIES) - set(LEARNING))
+
+
+@pytest.mark.usefixtures("sql_gate")
+def test_shares_of_negatives_are_those_of_the_scores(copy: Warehouse) -> None:
+    study.fn("tiny", SSREM, str(copy.root), StudySettings("corpus-buckets"))
+    rows, _ = read_study(copy, "corpus-buckets", "tiny")
+    with copy.reader() as reader:
+        scores = reader.execute(
+            "SELECT response_id, kind, f FROM scores WHERE evaluator = 'ssrem' AND dataset = 'tiny'"
+        ).fetchall()
+    true = {response: f for response, kind, f in scores if kind == "GT"}
+    shares: dict[str, list[float]] = {}
+    for response, kind, f in scores:
+        if kind not in ("GT", "Context"):
+            shares.setdefault(response, []).append((true[response] > f) + (true[response] == f) / 2)
+    assert (rows[0]["value"], rows[0]["n"]) == (
+        pytest.approx(mean(mean(of_one) for of_one in shares.values())),
+        len(shares),
+    )
+
+
+@pytest.mark.usefixtures("sql_gate")
+def test_negatives_that_landed_are_tried(copy: Warehouse) -> None:
+    root, settings = str(copy.root), StudySettings("attacks", responses=20)
+    assert study.fn("tiny", SSREM, root, settings)
+    make_negatives.fn("tiny", root, NegativeSettings("shuffle-golden", split="test", responses=20))
+    assert study.fn("tiny", SSREM, root, settings)  # anew, as there is more to try
+    rows, _ = read_study(copy, "attacks", "tiny")
+    found = {row["condition"]: row for row in rows}
+    assert found["negative of shuffle-golden"]["n"] > 0
+    assert not study.fn("tiny", SSREM, root, settings)
+
+
+@pytest.mark.usefixtures("sql_gate")
+def test_the_human_scores_are_those_that_were_correlated(copy: Warehouse) -> None:
+    study.fn("people", SSREM, str(copy.root), StudySettings("length"))
+    rows, _ = read_study(copy, "length", "people")
+    with copy.reader() as reader:
+        published = reader.execute(
+            "SELECT spearman, n FROM correlations WHERE evaluator = 'ssrem' AND criterion = 'overall' "
+            "AND aggregation = 'mean' AND level = 'segment' AND score = 'h'"
+        ).fetchone()
+    (row,) = [row for row in rows if row["condition"] == "agreement"]
+    assert published is not None
+    assert (row["value"], row["n"]) == (pytest.approx(published[0]), published[1])
+
+
+def test_what_cannot_be_studied(made: Made, copy: Warehouse) -> None:
+    root = str(made.home.root)
+    with pytest.raises(EvaluatorError, match="no study 'atacks'; one of attacks, corpus-buckets"):
+        StudySettings("atacks")
+    with pytest.raises(AnnotationError, match=r"no annotated set 'nobody' in .* \(there are: people\)"):
+        study.fn("nobody", SSREM, root, StudySettings("length"))
+    with pytest.raises(HomeError, match="no corpus 'people' has landed"):
+        study.fn("people", SSREM, root, StudySettings("attacks"))
+    with pytest.raises(EvaluatorError, match="bleu-2: scores by the true response"):
+        study.fn("tiny", [("bleu-2", 1)], root, StudySettings("attacks"))
+    with pytest.raises(
+        AnnotationError, match="people has no scores of ssrem version 7; run ssrem agree FILE"
+    ):
+        study.fn("people", [("ssrem", 7)], str(copy.root), StudySettings("length"))
+    assert not copy.parts() or all(part.table != "studies" for part in copy.parts())
+
+
+@pytest.fixture
+def labelled(copy: Warehouse, tmp_path: Path) -> Warehouse:
+    """A home with an annotated set of 20 contexts, two systems, and with an evaluator that learns from it."""
+    rows = [
+        {
+            "context": [f"do you like {word} number {number}"],
+            "response": f"i like {word} too" if score > 2 else "no thanks",
+            "model": system,
+            "annotations": {"overall": [score, score]},
+        }
+        for number in range(20)
+        for word in [("pizza", "guitar", "football", "plane")[number % 4]]
+        for system, score in (("good", 4 + number % 2), ("bad", 1 + number % 2))
+    ]
+    path = tmp_path / "likes_eval.json"
+    path.write_text(json.dumps(rows))
+    root = str(copy.root)
+    config = {"epochs": 1, "max_train": 50, "hidden": 4, "mlp": 4, "tune_epochs": 1}
+    train.fn("ruber-unref", ["tiny"], root, encoder="glove-6b-50d", config=config)
+    agree.fn(str(path), [("ruber-unref", 1)], root)
+    return copy
+
+
+@pytest.mark.usefixtures("sql_gate")
+def test_what_is_learned_from_human_scores(labelled: Warehouse) -> None:
+    root, known = str(labelled.root), {"ruber-unref"}
+    for name in LEARNING:
+        settings = StudySettings(name)
+        assert study.fn("likes", [*SSREM, ("ruber-unref", 1)], root, settings)
+        assert not study.fn("likes", [*SSREM, ("ruber-unref", 1)], root, settings)
+        rows, said = read_study(labelled, name, "likes")
+        assert set(said) == known
+        assert all(row["value"] is not None for row in rows if row["outcome"] == "ok")
+    rows, _ = read_study(labelled, "transfer", "likes")
+    assert [(row["condition"], row["n"]) for row in rows] == [
+        ("on likes, 3 folds", 40),
+        ("on people", 25),
+    ]
+    rows, _ = read_study(labelled, "leave-one-system-out", "likes")
+    assert {"without good", "without bad: its own responses"} <= {row["condition"] for row in rows}
+    with pytest.raises(AnnotationError, match="no annotated set 'nobody'"):
+        study.fn("nobody", [("ruber-unref", 1)], root, StudySettings("transfer"))
+
+
+@pytest.mark.usefixtures("sql_gate")
+def test_no_evaluator_is_tested_on_what_it_was_told(labelled: Warehouse, tmp_path: Path) -> None:
+    told = HumanScores(str(tmp_path / "likes_eval.json"))
+    train.fn("ruber-unref", ["tiny"], str(labelled.root), encoder="glove-6b-50d", labels=told)
+    with pytest.raises(EvaluatorError, match="version 2 learned from the human scores of likes already"):
+        study.fn("likes", [("ruber-unref", 2)], str(labelled.root), StudySettings("low-resource"))
+    with pytest.raises(EvaluatorError, match=r"ssrem: learns nothing from human scores.* train roberta-eval"):
+        study.fn("likes", SSREM, str(labelled.root), StudySettings("label-noise"))
+
+
+def test_without_an_annotated_set(home: Warehouse) -> None:
+    with pytest.raises(AnnotationError, match="has no annotated set; run ssrem agree FILE first"):
+        datasets_of(str(home.root), "length")

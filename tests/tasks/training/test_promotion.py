@@ -1,0 +1,185 @@
+"""Promotion: a challenger that is not worse comes into use, one that may be worse does not; by hand, either way."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ssrem.errors import EvaluatorError
+from ssrem.samples import TEST
+from tasks.agreement.rescore import agree_again
+from tasks.scoring.test_split import score_corpus
+from tasks.speaker_tables.load import load_candidates
+from tasks.training.noninferiority_margins import Margins
+from tasks.training.promotion import Challenge, challenges, decide, promote
+from tasks.training.stale import outdated
+from tasks.training.train import train
+from tasks.training.versions import promoted, versions
+from tasks.warehouse.home import Warehouse
+
+pytestmark = pytest.mark.usefixtures("sql_gate")
+
+
+@pytest.fixture
+def challenged(copy: Warehouse, monkeypatch: pytest.MonkeyPatch) -> Warehouse:
+    """A second version of ssrem waits: the same training once more, so that the two are the same."""
+    monkeypatch.setattr("tasks.training.train._trained_before", lambda *_: None)
+    assert train.fn("ssrem", ["tiny"], str(copy.root)) == (2, True)
+    return copy
+
+
+def scored(home: Warehouse) -> Challenge:
+    """The only challenge, both versions scored on all that it is decided by."""
+    (challenge,) = challenges(home)
+    assert challenge == Challenge("ssrem", 2, 1, ("tiny",), ("people",))
+    both = [("ssrem", 1), ("ssrem", 2)]
+    score_corpus.fn("ssrem", 2, "tiny", str(home.root))
+    assert score_corpus.fn("ssrem", 1, "tiny", str(home.root)) is False  # as the run before did
+    assert agree_again.fn("people", both, str(home.root)) is True
+    assert agree_again.fn("people", both, str(home.root)) is False
+    return challenge
+
+
+def row(home: Warehouse, version: int) -> dict[str, Any]:
+    return next(r for r in versions(home, "ssrem") if r["version"] == version)
+
+
+def publish_scores(home: Warehouse, change: str) -> None:
+    """What would be published had version 2 scored differently."""
+    from tasks.stage.stage import Output, open_stage
+
+    with open_stage(home, "score", {"change": change}, {}) as stage:
+        outputs = []
+        for dataset, key in (("tiny", "ssrem@2@tiny"), ("people", "ssrem@2@people@annotated")):
+            outputs.append(Output("scores", key, f"dataset = '{dataset}'"))
+        stage.create("scores")
+        stage.connection.execute(
+            f"INSERT INTO main.scores BY NAME SELECT * REPLACE ({change}) FROM published.scores "
+            "WHERE evaluator = 'ssrem' AND version = 2"
+        )
+        stage.publish(outputs)
+
+
+def test_an_equal_challenger_is_promoted(challenged: Warehouse) -> None:
+    challenge = scored(challenged)
+    done, why = decide.fn(challenge, str(challenged.root), margins=Margins(0.0, 0.0))
+    assert done
+    assert why.startswith("not worse than version 1 on tiny (share above 0.")
+    new, old = row(challenged, 2), row(challenged, 1)
+    assert (new["promoted"], old["promoted"]) == (True, False)
+    assert (new["compared_with"], new["why"], old["why"]) == (1, why, "replaced by version 2")
+    assert new["decided_at"] == new["promoted_at"] >= new["trained_at"]
+    split, people = json.loads(new["comparison"])
+    assert (split["dataset"], split["measure"]) == ("tiny", "share above")
+    assert (people["dataset"], people["measure"], people["n"]) == ("people", "spearman", 25)
+    assert people["difference"] == people["low"] == 0
+    assert challenges(challenged) == []
+
+
+def test_figures_are_those_of_the_published_tables(challenged: Warehouse) -> None:
+    challenge = scored(challenged)
+    decide.fn(challenge, str(challenged.root))
+    split, people = json.loads(row(challenged, 2)["comparison"])
+    with challenged.reader() as reader:
+        (rho,) = reader.execute(
+            "SELECT spearman FROM correlations WHERE evaluator = 'ssrem' AND version = 2 AND dataset = 'people' AND "
+            "level = 'segment' AND aggregation = 'mean' AND score = 'h'"
+        ).fetchall()[0]
+        candidates = load_candidates(reader, ["tiny"])
+        found = reader.execute(
+            "SELECT response_id, kind, k, f FROM scores WHERE evaluator = 'ssrem' AND version = 2 AND dataset = 'tiny'"
+        ).fetchall()
+    truth = {r: f for r, kind, _, f in found if kind == "GT"}
+    shares: dict[str, list[float]] = {}
+    for response, kind, _, f in found:
+        if kind not in ("GT", "Context"):
+            shares.setdefault(response, []).append(0.5 * ((truth[response] > f) + (truth[response] >= f)))
+    assert people["challenger"] == pytest.approx(rho)
+    assert split["n"] == len(shares) == len(candidates.rows(TEST))
+    assert split["challenger"] == pytest.approx(np.mean([np.mean(s) for s in shares.values()]))
+
+
+def test_a_worse_challenger_is_refused_and_says_why(challenged: Warehouse) -> None:
+    challenge = scored(challenged)
+    publish_scores(challenged, "CASE WHEN kind = 'GT' THEN -1 ELSE f END AS f")
+    done, why = decide.fn(challenge, str(challenged.root), margins=Margins(0.01, 1.0))
+    assert not done
+    assert why.startswith("may be worse than version 1 on tiny (share above 0.")
+    assert "to 0.000" in why and "people" not in why
+    assert promoted(challenged, ["ssrem"]) == [("ssrem", 1)]
+    assert row(challenged, 2)["why"] == why
+    assert row(challenged, 2)["promoted_at"] is None
+    assert challenges(challenged) == []  # decided: it does not come up again
+
+
+def test_worse_on_an_annotated_set_alone_is_refused(challenged: Warehouse) -> None:
+    challenge = scored(challenged)
+    publish_scores(challenged, "CASE WHEN kind = 'response' THEN 1 - h ELSE h END AS h")
+    done, why = decide.fn(challenge, str(challenged.root), margins=Margins(1.0, 0.0))
+    assert not done
+    assert "on people (spearman" in why and "tiny" not in why
+
+
+def test_a_set_that_one_of_them_learned_from_does_not_count(
+    copy: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tasks.training import versions as room
+
+    with copy.reader() as reader:
+        ((digest,),) = reader.execute("SELECT DISTINCT sha256 FROM annotated").fetchall()
+    sound = room.stage_version
+    monkeypatch.setattr("tasks.training.train._trained_before", lambda *_: None)
+    monkeypatch.setattr(
+        "tasks.training.train.stage_version",
+        lambda stage, evaluator, settings, learned, **more: sound(
+            stage, evaluator, settings, {**learned, "labels": digest}, **more
+        ),
+    )
+    train.fn("ssrem", ["tiny"], str(copy.root))
+    (challenge,) = challenges(copy)
+    assert challenge.datasets == ()
+
+
+def test_by_hand_and_back(challenged: Warehouse) -> None:
+    with pytest.raises(EvaluatorError, match="nothing to roll back to"):
+        promote.fn("ssrem", None, str(challenged.root))
+    with pytest.raises(EvaluatorError, match=r"no version 7 .* \(versions: 1, 2\)"):
+        promote.fn("ssrem", 7, str(challenged.root))
+    assert promote.fn("ssrem", 2, str(challenged.root)) == (2, 1)
+    assert row(challenged, 2)["why"] == "promoted by hand over version 1"
+    assert challenges(challenged) == []
+    assert promote.fn("ssrem", 2, str(challenged.root)) == (2, None)
+    assert promote.fn("ssrem", None, str(challenged.root)) == (1, 2)
+    assert row(challenged, 1)["why"] == "rolled back from version 2 by hand"
+    assert promoted(challenged) == [("rsrem", 1), ("ssrem", 1)]
+    assert promote.fn("ssrem", None, str(challenged.root)) == (2, 1)
+
+
+def test_margins_that_do_not_exist() -> None:
+    with pytest.raises(EvaluatorError, match="no margin 'rho'"):
+        Margins.of({"rho": 0.1})
+    with pytest.raises(EvaluatorError, match="from 0 to 1"):
+        Margins.of({"agreement": 3})
+
+
+def test_what_has_not_seen_a_corpus(copy: Warehouse, write_dump: Any) -> None:
+    from tasks.ingest.land import land
+
+    assert outdated(copy) == []
+    said = [
+        {"conversation_id": f"x{n}", "speaker": f"q{(n + t) % 7}", "text": f"well {n} {t}"}
+        for n in range(9)
+        for t in range(4)
+    ]
+    land.fn(write_dump(said, "second"), str(copy.root))
+    found = outdated(copy)
+    assert [(o.evaluator, o.version, o.unseen, o.labels) for o in found] == [
+        ("ssrem", 1, ("second",), False),
+        ("rsrem", 1, ("second",), False),
+    ]
+    assert found[0].encoder == "glove-6b-50d+word2vec"
+    assert found[0].config["seed"] == 0
+    assert [o.evaluator for o in outdated(copy, ["rsrem"])] == ["rsrem"]

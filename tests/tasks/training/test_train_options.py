@@ -1,0 +1,182 @@
+"""Training on human scores, from trained members, from where it was broken off; and what it would be."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ssrem.errors import AnnotationError, EvaluatorError, GateError
+from ssrem.evaluators import load_evaluator
+from ssrem.evaluators.blend.blend import Blend
+from ssrem.evaluators.core.routing import route
+from support.tiny_transformer import write_bert
+from tasks.scoring.test_split import score_corpus
+from tasks.stage.stage import Stage
+from tasks.training.dry_run import plan
+from tasks.training.labels import HumanScores
+from tasks.training.train import train
+from tasks.warehouse.home import Warehouse
+
+QUICK = {"epochs": 1, "max_train": 50, "hidden": 4, "mlp": 4, "tune_epochs": 1}
+GLOVE = "glove-6b-50d"
+
+
+@pytest.fixture
+def labels(tmp_path: Path) -> str:
+    """24 responses to 12 contexts; good ones speak of what the context speaks of."""
+    rows = []
+    for number, word in enumerate(
+        [
+            "pizza",
+            "guitar",
+            "football",
+            "plane",
+            "cheese",
+            "piano",
+            "goal",
+            "beach",
+            "soup",
+            "drum",
+            "train",
+            "apple",
+        ]
+    ):
+        for response, score in ((f"i like {word} too", 5), ("no thanks", 1 + number % 2)):
+            rows.append(
+                {
+                    "context": [f"do you like {word}"],
+                    "response": response,
+                    "annotations": {"overall": [score, score]},
+                }
+            )
+    path = tmp_path / "labels.json"
+    path.write_text(json.dumps(rows))
+    return str(path)
+
+
+def test_human_scores_are_learned_from_after_the_corpus(copy: Warehouse, labels: str) -> None:
+    home = str(copy.root)
+    arguments: dict[str, Any] = {"encoder": GLOVE, "config": QUICK}
+    assert train.fn("ruber-unref", ["tiny"], home, **arguments) == (1, True)
+    human = HumanScores(labels)
+    assert train.fn("ruber-unref", ["tiny"], home, labels=human, **arguments) == (2, True)
+    assert train.fn("ruber-unref", ["tiny"], home, labels=human, **arguments) == (2, False)
+    one, two = (load_evaluator(copy.models / "ruber-unref" / str(version)).signature for version in (1, 2))
+    assert "tuned:0" in one and "tuned:24" in two
+    card = json.loads((copy.models / "ruber-unref" / "2" / "card.json").read_text())
+    assert card["human_scores"] == {"criterion": "overall", "responses": 24, "scale": [1.0, 5.0]}
+
+
+@pytest.mark.parametrize(
+    ("name", "human", "said"),
+    [
+        ("ssrem", True, "ssrem does not learn from human scores"),
+        ("blend-ref", False, "blend-ref learns from human scores alone; give an annotated set"),
+    ],
+)
+def test_labels_that_do_not_fit_the_evaluator(
+    name: str, human: bool, said: str, copy: Warehouse, labels: str
+) -> None:
+    with pytest.raises(EvaluatorError, match=said):
+        train.fn(name, ["tiny"], str(copy.root), labels=HumanScores(labels) if human else None)
+
+
+def test_a_criterion_that_is_not_there(copy: Warehouse, labels: str) -> None:
+    with pytest.raises(AnnotationError, match=r"no criterion 'humour'; name one of overall"):
+        train.fn("ruber-unref", ["tiny"], str(copy.root), labels=HumanScores(labels, "humour"))
+
+
+def test_a_blend_takes_the_versions_in_use(copy: Warehouse) -> None:
+    config = {"parts": "ssrem+rsrem", "contexts": 20, "valid_contexts": 5}
+    assert train.fn("blend", ["tiny"], str(copy.root), config=config) == (1, True)
+    blend = load_evaluator(copy.models / "blend" / "1")
+    assert isinstance(blend, Blend) and set(blend.weights) == {"ssrem", "rsrem"}
+    signatures = [load_evaluator(copy.models / name / "1").signature for name in ("ssrem", "rsrem")]
+    assert all(signature in blend.signature for signature in signatures)
+
+
+def test_a_training_that_was_broken_off_goes_on(
+    copy: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = {
+        "model": str(write_bert(tmp_path / "bert")),
+        **{
+            "contexts": 12,
+            "valid_contexts": 6,
+            "epochs": 1,
+            "max_tokens": 12,
+            "freeze": 0,
+            "negatives": "random-1",
+        },
+    }
+    monkeypatch.setattr(Stage, "gate", lambda _: (_ for _ in ()).throw(GateError("stop")))
+    with pytest.raises(GateError):
+        train.fn("retrieval", ["tiny"], str(copy.root), config=config)
+    (unfinished,) = (copy.root / "checkpoints").iterdir()
+    assert any(unfinished.iterdir())
+    monkeypatch.undo()
+    assert train.fn("retrieval", ["tiny"], str(copy.root), config=config) == (1, True)
+    assert not unfinished.exists()
+
+
+def test_a_slow_evaluator_is_scored_on_a_sample(
+    copy: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ssrem.evaluators.cross_encoder.retrieval import Retrieval
+
+    monkeypatch.setattr(Retrieval, "test_sample", 10)
+    config = {
+        "model": str(write_bert(tmp_path / "bert")),
+        **{
+            "contexts": 12,
+            "valid_contexts": 6,
+            "epochs": 1,
+            "max_tokens": 12,
+            "freeze": 0,
+            "negatives": "random-1",
+        },
+    }
+    train.fn("retrieval", ["tiny"], str(copy.root), config=config)
+    assert score_corpus.fn("retrieval", 1, "tiny", str(copy.root))
+    with copy.reader() as reader:
+        found = reader.execute(
+            "SELECT kind, n FROM identification WHERE evaluator = 'retrieval' AND kind = 'GT'"
+        ).fetchall()
+        responses = reader.execute(
+            "SELECT count(DISTINCT response_id), count(*) FILTER (WHERE f IS NULL) FROM scores "
+            "WHERE evaluator = 'retrieval'"
+        ).fetchall()
+    assert found == [("GT", 10)]
+    assert responses == [(10, 0)]
+
+
+def test_a_plan_says_what_would_be_trained(copy: Warehouse) -> None:
+    before = copy.parts()
+    rows = plan(copy, ["ssrem", "bleu-2", "retrieval"], None, {"epochs": 3}, None, None)
+    assert [(row["evaluator"], row["version"], row["corpora"]) for row in rows] == [
+        ("ssrem", 2, "tiny"),
+        ("bleu-2", 1, None),
+        ("retrieval", 1, "tiny"),
+    ]
+    assert rows[0]["settings"]["epochs"] == rows[2]["settings"]["epochs"] == 3
+    assert rows[0]["train_responses"] > 100
+    assert rows[2]["encoder"] is None
+    assert copy.parts() == before
+
+
+def test_settings_go_to_those_that_have_them() -> None:
+    given = {"epochs": 2, "encoder": "glove-6b-50d", "seed": 1}
+    assert route(["ssrem", "emb-average", "bleu-2"], given) == {
+        "ssrem": {"epochs": 2, "seed": 1},
+        "emb-average": {"encoder": "glove-6b-50d"},
+        "bleu-2": {},
+    }
+    with pytest.raises(EvaluatorError, match=r"no setting epoks; did you mean epochs\?"):
+        route(["ssrem", "bleu-2"], {"epoks": 2})
+    with pytest.raises(EvaluatorError, match=r"bleu-2: no setting epochs; there are none"):
+        route(["bleu-2"], {"epochs": 2})
+    with pytest.raises(EvaluatorError, match="expected a whole number"):
+        route(["ssrem"], {"epochs": "two"})

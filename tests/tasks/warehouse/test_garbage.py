@@ -1,0 +1,150 @@
+"""Collecting: what nobody can need any more goes, and nothing else."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from ssrem.errors import HomeError
+from tasks.stage.stage import Output, open_stage
+from tasks.warehouse.garbage import KEPT_RUNS, KEPT_SECONDS, MARK, STALE_AFTER, collect_old
+from tasks.warehouse.home import Warehouse
+
+
+def publish(home: Warehouse, number: int) -> str:
+    """Publish one row; returns the run's folder."""
+    with open_stage(home, "ingest", {"number": number}, {}) as stage:
+        stage.create("corpora")
+        stage.connection.execute(
+            "INSERT INTO corpora BY NAME SELECT 'a' AS corpus, $n AS bytes", {"n": number}
+        )
+        stage.publish([Output("corpora", "a")])
+    return f"run={stage.run_id}"
+
+
+def folders(home: Warehouse) -> set[str]:
+    return {folder.name for folder in home.lake.glob("run=*")}
+
+
+def age(home: Warehouse, seconds: float) -> None:
+    """Make all marks older than they are."""
+    for mark in home.lake.glob(f"*/{MARK}"):
+        then = mark.stat().st_mtime - seconds
+        os.utime(mark, (then, then))
+
+
+def used(home: Warehouse) -> set[str]:
+    return {part.path.split("/")[1] for part in home.parts()}
+
+
+def test_a_run_folder_stays_for_readers_of_older_snapshots(home: Warehouse) -> None:
+    runs = [publish(home, 0)]
+    with home.reader() as reader:
+        runs += [publish(home, n) for n in range(1, KEPT_RUNS + 4)]
+        assert set(runs) <= folders(home)
+        assert reader.execute("SELECT bytes FROM corpora").fetchone() == (0,)
+    age(home, KEPT_SECONDS)
+    runs.append(publish(home, 99))
+    kept = {name.removesuffix(".ledger") for name in folders(home)}
+    assert kept == set(runs[-KEPT_RUNS - 1 :]), "the last few stay however old they are"
+
+
+def test_a_folder_that_was_never_seen_unused_waits_its_time(home: Warehouse) -> None:
+    publish(home, 0)
+    names = [f"run=20000101T0000{i:02}-abcdef" for i in range(KEPT_RUNS + 3)]
+    for name in names:
+        (home.lake / name).mkdir()
+    collect_old(home)
+    assert set(names) <= folders(home)
+    age(home, KEPT_SECONDS)
+    gone = collect_old(home).removed
+    assert gone == [f"lake/{name}" for name in names[:3]], "the oldest go"
+    assert set(names[3:]) <= folders(home)
+    assert used(home) <= folders(home)
+
+
+def test_a_clock_that_was_set_back_keeps_folders_longer(home: Warehouse) -> None:
+    publish(home, 0)
+    lost = home.lake / "run=20000101T000000-abcdef"
+    lost.mkdir()
+    collect_old(home)
+    age(home, -86400.0)
+    collect_old(home, keep_runs=0)
+    assert lost.exists()
+    assert (lost / MARK).stat().st_mtime <= time.time(), "it counts from now"
+    age(home, KEPT_SECONDS)
+    collect_old(home, keep_runs=0)
+    assert not lost.exists()
+
+
+def test_a_folder_in_use_again_starts_anew(home: Warehouse) -> None:
+    publish(home, 0)
+    old = home.parts()
+    publish(home, 1)
+    age(home, KEPT_SECONDS)
+    home.write_catalog(old)
+    collect_old(home, keep_runs=0)
+    assert used(home) <= folders(home)
+    assert not any((home.lake / name / MARK).exists() for name in used(home))
+
+
+def test_all_at_once_where_it_is_asked(home: Warehouse) -> None:
+    for number in range(3):
+        publish(home, number)
+    found = collect_old(home, keep_runs=0, keep_seconds=0)
+    assert folders(home) == used(home)
+    assert found.bytes > 1000
+    assert collect_old(home, keep_runs=0, keep_seconds=0).removed == []
+
+
+def write(path: Path, seconds_ago: float = 0.0) -> Path:
+    path.parent.mkdir(parents=True)
+    path.write_text("12345")
+    then = time.time() - seconds_ago
+    for changed in (path, path.parent):
+        os.utime(changed, (then, then))
+    return path.parent
+
+
+def test_failures_models_and_trainings_that_nobody_needs(home: Warehouse) -> None:
+    publish(home, 0)
+    failed = [write(home.failures / f"run{n}" / "1-corpora.csv", seconds_ago=100 - n) for n in range(5)]
+    lost = write(home.models / "ssrem" / "7" / "model.safetensors")
+    stale = write(home.root / "checkpoints" / "aaaa" / "state", STALE_AFTER + 60)
+    fresh = write(home.root / "checkpoints" / "bbbb" / "state", 60)
+    with home.reader() as reader:
+        row = reader.execute("SELECT key FROM runs").fetchone()
+    assert row is not None
+    finished = write(home.root / "checkpoints" / row[0][:16] / "state")
+    found = collect_old(home, keep_failures=2)
+    gone = [*failed[:3], lost, stale, finished]
+    assert sorted(found.removed) == sorted(str(path.relative_to(home.root)) for path in gone)
+    assert found.bytes == 5 * len(gone)
+    assert not any(path.exists() for path in gone)
+    assert all(path.exists() for path in (*failed[3:], fresh))
+
+
+def test_a_model_of_a_version_stays(copy: Warehouse) -> None:
+    before = sorted(copy.models.rglob("*"))
+    assert before
+    collect_old(copy, keep_runs=0, keep_failures=0, keep_seconds=0)
+    assert sorted(copy.models.rglob("*")) == before
+    with copy.reader() as reader:
+        assert reader.execute("SELECT count(*) FROM scores").fetchone() != (0,)
+
+
+def test_nobody_collects_while_another_writes(home: Warehouse) -> None:
+    publish(home, 0)
+    with home.lock("train"), pytest.raises(HomeError, match="train since"):
+        collect_old(home)
+
+
+def test_a_copy_of_a_catalog_that_cannot_be_read_stops_collecting_not_publishing(home: Warehouse) -> None:
+    first = publish(home, 0)
+    (home.root / "catalog.0-old.duckdb").write_text("damaged")
+    publish(home, 1)
+    assert collect_old(home, keep_runs=0, keep_seconds=0).removed == []
+    assert first in folders(home)

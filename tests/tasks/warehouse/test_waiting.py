@@ -1,0 +1,231 @@
+"""Two writers: the second is told who holds the home folder, or waits; what it decides, it decides under the lock."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from flows.cli.parser import parser
+from ssrem.errors import DumpError, HomeError
+from support.paths import ROOT
+from tasks.ingest.land import land
+from tasks.warehouse import home as home_module
+from tasks.warehouse import lock as lock_module
+from tasks.warehouse import waiting
+from tasks.warehouse.home import Warehouse
+
+HOLD = """
+import sys
+from tasks.warehouse.home import Warehouse
+with Warehouse.at(sys.argv[1]).lock("train"):
+    print("held", flush=True)
+    sys.stdin.readline()
+"""
+LAND = """
+import sys
+from tasks.ingest.land import land
+from tasks.stage.stage import Stage
+Stage.gate = lambda stage: None
+print(*land.fn(sys.argv[1], sys.argv[2]))
+"""
+
+
+@contextmanager
+def held(home: Warehouse) -> Iterator[subprocess.Popen[str]]:
+    """Another process holds the lock until it is killed or a line comes to its stdin."""
+    command = [sys.executable, "-c", HOLD, str(home.root)]
+    with subprocess.Popen(
+        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "held\n"
+        yield other
+        other.kill()
+
+
+def start_landing(dump: str, home: Warehouse, wait: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", LAND, dump, str(home.root)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, waiting.VARIABLE: wait},
+    )
+
+
+ROWS = [
+    {"conversation_id": "c", "utterance_id": str(n), "speaker": f"p{n}", "text": f"text {n}"}
+    for n in range(4)
+]
+
+
+def test_a_writer_waits_and_says_so_once(home: Warehouse, write_dump: Callable[..., str]) -> None:
+    dump = write_dump(ROWS)
+    with held(home) as other, start_landing(dump, home, "60") as second:
+        assert second.stderr is not None and other.stdin is not None
+        said = second.stderr.readline()
+        assert f"waiting for process {other.pid} on " in said and "(train since " in said
+        other.stdin.write("\n")
+        other.stdin.flush()
+        out, more = second.communicate(timeout=60)
+    assert (second.returncode, out.splitlines()[-1]) == (0, "dump True"), more
+    assert "waiting" not in more
+
+
+def test_it_goes_on_when_the_holder_is_killed(home: Warehouse, write_dump: Callable[..., str]) -> None:
+    dump = write_dump(ROWS)
+    with held(home) as other, start_landing(dump, home, "1h") as second:
+        assert second.stderr is not None
+        assert "waiting" in second.stderr.readline()
+        other.kill()
+        out, more = second.communicate(timeout=60)
+    assert (second.returncode, out.splitlines()[-1]) == (0, "dump True"), more
+
+
+def test_the_same_dump_lands_once_from_writers_at_the_same_time(
+    home: Warehouse, write_dump: Callable[..., str]
+) -> None:
+    first = write_dump(ROWS, "a")
+    second = write_dump(ROWS, "b")
+    with held(home) as other:
+        # All have looked before the lock and seen nothing landed.
+        writers = [start_landing(dump, home, "60") for dump in (first, second, first)]
+        for writer in writers:
+            assert writer.stderr is not None
+            assert "waiting" in writer.stderr.readline()
+        other.kill()
+        said = [writer.communicate(timeout=60) for writer in writers]
+    assert [writer.returncode for writer in writers] == [0, 0, 0], said
+    results = [out.split()[-2:] for out, _ in said]
+    assert sorted(new for _, new in results) == ["False", "False", "True"]
+    assert len({name for name, _ in results}) == 1
+    with home.reader() as reader:
+        assert reader.execute("SELECT count(*) FROM corpora").fetchone() == (1,)
+        assert reader.execute("SELECT count(*) FROM runs").fetchone() == (1,)
+
+
+def test_other_content_of_the_same_name_is_refused_even_after_waiting(
+    home: Warehouse, write_dump: Callable[..., str], tmp_path: Path
+) -> None:
+    dump = write_dump(ROWS)
+    (tmp_path / "other").mkdir()
+    other_dump = tmp_path / "other" / "dump.jsonl"
+    other_dump.write_text(json.dumps({**ROWS[0], "text": "another"}) + "\n")
+    with held(home) as other:
+        writers = [start_landing(source, home, "60") for source in (dump, str(other_dump))]
+        for writer in writers:
+            assert writer.stderr is not None
+            assert "waiting" in writer.stderr.readline()
+        other.kill()
+        said = [writer.communicate(timeout=60) for writer in writers]
+    assert sorted(writer.returncode for writer in writers) == [0, 1]
+    assert sum("a corpus 'dump' with other content has landed before" in err for _, err in said) == 1
+
+
+def test_a_writer_without_patience_is_told_at_once(home: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(waiting.VARIABLE, raising=False)
+    monkeypatch.setattr(time, "sleep", lambda seconds: pytest.fail("it waited"))
+    with held(home) as other:
+        says = rf"in use by process {other.pid} on \S+ \(train since [-\d]+ [:\d]+ UTC\); .*--wait"
+        with pytest.raises(HomeError, match=says), home.lock("ingest"):
+            pass
+
+
+def test_waiting_ends_and_does_not_look_at_the_clock(
+    home: Warehouse, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = [1000.0]
+
+    class Jumping:
+        """A clock on the wall that jumps by a day at every look, and a monotonic one that goes on with each sleep."""
+
+        @staticmethod
+        def time() -> float:
+            now.append(now[-1] - 86400)
+            return now[-1]
+
+        @staticmethod
+        def monotonic() -> float:
+            return now[0]
+
+        @staticmethod
+        def sleep(seconds: float) -> None:
+            assert seconds > 0
+            now[0] += seconds
+
+    monkeypatch.setenv(waiting.VARIABLE, "90")
+    monkeypatch.setattr(lock_module, "time", Jumping)
+    says = r"still in use by process .* after 90 s"
+    with held(home), pytest.raises(HomeError, match=says), home.lock("ingest"):
+        pass
+    assert now[0] == pytest.approx(1090)
+    assert capsys.readouterr().err.count("waiting for process") == 1
+
+
+def test_threads_of_one_process_wait_for_each_other(home: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(waiting.VARIABLE, "30")
+    inside: list[int] = []
+    together: list[int] = []
+
+    def write() -> None:
+        with home.lock("tables"):
+            inside.append(1)
+            together.append(len(inside))
+            inside.pop()
+
+    threads = [threading.Thread(target=write) for _ in range(4)]
+    with home.lock("ingest"):
+        for thread in threads:
+            thread.start()
+        assert together == []
+    for thread in threads:
+        thread.join(timeout=30)
+    assert together == [1, 1, 1, 1]
+
+
+def test_a_dump_that_changes_while_it_is_read_does_not_land(
+    home: Warehouse, write_dump: Callable[..., str], sql_gate: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dump = write_dump(ROWS)
+    hashed = home_module.Warehouse.lock
+
+    def lock(self: Warehouse, what: str) -> object:
+        with Path(dump).open("a") as more:  # after its content was hashed
+            more.write(json.dumps({**ROWS[0], "utterance_id": "late"}) + "\n")
+        return hashed(self, what)
+
+    monkeypatch.setattr(Warehouse, "lock", lock)
+    with pytest.raises(DumpError, match="changed while it was read"):
+        land.fn(dump, str(home.root))
+    assert home.parts() == []
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("0", 0), ("90", 90), ("1.5", 1.5), ("30m", 1800), ("6h", 21600), ("1d", 86400)]
+)
+def test_times(text: str, expected: float) -> None:
+    assert waiting.seconds(text) == expected
+    assert parser().parse_args(["ingest", "dump", "--wait", text]).wait == expected
+
+
+@pytest.mark.parametrize("text", ["", "h", "-1", "6 hours", "nan"])
+def test_no_times(text: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(ValueError, match="no time"):
+        waiting.seconds(text)
+    with pytest.raises(SystemExit):
+        parser().parse_args(["ingest", "dump", f"--wait={text}"])
+    assert "--wait" in capsys.readouterr().err
+    if text:
+        monkeypatch.setenv(waiting.VARIABLE, text)
+        with pytest.raises(HomeError, match=waiting.VARIABLE):
+            waiting.patience()
