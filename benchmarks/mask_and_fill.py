@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from ssrem.negatives import load_generator
-from ssrem.negatives.negative_statistics import PAPER, fares
+from ssrem.negatives.negative_statistics import PAPER, negative_statistics
 from ssrem.samples import TRAIN
 from tasks.speaker_tables.load import load_candidates
 from tasks.warehouse.home import Warehouse
@@ -54,20 +54,20 @@ def main() -> None:
         candidates = load_candidates(connection, [options.corpus])
     rows = np.random.default_rng(options.seed).permutation(candidates.rows(TRAIN))[: options.responses]
     generator = load_generator("mask-and-fill", model=options.model)
-    made = [
+    negatives = [
         negative for batch in generator.generate(candidates, rows, seed=options.seed) for negative in batch
     ]
-    texts = {negative.response: negative.text for negative in made}
+    texts = {negative.response: negative.text for negative in negatives}
     every, chosen = Counter[str](), Counter[str]()
     for row in rows.tolist():
         words = _TOKEN.findall(candidates.texts[int(candidates.response[row])])
         tags = [universal(tag) for _, _, tag in tagger.tag_sent(words)] if words else []
         every.update(tags)
         chosen.update(tags[at] for at in replaced(words, _TOKEN.findall(texts.get(row, ""))))
-    found = fares(made, len(rows))
+    statistics = negative_statistics(negatives, len(rows))
     print(f"{len(rows)} responses of {options.corpus}, {generator.signature}")
-    print(f"with a negative   {found.with_negative:6.1%}   paper {PAPER['with_negative']:.1%}")
-    print(f"tokens replaced   {found.replaced_where_any:6.1%}   paper {PAPER['replaced']:.1%}")
+    print(f"with a negative   {statistics.with_negative:6.1%}   paper {PAPER['with_negative']:.1%}")
+    print(f"tokens replaced   {statistics.replaced_where_any:6.1%}   paper {PAPER['replaced']:.1%}")
     print("\ntag    all words   replaced")
     for tag, count in every.most_common():
         print(f"{tag:5}  {count / every.total():9.1%}  {chosen[tag] / max(chosen.total(), 1):9.1%}")

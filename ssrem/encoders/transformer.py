@@ -11,7 +11,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ssrem.encoders import files, hub
+from ssrem import files
+from ssrem.encoders import hub
 from ssrem.encoders.base import Encoder
 from ssrem.encoders.pooling import Pooling
 from ssrem.errors import EvaluatorError

@@ -1,58 +1,52 @@
-"""What an evaluator from elsewhere may reach for while it is loaded: what it brings and what packages bring."""
+"""Restricts which files and models an evaluator from elsewhere may read while it is loaded."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from pathlib import Path
 
 from ssrem.errors import EvaluatorError
 
-
-@dataclass(frozen=True)
-class _Seal:
-    folder: Path
-    allowed: frozenset[str]
-
-
-_vouched: set[str] = set()
-_seal: ContextVar[_Seal | None] = ContextVar("seal", default=None)
+_trusted: set[str] = set()
+_restriction: ContextVar[tuple[Path, frozenset[str]] | None] = ContextVar("restriction", default=None)
 
 
 @contextmanager
-def sealed(folder: Path, allowed: Iterable[str] = ()) -> Iterator[None]:
-    """Inside, encoders and models are read from `folder`, from packages, or are among the specs in `allowed`.
+def restricted_to(folder: Path, allowed: Iterable[str] = ()) -> Iterator[None]:
+    """Inside the context, `check` accepts paths within `folder`, installed packages and the specs in `allowed`.
 
-    Anything else that an evaluator names, a path or what would have to be fetched, is an EvaluatorError.
+    An evaluator that names any other path, or a model that would have to be downloaded, raises EvaluatorError.
     """
-    parts = (_bare(part) for spec in allowed for part in (spec, *spec.split("+")))
-    token = _seal.set(_Seal(folder.resolve(), frozenset(parts)))
+    parts = (without_prefix(part) for spec in allowed for part in (spec, *spec.split("+")))
+    token = _restriction.set((folder.resolve(), frozenset(parts)))
     try:
         yield
     finally:
-        _seal.reset(token)
+        _restriction.reset(token)
 
 
-def vouch(spec: str) -> str:
-    """`spec`, the name or folder of what an installed package brings, which no seal keeps from being read."""
-    _vouched.add(spec)
+def trust(spec: str) -> str:
+    """Accept `spec`, the name or folder of a model from an installed package, under every restriction; returns it."""
+    _trusted.add(spec)
     return spec
 
 
 def check(spec: str | Path) -> None:
-    """EvaluatorError where a seal keeps what `spec` names, a path or a name to be fetched, from being read."""
-    seal, bare = _seal.get(), _bare(str(spec))
-    if seal is None or bare in seal.allowed or bare in _vouched:
+    """Raise EvaluatorError if a restriction is active and `spec`, a path or a name to download, is outside it."""
+    restriction, bare = _restriction.get(), without_prefix(str(spec))
+    if restriction is None or bare in _trusted:
         return
+    folder, allowed = restriction
     path = Path(bare).expanduser()
-    if path.is_absolute() and path.resolve().is_relative_to(seal.folder):
+    if bare in allowed or (path.is_absolute() and path.resolve().is_relative_to(folder)):
         return
     raise EvaluatorError(
-        f"it reaches for {str(spec)!r}, which it does not bring; if you trust it, name that with --allow"
+        f"the evaluator reads {str(spec)!r}, which is not part of it; if you trust that source, add it with --allow"
     )
 
 
-def _bare(spec: str) -> str:
+def without_prefix(spec: str) -> str:
+    """The spec without "hf:" or "file:"."""
     return spec.removeprefix("hf:").removeprefix("file:")

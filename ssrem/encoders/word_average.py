@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ssrem.encoders import files
+from ssrem import files
 from ssrem.encoders.base import Encoder, Vectors, as_float16_values
 from ssrem.encoders.tokenize import TOKENIZER_VERSION, sentences, words
 from ssrem.errors import EvaluatorError

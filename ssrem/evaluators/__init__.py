@@ -66,7 +66,7 @@ def load_evaluator(where: Path | str) -> Evaluator:
 
     EvaluatorError where there is none, or it is damaged.
     """
-    from ssrem.encoders.files import read_json
+    from ssrem.files import read_json
 
     folder = PACKAGED / where if where in packaged() else Path(where)
     return evaluator_class(read_json(folder / "evaluator.json", ("name",))["name"]).load(folder)

@@ -1,4 +1,4 @@
-"""The paper's own check of mask-and-fill: how much is replaced, and how many responses get a negative."""
+"""How much of a response a generator replaces, and how many responses get a negative: the paper's own check."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from ssrem.negatives.base import Negative
 
 
 @dataclass(frozen=True)
-class Fares:
-    """responses: how many a generator was asked about. with_negative: the share of them that got one.
+class NegativeStatistics:
+    """responses: how many the generator was applied to. with_negative: the share of them that got a negative.
 
-    replaced: the share of a response's tokens that were replaced, averaged over all of them, 0 for one without a
-    negative; replaced_where_any: over those with a negative, NaN where there is none.
+    replaced: the share of a response's tokens that were replaced, averaged over all responses, 0 for one without
+    a negative; replaced_where_any: averaged over the responses with a negative, NaN if there is none.
     """
 
     responses: int
@@ -27,17 +27,21 @@ PAPER = {"with_negative": 0.9489, "replaced": 0.2728}
 """Park et al. 2021, section 3.2: BERT-base tuned on DailyDialog, threshold 0.5."""
 
 
-def fares(negatives: Iterable[Negative], responses: int, generator: str = "mask-and-fill") -> Fares:
-    """How `generator` fared on `responses` responses, from its first negative of each; others are passed over."""
+def negative_statistics(
+    negatives: Iterable[Negative], responses: int, generator: str = "mask-and-fill"
+) -> NegativeStatistics:
+    """Statistics of `generator` on `responses` responses, by its first negative of each; ignores other generators.
+
+    Raises EvaluatorError if `responses` is below 1 or below the number of responses with a negative.
+    """
     if responses < 1:
-        raise EvaluatorError("fares: no response was asked about")
-    found, total = 0, 0.0
+        raise EvaluatorError(f"statistics of negatives need 1 response or more, got {responses}")
+    with_negative, total = 0, 0.0
     for negative in negatives:
         if negative.generator == generator and negative.k == 0:
-            found += 1
+            with_negative += 1
             total += negative.replaced / negative.tokens
-    if found > responses:
-        raise EvaluatorError(
-            f"fares: {found} responses have a negative, but only {responses} were asked about"
-        )
-    return Fares(responses, found / responses, total / responses, total / found if found else float("nan"))
+    if with_negative > responses:
+        raise EvaluatorError(f"{with_negative} responses have a negative, more than the {responses} in all")
+    mean = total / with_negative if with_negative else float("nan")
+    return NegativeStatistics(responses, with_negative / responses, total / responses, mean)

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from ssrem.config import Config
 from ssrem.encoders import hub
-from ssrem.encoders.files import write_json
 from ssrem.errors import EvaluatorError
+from ssrem.files import write_json
 from ssrem.negatives.base import Case
 from ssrem.samples import TRAIN, VALID, Candidates, Progress
 

@@ -9,13 +9,13 @@ from typing import Any
 
 from prefect import task
 
-from ssrem.encoders.files import read_json
+from ssrem.encoders import trusted_sources
 from ssrem.encoders.hub import one_line
-from ssrem.encoders.trusted_sources import sealed
 from ssrem.errors import EvaluatorError, SsremError
 from ssrem.evaluators import load_evaluator
 from ssrem.evaluators.base import Evaluator
 from ssrem.evaluators.core.archive import unpack
+from ssrem.files import read_json
 from ssrem.samples import Sample
 from tasks.maintenance.repair import mended
 from tasks.stage.progress import progress
@@ -68,7 +68,7 @@ def import_evaluator(
 def _tried(file: str, folder: Path, allowed: Sequence[str]) -> Evaluator:
     """The evaluator in `folder`, loaded and asked once, so that what it reads only when used is read here."""
     try:
-        with sealed(folder, allowed):
+        with trusted_sources.restricted_to(folder, allowed):
             evaluator = load_evaluator(folder)
             evaluator.components([Sample(("how are you",), "fine, and you", "very well")])
     except SsremError as error:

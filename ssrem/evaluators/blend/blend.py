@@ -12,7 +12,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from ssrem.encoders.base import Encoder
-from ssrem.encoders.files import read_json, read_tensors, write_json, write_tensors
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.base import Evaluator, Scores, TrainedEvaluator, Training
 from ssrem.evaluators.blend.config import BlendConfig, BlendRefConfig
@@ -20,6 +19,7 @@ from ssrem.evaluators.blend.members import Members, load_members
 from ssrem.evaluators.blend.state import TENSORS, State
 from ssrem.evaluators.core.candidate_columns import CandidateColumns
 from ssrem.evaluators.core.scaling import unit_range
+from ssrem.files import read_json, read_tensors, write_json, write_tensors
 from ssrem.samples import TEST, Candidates, Floats, Progress, Sample
 
 FORMAT = "ssrem-blend-1"

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ssrem.encoders import trusted_sources as seal
+from ssrem.encoders import trusted_sources
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import evaluator_class, load_evaluator
 from ssrem.evaluators.base import Evaluator
@@ -144,7 +144,7 @@ def _build(part: Part) -> Evaluator:
         return made
     if set(part.settings) != {"folder"} or not isinstance(part.settings["folder"], str):
         raise EvaluatorError(f"part {part.name}: a folder's evaluator has its settings; give its path alone")
-    seal.check(part.settings["folder"])
+    trusted_sources.check(part.settings["folder"])
     loaded = load_evaluator(Path(part.settings["folder"]).expanduser())
     if loaded.name != part.evaluator:
         raise EvaluatorError(

@@ -12,9 +12,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ssrem.encoders.files import read_json
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.base import Evaluator, Scores
+from ssrem.files import read_json
 from ssrem.samples import Floats, Sample
 
 MANIFEST = "evaluator.json"

@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ssrem.encoders import Encoder, load_encoder, load_saved
-from ssrem.encoders.files import read_json, read_tensors, sha256, write_json, write_tensors
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.base import Training
 from ssrem.evaluators.bilinear.config import BilinearConfig
 from ssrem.evaluators.core.scaling import Bounds
+from ssrem.files import read_json, read_tensors, sha256, write_json, write_tensors
 
 if TYPE_CHECKING:
     from ssrem.evaluators.bilinear.bilinear import Bilinear, State

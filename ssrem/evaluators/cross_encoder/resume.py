@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ssrem.encoders.files import read_json, read_tensors, write_json, write_tensors
 from ssrem.errors import EvaluatorError
+from ssrem.files import read_json, read_tensors, write_json, write_tensors
 
 FORMAT = "ssrem-training-1"
 _ABOUT = "training.json"

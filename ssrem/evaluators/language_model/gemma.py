@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from ssrem.encoders import hub
-from ssrem.encoders.files import sha256
 from ssrem.errors import EvaluatorError
+from ssrem.files import sha256
 
 GEMMA = "gemma3-270m"
 """Gemma 3 270M, the base model, in 4 bits (Q4_K_M): 253 MB in five packages, under Google's Gemma terms."""

@@ -17,8 +17,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from ssrem.encoders import hub
-from ssrem.encoders import trusted_sources as seal
+from ssrem.encoders import hub, trusted_sources
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.core.metric import Metric, Scored
 from ssrem.evaluators.language_model.gemma import GEMMA, gemma_folder
@@ -283,8 +282,8 @@ _held: WeakValueDictionary[tuple[str, str, str | None], LanguageModel] = WeakVal
 
 
 def _model(kind: str, spec: str, device: str | None) -> LanguageModel:
-    source = seal.vouch(str(gemma_folder())) if spec == GEMMA else spec
-    seal.check(source)
+    source = trusted_sources.trust(str(gemma_folder())) if spec == GEMMA else spec
+    trusted_sources.check(source)
     model = _held.get((kind, spec, device))
     if model is None:
         if kind == "masked":

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from ssrem.encoders import load_encoder, load_saved
-from ssrem.encoders.files import read_json, write_json
 from ssrem.encoders.word_average import WordAverage
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.adem.adem import Adem
@@ -16,6 +15,7 @@ from ssrem.evaluators.adem.config import AdemConfig
 from ssrem.evaluators.adem.encode import lay_turns
 from ssrem.evaluators.core.word_sequences import Words
 from ssrem.evaluators.reference_based.overlap import Bleu2
+from ssrem.files import read_json, write_json
 from ssrem.samples import Candidates
 
 CONFIG = AdemConfig(

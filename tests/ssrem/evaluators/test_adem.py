@@ -734,7 +734,7 @@ def test_changed_or_foreign_folders_are_refused(fitted: Adem, tmp_path: Path, da
     elif damage == "encoder":
         WordAverage("other", ["x"], np.ones((1, 10))).save(tmp_path / "encoder")
     elif damage == "constants":
-        from ssrem.encoders.files import write_tensors
+        from ssrem.files import write_tensors
 
         tensors = {**fitted.state.tensors, "constants": np.zeros(3)}
         about["sha256"]["weights.safetensors"] = write_tensors(tmp_path / "weights.safetensors", tensors)

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from ssrem.encoders.files import read_json
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import PACKAGED, load_evaluator, packaged
 from ssrem.evaluators.core.archive import pack, unpack
 from ssrem.evaluators.reference_based.overlap import Bleu2
+from ssrem.files import read_json
 from ssrem.samples import Sample
 
 

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from ssrem.agreement.cross_validation import out_of_fold
-from ssrem.encoders.files import write_tensors
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import EVALUATORS, load_evaluator
 from ssrem.evaluators.base import Evaluator
@@ -28,6 +27,7 @@ from ssrem.evaluators.blend.tune import _ridge
 from ssrem.evaluators.core.metric import Metric, Scored
 from ssrem.evaluators.language_model.language_model import Tokens
 from ssrem.evaluators.language_model.likelihood import LmCoherence, LmPmi
+from ssrem.files import write_tensors
 from ssrem.samples import TEST, VALID, Candidates, Sample
 
 

@@ -11,7 +11,7 @@ import pytest
 from ssrem.errors import EvaluatorError
 from ssrem.negatives import GENERATORS, load_generator
 from ssrem.negatives.base import Case, Generator, Negative
-from ssrem.negatives.negative_statistics import fares
+from ssrem.negatives.negative_statistics import negative_statistics
 from ssrem.samples import Candidates
 
 TEXTS = [
@@ -212,15 +212,15 @@ def _model(name: str) -> dict[str, str]:
     return {} if name in ("random", "sc", "sp", "ss", "drop-golden", "shuffle-golden") else {"model": "none"}
 
 
-def test_fares_counts_a_response_once() -> None:
+def test_statistics_count_a_response_once() -> None:
     made = [
         Negative(0, "mask-and-fill", 0, "a", 1, 4),
         Negative(0, "mask-and-fill", 1, "b", 4, 4),
         Negative(0, "random-1", 0, "c", 4, 4),
         Negative(2, "mask-and-fill", 0, "d", 3, 4),
     ]
-    found = fares(iter(made), responses=5)
+    found = negative_statistics(iter(made), responses=5)
     assert (found.with_negative, found.replaced, found.replaced_where_any) == (0.4, 0.2, 0.5)
-    assert np.isnan(fares([], 3).replaced_where_any)
-    with pytest.raises(EvaluatorError, match="only 1 were asked"):
-        fares(made, 1)
+    assert np.isnan(negative_statistics([], 3).replaced_where_any)
+    with pytest.raises(EvaluatorError, match="more than the 1 in all"):
+        negative_statistics(made, 1)
