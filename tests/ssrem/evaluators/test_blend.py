@@ -18,7 +18,7 @@ from ssrem.evaluators.base import Evaluator
 from ssrem.evaluators.baselines.length import Length
 from ssrem.evaluators.blend import members as blend_parts
 from ssrem.evaluators.blend.blend import Blend, BlendRef
-from ssrem.evaluators.blend.config import BlendConfig, Partition
+from ssrem.evaluators.blend.config import BlendConfig, Part
 from ssrem.evaluators.blend.fit import _chosen, _minimised
 from ssrem.evaluators.blend.members import Members
 from ssrem.evaluators.blend.negatives import Trials, groups_of
@@ -347,12 +347,12 @@ def test_score_candidates_equals_score(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_parts_by_name_and_settings() -> None:
     settings = json.dumps({"twice": {"times": 2.0}})
     config = BlendConfig(parts="number, twice=number", settings=settings)
-    assert config.members == (Partition("number", "number"), Partition("twice", "number", {"times": 2.0}))
+    assert config.members == (Part("number", "number"), Part("twice", "number", {"times": 2.0}))
     blend = Blend(None, config)
     assert blend.members.features([Sample((), "3")]).values.tolist() == [[3.0, 6.0]]
     default = BlendConfig().members
     assert [part.name for part in default] == ["cosine", "lm-pmi", "lm-pmi-sum", "lm-coherence", "length"]
-    assert default[2] == Partition("lm-pmi-sum", "lm-pmi", {"aggregate": "sum"})
+    assert default[2] == Part("lm-pmi-sum", "lm-pmi", {"aggregate": "sum"})
 
 
 @pytest.mark.parametrize(
@@ -440,9 +440,7 @@ def test_parts_with_one_language_model_share_its_passes() -> None:
     }
     for part in parts.values():
         part.__dict__["model"] = model
-    members = Members(
-        [Partition(name, part.name) for name, part in parts.items()], referenced=False, given=parts
-    )
+    members = Members([Part(name, part.name) for name, part in parts.items()], referenced=False, given=parts)
     samples = [Sample(("a", "b"), "x y"), Sample(("a",), "x y z"), Sample((), "x")]
     found = members.features(samples).values
     assert found == pytest.approx(np.array([[1, 2, -9], [1 / 3, 1, -29 / 3], [0, 0, -10]]))
