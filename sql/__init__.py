@@ -1,5 +1,5 @@
-"""The SQL of ssrem: one statement a file, named after the table it makes; checks are queries that return failures;
-questions are queries that people ask of the published tables."""
+"""The SQL of ssrem, one statement a file: statements that make the table of their name, checks that return the rows
+that must not exist, and queries of the published tables: questions, summaries for the terminal, rows of the report."""
 
 from __future__ import annotations
 
@@ -25,26 +25,29 @@ class Check:
 
 
 @dataclass(frozen=True)
-class Question:
-    """What people ask of the published tables: `title` is the question, `notes` how to read the answer."""
+class Query:
+    """A titled question: `title` is what it answers, `notes` say how to read the answer."""
 
     name: str
     title: str
     notes: str
-    query: str
+    text: str
 
 
 @cache
-def questions() -> tuple[Question, ...]:
-    """The questions, in order. The first line of each file is the question, the comments under it are the notes."""
-    found = []
-    for entry in sorted(files("sql").joinpath("questions").iterdir(), key=lambda e: e.name):
+def queries(folder: str) -> dict[str, Query]:
+    """The queries of `questions`, `summaries` or `report` by name, in order of the files.
+
+    The first line of each file is the title, the comments below it are the notes.
+    """
+    by_name = {}
+    for entry in sorted(files("sql").joinpath(folder).iterdir(), key=lambda e: e.name):
         lines = entry.read_text(encoding="utf-8").splitlines()
         end = next(number for number, line in enumerate(lines) if not line.startswith("--"))
         title, *notes = [line.removeprefix("--").strip() for line in lines[:end]]
         name = entry.name.removesuffix(".sql")
-        found.append(Question(name, title, " ".join(notes), "\n".join(lines[end:]).strip()))
-    return tuple(found)
+        by_name[name] = Query(name, title, " ".join(notes), "\n".join(lines[end:]).strip())
+    return by_name
 
 
 ALSO = {"forget": ("ingest",)}

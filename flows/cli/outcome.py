@@ -25,10 +25,10 @@ def after(options: argparse.Namespace, home: Warehouse, names: list[str], done: 
 
 def summaries(found: dict[str, list[dict[str, Any]]]) -> None:
     """The summaries as tables; signatures, which no table has room for, below that of the evaluators."""
-    from tasks.query.summaries import TITLES
+    from tasks.query.summaries import title
 
     for name, rows in found.items():
-        show.tables({TITLES[name]: [{k: v for k, v in row.items() if k != "signature"} for row in rows]})
+        show.tables({title(name): [{k: v for k, v in row.items() if k != "signature"} for row in rows]})
         if name == "evaluators":
             for row in rows:
                 print(f"{row['evaluator']} version {row['version']}: {row['signature']}")

@@ -21,7 +21,7 @@ from prefect.context import FlowRunContext
 from prefect.settings import PREFECT_API_URL
 
 from ssrem.errors import GateError
-from tasks.query.summaries import TITLES, gate_results, summary
+from tasks.query.summaries import gate_results, summary, title
 from tasks.stage.progress import Advance, listening
 from tasks.warehouse.home import Warehouse
 
@@ -47,7 +47,7 @@ def shown(home: str, stage: str, summaries: Sequence[str]) -> Iterator[None]:
         raise
     place = Warehouse.at(home)
     for name, rows in summary(place, summaries).items():
-        create_table_artifact(_plain(rows), key=name.replace("_", "-"), description=TITLES[name])
+        create_table_artifact(_plain(rows), key=name.replace("_", "-"), description=title(name))
     if results := gate_results(place, stage):
         create_table_artifact(
             _plain(results), key=f"gate-{stage}", description=f"what the gate of {stage} saw"

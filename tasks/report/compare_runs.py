@@ -14,10 +14,11 @@ from ssrem.errors import HomeError
 from ssrem.report.comparison import Comparison, Side
 from ssrem.report.page import render_comparison
 from tasks.maintenance.repair import mended
-from tasks.report.report import fetched, put_page
+from tasks.report.report import put_page
 from tasks.warehouse.catalog import LAYOUT
 from tasks.warehouse.clock import utc_now
 from tasks.warehouse.home import Warehouse
+from tasks.warehouse.records import records
 from tasks.warehouse.snapshot import Partition, manifests
 
 LATEST = 5
@@ -34,7 +35,7 @@ def write_run_comparison(home: str, first: str, second: str) -> str:
     """
     place = mended(home)
     with place.reader() as connection:
-        runs = fetched(connection, "SELECT * FROM runs ORDER BY started")
+        runs = records(connection, "SELECT * FROM runs ORDER BY started")
         sides = [_side(place, connection, find(runs, name, place), runs) for name in (first, second)]
     comparison = Comparison(f"{utc_now():%Y-%m-%d %H:%M} UTC", __version__, str(place.root), *sides)
     names = "-".join(side.run["run_id"] for side in sides)
@@ -64,7 +65,7 @@ def _side(
 ) -> Side:
     told = {**run, "parameters": json.loads(run["parameters"]), "inputs": json.loads(run["inputs"])}
     wrote = [(table, key) for table, key in json.loads(run["outputs"])]
-    gates = fetched(
+    gates = records(
         connection,
         'SELECT table_name AS "table", expectation, passed, rows_checked FROM check_results WHERE run_id = ? '
         "ORDER BY ALL",
@@ -153,7 +154,7 @@ def _correlations(
         there = [parts["correlations", key][0] for key in keys if ("correlations", key) in parts]
         paths: list[str] = [str(home.root / part.path) for part in there]
         query = "SELECT * FROM read_parquet(?, hive_partitioning = false) ORDER BY ALL"
-        found = fetched(connection, query, [paths]) if paths else []
+        found = records(connection, query, [paths]) if paths else []
     gone = [key for key in keys if ("correlations", key) not in parts]
     return [row for row in found if row["aggregation"] in ("mean", "rating")], gone
 
@@ -164,7 +165,7 @@ def _of_versions(
     if not versions:
         return []
     names, numbers = (list(column) for column in zip(*versions, strict=True))
-    return fetched(
+    return records(
         connection,
         f"SELECT t.* FROM {table} AS t INNER JOIN (SELECT unnest(?) AS evaluator, unnest(?) AS version) AS v "
         "ON t.evaluator = v.evaluator AND t.version = v.version ORDER BY ALL",

@@ -10,7 +10,7 @@ from textwrap import fill
 
 from schemas import TABLES
 from schemas.contract import Column, Table
-from sql import Question, questions
+from sql import Query, queries
 
 
 def renewed(page: str) -> str:
@@ -60,11 +60,11 @@ def _cell(text: str) -> str:
 
 
 def _questions() -> str:
-    return "\n\n".join(_question(number, one) for number, one in enumerate(questions(), 1))
+    return "\n\n".join(_question(number, one) for number, one in enumerate(queries("questions").values(), 1))
 
 
-def _question(number: int, question: Question) -> str:
-    return f"### {number}. {question.title}\n\n{fill(question.notes, 120)}\n\n```sql\n{question.query}\n```"
+def _question(number: int, question: Query) -> str:
+    return f"### {number}. {question.title}\n\n{fill(question.notes, 120)}\n\n```sql\n{question.text}\n```"
 
 
 PARTS: dict[str, Callable[[], str]] = {"tables": _tables, "questions": _questions}

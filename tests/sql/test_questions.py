@@ -9,7 +9,7 @@ import duckdb
 import pytest
 
 from schemas import TABLES
-from sql import Question, questions
+from sql import Query, queries
 from support.small_home import Made
 from tasks.query.sandbox import ask
 
@@ -18,23 +18,23 @@ NOTHING_WRONG = "01_quarantine_reasons"
 
 
 def test_there_are_fifteen_of_one_form() -> None:
-    assert len(questions()) == 15
-    for number, question in enumerate(questions(), 1):
+    assert len(queries("questions")) == 15
+    for number, question in enumerate(queries("questions").values(), 1):
         assert question.name.startswith(f"{number:02}_")
         assert question.title.endswith("?") and question.notes.endswith((".", ":"))
-        assert question.query.startswith(("SELECT", "WITH")) and ";" not in question.query
+        assert question.text.startswith(("SELECT", "WITH")) and ";" not in question.text
 
 
-@pytest.mark.parametrize("question", questions(), ids=lambda question: question.name)
-def test_it_answers(question: Question, made: Made) -> None:
-    columns, rows = ask(made.home, question.query)
+@pytest.mark.parametrize("question", queries("questions").values(), ids=lambda question: question.name)
+def test_it_answers(question: Query, made: Made) -> None:
+    columns, rows = ask(made.home, question.text)
     assert len(columns) == len(set(columns)) > 2
     assert rows or question.name == NOTHING_WRONG
 
 
 def answer(name: str, **tables: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """What the question named so answers where the tables hold these rows; columns that a row leaves out are null."""
-    (question,) = [one for one in questions() if one.name[3:] == name]
+    (question,) = [one for one in queries("questions").values() if one.name[3:] == name]
     with duckdb.connect(":memory:") as connection:
         for table in TABLES.values():
             connection.execute(table.ddl())
@@ -44,7 +44,7 @@ def answer(name: str, **tables: list[dict[str, Any]]) -> list[dict[str, Any]]:
                 connection.execute(
                     f"INSERT INTO {table} ({', '.join(row)}) VALUES ({values})", list(row.values())
                 )
-        cursor = connection.execute(question.query)
+        cursor = connection.execute(question.text)
         names = [column[0] for column in cursor.description or []]
         return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 

@@ -15,7 +15,7 @@ from flows.cli.shell.completion import completions
 from flows.cli.shell.history import History, place
 from flows.cli.shell.statements import Statements
 from schemas import TABLES
-from sql import questions
+from sql import queries
 from ssrem.errors import SsremError
 from tasks.warehouse.home import Warehouse
 
@@ -128,14 +128,14 @@ class _Session:
         show.tables({f"{table.name}: {table.grain}": columns})
 
     def _questions(self, given: Sequence[str]) -> None:
-        known = {str(number): question for number, question in enumerate(questions(), 1)}
+        known = {str(number): question for number, question in enumerate(queries("questions").values(), 1)}
         if not given:
             for number, question in known.items():
                 print(f"{number:>2}  {question.title}")
         elif len(given) == 1 and given[0] in known:
             asked = known[given[0]]
-            print(f"{asked.title}\n{fill(asked.notes, 110)}\n\n{asked.query};\n")
-            answer(self.options, self.home, asked.query, SHOWN_ROWS)
+            print(f"{asked.title}\n{fill(asked.notes, 110)}\n\n{asked.text};\n")
+            answer(self.options, self.home, asked.text, SHOWN_ROWS)
         else:
             raise SsremError(f".questions takes a number from 1 to {len(known)}, or nothing")
 

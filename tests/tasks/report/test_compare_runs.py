@@ -14,6 +14,7 @@ from support.small_home import Made
 from tasks.report import compare_runs
 from tasks.report.compare_runs import LATEST, find
 from tasks.warehouse.home import Warehouse
+from tasks.warehouse.records import records
 
 
 def run(run_id: str, stage: str = "train") -> dict[str, Any]:
@@ -22,7 +23,7 @@ def run(run_id: str, stage: str = "train") -> dict[str, Any]:
 
 def side(home: Warehouse, stage: str) -> Any:
     with home.reader() as connection:
-        runs = compare_runs.fetched(connection, "SELECT * FROM runs ORDER BY started")
+        runs = records(connection, "SELECT * FROM runs ORDER BY started")
         chosen = next(row for row in runs if row["stage"] == stage)
         return compare_runs._side(home, connection, chosen, runs)
 

@@ -15,7 +15,7 @@ import pytest
 
 from flows.cli.main import main
 from schemas import TABLES
-from sql import questions
+from sql import queries
 from support.paths import ROOT
 from support.small_home import Made
 from tasks.report.sql_docs import renewed
@@ -37,7 +37,7 @@ def test_the_page_is_up_to_date() -> None:
         "docs/sql.md is not what schemas/ and sql/questions/ say; make docs renews it"
     )
     assert all(f"\n### `{name}`\n" in page for name in TABLES)
-    assert all(f"\n{question.query}\n" in page for question in questions())
+    assert all(f"\n{question.text}\n" in page for question in queries("questions").values())
 
 
 def test_a_page_without_a_place_is_refused() -> None:

@@ -1,0 +1,2 @@
+-- One row is a run.
+SELECT * FROM runs ORDER BY started
