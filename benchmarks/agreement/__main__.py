@@ -10,8 +10,7 @@ from pathlib import Path
 from benchmarks.agreement.page import Budget, page
 from benchmarks.agreement.plan import entries
 from benchmarks.agreement.run import Bench, row_of
-from ssrem.agreement.annotated import dataset_name, read_annotated
-from ssrem.agreement.labels import labels_of
+from ssrem.agreement.annotated import dataset_name, labels_of, read_annotated
 from ssrem.encoders.hub import pick_device
 from ssrem.errors import SsremError
 from tasks.speaker_tables.build import landed_corpus

@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks.agreement.plan import FOLDS, SECTIONS, Entry
 from benchmarks.agreement.run import figures_of
-from ssrem.agreement.labels import Labels
+from ssrem.agreement.annotated import Labels
 
 PAPER_SETS = ("dailydialog-zhao", "persona-zhao")
 Row = Mapping[str, Any]

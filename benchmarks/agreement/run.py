@@ -14,9 +14,9 @@ import numpy as np
 
 from benchmarks.agreement.plan import FOLDS, Entry
 from ssrem import __version__
+from ssrem.agreement.annotated import Labels
 from ssrem.agreement.correlation import pearson, spearman
 from ssrem.agreement.cross_validation import Labelled, folds_by_context, out_of_fold
-from ssrem.agreement.labels import Labels
 from ssrem.encoders import load_encoder
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import evaluator_class

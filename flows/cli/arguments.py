@@ -66,7 +66,7 @@ def learning(options: argparse.Namespace) -> dict[str, Any]:
 
 def check_labels(names: Sequence[str], options: argparse.Namespace) -> None:
     """Raise where the labels cannot be read, or an evaluator cannot learn from what is given."""
-    from ssrem.agreement.labels import labels_of
+    from ssrem.agreement.annotated import labels_of
     from ssrem.evaluators import evaluator_class
     from tasks.agreement.annotated_sets import annotated_file
     from tasks.training.labels import HumanScores, check_labels

@@ -1,17 +1,19 @@
-"""Annotated sets: responses with human scores, one JSON list a file."""
+"""Annotated sets: responses with human scores, one JSON list a file, and their scores as evaluators learn from them."""
 
 from __future__ import annotations
 
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ssrem.errors import AnnotationError
-from ssrem.samples import Sample
+from ssrem.samples import Floats, Sample
 
 GROUND_TRUTH_SYSTEMS = frozenset(
     {"ground-truth", "ground_truth", "groundtruth", "gold", "reference", "original ground truth"}
@@ -21,7 +23,7 @@ GROUND_TRUTH_SYSTEMS = frozenset(
 
 @dataclass(frozen=True)
 class Annotated:
-    """A response that people scored. `ratings`: criterion to the raters' scores, raw, in the file's order."""
+    """A response that people scored. `ratings`: criterion to the raters' raw scores, in the file's order."""
 
     dialogue_id: str
     context: tuple[str, ...]
@@ -39,12 +41,12 @@ class Annotated:
 
     @property
     def sample(self) -> Sample:
-        """What an evaluator sees of it."""
+        """The part of it that an evaluator gets."""
         return Sample(self.context, self.response, self.reference)
 
 
 def dataset_name(path: Path) -> str:
-    """Name of an annotated set: its file without `_eval.json`, or without the suffix of another layout; its folder."""
+    """Name of an annotated set: of its file without `_eval.json` or another layout's suffix, or of its folder."""
     return re.sub(r"\.(?:jsonl?|csv|tsv|txt)\Z", "", path.name, flags=re.IGNORECASE).removesuffix("_eval")
 
 
@@ -55,17 +57,59 @@ def read_annotated(path: Path) -> list[Annotated]:
     criterion to a list of scores, one a rater. Raises AnnotationError, naming file, row (from 1) and field.
     """
     rows = json_rows(path)
-    found = [_annotated(path, number, row, rated=True) for number, row in enumerate(rows, 1)]
-    if not found:
+    if not rows:
         raise AnnotationError(f"{path} is an empty list; there is nothing to compare with")
-    return found
+    return [_annotated(path, number, row, rated=True) for number, row in enumerate(rows, 1)]
 
 
 def read_samples(path: Path) -> list[Sample]:
-    """The same file, or one without `annotations`, as samples to score; also one JSON object a line."""
-    return [
-        _annotated(path, number, row, rated=False).sample for number, row in enumerate(json_rows(path), 1)
-    ]
+    """Samples to score, of such a file or one without `annotations`; also of one JSON object a line."""
+    rows = enumerate(json_rows(path), 1)
+    return [_annotated(path, number, row, rated=False).sample for number, row in rows]
+
+
+@dataclass(frozen=True)
+class Labels:
+    """pairs: samples with the mean of their raters' scores. scale: the lowest and highest score that a rater gave.
+
+    criterion: what the raters scored. excluded: ground-truth rows that were left out.
+    """
+
+    pairs: tuple[tuple[Sample, float], ...]
+    scale: tuple[float, float]
+    criterion: str
+    excluded: int
+
+    @property
+    def samples(self) -> list[Sample]:
+        """The samples, in order."""
+        return [sample for sample, _ in self.pairs]
+
+    @property
+    def human(self) -> Floats:
+        """Their human scores, float64 (n,)."""
+        return np.array([score for _, score in self.pairs], dtype=np.float64)
+
+
+def labels_of(
+    annotated: Sequence[Annotated], criterion: str | None = None, *, keep_ground_truth: bool = False
+) -> Labels:
+    """Human scores of one criterion: `criterion`, by default 'overall' where the set has it, or its only one.
+
+    AnnotationError where the set has no such criterion, or several and none is 'overall', or all scores are equal.
+    """
+    names = sorted({name for row in annotated for name in row.ratings})
+    chosen = criterion or ("overall" if "overall" in names else names[0] if len(names) == 1 else "")
+    if chosen not in names:
+        problem = f"no criterion {chosen!r}" if chosen else "several criteria and none called 'overall'"
+        raise AnnotationError(f"the annotated set has {problem}; name one of {', '.join(names)}")
+    rated = [row for row in annotated if chosen in row.ratings]
+    compared = [row for row in rated if keep_ground_truth or not row.ground_truth]
+    scores = [score for row in rated for score in row.ratings[chosen]]
+    if not compared or min(scores) == max(scores):
+        raise AnnotationError(f"{chosen}: the scores of {len(compared)} responses do not differ")
+    pairs = tuple((row.sample, float(np.mean(row.ratings[chosen]))) for row in compared)
+    return Labels(pairs, (min(scores), max(scores)), chosen, len(rated) - len(compared))
 
 
 def file_text(path: Path) -> str:

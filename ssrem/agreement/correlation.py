@@ -52,9 +52,9 @@ def pearson(x: Numbers, y: Numbers) -> Correlation:
     a, b, unusable = _checked(x, y)
     if unusable:
         return unusable
-    found = stats.pearsonr(a, b)
+    r = stats.pearsonr(a, b)
     error = 1 / sqrt(len(a) - 3) if len(a) > 3 else None
-    return _correlation(float(found.statistic), float(found.pvalue), len(a), error)
+    return _correlation(float(r.statistic), float(r.pvalue), len(a), error)
 
 
 def spearman(x: Numbers, y: Numbers) -> Correlation:
@@ -66,10 +66,9 @@ def spearman(x: Numbers, y: Numbers) -> Correlation:
     a, b, unusable = _checked(x, y)
     if unusable:
         return unusable
-    found = stats.spearmanr(a, b)
-    rho = float(found.statistic)
-    error = sqrt((1 + rho**2 / 2) / (len(a) - 3)) if len(a) > 3 else None
-    return _correlation(rho, float(found.pvalue), len(a), error)
+    rho = stats.spearmanr(a, b)
+    error = sqrt((1 + float(rho.statistic) ** 2 / 2) / (len(a) - 3)) if len(a) > 3 else None
+    return _correlation(float(rho.statistic), float(rho.pvalue), len(a), error)
 
 
 def kendall(x: Numbers, y: Numbers) -> Correlation:
@@ -81,9 +80,13 @@ def kendall(x: Numbers, y: Numbers) -> Correlation:
     a, b, unusable = _checked(x, y)
     if unusable:
         return unusable
-    found = stats.kendalltau(a, b)
+    tau = stats.kendalltau(a, b)
     error = sqrt(0.437 / (len(a) - 4)) if len(a) > 4 else None
-    return _correlation(float(found.statistic), float(found.pvalue), len(a), error)
+    return _correlation(float(tau.statistic), float(tau.pvalue), len(a), error)
+
+
+CORRELATIONS = {"pearson": pearson, "spearman": spearman, "kendall": kendall}
+"""Measure to its function."""
 
 
 def regression_line(x: Numbers, y: Numbers) -> Line | None:

@@ -15,7 +15,7 @@ Labelled = Sequence[tuple[Sample, float]]
 
 
 class Scorer(Protocol):
-    """What is cross-validated: anything with `score`, as an evaluator."""
+    """A model that can be cross-validated: anything with `score`, as an evaluator."""
 
     def score(self, samples: Sequence[Sample]) -> Floats: ...
 
@@ -23,9 +23,10 @@ class Scorer(Protocol):
 def folds_by_context(samples: Sequence[Sample], folds: int, seed: int) -> Rows:
     """The fold of each sample, int64 (n,), from 0.
 
-    All responses to one context share a fold; contexts are one where their words are, case and blanks aside, however
-    they are cut into turns. Folds are of nearly the same size, and depend on the seed and on the set of contexts and
-    their sizes, not on the order of samples. EvaluatorError for fewer than 2 folds, or fewer contexts than folds.
+    All responses to one context share a fold; two contexts are the same where their words are, whatever their
+    case, blanks and cuts into turns. Folds are of nearly the same size, and depend on the seed and on the set of
+    contexts and their sizes, not on the order of samples. EvaluatorError for fewer than 2 folds, or fewer contexts
+    than folds.
     """
     if folds < 2:
         raise EvaluatorError(f"cross-validation takes 2 folds or more, not {folds}")
@@ -39,13 +40,13 @@ def folds_by_context(samples: Sequence[Sample], folds: int, seed: int) -> Rows:
         )
     keys = sorted(groups)
     shuffled = [keys[at] for at in np.random.default_rng(seed).permutation(len(keys))]
-    found, sizes = np.zeros(len(samples), dtype=np.int64), [0] * folds
+    fold, sizes = np.zeros(len(samples), dtype=np.int64), [0] * folds
     # The largest first, each into the smallest fold so far.
     for key in sorted(shuffled, key=lambda key: -len(groups[key])):
         smallest = sizes.index(min(sizes))
-        found[groups[key]] = smallest
+        fold[groups[key]] = smallest
         sizes[smallest] += len(groups[key])
-    return found
+    return fold
 
 
 def out_of_fold(make: Callable[[Labelled], Scorer], annotated: Labelled, folds: int, seed: int) -> Floats:

@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ssrem.agreement.comparison.difference import Level
-from ssrem.agreement.inputs import MEASURES, Floats, Outcome, Sides
-from ssrem.agreement.intervals.bootstrap import Interval, segment_interval, system_interval
-from ssrem.agreement.segment import Grouping, segment_level
-from ssrem.agreement.system import SystemMeasure, system_level
+from ssrem.agreement.inputs import (
+    MEASURES,
+    Floats,
+    Grouping,
+    Level,
+    Outcome,
+    Sides,
+    SystemMeasure,
+)
+from ssrem.agreement.intervals.bootstrap import Interval, agreement_at, agreement_interval
+from ssrem.agreement.system import system_level
 
 RESAMPLES = 1000
 SEED = 0
@@ -79,7 +85,8 @@ def figures(
     groupings = [g for g in GROUPINGS if g != "system" or any(s is not None for s in responses.systems)]
     for grouping in groupings:
         for measure in MEASURES:
-            drawn = resamples if slow or _fast("segment", grouping, measure) else None
+            fast = grouping == "context" or measure in ("pearson", "spearman")
+            drawn = resamples if slow or fast else None
             yield figure(responses, "segment", grouping, measure, resamples=drawn, seed=seed)
     for of_systems in SYSTEM_MEASURES:
         yield figure(responses, "system", "pooled", of_systems, resamples=resamples, seed=seed, force=force)
@@ -96,100 +103,61 @@ def figure(
     force: bool = False,
 ) -> Figure:
     """One figure, with its interval unless resamples is None. ValueError for a measure that the level has not."""
-    if level == "system":
-        return _system(responses.with_systems(), measure, resamples, seed or 0, force)
-    if measure == "soft_accuracy":
-        raise ValueError("soft accuracy compares systems: it has no segment level")
-    if grouping == "system":
+    if level == "system" or grouping == "system":
         responses = responses.with_systems()
-    x, y, systems = responses.scores, responses.human, responses.systems
-    groups = {"pooled": None, "system": systems, "context": responses.contexts}[grouping]
-    found = segment_level(x, y, measure=measure, grouping=grouping, groups=groups)
-    ends = None
-    if resamples is not None and found.statistic is not None:
-        ends = segment_interval(
+    x, y, contexts = responses.scores, responses.human, responses.contexts
+    systems = responses.systems if level == "system" or grouping == "system" else None
+    ends: Interval | None = None
+    if measure == "soft_accuracy":
+        if level == "segment" or systems is None:
+            raise ValueError("soft accuracy compares systems: it has no segment level")
+        permutations, force_seed = resamples or RESAMPLES, seed or 0
+        agreement = system_level(
             x,
             y,
-            responses.contexts,
+            systems,
             measure=measure,
-            grouping=grouping,
-            systems=systems if grouping == "system" else None,
-            confidence=CONFIDENCE,
-            resamples=resamples,
-            seed=seed or 0,
+            contexts=contexts,
+            force=force,
+            permutations=permutations,
+            seed=force_seed,
         )
+    else:
+        agreement = agreement_at(
+            x, y, contexts, systems, measure=measure, level=level, grouping=grouping, force=force
+        )
+        if resamples is not None and agreement.statistic is not None:
+            ends = agreement_interval(
+                x,
+                y,
+                contexts,
+                measure=measure,
+                level=level,
+                grouping=grouping,
+                systems=systems,
+                confidence=CONFIDENCE,
+                resamples=resamples,
+                seed=seed or 0,
+                agreement=agreement,
+            )
+    has_ends = ends is not None and ends.low is not None
     return Figure(
         level,
         grouping,
         measure,
-        found.statistic,
-        found.p,
-        found.sides,
-        *_ends(ends),
-        found.n,
-        found.missing,
-        found.groups,
-        found.epsilon,
-        False,
-        None if ends is None else ends.resamples,
-        None if ends is None else ends.seed,
-        found.outcome,
-        found.reason or (ends.reason if ends else ""),
+        agreement.statistic,
+        agreement.p,
+        agreement.sides,
+        low=ends.low if ends else None,
+        high=ends.high if ends else None,
+        confidence=CONFIDENCE if has_ends else None,
+        n=agreement.n,
+        missing=agreement.missing,
+        groups=agreement.groups,
+        epsilon=agreement.epsilon,
+        forced=agreement.forced,
+        resamples=ends.resamples if ends else agreement.permutations,
+        seed=ends.seed if ends else agreement.seed,
+        outcome=agreement.outcome,
+        reason=agreement.reason or (ends.reason if ends else ""),
     )
-
-
-def _fast(level: Level, grouping: Grouping, measure: SystemMeasure) -> bool:
-    return level == "system" or grouping == "context" or measure in ("pearson", "spearman")
-
-
-def _system(
-    responses: Responses, measure: SystemMeasure, resamples: int | None, seed: int, force: bool
-) -> Figure:
-    x, y, systems = responses.scores, responses.human, responses.systems
-    found = system_level(
-        x,
-        y,
-        systems,
-        measure=measure,
-        contexts=responses.contexts,
-        force=force,
-        permutations=resamples or RESAMPLES,
-        seed=seed,
-    )
-    ends = None
-    if measure != "soft_accuracy" and resamples is not None and found.statistic is not None:
-        ends = system_interval(
-            x,
-            y,
-            systems,
-            responses.contexts,
-            measure=measure,
-            force=force,
-            confidence=CONFIDENCE,
-            resamples=resamples,
-            seed=seed,
-        )
-    drawn = (ends.resamples, ends.seed) if ends else (found.permutations, found.seed)
-    return Figure(
-        "system",
-        "pooled",
-        measure,
-        found.statistic,
-        found.p,
-        found.sides,
-        *_ends(ends),
-        found.n,
-        found.missing,
-        found.systems,
-        None,
-        found.forced,
-        *drawn,
-        found.outcome,
-        found.reason or (ends.reason if ends else ""),
-    )
-
-
-def _ends(ends: Interval | None) -> tuple[float | None, float | None, float | None]:
-    if ends is None or ends.low is None:
-        return None, None, None
-    return ends.low, ends.high, ends.confidence

@@ -42,9 +42,9 @@ def identification(f: Mapping[str, NDArray[np.float64]]) -> list[KindRow]:
     for kind, values in f.items():
         if values.ndim != 2 or len(values) != len(truth):
             raise ValueError(f"f of kind {kind} has shape {values.shape}, expected ({len(truth)}, k)")
-        there = ~np.isnan(values)
-        some = there.any(axis=1)
-        means = np.where(there, values, 0).sum(axis=1)[some] / there.sum(axis=1)[some]
+        scored = ~np.isnan(values)
+        some = scored.any(axis=1)
+        means = np.where(scored, values, 0).sum(axis=1)[some] / scored.sum(axis=1)[some]
         mean, low, high = mean_interval(means)
         above, pairs = (None, 0) if kind == "GT" else _share_above(truth, values)
         rows.append(KindRow(kind, mean, low, high, int(some.sum()), above, pairs))

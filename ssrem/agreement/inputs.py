@@ -1,8 +1,9 @@
-"""What the functions of agreement take and how they say that there is no figure."""
+"""What the functions of agreement take and return: columns of scores with gaps, labels, and one kind of result."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -14,16 +15,62 @@ Numbers = Sequence[float] | Floats
 Labels = Sequence[Any] | NDArray[Any]
 
 Measure = Literal["pearson", "spearman", "kendall", "accuracy"]
-EQUAL = 1e-10
-"""Figures closer than this differ by rounding alone."""
-
 MEASURES: tuple[Measure, ...] = ("pearson", "spearman", "kendall", "accuracy")
+SystemMeasure = Measure | Literal["soft_accuracy"]
+
+Level = Literal["segment", "system"]
+Grouping = Literal["pooled", "system", "context"]
 
 Sides = Literal["two-sided", "greater"]
-"""Of a test that first is better than second. two-sided: they differ; greater: first is better."""
+"""Alternative of a test that the first is better than the second. two-sided: they differ; greater: it is better."""
 
 Outcome = Literal["ok", "constant", "too_few", "too_many", "too_few_systems", "uneven", "degenerate"]
 """ok: there are figures. Otherwise they are None, and a reason in words stands beside the outcome."""
+
+EQUAL = 1e-10
+"""Figures closer than this differ by rounding alone."""
+
+MIN_RESPONSES = 3
+"""Fewer pairs of scores than this correlate perfectly, or not at all."""
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A group without a coefficient, and why."""
+
+    group: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How scores agree with human scores: one figure at segment or system level.
+
+    statistic: in [-1, 1], for accuracies in [0, 1]; over `n` responses. p: in (0, 1], of no correlation, which takes
+    responses (system level: systems) as independent; None for accuracies and for means over groups, see
+    `against_chance`. missing: responses left out for want of a score. groups: groups averaged (pooled: 1), at system
+    level the systems; left_out: groups without a coefficient. epsilon: score differences that accuracy counts as a tie.
+    forced: whether there were fewer systems than should be compared. Of soft accuracy: pairs of systems used, and left
+    out for sharing too few contexts; permutations and seed. statistic, p and epsilon are None unless outcome is 'ok';
+    reason says why in words.
+    """
+
+    measure: SystemMeasure
+    statistic: float | None
+    n: int
+    missing: int
+    groups: int
+    p: float | None = None
+    sides: Sides = "two-sided"
+    left_out: tuple[LeftOut, ...] = ()
+    epsilon: float | None = None
+    forced: bool = False
+    pairs: int | None = None
+    pairs_left_out: int | None = None
+    permutations: int | None = None
+    seed: int | None = None
+    outcome: Outcome = "ok"
+    reason: str = ""
 
 
 def columns(*values: Numbers) -> tuple[Floats, int]:
@@ -32,14 +79,14 @@ def columns(*values: Numbers) -> tuple[Floats, int]:
     ValueError where the k values are not of one length, or one is infinite.
     """
     rows = _stacked(*values)
-    there = complete(*values)
-    return rows[there], int((~there).sum())
+    usable = complete(*values)
+    return rows[usable], int((~usable).sum())
 
 
 def complete(*values: Numbers) -> NDArray[np.bool_]:
     """Which rows have no value missing, (n,). ValueError as in `columns`."""
-    there: NDArray[np.bool_] = ~np.isnan(_stacked(*values).sum(axis=1))
-    return there
+    usable: NDArray[np.bool_] = ~np.isnan(_stacked(*values).sum(axis=1))
+    return usable
 
 
 def numbered(labels: Labels, n: int, of: str) -> tuple[list[str], Integers]:
@@ -57,12 +104,17 @@ def numbered(labels: Labels, n: int, of: str) -> tuple[list[str], Integers]:
     return names, np.array([place[text] for text in texts], dtype=np.int64)
 
 
-def those(labels: Labels, there: NDArray[np.bool_], of: str) -> tuple[list[str], Integers]:
-    """`numbered` labels of the rows that are there (n,), of labels (n,)."""
-    if len(labels) != len(there):
-        raise ValueError(f"{len(labels)} {of} do not fit {len(there)} scores")
-    kept = [label for label, keep in zip(labels, there, strict=True) if keep]
-    return numbered(kept, len(kept), of)
+def numbered_within(labels: Labels, rows: NDArray[np.bool_], of: str) -> tuple[list[str], Integers]:
+    """`numbered` labels of the chosen rows (n,), of labels (n,)."""
+    if len(labels) != len(rows):
+        raise ValueError(f"{len(labels)} {of} do not fit {len(rows)} scores")
+    chosen = chosen_labels(labels, rows)
+    return numbered(chosen, len(chosen), of)
+
+
+def chosen_labels(labels: Labels, rows: NDArray[np.bool_]) -> list[Any]:
+    """Labels of the chosen rows, of labels (n,) and rows (n,)."""
+    return [label for label, chosen in zip(labels, rows, strict=True) if chosen]
 
 
 def unvarying(*values: Floats) -> bool:

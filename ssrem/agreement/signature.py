@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass, fields
 from functools import cache
 from importlib.metadata import version
+from typing import Any
 from urllib.parse import quote, unquote
 
 import ssrem
@@ -74,47 +75,41 @@ def parse(line: str) -> Signature:
     form, *parts = line.strip().split("|")
     if form != FORMAT:
         raise SignatureError(f"a signature begins with {FORMAT}, not with {form[:40]!r}; copy the whole line")
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for part in parts:
         name, colon, value = part.partition(":")
-        if not colon or not value or name in found:
+        if not colon or not value or name in texts:
             raise SignatureError(
                 f"{part[:40]!r} is no part of a signature, or a second one; copy the whole line"
             )
-        found[name] = unquote(value)
+        texts[name] = unquote(value)
     names = [field.name for field in fields(Signature)]
-    if list(found) != names:
-        wrong = [name for name in names if name not in found] or [name for name in found if name not in names]
-        raise SignatureError(
-            f"the parts of a signature are {', '.join(names)}; look at {', '.join(wrong or names)}"
-        )
+    if list(texts) != names:
+        wrong = sorted(set(names) ^ set(texts), key=[*names, *texts].index) or names
+        raise SignatureError(f"the parts of a signature are {', '.join(names)}; look at {', '.join(wrong)}")
+    values: dict[str, Any] = dict(texts)
     try:
-        signature = Signature(
-            **{name: found[name] for name in names if name not in ("excluded", "n", "resamples", "seed")},
-            excluded=() if found["excluded"] == _NONE else tuple(found["excluded"].split(",")),
-            n=int(found["n"]),
-            resamples=None if found["resamples"] == _NONE else int(found["resamples"]),
-            seed=None if found["seed"] == _NONE else int(found["seed"]),
-        )
+        values["excluded"] = () if texts["excluded"] == _NONE else tuple(texts["excluded"].split(","))
+        values["n"] = int(texts["n"])
+        for name in ("resamples", "seed"):
+            values[name] = None if texts[name] == _NONE else int(texts[name])
+        return Signature(**values)
     except ValueError as error:
         raise SignatureError(f"the signature cannot be read: {error}") from None
-    return signature
 
 
-def differences(there: Signature, here: Signature) -> list[str]:
-    """What differs between two signatures, a sentence each, what matters most first; empty where nothing does.
+def differences(theirs: Signature, ours: Signature) -> list[str]:
+    """What differs between a signature from elsewhere and one of here, a sentence each, what matters most first.
 
     A hash is the same as one that it begins: either may be cut.
     """
-    said = []
+    sentences = []
     for name, what in _WORDS.items():
-        one, other = getattr(there, name), getattr(here, name)
-        if one == other:
-            continue
-        if name in ("weights", "data") and (one.startswith(other) or other.startswith(one)):
-            continue
-        said.append(f"{what}: {_shown(one)} there, {_shown(other)} here")
-    return said
+        one, other = getattr(theirs, name), getattr(ours, name)
+        same_hash = name in ("weights", "data") and (one.startswith(other) or other.startswith(one))
+        if one != other and not same_hash:
+            sentences.append(f"{what}: {_shown(one)} there, {_shown(other)} here")
+    return sentences
 
 
 def digest(text: str) -> str:
@@ -122,9 +117,8 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-_installed = cache(
-    version
-)  # reading a package's metadata takes milliseconds, and a table has hundreds of figures
+# Cached: reading a package's metadata takes milliseconds, and a table has hundreds of figures.
+_installed = cache(version)
 
 
 def versions() -> dict[str, str]:

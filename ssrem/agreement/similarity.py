@@ -67,10 +67,10 @@ def set_similarity(vectors: NDArray[Any], set_id: Integers, rows: Integers) -> S
             counts[begin:end] += np.add.reduceat(known.astype(np.int64), cuts)
         squares[begin:end] = np.einsum("sd,sd->s", sums, sums)
         begin = end
-    kept = counts >= 2
-    n = counts[kept]
-    mean = (squares[kept] - n) / (n * (n - 1))
-    return SetMeans(ids[kept], np.clip(mean, -1.0, 1.0), n)
+    usable = counts >= 2
+    n = counts[usable]
+    mean = (squares[usable] - n) / (n * (n - 1))
+    return SetMeans(ids[usable], np.clip(mean, -1.0, 1.0), n)
 
 
 def summarise(kinds: Mapping[str, SetMeans], owners: Mapping[str, Integers]) -> dict[str, Summary]:
@@ -82,13 +82,15 @@ def summarise(kinds: Mapping[str, SetMeans], owners: Mapping[str, Integers]) -> 
     by_speaker = {kind: _speaker_means(sets.mean, owners[kind]) for kind, sets in kinds.items()}
     present = [set(ids.tolist()) for ids, _ in by_speaker.values() if len(ids)]
     common = np.array(sorted(set.intersection(*present)) if present else [], dtype=np.int64)
-    found = {}
+    summaries = {}
     for kind, (ids, means) in by_speaker.items():
         mean, low, high = mean_interval(means[np.isin(ids, common)])
         sizes = kinds[kind].n[np.isin(owners[kind], common)]
         speakers = len(common) if len(ids) else 0
-        found[kind] = Summary(mean, low, high, speakers, len(sizes), int((sizes * (sizes - 1) // 2).sum()))
-    return found
+        summaries[kind] = Summary(
+            mean, low, high, speakers, len(sizes), int((sizes * (sizes - 1) // 2).sum())
+        )
+    return summaries
 
 
 def _speaker_means(values: NDArray[np.float64], owner: Integers) -> tuple[Integers, NDArray[np.float64]]:

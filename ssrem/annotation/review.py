@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ssrem.agreement.raters.alpha import krippendorff_alpha
 from ssrem.agreement.raters.ceiling import OneRater, SplitHalf, one_rater, split_half
 from ssrem.agreement.raters.filters import Dropped, Filtered, aggregation_name, failed_checks, low_kappa
-from ssrem.agreement.raters.ratings import Ratings, Reliability, rating_table
+from ssrem.agreement.raters.reliability import Ratings, Reliability, krippendorff_alpha, rating_table
 from ssrem.annotation.answers import Answer
 from ssrem.annotation.items import Batch
 from ssrem.errors import AnnotationError

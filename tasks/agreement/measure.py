@@ -11,7 +11,7 @@ import numpy as np
 from prefect import task
 
 from ssrem.agreement.figures import RESAMPLES, SEED, figures
-from ssrem.agreement.raters.report import among_raters
+from ssrem.agreement.raters.ceiling import rater_figures
 from tasks.agreement.pairwise import comparison_rows
 from tasks.agreement.scored_set import (
     MeasuredSet,
@@ -202,7 +202,7 @@ def _raters(
 ) -> Iterator[dict[str, Any]]:
     for criterion, table in ratings(connection, measured).items():
         rated = table if keep else np.where(measured.truth, np.nan, table)
-        for found in among_raters(rated, seed=SEED):
+        for found in rater_figures(rated, seed=SEED):
             yield {
                 "dataset": measured.dataset,
                 "criterion": criterion,

@@ -9,11 +9,10 @@ from typing import Any
 import duckdb
 import numpy as np
 
-from ssrem.agreement.comparison.difference import Level
 from ssrem.agreement.comparison.paired_bootstrap import paired_bootstrap
 from ssrem.agreement.comparison.ranking import Ranking, ranking
 from ssrem.agreement.figures import RESAMPLES, Responses
-from ssrem.agreement.inputs import Floats
+from ssrem.agreement.inputs import Floats, Level
 from ssrem.agreement.system import MIN_SYSTEMS
 from tasks.agreement.scored_set import MeasuredSet, Version, human_scores, keeps_ground_truth, scores_of
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from ssrem.agreement.figures import Figure, Responses
 from ssrem.agreement.inputs import Floats
-from ssrem.agreement.raters.ratings import Ratings
+from ssrem.agreement.raters.reliability import Ratings
 from ssrem.agreement.signature import Signature, digest, versions
 
 SCORES = ("f", "g", "h")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from prefect import task
 
-from ssrem.agreement.labels import Labels, labels_of
+from ssrem.agreement.annotated import Labels, labels_of
 from ssrem.encoders import DEFAULT_ENCODER
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import evaluator_class

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
-Floats = NDArray[np.float64]
+from ssrem.agreement.inputs import Floats
+from ssrem.agreement.intervals.resampling import Statistic, cluster_draws, evaluated, pooled
 
 RESAMPLES = 1000
 LEVEL = 0.05
@@ -50,9 +49,8 @@ def compare_share(
     dataset: str, champion: Floats, challenger: Floats, groups: NDArray[Any], *, margin: float, seed: int = 0
 ) -> Comparison:
     """Mean share of negatives below the true response, from each response's share (n,) under either; in [0, 1]."""
-    return _compare(
-        "share above", dataset, np.column_stack([champion, challenger]), groups, _means, margin, seed
-    )
+    means = _weighted_mean(champion), _weighted_mean(challenger)
+    return _compare("share above", dataset, *means, groups, margin, seed)
 
 
 def compare_agreement(
@@ -66,61 +64,45 @@ def compare_agreement(
     seed: int = 0,
 ) -> Comparison:
     """Spearman's ρ with the human scores (n,), from the scores (n,) of either."""
-    columns = np.column_stack([champion, challenger, human])
-    return _compare("spearman", dataset, columns, groups, _spearmans, margin, seed)
+    correlations = pooled(champion, human, "spearman"), pooled(challenger, human, "spearman")
+    return _compare("spearman", dataset, *correlations, groups, margin, seed)
 
 
-def _means(columns: Floats) -> Floats:
-    means: Floats = columns.mean(axis=0)
-    return means
+def _weighted_mean(values: Floats) -> Statistic:
+    def mean(weights: Floats) -> Floats:
+        means: Floats = weights @ values / weights.sum(axis=1)
+        return means
 
-
-def _spearmans(columns: Floats) -> Floats:
-    """ρ of the first two columns with the third; NaN where one of them is constant."""
-    ranks = rankdata(columns, axis=0)
-    ranks -= ranks.mean(axis=0)
-    spread = np.sqrt((ranks**2).sum(axis=0))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        rho: Floats = (ranks[:, :2].T @ ranks[:, 2]) / (spread[:2] * spread[2])
-    return rho
+    return mean
 
 
 def _compare(
     measure: str,
     dataset: str,
-    columns: Floats,
+    of_champion: Statistic,
+    of_challenger: Statistic,
     groups: NDArray[Any],
-    statistic: Callable[[Floats], Floats],
     margin: float,
     seed: int,
 ) -> Comparison:
     """Groups are resampled, not responses: those to one context are not independent."""
-    _, number = np.unique(groups, return_inverse=True)
-    n, count = len(columns), int(number.max(initial=-1)) + 1
+    _, clusters = np.unique(groups, return_inverse=True)
+    n, count = len(groups), int(clusters.max(initial=-1)) + 1
 
     def unknown(why: str, not_worse: bool | None) -> Comparison:
         return Comparison(dataset, measure, None, None, None, None, margin, n, count, not_worse, why)
 
     if n < MIN_RESPONSES or count < 2:
         return unknown(f"too few to compare: {n} responses in {count} groups", None)
-    champion, challenger = (float(value) for value in statistic(columns))
-    if not np.isfinite(champion):  # whatever the challenger tells is more
+    champion, challenger = (float(of(np.ones((1, n)))[0]) for of in (of_champion, of_challenger))
+    if not np.isfinite(champion):  # any challenger whose scores vary says more
         return unknown("the champion's scores, or people's, are constant", None)
     if not np.isfinite(challenger):
         return unknown("the challenger's scores are constant", False)
-    order = np.argsort(number, kind="stable")
-    sizes = np.bincount(number)
-    starts = np.cumsum(sizes) - sizes
-    draw = np.random.default_rng(seed)
-    differences = np.empty(RESAMPLES)
-    for resample in range(RESAMPLES):
-        drawn = draw.integers(count, size=count)
-        within = np.arange(sizes[drawn].sum()) - np.repeat(
-            np.cumsum(sizes[drawn]) - sizes[drawn], sizes[drawn]
-        )
-        rows = order[np.repeat(starts[drawn], sizes[drawn]) + within]
-        one, other = statistic(columns[rows])
-        differences[resample] = other - one
+    differences = evaluated(
+        lambda weights: of_challenger(weights) - of_champion(weights),
+        cluster_draws(clusters, RESAMPLES, seed),
+    )
     low = float(np.nanquantile(differences, LEVEL))
     return Comparison(
         dataset, measure, champion, challenger, challenger - champion, low, margin, n, count, low >= -margin

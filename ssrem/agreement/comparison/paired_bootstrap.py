@@ -6,30 +6,30 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ssrem.agreement.comparison.difference import Difference, Level, unfit
+from ssrem.agreement.comparison.significance import Difference, not_comparable
 from ssrem.agreement.inputs import (
     EQUAL,
+    MIN_RESPONSES,
     Floats,
-    Integers,
+    Grouping,
     Labels,
+    Level,
     Measure,
     Numbers,
     Sides,
+    chosen_labels,
     columns,
     complete,
-    those,
+    numbered,
 )
 from ssrem.agreement.intervals.bootstrap import (
     MIN_CLUSTERS,
     RESAMPLES,
-    check_asked,
+    agreement_at,
+    check_resampling,
     interval_of,
-    resampled,
-    segment_statistic,
 )
-from ssrem.agreement.intervals.resampling import Statistic, by_system
-from ssrem.agreement.segment import TOO_FEW, Grouping, SegmentAgreement, segment_level
-from ssrem.agreement.system import SystemAgreement, system_level
+from ssrem.agreement.intervals.resampling import resampled, weighted_statistic
 
 
 @dataclass(frozen=True)
@@ -70,13 +70,17 @@ def paired_bootstrap(
     second alone may share, so that each evaluator is resampled once and not once a pair. ValueError for infinite
     scores and labels that do not fit.
     """
-    check_asked(confidence, resamples)
+    check_resampling(confidence, resamples)
     values, missing = columns(first, second, human)
-    there = complete(first, second, human)
-    clusters = those(contexts, there, "contexts")[1]
-    codes = None if systems is None else those(systems, there, "systems")[1]
+    usable = complete(first, second, human)
+    if len(contexts) != len(usable):
+        raise ValueError(f"{len(contexts)} contexts do not fit {len(usable)} scores")
+    contexts = chosen_labels(contexts, usable)
+    systems = None if systems is None else chosen_labels(systems, usable)
+    clusters = numbered(contexts, len(values), "contexts")[1]
+    codes = None if systems is None else numbered(systems, len(values), "systems")[1]
     count = len(np.unique(clusters))
-    found = Difference(
+    result = Difference(
         "paired-bootstrap",
         measure,
         sides,
@@ -87,35 +91,44 @@ def paired_bootstrap(
         resamples=resamples,
         seed=seed,
     )
-    if why := unfit(values[:, 0], values[:, 1], values[:, 2], TOO_FEW):
-        return replace(found, outcome=why[0], reason=why[1])
+    y = values[:, 2]
+    if why := not_comparable(values[:, 0], values[:, 1], y, MIN_RESPONSES):
+        return replace(result, outcome=why[0], reason=why[1])
     if count < MIN_CLUSTERS:
         few = f"{count} contexts to resample; {MIN_CLUSTERS} are needed"
-        return replace(found, outcome="too_few", reason=few)
+        return replace(result, outcome="too_few", reason=few)
+    known = {} if known is None else known
     both = []
     for x in values.T[:2]:
-        key = (there.tobytes(), x.tobytes())
-        one = known.get(key) if known is not None else None
-        if one is None:
-            agreement, statistic = _agreement(
-                x, values[:, 2], clusters, codes, measure, level, grouping, force
+        key = (usable.tobytes(), x.tobytes())
+        if key not in known:
+            agreement = agreement_at(
+                x, y, contexts, systems, measure=measure, level=level, grouping=grouping, force=force
             )
             if agreement.statistic is None:
-                return replace(found, outcome=agreement.outcome, reason=agreement.reason)
-            one = Resampled(agreement.statistic, *resampled(statistic, clusters, resamples, seed))
-        if known is not None:
-            known[key] = one
-        both.append(one)
+                return replace(result, outcome=agreement.outcome, reason=agreement.reason)
+            statistic = weighted_statistic(
+                x,
+                y,
+                clusters,
+                codes,
+                measure=measure,
+                level=level,
+                grouping=grouping,
+                epsilon=agreement.epsilon or 0.0,
+            )
+            known[key] = Resampled(agreement.statistic, *resampled(statistic, clusters, resamples, seed))
+        both.append(known[key])
     a, b = both
-    apart = a.statistic - b.statistic
-    found = replace(found, first=a.statistic, second=b.statistic, difference=apart)
+    difference = a.statistic - b.statistic
+    result = replace(result, first=a.statistic, second=b.statistic, difference=difference)
     replicates = a.draws - b.draws
     ends = interval_of(
-        replicates, a.jackknife - b.jackknife, apart, clusters, confidence=confidence, seed=seed
+        replicates, a.jackknife - b.jackknife, difference, clusters, confidence=confidence, seed=seed
     )
     if ends.outcome != "ok":
-        return replace(found, outcome=ends.outcome, reason=ends.reason)
-    return replace(found, p=_p(replicates, sides), low=ends.low, high=ends.high)
+        return replace(result, outcome=ends.outcome, reason=ends.reason)
+    return replace(result, p=_p(replicates, sides), low=ends.low, high=ends.high)
 
 
 def _p(replicates: Floats, sides: Sides) -> float:
@@ -123,24 +136,3 @@ def _p(replicates: Floats, sides: Sides) -> float:
     not_better = (int((~(replicates > EQUAL)).sum()) + 1) / (len(replicates) + 1)
     not_worse = (int((~(replicates < -EQUAL)).sum()) + 1) / (len(replicates) + 1)
     return not_better if sides == "greater" else min(1.0, 2 * min(not_better, not_worse))
-
-
-def _agreement(
-    x: Floats,
-    y: Floats,
-    clusters: Integers,
-    systems: Integers | None,
-    measure: Measure,
-    level: Level,
-    grouping: Grouping,
-    force: bool,
-) -> tuple[SegmentAgreement | SystemAgreement, Statistic]:
-    """On the data, and as a function of weights."""
-    if level == "segment":
-        groups = {"pooled": None, "system": systems, "context": clusters}[grouping]
-        found = segment_level(x, y, measure=measure, grouping=grouping, groups=groups)
-        epsilon = found.epsilon or 0.0
-        return found, segment_statistic(x, y, clusters, systems, measure, grouping, epsilon)
-    if systems is None:
-        raise ValueError("the system level needs the system of each response")
-    return system_level(x, y, systems, measure=measure, force=force), by_system(x, y, systems, measure)

@@ -8,7 +8,7 @@ from itertools import combinations
 
 import numpy as np
 
-from ssrem.agreement.comparison.difference import Difference
+from ssrem.agreement.comparison.significance import Difference
 from ssrem.agreement.inputs import Numbers, unvarying
 
 ALPHA = 0.05
@@ -61,14 +61,14 @@ def significance_clusters(names: Sequence[str], significant: Callable[[str, str]
     """Cluster of each name, from 1, for names from best to worst: as shared tasks print them.
 
     A new one begins where every name above is significantly better than every name below, so that names of one cluster
-    are not all told apart, and those of different clusters are.
+    do not all differ significantly, and those of different clusters do.
     """
-    found, cluster = [], 1
+    clusters, cluster = [], 1
     for at in range(len(names)):
         if at and all(significant(above, below) for above in names[:at] for below in names[at:]):
             cluster += 1
-        found.append(cluster)
-    return found
+        clusters.append(cluster)
+    return clusters
 
 
 def ranking(
@@ -86,11 +86,11 @@ def ranking(
     gap = np.logical_or.reduce(gaps) if gaps else np.zeros(0, dtype=bool)
     shared = {name: np.where(gap, np.nan, values) for name, values in scores.items()}
     reached: dict[str, float] = {}
-    found: dict[tuple[str, str], Difference] = {}
+    differences: dict[tuple[str, str], Difference] = {}
     reasons = dict.fromkeys(scores, "there is no other evaluator to compare it with")
-    still = {name for name, values in shared.items() if unvarying(np.asarray(values)[~gap])}
-    reasons |= dict.fromkeys(still, "its scores are all the same")
-    for first, second in combinations(sorted(set(scores) - still), 2):
+    constant = {name for name, values in shared.items() if unvarying(np.asarray(values)[~gap])}
+    reasons |= dict.fromkeys(constant, "its scores are all the same")
+    for first, second in combinations(sorted(set(scores) - constant), 2):
         difference = test(shared[first], shared[second])
         if difference.sides != "two-sided":
             raise ValueError("a ranking takes a two-sided test")
@@ -98,39 +98,33 @@ def ranking(
             reasons[first] = reasons[second] = difference.reason
             continue
         reached[first], reached[second] = difference.first, difference.second
-        found[first, second] = difference
+        differences[first, second] = difference
     order = sorted(reached, key=lambda name: (-reached[name], name))
     place = {name: at for at, name in enumerate(order)}
     pairs = [
-        (first, second, found[first, second])
+        (first, second, difference)
         if place[first] < place[second]
-        else (second, first, _turned(found[first, second]))
-        for first, second in found
+        else (second, first, _reversed(difference))
+        for (first, second), difference in differences.items()
     ]
     corrected = holm([difference.p for _, _, difference in pairs])
-    apart = {
-        (better, worse): p is not None and p < alpha
-        for (better, worse, _), p in zip(pairs, corrected, strict=True)
-    }
     compared = [Compared(*pair, p) for pair, p in zip(pairs, corrected, strict=True)]
     compared.sort(key=lambda pair: (place[pair.better], place[pair.worse]))
-    numbers = significance_clusters(order, lambda above, below: apart.get((above, below), False))
-    ranked = [Ranked(name, reached[name], number) for name, number in zip(order, numbers, strict=True)]
+    significant = {
+        (pair.better, pair.worse)
+        for pair in compared
+        if pair.corrected is not None and pair.corrected < alpha
+    }
+    clusters = significance_clusters(order, lambda above, below: (above, below) in significant)
+    ranked = [Ranked(name, reached[name], cluster) for name, cluster in zip(order, clusters, strict=True)]
     ranked += [Ranked(name, None, None, reasons[name]) for name in sorted(scores) if name not in reached]
     return Ranking(tuple(ranked), tuple(compared))
 
 
-def _turned(one: Difference) -> Difference:
+def _reversed(one: Difference) -> Difference:
     """Second against first."""
-
-    def negative(value: float | None) -> float | None:
-        return None if value is None else -value
-
-    return replace(
-        one,
-        first=one.second,
-        second=one.first,
-        difference=negative(one.difference),
-        low=negative(one.high),
-        high=negative(one.low),
-    )
+    negative = {
+        name: None if (value := getattr(one, opposite)) is None else -value
+        for name, opposite in (("difference", "difference"), ("low", "high"), ("high", "low"))
+    }
+    return replace(one, first=one.second, second=one.first, **negative)  # type: ignore[arg-type]

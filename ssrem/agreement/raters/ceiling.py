@@ -1,20 +1,29 @@
-"""Noise ceiling: how well people predict people, so that an evaluator's correlation can be read."""
+"""How well people predict people, so that an evaluator's correlation can be read, and every coefficient of raters."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import combinations
 from math import sqrt
 from typing import Any, Literal
 
 import numpy as np
 
-from ssrem.agreement.inputs import Floats, Outcome, unvarying
+from ssrem.agreement.coefficients import row_coefficients
+from ssrem.agreement.inputs import MIN_RESPONSES, Floats, Outcome, unvarying
 from ssrem.agreement.raters.filters import with_others
-from ssrem.agreement.raters.ratings import Ratings, checked
-from ssrem.agreement.rows import rows
-from ssrem.agreement.segment import TOO_FEW
+from ssrem.agreement.raters.reliability import (
+    Ratings,
+    Scale,
+    checked,
+    cohen_kappa,
+    fleiss_kappa,
+    krippendorff_alpha,
+)
 
 Correlation = Literal["pearson", "spearman"]
+_SCALES: tuple[Scale, ...] = ("nominal", "ordinal", "interval")
 
 
 @dataclass(frozen=True)
@@ -52,21 +61,34 @@ class SplitHalf:
     reason: str = ""
 
 
+@dataclass(frozen=True)
+class RaterFigure:
+    """A published coefficient. measure: its name in the table `rater_agreement`. value: at most 1; over `units` units
+    and `raters` raters. None unless outcome is 'ok'; reason says why."""
+
+    measure: str
+    value: float | None
+    raters: int
+    units: int
+    outcome: Outcome = "ok"
+    reason: str = ""
+
+
 def one_rater(ratings: Any, measure: Correlation = "spearman") -> OneRater:
     """How well one rater predicts the mean of the others, leaving out each in turn; ratings (raters, units), NaN for
     missing. Raters count alike, whatever they rated. An evaluator that reaches it is as good as one more rater.
     ValueError where ratings are no table or infinite."""
     table = checked(ratings)
-    found = []
+    coefficients = []
     for rater in range(len(table)):
         own, others = with_others(table, rater)
-        if len(own) >= TOO_FEW and not unvarying(own, others):
-            found.append(float(rows(measure)(own[None], others)[0]))
-    left = len(table) - len(found)
-    if not found:
-        reason = f"no rater shares {TOO_FEW} units with others and varies"
+        if len(own) >= MIN_RESPONSES and not unvarying(own, others):
+            coefficients.append(float(row_coefficients(measure)(own[None], others)[0]))
+    used, left = len(coefficients), len(table) - len(coefficients)
+    if not used:
+        reason = f"no rater shares {MIN_RESPONSES} units with others and varies"
         return OneRater(None, None, None, 0, left, "too_few", reason)
-    return OneRater(float(np.mean(found)), min(found), max(found), len(found), left)
+    return OneRater(float(np.mean(coefficients)), min(coefficients), max(coefficients), used, left)
 
 
 def split_half(
@@ -80,37 +102,69 @@ def split_half(
     """
     if repeats < 1:
         raise ValueError(f"{repeats} splits are none")
-    seats = _seats(checked(ratings))
-    given = (~np.isnan(seats)).sum(axis=0)
-    units = len(given)
+    stacked = _stacked(checked(ratings))
+    counts = (~np.isnan(stacked)).sum(axis=0)
+    units = len(counts)
 
     def without(outcome: Outcome, reason: str, half: float | None = None) -> SplitHalf:
         return SplitHalf(half, None, None, units, repeats, seed, outcome, reason)
 
-    if units < TOO_FEW:
-        return without("too_few", f"{units} units with two ratings; {TOO_FEW} are needed")
+    if units < MIN_RESPONSES:
+        return without("too_few", f"{units} units with two ratings; {MIN_RESPONSES} are needed")
     draw = np.random.default_rng(seed)
-    size = given // 2
+    size = counts // 2
     halves = np.empty((2, repeats, units))
     for repeat in range(repeats):
-        keys = np.where(np.isnan(seats), np.inf, draw.random(seats.shape))
+        keys = np.where(np.isnan(stacked), np.inf, draw.random(stacked.shape))
         place = np.argsort(np.argsort(keys, axis=0), axis=0)
         for half, chosen in enumerate((place < size, (place >= size) & (place < 2 * size))):
-            halves[half, repeat] = np.where(chosen, seats, 0.0).sum(axis=0) / size
-    each = rows(measure)(halves[0], halves[1])
+            halves[half, repeat] = np.where(chosen, stacked, 0.0).sum(axis=0) / size
+    each = row_coefficients(measure)(halves[0], halves[1])
     each = each[~np.isnan(each)]
     if len(each) == 0:
         return without("constant", "the mean ratings of the units are all the same")
-    r, k = float(each.mean()), float(given.mean() / size.mean())
+    r, k = float(each.mean()), float(counts.mean() / size.mean())
     if r <= 0:
         return without("degenerate", "the halves do not agree: there is no true score to reach", r)
     reliability = k * r / (1 + (k - 1) * r)
     return SplitHalf(r, reliability, sqrt(reliability), units, repeats, seed)
 
 
-def _seats(table: Ratings) -> Floats:
+def rater_figures(ratings: Ratings, *, seed: int = 0) -> Iterator[RaterFigure]:
+    """Every published coefficient of ratings (raters, units), NaN for missing. seed: of the split halves."""
+    rated = ~np.isnan(ratings)
+    raters, units = int(rated.any(axis=1).sum()), int((rated.sum(axis=0) >= 2).sum())
+    for scale in _SCALES:
+        alpha = krippendorff_alpha(ratings, scale)
+        yield RaterFigure(f"alpha_{scale}", alpha.value, raters, alpha.units, alpha.outcome, alpha.reason)
+    fleiss = fleiss_kappa(ratings)
+    yield RaterFigure("fleiss_kappa", fleiss.value, raters, fleiss.units, fleiss.outcome, fleiss.reason)
+    yield _mean_weighted_kappa(ratings, units)
+    one = one_rater(ratings)
+    yield RaterFigure("one_rater", one.statistic, one.raters, units, one.outcome, one.reason)
+    halves = split_half(ratings, seed=seed)
+    yield RaterFigure("attainable", halves.attainable, raters, halves.units, halves.outcome, halves.reason)
+
+
+def _mean_weighted_kappa(ratings: Ratings, units: int) -> RaterFigure:
+    """Cohen's κ with quadratic weights, mean over the pairs of raters that have one."""
+    scale = np.unique(ratings[~np.isnan(ratings)]).tolist()
+    pairs = {
+        (one, other): kappa.value
+        for one, other in combinations(range(len(ratings)), 2)
+        if (kappa := cohen_kappa(ratings[one], ratings[other], weights="quadratic", categories=scale)).value
+        is not None
+    }
+    if not pairs:
+        reason = "no two raters share units and differ in them"
+        return RaterFigure("weighted_kappa", None, 0, units, "too_few", reason)
+    judged = len({rater for pair in pairs for rater in pair})
+    return RaterFigure("weighted_kappa", float(np.mean(list(pairs.values()))), judged, units)
+
+
+def _stacked(table: Ratings) -> Floats:
     """The ratings of each unit with two or more, moved up (most ratings of a unit, units)."""
-    given = (~np.isnan(table)).sum(axis=0)
+    counts = (~np.isnan(table)).sum(axis=0)
     order = np.argsort(np.isnan(table), axis=0, kind="stable")
-    moved = np.take_along_axis(table, order, axis=0)[: given.max(initial=0)]
-    return moved[:, given >= 2]
+    moved = np.take_along_axis(table, order, axis=0)[: counts.max(initial=0)]
+    return moved[:, counts >= 2]

@@ -1,16 +1,16 @@
-"""Filters of raters: who is left out, why, and how the aggregation that they leave is called."""
+"""Filters of raters: which raters are left out and why, and the name of the aggregation over the others."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from ssrem.agreement.inputs import Floats
-from ssrem.agreement.raters.kappa import Weights, cohen_kappa
-from ssrem.agreement.raters.ratings import Ratings, categories_of, checked
+from ssrem.agreement.raters.reliability import Ratings, Weights, categories_of, checked, cohen_kappa
 
 MIN_SHARED = 5
 """Units that two raters must share for a κ between them."""
@@ -24,7 +24,7 @@ _NORMAL = 1.4826
 
 @dataclass(frozen=True)
 class Dropped:
-    """A rater who is left out: the figure that decided, and what it says."""
+    """A rater who is left out: the figure that decided, and the reason in words."""
 
     rater: str
     figure: float
@@ -33,8 +33,8 @@ class Dropped:
 
 @dataclass(frozen=True)
 class Filtered:
-    """ratings (raters, units) as they were, but NaN for who was dropped. unjudged: raters kept because nothing could be
-    said of them. name: short, of letters, digits and points, for the aggregation's name."""
+    """ratings (raters, units) as they were, but NaN for raters who were dropped. unjudged: raters kept because nothing
+    could be said of them. name: short, of letters, digits and points, for the aggregation's name."""
 
     name: str
     ratings: Ratings
@@ -74,27 +74,27 @@ def low_kappa(
 ) -> Filtered:
     """Without raters whose mean κ with the others is below `bound`, in [-1, 1].
 
-    The mean is over those with whom they share `MIN_SHARED` units and a κ is defined; who shares with none is not
-    judged. All are judged at once, by all others. ValueError as in `cohen_kappa`, and for names that do not fit.
+    The mean is over those with whom they share `MIN_SHARED` units and a κ is defined; a rater who shares them with
+    nobody is not judged. All are judged at once, by all others. ValueError as in `cohen_kappa`, and for names that do
+    not fit.
     """
     if not -1 <= bound <= 1:
         raise ValueError(f"a bound of kappa lies within [-1, 1], not at {bound}")
     table = _named(ratings, raters)
     scale = categories_of(table, categories).tolist()
-    found: dict[str, list[float]] = {rater: [] for rater in raters}
-    there = ~np.isnan(table)
-    shared = there.astype(np.int64) @ there.T.astype(np.int64)
-    for one in range(len(raters)):
-        for other in range(one + 1, len(raters)):
-            if shared[one, other] < MIN_SHARED:
-                continue
-            kappa = cohen_kappa(table[one], table[other], weights=weights, categories=scale).value
-            if kappa is not None:
-                found[raters[one]].append(kappa)
-                found[raters[other]].append(kappa)
-    means = {rater: float(np.mean(kappas)) for rater, kappas in found.items() if kappas}
+    kappas: dict[str, list[float]] = {rater: [] for rater in raters}
+    rated = (~np.isnan(table)).astype(np.int64)
+    shared = rated @ rated.T
+    for one, other in combinations(range(len(raters)), 2):
+        if shared[one, other] < MIN_SHARED:
+            continue
+        kappa = cohen_kappa(table[one], table[other], weights=weights, categories=scale).value
+        if kappa is not None:
+            kappas[raters[one]].append(kappa)
+            kappas[raters[other]].append(kappa)
+    means = {rater: float(np.mean(values)) for rater, values in kappas.items() if values}
     dropped = [
-        Dropped(rater, mean, f"mean kappa {mean:.2f} with {len(found[rater])} others, below {bound:g}")
+        Dropped(rater, mean, f"mean kappa {mean:.2f} with {len(kappas[rater])} others, below {bound:g}")
         for rater, mean in means.items()
         if mean < bound
     ]
@@ -142,9 +142,9 @@ def aggregation_name(aggregation: str, filters: Sequence[Filtered]) -> str:
 def with_others(table: Ratings, rater: int) -> tuple[Floats, Floats]:
     """A rater's ratings and the mean of the others' for the units that both rated, (m,) each."""
     others = np.delete(table, rater, axis=0)
-    there = ~np.isnan(others)
-    both = ~np.isnan(table[rater]) & there.any(axis=0)
-    mean = np.where(there, others, 0.0).sum(axis=0)[both] / there.sum(axis=0)[both]
+    rated = ~np.isnan(others)
+    both = ~np.isnan(table[rater]) & rated.any(axis=0)
+    mean = np.where(rated, others, 0.0).sum(axis=0)[both] / rated.sum(axis=0)[both]
     return table[rater][both], mean
 
 
@@ -158,7 +158,7 @@ def _named(ratings: Any, raters: Sequence[str]) -> Ratings:
 def _without(
     name: str, table: Ratings, raters: Sequence[str], dropped: Sequence[Dropped], judged: Mapping[str, float]
 ) -> Filtered:
-    out = {one.rater for one in dropped}
-    left = table.copy()
-    left[[at for at, rater in enumerate(raters) if rater in out]] = np.nan
-    return Filtered(name, left, tuple(dropped), tuple(rater for rater in raters if rater not in judged))
+    names = {one.rater for one in dropped}
+    remaining = table.copy()
+    remaining[[at for at, rater in enumerate(raters) if rater in names]] = np.nan
+    return Filtered(name, remaining, tuple(dropped), tuple(rater for rater in raters if rater not in judged))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ssrem.agreement.raters.chance import against_chance
+from ssrem.agreement.comparison.significance import against_chance
 
 RNG = np.random.default_rng(0)
 

@@ -9,8 +9,7 @@ import pytest
 from scipy import stats
 
 from ssrem.agreement.inputs import MEASURES
-from ssrem.agreement.intervals.bca import bca
-from ssrem.agreement.intervals.bootstrap import interval, segment_interval, system_interval
+from ssrem.agreement.intervals.bootstrap import agreement_interval, bca, interval
 from ssrem.agreement.intervals.resampling import cluster_draws, leave_one_out
 from ssrem.agreement.segment import segment_level
 
@@ -31,7 +30,7 @@ def test_it_is_scipys_where_every_response_is_its_own_context() -> None:
         method="BCa",
         rng=np.random.default_rng(1),
     ).confidence_interval
-    found = segment_interval(x, y, np.arange(60), measure="pearson", resamples=20_000, seed=0)
+    found = agreement_interval(x, y, np.arange(60), measure="pearson", resamples=20_000, seed=0)
     assert (found.low, found.high) == pytest.approx((theirs.low, theirs.high), abs=0.01)
 
 
@@ -64,7 +63,7 @@ def test_contexts_are_drawn_whole_and_the_seed_repeats_them() -> None:
 @pytest.mark.parametrize("grouping", ["pooled", "system", "context"])
 def test_it_holds_its_statistic_and_repeats(measure: Any, grouping: Any) -> None:
     def found(seed: int, order: Any = slice(None)) -> Any:
-        return segment_interval(
+        return agreement_interval(
             SCORES[order],
             HUMAN[order],
             CONTEXTS[order],
@@ -89,11 +88,15 @@ def test_it_holds_its_statistic_and_repeats(measure: Any, grouping: Any) -> None
 
 @pytest.mark.parametrize("measure", MEASURES)
 def test_system_level(measure: Any) -> None:
-    found = system_interval(SCORES, HUMAN, SYSTEMS, CONTEXTS, measure=measure, resamples=400, seed=0)
+    found = agreement_interval(
+        SCORES, HUMAN, CONTEXTS, systems=SYSTEMS, level="system", measure=measure, resamples=400, seed=0
+    )
     assert found.outcome == "ok"
     assert found.low is not None and found.low <= found.statistic <= found.high  # type: ignore[operator]
     few = SYSTEMS < 3
-    refused = system_interval(SCORES[few], HUMAN[few], SYSTEMS[few], CONTEXTS[few], measure=measure, seed=0)
+    refused = agreement_interval(
+        SCORES[few], HUMAN[few], CONTEXTS[few], systems=SYSTEMS[few], level="system", measure=measure, seed=0
+    )
     assert (refused.low, refused.outcome) == (None, "too_few_systems")
 
 
@@ -103,7 +106,7 @@ def test_accuracy_keeps_the_epsilon_of_the_data(grouping: Any) -> None:
     groups = {"system": SYSTEMS, "context": CONTEXTS}.get(grouping)
     plain = segment_level(SCORES, human, measure="accuracy", grouping=grouping, groups=groups)
     assert plain.epsilon is not None and plain.epsilon > 0.5
-    found = segment_interval(
+    found = agreement_interval(
         SCORES, human, CONTEXTS, measure="accuracy", grouping=grouping, systems=SYSTEMS, resamples=400, seed=0
     )
     assert found.low is not None and found.high is not None and plain.statistic is not None
@@ -113,10 +116,10 @@ def test_accuracy_keeps_the_epsilon_of_the_data(grouping: Any) -> None:
 def test_responses_of_one_context_make_it_wider() -> None:
     # Every response six times over tells no more than once.
     x, y = SCORES[:40], HUMAN[:40]
-    once = segment_interval(x, y, np.arange(40), measure="pearson", seed=0)
+    once = agreement_interval(x, y, np.arange(40), measure="pearson", seed=0)
     copied = [np.repeat(one, 6) for one in (x, y, np.arange(40))]
-    together = segment_interval(*copied, measure="pearson", seed=0)
-    alone = segment_interval(copied[0], copied[1], np.arange(240), measure="pearson", seed=0)
+    together = agreement_interval(*copied, measure="pearson", seed=0)
+    alone = agreement_interval(copied[0], copied[1], np.arange(240), measure="pearson", seed=0)
     assert (together.low, together.high) == pytest.approx((once.low, once.high), abs=1e-9)
     assert alone.high - alone.low < 0.6 * (together.high - together.low)  # type: ignore[operator]
 
@@ -130,7 +133,7 @@ def test_coverage() -> None:
         latent = np.sqrt(0.5) * shared + np.sqrt(0.5) * own
         y = latent[:, 0]
         x = 0.5 * y + np.sqrt(0.75) * latent[:, 1]
-        found = segment_interval(x, y, codes, measure="pearson", resamples=400, seed=sample)
+        found = agreement_interval(x, y, codes, measure="pearson", resamples=400, seed=sample)
         assert found.low is not None and found.high is not None
         held += found.low <= 0.5 <= found.high
         naive = stats.pearsonr(x, y).confidence_interval()
@@ -142,18 +145,18 @@ def test_coverage() -> None:
 def test_what_has_no_interval_says_why() -> None:
     line = np.arange(60.0)
     codes = np.arange(60) // 2
-    perfect = segment_interval(line, 2 * line, codes, measure="spearman", seed=0)
+    perfect = agreement_interval(line, 2 * line, codes, measure="spearman", seed=0)
     assert (perfect.statistic, perfect.low, perfect.high) == (pytest.approx(1), None, None)
     assert (perfect.outcome, perfect.reason) == ("degenerate", "all resamples give the same figure")
-    straight = segment_interval(line + 0.1, 0.3 * line, codes, measure="pearson", seed=0)
+    straight = agreement_interval(line + 0.1, 0.3 * line, codes, measure="pearson", seed=0)
     assert (straight.low, straight.outcome) == (None, "degenerate")  # all resamples are 1 but for rounding
-    constant = segment_interval(np.ones(60), line, codes, measure="pearson", seed=0)
+    constant = agreement_interval(np.ones(60), line, codes, measure="pearson", seed=0)
     assert (constant.statistic, constant.outcome) == (None, "constant")
-    single = segment_interval(line, line**2, np.zeros(60), measure="pearson", seed=0)
+    single = agreement_interval(line, line**2, np.zeros(60), measure="pearson", seed=0)
     assert (single.outcome, single.clusters, single.low) == ("too_few", 1, None)
     assert single.statistic is not None
     one_apart = np.where(line == 0, 1.0, 0.0)  # without the first context a side does not vary
-    alone = segment_interval(one_apart, line, np.arange(60), measure="pearson", seed=0)
+    alone = agreement_interval(one_apart, line, np.arange(60), measure="pearson", seed=0)
     assert (alone.outcome, alone.low) == ("degenerate", None)
     assert alone.undefined > 200 and "without one context" in alone.reason
 
@@ -168,8 +171,8 @@ def test_ends_are_refused_rather_than_infinite() -> None:
 
 def test_misuse_is_refused() -> None:
     with pytest.raises(ValueError, match="confidence within"):
-        segment_interval(SCORES, HUMAN, CONTEXTS, measure="pearson", confidence=95, seed=0)
+        agreement_interval(SCORES, HUMAN, CONTEXTS, measure="pearson", confidence=95, seed=0)
     with pytest.raises(ValueError, match="2 contexts do not fit"):
-        segment_interval(SCORES, HUMAN, [1, 2], measure="pearson", seed=0)
+        agreement_interval(SCORES, HUMAN, [1, 2], measure="pearson", seed=0)
     with pytest.raises(ValueError, match="resamples"):
         interval(lambda weights: weights[:, 0], 1.0, np.arange(9), confidence=0.9, resamples=0, seed=0)

@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ssrem.agreement.comparison.paired_bootstrap import paired_bootstrap
-from ssrem.agreement.comparison.permutation import perm_both
 from ssrem.agreement.comparison.ranking import holm, ranking, significance_clusters
-from ssrem.agreement.comparison.williams import williams
+from ssrem.agreement.comparison.significance import perm_both, williams
 
 RNG = np.random.default_rng(0)
 

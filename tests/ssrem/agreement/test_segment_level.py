@@ -11,10 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from ssrem.agreement import ties
-from ssrem.agreement.inputs import MEASURES
-from ssrem.agreement.segment import LeftOut, segment_level
-from ssrem.agreement.ties import calibrated_accuracy
+from ssrem.agreement import segment
+from ssrem.agreement.inputs import MEASURES, LeftOut
+from ssrem.agreement.segment import calibrated_accuracy, segment_level
 
 RNG = np.random.default_rng(0)
 NAN = np.nan
@@ -154,6 +153,6 @@ def test_misuse_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         segment_level([1, 2, 3], [1, 2, 3], measure="pearson", grouping="context", groups=[1, 2])
     with pytest.raises(ValueError, match="system labels are None"):
         segment_level([1, 2, 3], [1, 2, 3], measure="pearson", grouping="system", groups=["a", None, "a"])
-    monkeypatch.setattr(ties, "MAX_PAIRS", 2)
+    monkeypatch.setattr(segment, "MAX_PAIRS", 2)
     with pytest.raises(ValueError, match="compare by context"):
         calibrated_accuracy(np.arange(3.0), np.arange(3.0))

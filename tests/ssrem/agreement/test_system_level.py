@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ssrem.agreement.soft import soft_accuracy
-from ssrem.agreement.system import MIN_SYSTEMS, system_level
+from ssrem.agreement.system import MIN_SYSTEMS, soft_accuracy, system_level
 
 RNG = np.random.default_rng(0)
 SYSTEMS, CONTEXTS = np.repeat(np.arange(6), 20), np.tile(np.arange(20), 6)
@@ -31,7 +30,7 @@ def test_it_is_scipy_of_the_means(measure: Any, theirs: Any) -> None:
     expected = theirs(means(SCORES), means(HUMAN))
     assert found.statistic == pytest.approx(expected.statistic)
     assert found.p == pytest.approx(expected.pvalue)
-    assert (found.systems, found.n, found.missing, found.forced) == (6, 120, 0, False)
+    assert (found.groups, found.n, found.missing, found.forced) == (6, 120, 0, False)
 
 
 def test_accuracy_is_the_share_of_pairs_ordered_alike() -> None:
@@ -86,7 +85,7 @@ def test_soft_accuracy_pairs_only_what_two_systems_share() -> None:
     scores = SCORES.copy()
     scores[(SYSTEMS == 0) & (CONTEXTS < 16)] = np.nan  # shares four contexts with any other
     found = system_level(scores, HUMAN, SYSTEMS, measure="soft_accuracy", contexts=CONTEXTS)
-    assert (found.pairs, found.pairs_left_out, found.systems) == (10, 5, 6)
+    assert (found.pairs, found.pairs_left_out, found.groups) == (10, 5, 6)
     rest = SYSTEMS > 0
     without = system_level(
         SCORES[rest], HUMAN[rest], SYSTEMS[rest], measure="soft_accuracy", contexts=CONTEXTS[rest]
@@ -106,7 +105,7 @@ def test_too_few_systems_are_refused_unless_forced_and_then_flagged() -> None:
     few = SYSTEMS < MIN_SYSTEMS - 1
     scores, human, systems = SCORES[few], HUMAN[few], SYSTEMS[few]
     refused = system_level(scores, human, systems, measure="pearson")
-    assert (refused.statistic, refused.outcome, refused.systems) == (None, "too_few_systems", 4)
+    assert (refused.statistic, refused.outcome, refused.groups) == (None, "too_few_systems", 4)
     assert refused.reason == "4 systems; 5 are needed unless forced"
     forced = system_level(scores, human, systems, measure="pearson", force=True)
     assert forced.statistic == pytest.approx(stats.pearsonr(means(SCORES)[:4], means(HUMAN)[:4]).statistic)

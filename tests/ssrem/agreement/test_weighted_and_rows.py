@@ -9,8 +9,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ssrem.agreement import rows as by_rows
-from ssrem.agreement import weighted as by_weights
+from ssrem.agreement import coefficients
+from ssrem.agreement.coefficients import (
+    accuracy_rows,
+    row_coefficients,
+    weighted_accuracy,
+    weighted_coefficients,
+)
 from ssrem.agreement.inputs import MEASURES
 
 RNG = np.random.default_rng(0)
@@ -36,7 +41,7 @@ def test_a_weighting_is_the_data_repeated(measure: Any, tied: bool) -> None:
     y = RNG.integers(1, 6, 40).astype(float)
     x = np.round(y + RNG.normal(0, 2, 40)) if tied else y + RNG.normal(0, 2, 40)
     weights = RNG.integers(0, 4, (20, 40)).astype(float)
-    found = by_weights.weighted(measure)(weights, x, y)
+    found = weighted_coefficients(measure)(weights, x, y)
     for row, value in zip(weights.astype(int), found, strict=True):
         expected = SCIPY[measure](np.repeat(x, row), np.repeat(y, row)).statistic
         assert value == pytest.approx(expected, abs=1e-10)
@@ -46,7 +51,7 @@ def test_accuracy_under_weights_counts_pairs_of_different_responses() -> None:
     x, y = RNG.normal(size=12), RNG.integers(0, 3, 12).astype(float)
     weights = RNG.integers(0, 3, (8, 12)).astype(float)
     for epsilon in (0.0, 0.7):
-        found = by_weights.weighted_accuracy(weights, x, y, epsilon)
+        found = weighted_accuracy(weights, x, y, epsilon)
         for row, value in zip(weights, found, strict=True):
             pairs = [(i, j) for i, j in combinations(range(12), 2)]
             weight = np.array([row[i] * row[j] for i, j in pairs])
@@ -58,20 +63,19 @@ def test_accuracy_under_weights_counts_pairs_of_different_responses() -> None:
 def test_blocks_of_pairs_make_no_difference(measure: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     x, y = RNG.normal(size=(2, 30))
     weights = RNG.integers(0, 3, (5, 30)).astype(float)
-    whole = by_weights.weighted(measure)(weights, x, y), by_rows.rows(measure)(weights, y)
-    monkeypatch.setattr(by_weights, "_BLOCK", 100)
-    monkeypatch.setattr(by_rows, "_BLOCK", 100)
-    assert by_weights.weighted(measure)(weights, x, y) == pytest.approx(whole[0], abs=1e-12)
-    assert by_rows.rows(measure)(weights, y) == pytest.approx(whole[1], abs=1e-12)
+    whole = weighted_coefficients(measure)(weights, x, y), row_coefficients(measure)(weights, y)
+    monkeypatch.setattr(coefficients, "_BLOCK", 100)
+    assert weighted_coefficients(measure)(weights, x, y) == pytest.approx(whole[0], abs=1e-12)
+    assert row_coefficients(measure)(weights, y) == pytest.approx(whole[1], abs=1e-12)
 
 
 @pytest.mark.parametrize("measure", ["pearson", "spearman", "kendall"])
 def test_a_resample_that_does_not_vary_has_no_figure(measure: Any) -> None:
     x, y = np.array([1e6 + 0.1, 1e6 + 0.1, 3.0, 4.0]), np.array([1.0, 2.0, 3.0, 3.0])
     weights = np.array([[2.0, 1, 0, 0], [0, 0, 1, 3], [0, 0, 0, 4], [1, 1, 1, 1]])
-    found = by_weights.weighted(measure)(weights, x, y)
+    found = weighted_coefficients(measure)(weights, x, y)
     assert np.isnan(found).tolist() == [True, True, True, False]
-    rows = by_rows.rows(measure)(np.array([[1.0, 1, 1], [1, 2, 3]]), np.array([2.0, 1, 4]))
+    rows = row_coefficients(measure)(np.array([[1.0, 1, 1], [1, 2, 3]]), np.array([2.0, 1, 4]))
     assert np.isnan(rows).tolist() == [True, False]
 
 
@@ -79,10 +83,10 @@ def test_a_resample_that_does_not_vary_has_no_figure(measure: Any) -> None:
 @pytest.mark.parametrize("n", [7, 90])  # below and above where Kendall changes its way
 def test_rows_are_those_of_scipy(measure: Any, n: int) -> None:
     x, y = np.round(RNG.normal(size=(6, n)), 1), RNG.integers(1, 6, n).astype(float)
-    found = by_rows.rows(measure)(x, y)
+    found = row_coefficients(measure)(x, y)
     assert found == pytest.approx([SCIPY[measure](row, y).statistic for row in x], abs=1e-12)
 
 
 def test_rows_of_accuracy() -> None:
     x, y = RNG.integers(0, 4, (5, 9)).astype(float), RNG.integers(0, 4, (5, 9)).astype(float)
-    assert by_rows.accuracy_rows(x, y) == pytest.approx([accuracy(a, b) for a, b in zip(x, y, strict=True)])
+    assert accuracy_rows(x, y) == pytest.approx([accuracy(a, b) for a, b in zip(x, y, strict=True)])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ssrem.agreement.comparison.williams import williams, williams_t
+from ssrem.agreement.comparison.significance import williams, williams_t
 
 RNG = np.random.default_rng(0)
 
