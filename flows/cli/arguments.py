@@ -88,7 +88,6 @@ def check_labels(names: Sequence[str], options: argparse.Namespace) -> None:
 
 def check_annotated(files: Sequence[str], options: argparse.Namespace) -> None:
     """Raise AnnotationError for what cannot be read as an annotated set, and for a mapping that none of them takes."""
-    from ssrem.annotated_sets import MAPPED
     from ssrem.annotated_sets.columns import parse
     from tasks.agreement.annotated_sets import annotated_file
     from tasks.warehouse.home import Warehouse
@@ -99,7 +98,7 @@ def check_annotated(files: Sequence[str], options: argparse.Namespace) -> None:
         raise AnnotationError(
             f"--map {next(iter(given))}=… is about annotated sets; give one with --annotations"
         )
-    if given and not any(found.layout in MAPPED for found in read):
+    if given and not any(found.mapped for found in read):
         layouts = ", ".join(dict.fromkeys(found.layout for found in read))
         raise AnnotationError(f"--map does not apply to {layouts}, whose fields are known; leave it out")
 

@@ -1,95 +1,67 @@
-"""Annotated sets in every layout that they are published in → responses with raters' scores; one file a layout."""
+"""Annotated sets (responses with human ratings) in every layout in which they are published; one file a layout."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
-from typing import Any
 
-from ssrem.agreement.annotated import file_text, json_rows, read_annotated
-from ssrem.annotated_sets import fed, grade, humod, tables, usr
-from ssrem.annotated_sets.base import AnnotatedSet, annotated_set
+from ssrem.annotated_sets.base import AnnotatedSet, Content, Layout
 from ssrem.errors import AnnotationError
-from ssrem.readers.delimited import CsvReader, TsvReader
 
-__all__ = ["EVAL", "LAYOUTS", "MAPPED", "AnnotatedSet", "layout_of", "read_set"]
+__all__ = ["EVAL", "LAYOUTS", "AnnotatedSet", "layout_of", "read_set"]
 
 EVAL = "eval"
-"""`*_eval.json`, whose reader takes nothing that it would have to leave out."""
+"""The layout of `*_eval.json`, the only one from which nothing is ever left out."""
 
-MAPPED = ("csv", "tsv", "jsonl")
-"""Layouts that take a mapping."""
-
-LAYOUTS = (EVAL, usr.LAYOUT, fed.LAYOUT, grade.LAYOUT, humod.LAYOUT, *MAPPED)
-
-_FIELDS = {"context", "response", "annotations"}
+#: Layout → where its `Layout` is, in the order in which content is tried; imported when first used.
+LAYOUTS: Mapping[str, str] = {
+    "usr": "ssrem.annotated_sets.usr:UsrLayout",
+    "grade": "ssrem.annotated_sets.grade:GradeLayout",
+    "fed": "ssrem.annotated_sets.fed:FedLayout",
+    "humod": "ssrem.annotated_sets.humod:HumodLayout",
+    "tsv": "ssrem.annotated_sets.tables:TsvLayout",
+    "csv": "ssrem.annotated_sets.tables:CsvLayout",
+    "jsonl": "ssrem.annotated_sets.tables:JsonLinesLayout",
+    EVAL: "ssrem.annotated_sets.eval_json:EvalLayout",
+}
 
 
 def read_set(path: Path, layout: str | None = None, mapping: Mapping[str, str] | None = None) -> AnnotatedSet:
     """Read a file or folder as an annotated set.
 
-    layout: a key of LAYOUTS, `grade:PART` for one of several sets in a file; told from the content where it is not
-    given. mapping: fields to columns, which only tables have (MAPPED); others' are known. AnnotationError names what
-    cannot be read, with its row, or the layouts there are.
+    layout: a key of LAYOUTS, or `grade:PART` for one of several sets in a file; recognised from the content if None.
+    mapping: fields to columns, used by the layouts for tables only. Raises AnnotationError that names the row that
+    cannot be read, or the known layouts.
     """
     name, _, part = (layout or layout_of(path)).partition(":")
     if name not in LAYOUTS:
         raise AnnotationError(f"there is no layout {name!r}; the layouts are {', '.join(LAYOUTS)}")
-    if part and name != grade.LAYOUT:
+    if part and not layout_class(name).holds_parts:
+        several = ", ".join(one for one in LAYOUTS if layout_class(one).holds_parts)
         raise AnnotationError(
-            f"--layout {layout}: only {grade.LAYOUT} files hold several sets; give --layout {name}"
+            f"--layout {layout}: only {several} files hold several sets; give --layout {name}"
         )
-    if name in MAPPED:
-        return tables.read(path, name, mapping)
-    if name == grade.LAYOUT:
-        return grade.read_folder(path) if path.is_dir() else grade.read(path, part or None)
-    if name == EVAL:
-        return annotated_set(EVAL, read_annotated(path), Counter(), [path])
-    return {usr.LAYOUT: usr.read, fed.LAYOUT: fed.read, humod.LAYOUT: humod.read}[name](path)
+    return layout_class(name)(path, mapping, part or None).read()
 
 
 def layout_of(path: Path) -> str:
-    """The layout that the content looks like; AnnotationError, with the layouts there are, where it is none."""
+    """The layout that the content looks like; AnnotationError that lists the known layouts if it is none of them."""
+    content = Content.of(path)
+    for name in LAYOUTS:
+        if layout_class(name).looks_like(content):
+            return name
     if path.is_dir():
-        if grade.looks_like_folder(path):
-            return grade.LAYOUT
         raise AnnotationError(
             f"{path}: the folder is of no known layout (GRADE's has a folder a model, with human_ctx.txt); give a file"
         )
-    text = file_text(path)
-    start = text.lstrip()[:1]
-    if start in ("[", "{"):
-        return _json_layout(path, listed=start == "[")
-    if path.suffix.lower() in (".json", ".jsonl"):
-        return EVAL  # whose reader says what is wrong with it
-    if humod.looks_like(text.partition("\n")[0]):
-        return humod.LAYOUT
-    for reader in (TsvReader, CsvReader):
-        if reader.sniff(path):
-            return reader.format
-    raise _unknown(path)
-
-
-def _json_layout(path: Path, *, listed: bool) -> str:
-    rows = json_rows(path)
-    first: Any = rows[0] if rows else None
-    if not isinstance(first, dict):
-        return EVAL
-    if usr.looks_like(first):
-        return usr.LAYOUT
-    if grade.looks_like(first):
-        return grade.LAYOUT
-    if fed.looks_like(first):
-        return fed.LAYOUT
-    if not listed and not isinstance(first.get("annotations"), dict):
-        return "jsonl"
-    if not _FIELDS & first.keys():
-        raise _unknown(path)
-    return EVAL
-
-
-def _unknown(path: Path) -> AnnotationError:
-    return AnnotationError(
+    raise AnnotationError(
         f"{path}: the content is of no known layout; the layouts are {', '.join(LAYOUTS)}; name one with --layout"
     )
+
+
+def layout_class(name: str) -> type[Layout]:
+    """The layout of a name in LAYOUTS."""
+    module, class_name = LAYOUTS[name].split(":")
+    layout: type[Layout] = getattr(import_module(module), class_name)
+    return layout

@@ -1,20 +1,21 @@
-"""What the readers of annotated sets share: what they return, and how a rating is read."""
+"""What the layouts of annotated sets share: their contract, what they return, and how a rating is read."""
 
 from __future__ import annotations
 
 import math
 import re
+from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-from ssrem.agreement.annotated import Annotated
+from ssrem.agreement.annotated import Annotated, file_text, json_rows
 from ssrem.errors import AnnotationError
 
 _ABSENT = re.compile(r"(?:n/?a\b.*|nan|none|null|-+|\?)?", re.IGNORECASE | re.DOTALL)
-"""What stands where a rater gave no score: nothing, N/A with or without a reason, and what tables write for null."""
+"""How files write that a rater gave no score: nothing, N/A with or without a reason, or a table's word for null."""
 
 UNRATED = "response without any rating"
 NOT_APPLICABLE = "rating given as N/A or left empty"
@@ -24,8 +25,9 @@ NOT_APPLICABLE = "rating given as N/A or left empty"
 class AnnotatedSet:
     """An annotated set as it was read.
 
-    layout: how, a key of LAYOUTS. rows: the responses, in the file's order. left_out: what the layout holds and the
-    rows cannot, to how often. files: every file that was read. part: which of the sets in it, where it holds several.
+    layout: a key of LAYOUTS. rows: the responses, in the file's order. left_out: kind of content that the rows cannot
+    hold → how often it occurs. files: every file that was read. part: which of a file's sets this is, if it holds
+    several. mapped: whether `--map` applies to the layout.
     """
 
     layout: str
@@ -33,15 +35,132 @@ class AnnotatedSet:
     left_out: Mapping[str, int]
     files: tuple[Path, ...]
     part: str | None = None
+    mapped: bool = False
 
     @property
-    def told(self) -> str:
-        """One line: how it was read, what it holds, and what was left out."""
+    def summary(self) -> str:
+        """One line: the layout, the number of responses and systems, and what was left out."""
         systems = len({row.system for row in self.rows} - {None})
-        held = counted(len(self.rows), "response") + (f" of {counted(systems, 'system')}" if systems else "")
+        size = counted(len(self.rows), "response") + (f" of {counted(systems, 'system')}" if systems else "")
         out = ", ".join(counted(number, what) for what, number in self.left_out.items() if number)
         layout = f"{self.layout}:{self.part}" if self.part else self.layout
-        return f"read as {layout}: {held}" + (f"; left out: {out}" if out else "")
+        return f"read as {layout}: {size}" + (f"; left out: {out}" if out else "")
+
+
+@dataclass(frozen=True)
+class Content:
+    """What a layout is recognised by.
+
+    text: of the file, "" for a folder. is_json: whether it starts as JSON or is named so. listed: whether it is a JSON
+    list rather than one object a line. first: the first row, if that is a JSON object.
+    """
+
+    path: Path
+    text: str = ""
+    is_json: bool = False
+    listed: bool = False
+    first: Mapping[str, Any] | None = None
+
+    @classmethod
+    def of(cls, path: Path) -> Content:
+        """The content of a file or folder; AnnotationError if it is not UTF-8 text or JSON that cannot be read."""
+        if path.is_dir():
+            return cls(path)
+        text = file_text(path)
+        start = text.lstrip()[:1]
+        if start not in ("[", "{"):
+            return cls(path, text, is_json=path.suffix.lower() in (".json", ".jsonl"))
+        rows = json_rows(path)
+        first = rows[0] if rows and isinstance(rows[0], dict) else None
+        return cls(path, text, is_json=True, listed=start == "[", first=first)
+
+
+@dataclass
+class Response:
+    """A response as a layout reads it.
+
+    where: its place in the file, for messages. scores: criterion → list of the raters' scores as written. system:
+    who responded, None if unknown.
+    """
+
+    where: str
+    dialogue: str
+    context: tuple[str, ...]
+    text: str
+    scores: dict[str, Any]
+    system: object = None
+    reference: str | None = None
+
+
+class Layout(ABC):
+    """How one kind of annotated set is laid out; an instance reads one file or folder.
+
+    mapping: field → column, used with `takes_mapping` only. part: which set to read of a file that holds several,
+    as layouts with `holds_parts` do. left_out: what `responses` skips and counts. files: those that were read.
+    """
+
+    name: ClassVar[str]
+    takes_mapping: ClassVar[bool] = False
+    holds_parts: ClassVar[bool] = False
+
+    def __init__(self, path: Path, mapping: Mapping[str, str] | None = None, part: str | None = None) -> None:
+        self.path = path
+        self.mapping = mapping
+        self.part = part
+        self.files = [path]
+        self.left_out: Counter[str] = Counter()
+
+    @classmethod
+    @abstractmethod
+    def looks_like(cls, content: Content) -> bool:
+        """Whether the content is of this layout."""
+
+    @abstractmethod
+    def responses(self) -> Iterator[Response]:
+        """The responses, in the file's order; AnnotationError names the file and row that cannot be read."""
+
+    def read(self) -> AnnotatedSet:
+        """The set, without the responses and ratings that are missing, which are counted.
+
+        AnnotationError for a score that is neither a number nor N/A, for a set without a response, and for half a
+        surrogate pair, which no table can store.
+        """
+        rows = [row for response in self.responses() if (row := self._rated(response))]
+        counts = {what: number for what, number in self.left_out.items() if number}
+        files = tuple(self.files)
+        result = AnnotatedSet(self.name, tuple(rows), counts, files, self.part, self.takes_mapping)
+        if not rows:
+            raise AnnotationError(f"{files[0]}: {result.summary}; there is nothing to compare with")
+        for number, row in enumerate(rows, 1):
+            texts = (row.dialogue_id, *row.context, row.response, row.reference, row.system, *row.ratings)
+            try:
+                "".join(text or "" for text in texts).encode()
+            except UnicodeEncodeError:
+                escape = "an escape such as \\ud800, half of a pair, which is no text"
+                raise AnnotationError(
+                    f"{files[0]}: response {number} holds {escape}; repair the file"
+                ) from None
+        return result
+
+    def _rated(self, response: Response) -> Annotated | None:
+        """The response with its ratings as numbers; None if nobody rated it."""
+        where, ratings = response.where, {}
+        for criterion, listed in response.scores.items():
+            if not isinstance(listed, Sequence) or isinstance(listed, str):
+                raise AnnotationError(
+                    f"{where}: ratings of {criterion!r} are {listed!r}, not a list of scores"
+                )
+            values = [_rating(where, criterion, value) for value in listed]
+            self.left_out[NOT_APPLICABLE] += values.count(None)
+            if numbers := tuple(value for value in values if value is not None):
+                ratings[criterion] = numbers
+        self.left_out[UNRATED] += not ratings
+        if not ratings:
+            return None
+        system = None if response.system is None else str(response.system)
+        return Annotated(
+            response.dialogue, response.context, response.text, response.reference, system, ratings
+        )
 
 
 def counted(number: int, what: str) -> str:
@@ -50,8 +169,34 @@ def counted(number: int, what: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}{blank}{rest}"
 
 
-def rating(where: str, criterion: str, value: object) -> float | None:
-    """A rater's score as a number; None where there is none (N/A). AnnotationError where it is anything else."""
+def text_of(where: str, row: Mapping[str, Any], name: str) -> str:
+    """The value of a field that must be text; AnnotationError if it is missing or anything else."""
+    if name not in row:
+        raise AnnotationError(f"{where}: no {name}")
+    if not isinstance(row[name], str):
+        raise AnnotationError(f"{where}: {name} is not text")
+    return str(row[name])
+
+
+def json_objects(path: Path, fields: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Each row of a JSON file with its place, for messages; AnnotationError for a row that is not an object.
+
+    fields: the expected ones, for that message.
+    """
+    for number, row in enumerate(json_rows(path), 1):
+        where = f"{path}, row {number}"
+        if not isinstance(row, dict):
+            raise AnnotationError(f"{where}: expected an object with {fields}")
+        yield where, row
+
+
+def turns(context: str, separator: str = "\n") -> tuple[str, ...]:
+    """The turns of a context that is written as one text, oldest first, stripped, without empty ones."""
+    return tuple(turn.strip() for turn in context.split(separator) if turn.strip())
+
+
+def _rating(where: str, criterion: str, value: object) -> float | None:
+    """A rater's score; None for N/A; AnnotationError for anything else that is no finite number."""
     if value is None or (isinstance(value, str) and _ABSENT.fullmatch(value.strip())):
         return None
     if isinstance(value, int | float | str) and not isinstance(value, bool):
@@ -62,63 +207,3 @@ def rating(where: str, criterion: str, value: object) -> float | None:
         if math.isfinite(score):
             return score
     raise AnnotationError(f"{where}: rating {value!r} of {criterion!r} is neither a number nor N/A")
-
-
-def ratings(
-    where: str, given: Mapping[str, Any], left_out: Counter[str]
-) -> Mapping[str, tuple[float, ...]] | None:
-    """Criterion to the scores that there are; None where there is none at all. What is not there is counted."""
-    found: dict[str, tuple[float, ...]] = {}
-    for criterion, listed in given.items():
-        if not isinstance(listed, Sequence) or isinstance(listed, str):
-            raise AnnotationError(f"{where}: ratings of {criterion!r} are {listed!r}, not a list of scores")
-        scores = [rating(where, criterion, value) for value in listed]
-        left_out[NOT_APPLICABLE] += scores.count(None)
-        if kept := tuple(score for score in scores if score is not None):
-            found[criterion] = kept
-    left_out[UNRATED] += not found
-    return found or None
-
-
-def text_of(where: str, row: Mapping[str, Any], name: str) -> str:
-    """A field that must be text; AnnotationError where it is not."""
-    if name not in row:
-        raise AnnotationError(f"{where}: no {name}")
-    if not isinstance(row[name], str):
-        raise AnnotationError(f"{where}: {name} is not text")
-    return str(row[name])
-
-
-def objects(path: Path, rows: Iterable[Any], what: str) -> Iterable[tuple[str, Mapping[str, Any]]]:
-    """Each row with the words that say where it is; AnnotationError for one that is no object."""
-    for number, row in enumerate(rows, 1):
-        where = f"{path}, row {number}"
-        if not isinstance(row, dict):
-            raise AnnotationError(f"{where}: expected an object with {what}")
-        yield where, row
-
-
-def turns(context: str, separator: str = "\n") -> tuple[str, ...]:
-    """The turns of a context written as one text, oldest first, without blanks around them."""
-    return tuple(turn.strip() for turn in context.split(separator) if turn.strip())
-
-
-def annotated_set(
-    layout: str,
-    rows: Sequence[Annotated],
-    left_out: Counter[str],
-    files: Sequence[Path],
-    part: str | None = None,
-) -> AnnotatedSet:
-    """The set; AnnotationError where no row is left, or one holds what no table can: half a surrogate pair."""
-    found = AnnotatedSet(layout, tuple(rows), {k: n for k, n in left_out.items() if n}, tuple(files), part)
-    if not rows:
-        raise AnnotationError(f"{files[0]}: {found.told}; there is nothing to compare with")
-    for number, row in enumerate(rows, 1):
-        texts = (row.dialogue_id, *row.context, row.response, row.reference, row.system, *row.ratings)
-        try:
-            "".join(text or "" for text in texts).encode()
-        except UnicodeEncodeError:
-            held = "an escape such as \\ud800, half of a pair, which is no text"
-            raise AnnotationError(f"{files[0]}: response {number} holds {held}; repair the file") from None
-    return found

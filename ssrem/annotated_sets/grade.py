@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-from ssrem.agreement.annotated import Annotated, file_text, json_rows
-from ssrem.annotated_sets.base import AnnotatedSet, annotated_set, counted, objects, ratings, text_of, turns
+from ssrem.agreement.annotated import file_text
+from ssrem.annotated_sets.base import Content, Layout, Response, counted, json_objects, text_of, turns
 from ssrem.errors import AnnotationError
 
-LAYOUT = "grade"
 CRITERION = "coherence"
 """What raters scored, from 1 to 5: the files do not name it, the paper does."""
 
@@ -20,87 +18,79 @@ SEPARATOR = "|||"
 _CONTEXTS, _RESPONSES, _REFERENCES, _SCORES = (f"human_{what}.txt" for what in ("ctx", "hyp", "ref", "score"))
 
 
-def looks_like(row: Mapping[str, Any]) -> bool:
-    """Whether this is the first row of the JSON file."""
-    return {"Context", "Response", "HumanScores"} <= row.keys()
+class GradeLayout(Layout):
+    """A JSON file with every rater's score, or folders of text files with the raters' mean."""
 
+    name: ClassVar[str] = "grade"
+    holds_parts: ClassVar[bool] = True
 
-def looks_like_folder(path: Path) -> bool:
-    """Whether a folder holds models' folders of contexts and responses."""
-    return bool(_models(path))
+    @classmethod
+    def looks_like(cls, content: Content) -> bool:
+        if content.path.is_dir():
+            return bool(_models(content.path))
+        return {"Context", "Response", "HumanScores"} <= (content.first or {}).keys()
 
+    def responses(self) -> Iterator[Response]:
+        return self._of_folder() if self.path.is_dir() else self._of_file()
 
-def read(path: Path, part: str | None = None) -> AnnotatedSet:
-    """The JSON file: every rater's score. It holds several data sets, of which `part` names one.
+    def _of_file(self) -> Iterator[Response]:
+        """The JSON file holds several data sets, of which `part` names one; AnnotationError lists them otherwise."""
+        path, part = self.path, self.part
+        rows = list(json_objects(path, "Context, Response and HumanScores"))
+        known = sorted({str(row.get("Dataset")) for _, row in rows})
+        if part is None and len(known) > 1:
+            example = f"--layout {self.name}:{known[0]}"
+            raise AnnotationError(f"{path} holds the sets {', '.join(known)}; name one, as in {example}")
+        if part is not None and part not in known:
+            raise AnnotationError(f"{path} holds no set {part!r}; it holds {', '.join(known)}")
+        for number, (where, row) in enumerate(rows):
+            if part is not None and str(row.get("Dataset")) != part:
+                continue
+            context = turns(text_of(where, row, "Context"), SEPARATOR)
+            text = text_of(where, row, "Response").strip()
+            scores = {CRITERION: _scores(where, row.get("HumanScores"))}
+            yield Response(where, str(row.get("ID", number)), context, text, scores, row.get("DialogModel"))
 
-    AnnotationError names file and row; where there are several data sets and no part, it lists them.
-    """
-    left_out: Counter[str] = Counter()
-    rows = []
-    listed = list(objects(path, json_rows(path), "Context, Response and HumanScores"))
-    known = sorted({str(row.get("Dataset")) for _, row in listed})
-    if part is None and len(known) > 1:
-        some = f"--layout {LAYOUT}:{known[0]}"
-        raise AnnotationError(f"{path} holds the sets {', '.join(known)}; name one, as in {some}")
-    if part is not None and part not in known:
-        raise AnnotationError(f"{path} holds no set {part!r}; it holds {', '.join(known)}")
-    for number, (where, row) in enumerate(listed):
-        if part is not None and str(row.get("Dataset")) != part:
-            continue
-        context = turns(text_of(where, row, "Context"), SEPARATOR)
-        response = text_of(where, row, "Response").strip()
-        scores = ratings(where, {CRITERION: _scores(where, row.get("HumanScores"))}, left_out)
-        system = row.get("DialogModel")
-        if scores is not None:
-            named = None if system is None else str(system)
-            rows.append(Annotated(str(row.get("ID", number)), context, response, None, named, scores))
-    return annotated_set(LAYOUT, rows, left_out, [path], part)
-
-
-def read_folder(path: Path) -> AnnotatedSet:
-    """The folder: the mean of the raters a response, in each model's folder or in the tree `human_score` beside
-    `eval_data`; references where there are any. AnnotationError names file and row."""
-    left_out: Counter[str] = Counter()
-    rows: list[Annotated] = []
-    files: list[Path] = []
-    for model in _models(path):
-        names = {name: model / name for name in (_CONTEXTS, _RESPONSES, _SCORES, _REFERENCES)}
-        if not names[_SCORES].exists():
-            names[_SCORES] = path.parent.parent / "human_score" / path.name / model.name / _SCORES
-        if not names[_REFERENCES].exists():
-            del names[_REFERENCES]
-        lines = {name: _lines(file) for name, file in names.items()}
-        files += names.values()
-        for name, found in lines.items():
-            if len(found) != len(lines[_CONTEXTS]):
-                told = f"{counted(len(found), 'line')}, {names[_CONTEXTS].name} {len(lines[_CONTEXTS]):,}"
-                raise AnnotationError(
-                    f"{names[name]} has {told}; each line is one response, fetch the files again"
-                )
-        references = lines.get(_REFERENCES, [None] * len(lines[_CONTEXTS]))
-        for number, (context, response, score, reference) in enumerate(
-            zip(lines[_CONTEXTS], lines[_RESPONSES], lines[_SCORES], references, strict=True)
-        ):
-            where = f"{names[_SCORES]}, row {number + 1}"
-            if (scores := ratings(where, {CRITERION: [score]}, left_out)) is not None:
-                there = f"{model.name}:{number}"
-                rows.append(
-                    Annotated(there, turns(context, SEPARATOR), response, reference, model.name, scores)
-                )
-    return annotated_set(LAYOUT, rows, left_out, files)
+    def _of_folder(self) -> Iterator[Response]:
+        """Each model's folder; scores may also lie in the tree `human_score` beside `eval_data`, references are
+        optional."""
+        path = self.path
+        self.files = []
+        for model in _models(path):
+            names = {name: model / name for name in (_CONTEXTS, _RESPONSES, _SCORES, _REFERENCES)}
+            if not names[_SCORES].exists():
+                names[_SCORES] = path.parent.parent / "human_score" / path.name / model.name / _SCORES
+            if not names[_REFERENCES].exists():
+                del names[_REFERENCES]
+            lines = {name: _lines(file) for name, file in names.items()}
+            self.files += names.values()
+            count = len(lines[_CONTEXTS])
+            for name, own in lines.items():
+                if len(own) != count:
+                    sizes = f"{counted(len(own), 'line')}, {names[_CONTEXTS].name} {count:,}"
+                    raise AnnotationError(
+                        f"{names[name]} has {sizes}; each line is one response, fetch the files again"
+                    )
+            references = lines.get(_REFERENCES, [None] * count)
+            rows = zip(lines[_CONTEXTS], lines[_RESPONSES], lines[_SCORES], references, strict=True)
+            for number, (context, text, score, reference) in enumerate(rows):
+                where, dialogue = f"{names[_SCORES]}, row {number + 1}", f"{model.name}:{number}"
+                scores, parts = {CRITERION: [score]}, turns(context, SEPARATOR)
+                yield Response(where, dialogue, parts, text, scores, model.name, reference)
 
 
 def _models(path: Path) -> list[Path]:
+    """The models' folders, each with contexts and responses."""
     return sorted(file.parent for file in path.glob(f"*/{_CONTEXTS}") if (file.parent / _RESPONSES).exists())
 
 
 def _lines(path: Path) -> list[str]:
-    """The lines; a break at the end of the file begins no further one."""
+    """The lines of a file; a line break at its end begins no further one."""
     return [line.strip() for line in file_text(path).removesuffix("\n").split("\n")]
 
 
 def _scores(where: str, written: object) -> Any:
-    """A list, which the authors' file has as text."""
+    """The list of scores, which the authors' file has as text."""
     if not isinstance(written, str):
         return written
     try:

@@ -3,63 +3,58 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ClassVar
 
-from ssrem.agreement.annotated import Annotated, file_text
-from ssrem.annotated_sets.base import AnnotatedSet, annotated_set, ratings
+from ssrem.agreement.annotated import file_text
+from ssrem.annotated_sets.base import Content, Layout, Response
 from ssrem.errors import AnnotationError
 from ssrem.readers.layout import normalise
 
-LAYOUT = "humod"
 CRITERION = "relevance"
 GROUND_TRUTH, RANDOM = "ground-truth", "random"
 
-_ID, _CONTEXT, _REPLY, _LABEL, _SCORE = (
-    *("dialogue_id", "dialogue_context", "reply"),
-    *("label", "user_relevance_score"),
-)
+_COLUMNS = ("dialogue_id", "dialogue_context", "reply", "label", "user_relevance_score")
+_ID, _CONTEXT, _REPLY, _LABEL, _SCORE = _COLUMNS
 _SPEAKER = re.compile(r"\bSpeaker\s*\d+\s*:\s*")
 
 
-@dataclass
-class _Rated:
-    where: str
-    context: tuple[str, ...]
-    reply: str
-    label: str
-    scores: list[str] = field(default_factory=list)
+class HumodLayout(Layout):
+    """A dialogue id is a context with a reply, and its rows are its raters."""
+
+    name: ClassVar[str] = "humod"
+
+    @classmethod
+    def looks_like(cls, content: Content) -> bool:
+        return not content.is_json and set(_COLUMNS) <= set(_names(content.text.partition("\n")[0]))
+
+    def responses(self) -> Iterator[Response]:
+        """Label 0 is the film's own reply, label 1 one drawn at random, whose reference is the film's.
+
+        The replies that raters wrote themselves are not read.
+        """
+        replies: dict[str, Response] = {}
+        for where, cells in _rows(self.path):
+            context = tuple(turn.strip() for turn in _SPEAKER.split(cells[_CONTEXT]) if turn.strip())
+            text = _SPEAKER.sub("", cells[_REPLY], count=1).strip()
+            system = GROUND_TRUTH if cells[_LABEL] == "0" else RANDOM
+            row = Response(where, cells[_ID], context, text, {CRITERION: []}, system)
+            reply = replies.setdefault(row.dialogue, row)
+            if (reply.system, _letters(reply)) != (system, _letters(row)):
+                raise AnnotationError(
+                    f"{where}: another context or reply than at {reply.where}, of the same id"
+                )
+            reply.scores[CRITERION].append(cells[_SCORE])
+        true = {reply.context: reply.text for reply in replies.values() if reply.system == GROUND_TRUTH}
+        for reply in replies.values():
+            reply.reference = true.get(reply.context)
+            yield reply
 
 
-def looks_like(header: str) -> bool:
-    """Whether this is the first line of such a file."""
-    return {_ID, _CONTEXT, _REPLY, _LABEL, _SCORE} <= set(_names(header))
-
-
-def read(path: Path) -> AnnotatedSet:
-    """A dialogue id is a context with a reply; its rows are its raters. Label 0 is the film's own reply, label 1 one
-    drawn at random, whose reference is the film's. What raters would have replied themselves is not read.
-
-    AnnotationError names file and line.
-    """
-    left_out: Counter[str] = Counter()
-    rated: dict[str, _Rated] = {}
-    for where, cells in _rows(path):
-        here = _Rated(where, _turns(cells[_CONTEXT]), _reply(cells[_REPLY]), cells[_LABEL])
-        one = rated.setdefault(cells[_ID], here)
-        if (one.label, _letters(one)) != (here.label, _letters(here)):
-            raise AnnotationError(f"{where}: another context or reply than at {one.where}, of the same id")
-        one.scores.append(cells[_SCORE])
-    true = {one.context: one.reply for one in rated.values() if one.label == "0"}
-    rows = []
-    for dialogue, one in rated.items():
-        scores = ratings(one.where, {CRITERION: one.scores}, left_out)
-        if scores is not None:
-            system = GROUND_TRUTH if one.label == "0" else RANDOM
-            rows.append(Annotated(dialogue, one.context, one.reply, true.get(one.context), system, scores))
-    return annotated_set(LAYOUT, rows, left_out, [path])
+def _letters(reply: Response) -> str:
+    """Context and text without punctuation, in which the rows of one reply differ now and then."""
+    return re.sub(r"\W+", "", "".join((*reply.context, reply.text)))
 
 
 def _names(header: str) -> list[str]:
@@ -67,14 +62,15 @@ def _names(header: str) -> list[str]:
 
 
 def _rows(path: Path) -> Iterator[tuple[str, dict[str, str]]]:
-    """Cells by name. The columns up to the score come first: a tab that is missing behind them does no harm, and a
-    few published rows miss one."""
+    """Each row's place and its cells by column name.
+
+    A few published rows miss a tab behind the columns that are read here, so a row may be short by such columns.
+    """
     header, *lines = file_text(path).split("\n")
     names = _names(header)
-    if not looks_like(header):
-        wanted = ", ".join((_ID, _CONTEXT, _REPLY, _LABEL, _SCORE))
-        raise AnnotationError(f"{path}, line 1: expected the tab-separated columns {wanted}")
-    needed = max(names.index(name) for name in (_ID, _CONTEXT, _REPLY, _LABEL, _SCORE)) + 1
+    if not set(_COLUMNS) <= set(names):
+        raise AnnotationError(f"{path}, line 1: expected the tab-separated columns {', '.join(_COLUMNS)}")
+    needed = max(names.index(name) for name in _COLUMNS) + 1
     for number, line in enumerate(lines, 2):
         if not line.strip():
             continue
@@ -90,16 +86,3 @@ def _rows(path: Path) -> Iterator[tuple[str, dict[str, str]]]:
                 f"{where}: the label is {row[_LABEL]!r}, not 0 (the film's reply) or 1 (random)"
             )
         yield where, row
-
-
-def _turns(context: str) -> tuple[str, ...]:
-    return tuple(turn.strip() for turn in _SPEAKER.split(context) if turn.strip())
-
-
-def _reply(text: str) -> str:
-    return _SPEAKER.sub("", text, count=1).strip()
-
-
-def _letters(one: _Rated) -> str:
-    """Context and reply without signs: raters' rows differ in a few."""
-    return re.sub(r"\W+", "", "".join((*one.context, one.reply)))

@@ -1,4 +1,4 @@
-"""Public annotated sets that are known: where their authors publish them, and what to hold a copy against."""
+"""The public annotated sets that `ssrem ratings` lists: where their authors publish them, and their checksums."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from urllib.parse import urlsplit
 class KnownSet:
     """A public annotated set.
 
-    url: at its authors', of one version. sha256, bytes: of that file; None where nobody has checked one, and it is
-    fetched by hand. layout: as `read_set` takes it. responses: how many it holds. licence: what its authors state.
+    url: one version of the file, published by its authors. sha256, bytes: of that file; None if no copy was verified,
+    so that users fetch it by hand. layout: as `read_set` takes it. responses: number of them. licence: as its authors
+    state it.
     """
 
     name: str
@@ -29,11 +30,11 @@ class KnownSet:
     citation: str
 
     def file(self, folder: Path) -> Path:
-        """Where a copy of it lies in a folder."""
+        """Path of its copy in a folder."""
         return folder / f"{self.name}{PurePosixPath(urlsplit(self.url).path).suffix.lower()}"
 
     def same(self, path: Path) -> bool:
-        """Whether the file is what was registered; where no checksum is known, any file is."""
+        """Whether the file has the registered checksum; True if none is registered."""
         if self.sha256 is None:
             return True
         with path.open("rb") as handle:
@@ -41,6 +42,6 @@ class KnownSet:
 
 
 def known_sets() -> Mapping[str, KnownSet]:
-    """Name → set, in the order in which they are listed."""
+    """Name → set, in the order of the listing."""
     written = files("ssrem.annotated_sets").joinpath("known.json").read_text(encoding="utf-8")
     return {row["name"]: KnownSet(**row) for row in json.loads(written)}

@@ -1,4 +1,4 @@
-"""Fetching a public annotated set: streamed beside its place, and there only once its checksum is right."""
+"""Downloads a public annotated set; the file appears at its place only after its checksum was verified."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from ssrem.annotated_sets.known import KnownSet
 from ssrem.errors import AnnotationError
 
 TIMEOUT = 30.0
-"""Seconds without a byte after which a server is given up."""
+"""Seconds without a byte after which a download fails."""
 
 _CHUNK = 1 << 16
 
 
 def pull(known: KnownSet, folder: Path) -> tuple[Path, bool]:
-    """Fetch the set into the folder; its file, and whether it was not there yet.
+    """Fetch the set into the folder; returns its file, and whether it was fetched now.
 
-    AnnotationError, with the URL and the place, where it cannot be fetched, is not what was registered, or something
-    else is in its place; nothing is left behind then.
+    AnnotationError, with the URL and the path, if it cannot be fetched, its checksum is not the registered one, or
+    another file has its name; nothing is left behind then.
     """
     target = known.file(folder)
     by_hand = f"fetch {known.url} by hand to {target}"
     if known.sha256 is None:
         if target.exists():
             return target, False
-        raise AnnotationError(f"{known.name}: no checksum is known to hold a copy against; {by_hand}")
+        raise AnnotationError(f"{known.name}: no checksum is registered to verify a download; {by_hand}")
     if target.exists():
         if known.same(target):
             return target, False
@@ -41,14 +41,14 @@ def pull(known: KnownSet, folder: Path) -> tuple[Path, bool]:
     ) as draft:
         part = Path(draft.name)
     try:
-        found, size = _stream(known, part)
+        digest, size = _stream(known, part)
     except (urllib.error.URLError, http.client.HTTPException, OSError) as error:
         part.unlink(missing_ok=True)
         raise AnnotationError(f"{known.name}: cannot be fetched ({_reason(error)}); {by_hand}") from None
     except BaseException:
         part.unlink(missing_ok=True)
         raise
-    if found == known.sha256:
+    if digest == known.sha256:
         part.chmod(0o644)  # a temporary file is its owner's alone
         part.replace(target)
         return target, True
@@ -57,13 +57,13 @@ def pull(known: KnownSet, folder: Path) -> tuple[Path, bool]:
         ended = f"the connection ended after {size:,} of {known.bytes:,} bytes"
         raise AnnotationError(f"{known.name}: cannot be fetched ({ended}); try again, or {by_hand}")
     raise AnnotationError(
-        f"{known.name}: what {known.url} holds is not what was registered (sha256 {found[:12]}…, not "
-        f"{known.sha256[:12]}…), so it was not kept; look there what has changed"
+        f"{known.name}: what {known.url} holds is not what was registered (sha256 {digest[:12]}…, not "
+        f"{known.sha256[:12]}…), so it was deleted; look there what has changed"
     )
 
 
 def _stream(known: KnownSet, part: Path) -> tuple[str, int]:
-    """sha256 and bytes of what came, which is no more than was registered and one chunk."""
+    """sha256 and size in bytes of the download, which stops after one chunk more than registered."""
     digest, size = hashlib.sha256(), 0
     request = urllib.request.Request(known.url, headers={"User-Agent": f"ssrem/{__version__}"})
     with urllib.request.urlopen(request, timeout=TIMEOUT) as answer, part.open("wb") as draft:

@@ -2,48 +2,45 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
-from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-from ssrem.agreement.annotated import GROUND_TRUTH_SYSTEMS, Annotated, json_rows
-from ssrem.annotated_sets.base import AnnotatedSet, annotated_set, objects, ratings, text_of, turns
+from ssrem.agreement.annotated import GROUND_TRUTH_SYSTEMS
+from ssrem.annotated_sets.base import Content, Layout, Response, json_objects, text_of, turns
 from ssrem.errors import AnnotationError
 
-LAYOUT = "usr"
+
+class UsrLayout(Layout):
+    """Rows of a context with a list of responses; what a response has besides text and model are its ratings."""
+
+    name: ClassVar[str] = "usr"
+
+    @classmethod
+    def looks_like(cls, content: Content) -> bool:
+        row = content.first or {}
+        return "context" in row and isinstance(row.get("responses"), list)
+
+    def responses(self) -> Iterator[Response]:
+        """The reference of every response is the text of the row's ground-truth system, if it has one.
+
+        The fact that responses were to use is not part of the context.
+        """
+        for number, (where, row) in enumerate(json_objects(self.path, "context and responses")):
+            context = turns(text_of(where, row, "context"))
+            listed = list(_listed(where, row))
+            true = next((text for _, text, who, _ in listed if who.lower() in GROUND_TRUTH_SYSTEMS), None)
+            for place, text, system, scores in listed:
+                yield Response(place, str(number), context, text, scores, system, true)
 
 
-def looks_like(row: Mapping[str, Any]) -> bool:
-    """Whether this is the first row of such a file."""
-    return "context" in row and isinstance(row.get("responses"), list)
-
-
-def read(path: Path) -> AnnotatedSet:
-    """The reference of every response is the text of the system that is the ground truth, where the row has one.
-
-    The fact that a response was to use is not part of a context. AnnotationError names file, row and response.
-    """
-    left_out: Counter[str] = Counter()
-    rows: list[Annotated] = []
-    for number, (where, row) in enumerate(objects(path, json_rows(path), "context and responses")):
-        context = turns(text_of(where, row, "context"))
-        found = list(_responses(where, row))
-        true = next((text for _, text, system, _ in found if system.lower() in GROUND_TRUTH_SYSTEMS), None)
-        for there, text, system, given in found:
-            scores = ratings(there, given, left_out)
-            if scores is not None:
-                rows.append(Annotated(str(number), context, text, true, system, scores))
-    return annotated_set(LAYOUT, rows, left_out, [path])
-
-
-def _responses(where: str, row: Mapping[str, Any]) -> Iterator[tuple[str, str, str, dict[str, Any]]]:
+def _listed(where: str, row: Mapping[str, Any]) -> Iterator[tuple[str, str, str, dict[str, Any]]]:
+    """(place, text, system, scores by criterion) of each response of a row."""
     listed = row.get("responses")
     if not isinstance(listed, list):
         raise AnnotationError(f"{where}: no list of responses")
-    for number, one in enumerate(listed, 1):
-        there = f"{where}, response {number}"
-        if not isinstance(one, dict):
-            raise AnnotationError(f"{there}: expected an object with response, model and ratings")
-        given = {name: value for name, value in one.items() if name not in ("response", "model")}
-        yield there, text_of(there, one, "response").strip(), text_of(there, one, "model"), given
+    for number, response in enumerate(listed, 1):
+        place = f"{where}, response {number}"
+        if not isinstance(response, dict):
+            raise AnnotationError(f"{place}: expected an object with response, model and ratings")
+        scores = {name: value for name, value in response.items() if name not in ("response", "model")}
+        yield place, text_of(place, response, "response").strip(), text_of(place, response, "model"), scores

@@ -15,10 +15,9 @@ import pyarrow.compute as pc
 
 from ssrem.errors import DumpError
 from ssrem.readers.base import BATCH_BYTES, Reader, RowBuilder
-from ssrem.readers.layout import Layout, Plan
+from ssrem.readers.layout import Layout, Plan, check_columns
 from ssrem.readers.rows import raw_batch, row_values
 from ssrem.readers.streams import LONGEST_ROW, blocks, head, head_lines, text_name
-from ssrem.readers.tabular import check_columns
 from ssrem.readers.times import NotVectorisableError
 
 #: A quoted cell over more lines than this is taken for a stray quote, so that one cannot swallow the file.

@@ -1,12 +1,13 @@
-"""Which column of a dump is which field: `--map`, else well-known names; what is left over is metadata."""
+"""Which column of a dump is which field: by `--map` or by well-known names; all other columns are metadata."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
-from ssrem.errors import DumpError
+from ssrem.errors import DumpError, SsremError
 
 #: Fields of `--map` → columns of RAW_SCHEMA.
 FIELDS: Mapping[str, str] = {
@@ -30,16 +31,19 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "time": ("time", "timestamp", "created_at", "datetime"),
 }
 
-#: What joins the parts of a composite key, where it is not a colon.
+#: What joins the parts of a composite field, if not a colon.
 _JOINERS = {"text": " ", "time": " "}
+
+_NEEDED = ("conversation", "speaker", "text")
+_MOST_LISTED = 30
 
 
 def parse_mapping(
     options: Iterable[str], fields: Collection[str] = FIELDS.keys()
 ) -> dict[str, tuple[str, ...]]:
-    """`["conversation=Season+Episode", …]`, as given to `--map`, → field → the columns that make it.
+    """Parse values of `--map`, such as `conversation=Season+Episode`, to field → the columns that it is made of.
 
-    fields: those there are. Raises DumpError on an option of another shape, an unknown field, or a field given twice.
+    fields: the known ones. Raises DumpError on a value of another form, an unknown field, or a field given twice.
     """
     mapping: dict[str, tuple[str, ...]] = {}
     for option in options:
@@ -70,18 +74,17 @@ def checked_mapping(
 
 
 def normalise(name: str) -> str:
-    """A column's name as it is compared with well-known names: lower case, runs of other signs as one `_`."""
+    """A column's name as compared with well-known names: lower case, every run of other characters one `_`."""
     return re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Where the fields of rows with these columns come from.
+    """Where the fields of rows with certain columns come from.
 
     sources: field → columns, in order. metadata: the columns that no field uses. single: (column of
-    RAW_SCHEMA, source column) of the text fields that are one column. composite: the other fields, but for a
-    time in one column. ambiguous: some field has several well-known names among the columns, so that it
-    depends on the row which is used.
+    RAW_SCHEMA, source column) of the text fields in one column. composite: the fields in several columns. ambiguous:
+    several well-known names of one field are among the columns, so that each row decides which is used.
     """
 
     sources: Mapping[str, tuple[str, ...]]
@@ -94,7 +97,7 @@ class Plan:
 class Layout:
     """Finds the Plan for a set of columns.
 
-    mapping: what the person said. aliases: well-known names a field. ignored: columns that are dropped.
+    mapping: field → columns by `--map`. aliases: field → its well-known names. ignored: columns that are dropped.
     unwrapped: a column whose object's members become metadata themselves (ConvoKit's `meta`).
     """
 
@@ -115,22 +118,17 @@ class Layout:
 
     def plan(self, columns: tuple[str, ...]) -> Plan:
         """The Plan for rows with these columns."""
-        found = self._plans.get(columns)
-        if found is None:
-            found = self._make(columns)
+        plan = self._plans.get(columns)
+        if plan is None:
+            plan = self._make(columns)
             if len(self._plans) < 1024:  # rows with ever new keys must not fill the memory
-                self._plans[columns] = found
-        return found
-
-    def time_columns(self) -> frozenset[str]:
-        """Columns that `--map` names as the time, alone."""
-        columns = self.mapping.get("time", ())
-        return frozenset(columns if len(columns) == 1 else ())
+                self._plans[columns] = plan
+        return plan
 
     def is_time(self, column: str) -> bool:
-        """Whether `column` holds times when it is there."""
+        """Whether `column` alone holds the time in rows that have it."""
         if "time" in self.mapping:
-            return column in self.time_columns()
+            return self.mapping["time"] == (column,)
         return column not in self._taken and normalise(column) in self._aliases.get("time", ())
 
     def _make(self, columns: tuple[str, ...]) -> Plan:
@@ -146,11 +144,11 @@ class Layout:
                 if all(column in columns for column in self.mapping[field]):
                     sources[field] = self.mapping[field]
                 continue
-            found = [column for name in self._aliases.get(field, ()) for column in by_name.get(name, ())]
-            if found:
-                sources[field] = (found[0],)
-                used.add(found[0])
-                ambiguous |= len(found) > 1
+            known = [column for name in self._aliases.get(field, ()) for column in by_name.get(name, ())]
+            if known:
+                sources[field] = (known[0],)
+                used.add(known[0])
+                ambiguous |= len(known) > 1
         rest = sorted(column for column in columns if column not in used and column not in self._ignored)
         single = [(FIELDS[f], parts[0]) for f, parts in sources.items() if len(parts) == 1 and f != "time"]
         composite = tuple(field for field, parts in sources.items() if len(parts) > 1)
@@ -158,5 +156,41 @@ class Layout:
 
 
 def joiner(field: str) -> str:
-    """What stands between the parts of a composite field."""
+    """The text between the parts of a composite field."""
     return _JOINERS.get(field, ":")
+
+
+def check_columns(path: Path, columns: Sequence[str], mapping: Mapping[str, tuple[str, ...]]) -> None:
+    """DumpError on a repeated column, a mapped column that is missing, or a needed field without a column."""
+    check_header(path, columns, mapping, DumpError)
+    sources = Layout(mapping).plan(tuple(columns)).sources
+    if missing := [field for field in _NEEDED if field not in sources]:
+        raise unknown_columns(path, columns, missing, DumpError)
+
+
+def check_header(
+    path: Path, header: Sequence[str], mapping: Mapping[str, Sequence[str]], error: type[SsremError]
+) -> None:
+    """Raise `error` if a table has a column twice, or lacks one that `--map` names."""
+    twice = next((name for i, name in enumerate(header) if name in header[:i]), None)
+    if twice is not None:
+        raise error(f"{path}: the column {twice!r} is there twice; rename one")
+    absent = [column for columns in mapping.values() for column in columns if column not in header]
+    if absent:
+        raise error(
+            f"{path}: --map names the column {absent[0]!r}, which is not there; the columns are {_listed(header)}"
+        )
+
+
+def unknown_columns(
+    path: Path, header: Sequence[str], missing: Sequence[str], error: type[SsremError]
+) -> SsremError:
+    """The error of a table in which no column is known as the `missing` fields."""
+    return error(
+        f"{path}: no column is known as {' or '.join(missing)}; the columns are {_listed(header)}; "
+        f"say which is which with --map, for example --map {missing[0]}=COLUMN"
+    )
+
+
+def _listed(header: Sequence[str]) -> str:
+    return ", ".join(header[:_MOST_LISTED]) + (", …" if len(header) > _MOST_LISTED else "")

@@ -13,10 +13,9 @@ import pyarrow.parquet
 
 from ssrem.errors import DumpError
 from ssrem.readers.base import BATCH_BYTES, Reader, RowBuilder
-from ssrem.readers.layout import Layout, Plan
+from ssrem.readers.layout import Layout, Plan, check_columns
 from ssrem.readers.rows import MalformedRowError, raw_batch, row_values
 from ssrem.readers.streams import text_name
-from ssrem.readers.tabular import check_columns
 from ssrem.readers.times import NotVectorisableError
 from ssrem.readers.values import python_values
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ssrem.agreement.annotated import dataset_name
-from ssrem.annotated_sets import MAPPED, AnnotatedSet, read_set
+from ssrem.annotated_sets import AnnotatedSet, read_set
 from ssrem.annotated_sets.known import known_sets
 from ssrem.errors import AnnotationError
 from tasks.warehouse.home import Warehouse
@@ -62,7 +62,7 @@ def annotated_file(
 
 def _digest(path: Path, found: AnnotatedSet, mapping: Mapping[str, str] | None) -> str:
     """sha256 of the file, or of its files with their names; the same file read in another way is another set."""
-    how = {"part": found.part, "mapping": dict(mapping or {}) if found.layout in MAPPED else {}}
+    how = {"part": found.part, "mapping": dict(mapping or {}) if found.mapped else {}}
     if len(found.files) == 1 and not any(how.values()):
         return file_digest(found.files[0])
     files = [

@@ -55,7 +55,7 @@ def agree(
     dataset = checked_name(given.name, "an annotated set", "rename the file", AnnotationError)
     _check_name(place, dataset, digest, file)
     if given.read.layout != EVAL:  # what is not in it need not be told
-        print(f"ssrem: {file}: {given.read.told}", file=sys.stderr)
+        print(f"ssrem: {file}: {given.read.summary}", file=sys.stderr)
     parameters = {
         "dataset": dataset,
         "evaluators": sorted(evaluators),

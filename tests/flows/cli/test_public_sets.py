@@ -92,7 +92,7 @@ def test_pull_of_what_cannot_be(home: Warehouse, capsys: pytest.CaptureFixture[s
     told = said(capsys, "annotations", "pull", "bogus", "--home", home.root)
     assert told == "ssrem: there is no set 'bogus'; the sets are mine, other"
     told = said(capsys, "annotations", "pull", "other", "--home", home.root)
-    assert "no checksum is known" in told
+    assert "no checksum is registered" in told
 
 
 # Other layouts

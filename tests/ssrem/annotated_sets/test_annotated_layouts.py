@@ -60,7 +60,7 @@ def said(path: Path, layout: str | None = None, mapping: Mapping[str, str] | Non
 def test_an_eval_file_is_read_as_ever(tmp_path: Path) -> None:
     row = {"context": "a\nb", "response": "r", "model": "x", "annotations": {"overall": [1]}}
     found = read_set(written(tmp_path, [row]))
-    assert (found.layout, found.told) == ("eval", "read as eval: 1 response of 1 system")
+    assert (found.layout, found.summary) == ("eval", "read as eval: 1 response of 1 system")
     assert found.rows[0].context == ("a", "b")
 
 
@@ -83,7 +83,8 @@ def test_usr(tmp_path: Path) -> None:
     assert (true.ground_truth, made.ground_truth) == (True, False)
     assert [row.dialogue_id for row in found.rows] == ["0", "0", "1", "1"]
     assert (
-        found.told == "read as usr: 4 responses of 2 systems; left out: 2 ratings given as N/A or left empty"
+        found.summary
+        == "read as usr: 4 responses of 2 systems; left out: 2 ratings given as N/A or left empty"
     )
 
 
@@ -122,7 +123,7 @@ def test_fed(tmp_path: Path) -> None:
         "row about a whole dialogue, without a response": 1,
         "rating given as N/A or left empty": 6,
     }
-    assert "1 row about a whole dialogue" in found.told
+    assert "1 row about a whole dialogue" in found.summary
 
 
 def test_a_fed_row_without_any_rating_is_counted(tmp_path: Path) -> None:
@@ -168,7 +169,7 @@ def test_grade_of_several_data_sets_wants_a_part(tmp_path: Path) -> None:
     assert "no set 'gossip'; it holds chat, talk" in said(path, "grade:gossip")
     found = read_set(path, "grade:talk")
     assert (len(found.rows), found.part) == (1, "talk")
-    assert found.told.startswith("read as grade:talk: 1 response")
+    assert found.summary.startswith("read as grade:talk: 1 response")
 
 
 @pytest.mark.parametrize("scores", ["4, 5", "[4,", 4, {"a": 1}])

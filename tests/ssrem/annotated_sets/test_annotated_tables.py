@@ -115,7 +115,7 @@ def test_what_is_not_there_is_counted(tmp_path: Path) -> None:
         "response without any rating": 1,
         "rating given as N/A or left empty": 1,
     }
-    assert "2 rows without a response, 1 rating given" in found.told
+    assert "2 rows without a response, 1 rating given" in found.summary
 
 
 @pytest.mark.parametrize(

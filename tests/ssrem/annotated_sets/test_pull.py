@@ -88,7 +88,7 @@ def test_a_wrong_checksum_keeps_nothing(authors: Authors, tmp_path: Path) -> Non
     other = replace(known(authors), sha256="0" * 64)
     told = said(other, tmp_path)
     assert f"what {other.url} holds is not what was registered" in told
-    assert "not 000000000000…), so it was not kept" in told
+    assert "not 000000000000…), so it was deleted" in told
 
 
 def test_more_than_was_registered_is_not_read_to_its_end(authors: Authors, tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_something_else_in_its_place_is_left(authors: Authors, tmp_path: Path) -
 def test_a_set_without_a_checksum_is_fetched_by_hand(authors: Authors, tmp_path: Path) -> None:
     one = replace(known(authors), sha256=None)
     told = said(one, tmp_path)
-    assert told.startswith(f"mine: no checksum is known to hold a copy against; fetch {one.url} by hand")
+    assert told.startswith(f"mine: no checksum is registered to verify a download; fetch {one.url} by hand")
     (tmp_path / "mine.json").write_bytes(BODY)
     assert pull(one, tmp_path) == (tmp_path / "mine.json", False)
     assert authors.asked == 0
