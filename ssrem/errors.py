@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-_LONGEST, _KEPT_END = 2_000, 500
+_LONGEST, _END = 2_000, 500
+_REASON_LENGTH = 160
 
 
 class SsremError(Exception):
@@ -17,8 +18,14 @@ class SsremError(Exception):
     def __init__(self, message: object = "") -> None:
         text = str(message)
         if len(text) > _LONGEST:
-            text = f"{text[: _LONGEST - _KEPT_END]} … {text[-_KEPT_END:]}"
+            text = f"{text[: _LONGEST - _END]} … {text[-_END:]}"
         super().__init__("".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text))
+
+
+def one_line(error: BaseException) -> str:
+    """The message of `error` without line breaks, cut to 160 characters; the type's name if there is no message."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= _REASON_LENGTH else text[: _REASON_LENGTH - 1] + "…"
 
 
 class DumpError(SsremError):

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ssrem.encoders.tokenize import sentences, words
+from ssrem.errors import EvaluatorError
+from ssrem.files import read_json, write_json
 
 Vectors = NDArray[np.float32]
 
@@ -16,22 +20,34 @@ _FLOAT16_MAX = float(np.finfo(np.float16).max)
 
 
 def as_float16_values(vectors: NDArray[Any]) -> Vectors:
-    """The same vectors as float32 that float16 holds exactly, so that a cached vector equals a fresh one."""
+    """The same vectors as float32 that float16 represents exactly, so that a cached vector equals a fresh one."""
     clipped = np.clip(vectors, -_FLOAT16_MAX, _FLOAT16_MAX)
     return np.asarray(clipped, dtype=np.float16).astype(np.float32)
 
 
 class Encoder(ABC):
-    """Texts to vectors: deterministic, and the same vector for a text whatever stands beside it.
+    """Texts to vectors: deterministic, and a text's vector does not depend on the texts encoded with it.
 
     A text in which the encoder knows nothing becomes the zero vector.
     """
 
     kind: ClassVar[str]
-    """Under which `load_saved` finds the class again."""
+    """The class's key in ssrem.encoders.ENCODERS."""
+    specs: ClassVar[tuple[str, ...]] = ()
+    """What `from_spec` accepts, for messages: names, and patterns with a colon such as "file:PATH"."""
+    saved: ClassVar[tuple[str, ...]]
+    """The keys that `_save` returns and `_load` needs."""
 
     name: str
     dimensions: int
+
+    @classmethod
+    def from_spec(cls, spec: str, *, train_texts: Sequence[str] | None, seed: int) -> Encoder | None:
+        """The encoder that `spec` names, or None if the spec is not for this class; see `load_encoder`.
+
+        Raises EvaluatorError if the spec is for this class and its encoder cannot be had.
+        """
+        return None
 
     @property
     @abstractmethod
@@ -40,11 +56,11 @@ class Encoder(ABC):
 
     @property
     def origin(self) -> str | None:
-        """The spec from which `load_encoder` makes the same encoder without the corpus, or None."""
+        """The spec from which `load_encoder` builds the same encoder without the corpus, or None."""
         return None
 
     def encode(self, texts: Sequence[str]) -> Vectors:
-        """float32 (n, d), each value one that float16 holds exactly."""
+        """float32 (n, d), each value one that float16 represents exactly."""
         if len(texts) == 0:
             return np.zeros((0, self.dimensions), dtype=np.float32)
         return as_float16_values(self._encode(texts))
@@ -54,12 +70,10 @@ class Encoder(ABC):
         """Floats (n, d) for at least one text."""
 
     def bag(self, text: str) -> tuple[Vectors, NDArray[np.float64]]:
-        """What sentence mover's similarity moves: vectors (k, d) of the text's units and their weights (k,).
+        """The units that sentence mover's similarity moves: their vectors (k, d) and weights (k,).
 
-        Units are sentences, weighted by their words; encoders that also have vectors of words add those.
+        Units are sentences, weighted by their number of words; encoders with vectors of words add those.
         """
-        from ssrem.encoders.tokenize import sentences, words
-
         parts = sentences(text)
         vectors = self.encode(parts)
         weights = np.array([len(words(part)) for part in parts], dtype=np.float64)
@@ -67,14 +81,32 @@ class Encoder(ABC):
         return vectors[known], weights[known]
 
     def truncated(self, texts: Sequence[str]) -> NDArray[np.bool_]:
-        """Which texts are not read to their end, bool (n,); none where the encoder has no limit."""
+        """Whether the end of each text is not read, bool (n,); all False for an encoder without a limit."""
         return np.zeros(len(texts), dtype=bool)
 
-    @abstractmethod
     def save(self, folder: Path) -> None:
-        """Write safetensors and JSON into `folder`, which is made if need be."""
+        """Write encoder.json and, where the encoder has some, tensors into `folder`, which is created if missing."""
+        folder.mkdir(parents=True, exist_ok=True)
+        described = self._save(folder)
+        write_json(folder / "encoder.json", {"kind": self.kind, **described, "signature": self.signature})
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        """The encoder that `save` wrote; EvaluatorError if the folder is incomplete or gives another encoder."""
+        described = read_json(folder / "encoder.json", ("signature", *cls.saved))
+        encoder = cls._load(folder, described)
+        if encoder.signature != described["signature"]:
+            raise EvaluatorError(
+                f"{folder}: the encoder loads as {encoder.signature}, but was saved as {described['signature']}; its "
+                "settings or tokenizer were changed or this is another version of ssrem: restore them or train again"
+            )
+        return encoder
+
+    @abstractmethod
+    def _save(self, folder: Path) -> Mapping[str, Any]:
+        """Write what JSON cannot hold into `folder`, which exists; the values of `saved` for encoder.json."""
 
     @classmethod
     @abstractmethod
-    def load(cls, folder: Path) -> Encoder:
-        """The encoder that `save` wrote; EvaluatorError where the folder does not hold it whole."""
+    def _load(cls, folder: Path, described: Mapping[str, Any]) -> Self:
+        """The encoder in `folder`; `described` is its encoder.json. EvaluatorError if a part is missing or changed."""

@@ -1,17 +1,18 @@
-"""Several encoders' vectors of a text, end to end."""
+"""The vectors that several encoders give a text, concatenated."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ssrem import files
+from ssrem import encoders
 from ssrem.encoders.base import Encoder, Vectors
+from ssrem.encoders.hub import is_model_folder
 from ssrem.errors import EvaluatorError
 
 
@@ -19,6 +20,7 @@ class Concatenation(Encoder):
     """The vectors of `parts` in their order; sentence mover's similarity uses the first part's bag."""
 
     kind: ClassVar[str] = "concatenation"
+    saved: ClassVar[tuple[str, ...]] = ("parts",)
 
     def __init__(self, parts: Sequence[Encoder]) -> None:
         if len(parts) < 2:
@@ -26,6 +28,14 @@ class Concatenation(Encoder):
         self.parts = list(parts)
         self.name = "+".join(part.name for part in parts)
         self.dimensions = sum(part.dimensions for part in parts)
+
+    @classmethod
+    def from_spec(cls, spec: str, *, train_texts: Sequence[str] | None, seed: int) -> Self | None:
+        is_path = spec.startswith("file:") or Path(spec).expanduser().is_file() or is_model_folder(spec)
+        if "+" not in spec or is_path:
+            return None
+        parts = (encoders.load_encoder(part, train_texts=train_texts, seed=seed) for part in spec.split("+"))
+        return cls(list(parts))
 
     @property
     def signature(self) -> str:
@@ -45,33 +55,25 @@ class Concatenation(Encoder):
         return self.parts[0].bag(text)
 
     def truncated(self, texts: Sequence[str]) -> NDArray[np.bool_]:
-        cut: NDArray[np.bool_] = np.any([part.truncated(texts) for part in self.parts], axis=0)
-        return cut
+        return np.asarray(np.any([part.truncated(texts) for part in self.parts], axis=0))
 
-    def save(self, folder: Path) -> None:
-        """Parts that their origin makes again are named, the others are written into subfolders."""
-        folder.mkdir(parents=True, exist_ok=True)
-        described = []
+    def _save(self, folder: Path) -> Mapping[str, Any]:
+        """Only the spec of parts that have an origin; the others are written into subfolders."""
         for number, part in enumerate(self.parts):
             if part.origin is None:
                 part.save(folder / f"part{number}")
-            described.append({"origin": part.origin, "signature": part.signature})
-        files.write_json(
-            folder / "encoder.json", {"kind": self.kind, "parts": described, "signature": self.signature}
-        )
+        return {"parts": [{"origin": part.origin, "signature": part.signature} for part in self.parts]}
 
     @classmethod
-    def load(cls, folder: Path) -> Concatenation:
-        from ssrem.encoders import load_encoder, load_saved
-
-        about = files.read_json(folder / "encoder.json", ("kind", "parts", "signature"))
+    def _load(cls, folder: Path, described: Mapping[str, Any]) -> Self:
         parts: list[Encoder] = []
-        for number, part in enumerate(about["parts"]):
-            saved = load_encoder(part["origin"]) if part["origin"] else load_saved(folder / f"part{number}")
-            if saved.signature != part["signature"]:
+        for number, saved in enumerate(described["parts"]):
+            origin, signature = saved["origin"], saved["signature"]
+            part = encoders.load_encoder(origin) if origin else encoders.load_saved(folder / f"part{number}")
+            if part.signature != signature:
                 raise EvaluatorError(
-                    f"{folder}: made with encoder {part['signature']}, but {part['origin']} is now "
-                    f"{saved.signature}; install the version it was made with or train again"
+                    f"{folder}: trained with encoder {signature}, but {origin} is now {part.signature}; "
+                    "install the version it was trained with, or train again"
                 )
-            parts.append(saved)
+            parts.append(part)
         return cls(parts)

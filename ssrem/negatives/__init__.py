@@ -1,98 +1,73 @@
-"""A response and its context → responses that are wrong on purpose. Generators are found by name."""
+"""Generators of negatives: a response and its context → responses that are wrong on purpose."""
 
 from __future__ import annotations
 
 import difflib
-import functools
 import re
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import Any
 
 from ssrem.errors import EvaluatorError
-
-if TYPE_CHECKING:
-    from ssrem.negatives.base import Generator
+from ssrem.negatives.base import Generator, Mixture
 
 GENERATORS: dict[str, str] = {
-    "random": "turns of anyone else; random-N for N of them",
-    "sc": "the speaker's turns in the same conversation",
-    "sp": "the speaker's turns towards the same partner",
-    "ss": "all of the speaker's turns",
-    "mask-and-fill": "the response, its context-dependent words replaced by what fits without the context",
-    "drop-golden": "the response without some words",
-    "shuffle-golden": "the response, its words shuffled",
-    "score-without-history": "mask-and-fill, words selected that are unlikely within the response",
-    "select-random": "mask-and-fill, words selected at random",
-    "replace-with-history": "mask-and-fill, words replaced by what fits the context",
+    "random": "ssrem.negatives.speaker_sets:Random",
+    "sc": "ssrem.negatives.speaker_sets:SameConversation",
+    "sp": "ssrem.negatives.speaker_sets:SamePartner",
+    "ss": "ssrem.negatives.speaker_sets:SameSpeaker",
+    "mask-and-fill": "ssrem.negatives.mask_and_fill:MaskAndFill",
+    "drop-golden": "ssrem.negatives.scramble:DropGolden",
+    "shuffle-golden": "ssrem.negatives.scramble:ShuffleGolden",
+    "score-without-history": "ssrem.negatives.mask_and_fill:ScoreWithoutHistory",
+    "select-random": "ssrem.negatives.mask_and_fill:SelectRandom",
+    "replace-with-history": "ssrem.negatives.mask_and_fill:ReplaceWithHistory",
 }
-"""Name → what it gives. "-N" after a name asks for N a response, "+" joins several."""
+"""Name → module:class. In a spec, "-N" after a name asks for N negatives a response, "+" joins several generators."""
 
 _COUNTED = re.compile(r"(.+)-([0-9]+)")
 
 
 def load_generator(spec: str, **settings: Any) -> Generator:
-    """The generator that `spec` names: a name of GENERATORS, "NAME-N" for N a response, "A+B" for several.
+    """The generator that `spec` names: a name in GENERATORS, "NAME-N" for N negatives a response, "A+B" for several.
 
-    settings: of the generators named; in a mixture each goes to those that have it. The masked language model of
-    mask-and-fill and its kin is the setting `model`: a name or folder, as ssrem.encoders.hub takes it.
-    EvaluatorError with the nearest names for an unknown name or setting.
+    settings: those of the generators named; in a mixture each goes to the generators that have it. The setting
+    `model` of mask-and-fill and its variants names a masked language model: a name or folder, as for
+    ssrem.encoders.hub. Raises EvaluatorError with the nearest names for an unknown name or setting.
     """
-    from ssrem.negatives.mixture import Mixture
-
-    parts = [_parse(part.strip(), spec) for part in spec.split("+")]
-    known = {name for base, _ in parts for name in _settings_type(base).names()}
+    parts = [(_class(name), count) for name, count in _parse(spec)]
+    known = sorted({name for generator, _ in parts for name in generator.settings_class.names()})
     for name in settings:
         if name not in known:
-            near = difflib.get_close_matches(name, sorted(known), n=3, cutoff=0.5) or sorted(known)
+            near = difflib.get_close_matches(name, known, n=3, cutoff=0.5) or known
             raise EvaluatorError(f"negatives {spec}: no setting {name!r}; did you mean {', '.join(near)}?")
-    made = _make(parts, settings)
-    return made[0] if len(made) == 1 else Mixture(made)
+    generators = [
+        generator.of(
+            {name: settings[name] for name in settings if name in generator.settings_class.names()} | count
+        )
+        for generator, count in parts
+    ]
+    return generators[0] if len(generators) == 1 else Mixture(generators)
 
 
 def needs_model(spec: str) -> bool:
-    """Whether one of the generators that `spec` names needs a masked language model; EvaluatorError as above."""
-    from ssrem.negatives.mask_and_fill import VARIANTS
-
-    return any(_parse(part.strip(), spec)[0] in VARIANTS for part in spec.split("+"))
+    """Whether a generator that `spec` names needs a masked language model; EvaluatorError for an unknown name."""
+    return any("model" in _class(name).settings_class.names() for name, _ in _parse(spec))
 
 
-def _parse(part: str, spec: str) -> tuple[str, int | None]:
-    """The name in GENERATORS, and the count where one is given."""
-    counted = _COUNTED.fullmatch(part)
-    base, count = (counted[1], int(counted[2])) if counted else (part, None)
-    if base not in GENERATORS:
-        names = [f"{name}-1" if name == "random" else name for name in GENERATORS]
-        near = difflib.get_close_matches(part, names, n=3, cutoff=0.4) or names
-        raise EvaluatorError(f"no negatives {part or spec!r}; did you mean {', '.join(near)}?")
-    return base, count
+def _parse(spec: str) -> list[tuple[str, dict[str, int]]]:
+    """The names in `spec`, each with its setting `count` if one is asked for."""
+    parts: list[tuple[str, dict[str, int]]] = []
+    for part in map(str.strip, spec.split("+")):
+        counted = _COUNTED.fullmatch(part)
+        name = counted[1] if counted else part
+        if name not in GENERATORS:
+            near = difflib.get_close_matches(name, GENERATORS, n=3, cutoff=0.4) or list(GENERATORS)
+            raise EvaluatorError(f"no negatives {part or spec!r}; did you mean {', '.join(near)}?")
+        parts.append((name, {"count": int(counted[2])} if counted else {}))
+    return parts
 
 
-def _settings_type(base: str) -> Any:
-    from ssrem.negatives.base import Settings
-    from ssrem.negatives.mask_and_fill import MaskAndFillSettings
-    from ssrem.negatives.scramble import ScrambleSettings
-
-    if base in ("random", "sc", "sp", "ss"):
-        return Settings
-    return ScrambleSettings if base in ("drop-golden", "shuffle-golden") else MaskAndFillSettings
-
-
-def _make(parts: list[tuple[str, int | None]], settings: dict[str, Any]) -> list[Generator]:
-    from ssrem.negatives.mask_and_fill import VARIANTS, MaskAndFill, with_variant
-    from ssrem.negatives.masked_lm import MaskedLM
-    from ssrem.negatives.scramble import Scramble
-    from ssrem.negatives.speaker_sets import KIND_OF, SpeakerSet
-
-    load = functools.cache(MaskedLM.load)  # one model for all parts
-    made: list[Generator] = []
-    for base, count in parts:
-        kind = _settings_type(base)
-        own = {name: value for name, value in settings.items() if name in kind.names()}
-        if count is not None:
-            own["count"] = count
-        if base in KIND_OF:
-            made.append(SpeakerSet(base, kind(**own)))
-        elif base in VARIANTS:
-            made.append(MaskAndFill(base, with_variant(base, own), load=load))
-        else:
-            made.append(Scramble(base, kind(**own)))
-    return made
+def _class(name: str) -> type[Generator]:
+    module, _, attribute = GENERATORS[name].partition(":")
+    generator_class: type[Generator] = getattr(import_module(module), attribute)
+    return generator_class

@@ -1,4 +1,4 @@
-"""What every generator of negatives takes and gives."""
+"""What every generator of negatives takes and returns."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import hashlib
 import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -24,9 +25,10 @@ BATCH = 256
 class Negative:
     """A response that is wrong on purpose.
 
-    response: position of the true response among the candidates. generator, k: whose it is, and its which-th for
-    that response, from 0. replaced: how many of the response's tokens no longer stand; tokens: how many it has,
-    counted as the generator cuts them. truncated: the generator could not read the whole context or response.
+    response: position of the true response among the candidates. generator, k: the generator's name, and the number
+    of its negative for that response, from 0. replaced: how many of the response's tokens were removed, moved or
+    replaced. tokens: how many tokens the response has for this generator. truncated: whether the generator read only
+    a part of the context or the response.
     """
 
     response: int
@@ -40,7 +42,7 @@ class Negative:
 
 @dataclass(frozen=True)
 class Case:
-    """One response of the candidates, with what a generator may ask about it."""
+    """One response of the candidates: its text, its context, the check of a negative, and random numbers."""
 
     candidates: Candidates
     row: int
@@ -57,17 +59,17 @@ class Case:
         return tuple(self.candidates.texts[int(start) : int(stop)])
 
     @cached_property
-    def _taken(self) -> frozenset[str]:
+    def _excluded(self) -> frozenset[str]:
         return frozenset(letters(text) for text in (self.response, *self.context, ""))
 
     def admits(self, text: str) -> bool:
-        """Whether `text` is neither blank, nor the response, nor a turn of the context, case and blanks aside."""
-        return letters(text) not in self._taken
+        """Whether `text` is not blank, not the response and no turn of the context, ignoring case and blanks."""
+        return letters(text) not in self._excluded
 
     def random(self, seed: int, generator: str, k: int) -> np.random.Generator:
-        """Random numbers that depend on the arguments, the response and its context, and on nothing else.
+        """Random numbers that depend only on the arguments, the response and its context.
 
-        The texts are hashed, not their position, so that draws stay when more data lands before them.
+        They are seeded by a hash of the texts, not by their position, so that draws stay when data is added.
         """
         key = json.dumps([seed, generator, k, self.context, self.response])
         digest = hashlib.blake2b(key.encode(), digest_size=16).digest()
@@ -88,18 +90,32 @@ class Settings(Config):
 class Generator(ABC):
     """Responses and their contexts → negatives, each checked: not blank, not the response, no turn of the context.
 
-    What a response gets depends on (seed, response and context, k) alone, never on order, batch or neighbours.
-    Where a generator has nothing that passes, the response gets fewer negatives or none.
+    What a response gets depends only on the seed, the response, its context and k, not on order, batch or the
+    other responses. A response for which no negative passes the check gets fewer or none.
     """
 
     name: str
+    """The generator's key in ssrem.negatives.GENERATORS."""
     source: ClassVar[str]
     """Where it is described: authors, year, section."""
+    settings_class: ClassVar[type[Settings]] = Settings
+
+    def __init__(self, settings: Settings | None = None) -> None:
+        self.settings = settings or self.settings_class()
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any]) -> Generator:
+        """The generator with these settings and the defaults of the others; EvaluatorError for a bad value."""
+        return cls(cls.settings_class.of(settings))
 
     @property
-    @abstractmethod
     def signature(self) -> str:
         """Name, settings and weights' hash: with the same seed, equal signatures give equal negatives."""
+        return self.name + "".join(f"|{key}:{value}" for key, value in sorted(self._determinants().items()))
+
+    def _determinants(self) -> dict[str, Any]:
+        """Key → value of what determines the negatives besides the seed."""
+        return asdict(self.settings)
 
     def generate(
         self,
@@ -111,8 +127,8 @@ class Generator(ABC):
     ) -> Iterator[list[Negative]]:
         """The negatives of the responses at `rows` (all for None), in that order, one list a batch of responses.
 
-        Nothing is held but the batch. EvaluatorError, before the first batch, where `candidates` lack what the
-        generator draws from or a row lies outside them.
+        Memory holds one batch. Raises EvaluatorError before the first batch if `candidates` lack what the generator
+        draws from or a row lies outside them.
         """
         chosen = np.asarray(candidates.rows(None) if rows is None else list(rows), dtype=np.int64)
         if chosen.size and (chosen.min() < 0 or chosen.max() >= len(candidates)):
@@ -130,30 +146,54 @@ class Generator(ABC):
             yield [n for case in cases for n in self.negatives(case, seed) if case.admits(n.text)]
 
     def check(self, candidates: Candidates) -> None:
-        """EvaluatorError where `candidates` lack what the generator draws from."""
+        """Raise EvaluatorError if `candidates` lack what the generator draws from."""
         return
 
     @abstractmethod
     def negatives(self, case: Case, seed: int) -> Iterable[Negative]:
-        """One response's negatives in order of k; those that the case does not admit are left out afterwards."""
+        """One response's negatives in order of k; `generate` drops those that the case does not admit."""
 
 
-def signature_of(name: str, about: Mapping[str, Any]) -> str:
-    """`name` and what determines the negatives, sorted, as `name|setting:value|…`."""
-    return name + "".join(f"|{key}:{value}" for key, value in sorted(about.items()))
+class Mixture(Generator):
+    """The negatives of several generators, part by part; each keeps its part's name and k.
+
+    The paper's own is random-1+mask-and-fill: one random turn and one manipulated response.
+    """
+
+    source: ClassVar[str] = "Park et al. 2021, section 4.1.2"
+
+    def __init__(self, parts: Sequence[Generator]) -> None:
+        super().__init__()
+        self.parts = tuple(parts)
+        self.name = "+".join(part.name for part in self.parts)
+        twice = [name for name, times in Counter(part.name for part in self.parts).items() if times > 1]
+        if twice:
+            raise EvaluatorError(f"negatives {self.name}: {twice[0]} is named twice; ask for more of it once")
+
+    @property
+    def signature(self) -> str:
+        return "+".join(part.signature for part in self.parts)
+
+    def check(self, candidates: Candidates) -> None:
+        for part in self.parts:
+            part.check(candidates)
+
+    def negatives(self, case: Case, seed: int) -> Iterable[Negative]:
+        for part in self.parts:
+            yield from part.negatives(case, seed)
 
 
 def share_of(share: float, n: int) -> int:
-    """How many of `n` make up `share`, rounded half up: one at least."""
+    """`share` of `n`, rounded half up, at least 1."""
     return max(1, math.floor(share * n + 0.5))
 
 
 def check_share(share: float) -> None:
-    """EvaluatorError unless 0 < share <= 1."""
+    """Raise EvaluatorError unless 0 < share <= 1."""
     if not 0 < share <= 1:
         raise EvaluatorError(f"share is {share}; expected more than 0 and at most 1")
 
 
 def letters(text: str) -> str:
-    """`text` without blanks and case: texts with the same letters count as the same."""
+    """`text` without blanks and case; texts with equal letters count as the same."""
     return "".join(text.split()).casefold()

@@ -1,17 +1,18 @@
-"""Negatives made from the true response: what depends on the context is masked, and filled without it."""
+"""Negatives made from the true response: words that depend on the context are masked and filled without it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, ClassVar
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ssrem.errors import EvaluatorError
-from ssrem.negatives.base import Case, Generator, Negative, Settings, check_share, share_of, signature_of
+from ssrem.negatives.base import Case, Generator, Negative, Settings, check_share, share_of
 from ssrem.negatives.masked_lm import MaskedLM, Pieces
 from ssrem.negatives.rewrite import Written, rewrite
 from ssrem.samples import Candidates, Floats
@@ -19,25 +20,18 @@ from ssrem.samples import Candidates, Floats
 SELECTIONS = ("context", "without-history", "random")
 FILLS = ("without-history", "with-history")
 
-VARIANTS: dict[str, dict[str, str]] = {
-    "mask-and-fill": {},
-    "score-without-history": {"select": "without-history"},
-    "select-random": {"select": "random"},
-    "replace-with-history": {"fill": "with-history"},
-}
-"""Name → the settings that make it; all but the first are ablations of section 4.2.2."""
-
 
 @dataclass(frozen=True)
 class MaskAndFillSettings(Settings):
-    """model: the masked language model's name or folder. device: where it runs; None for the best at hand.
+    """model: the masked language model's name or folder. device: where it runs; None for the best available.
 
-    select: the tokens to replace, 'context' those whose score (eq. 1) is `threshold` or more, 'without-history'
-    those whose -log p(token | response) is, 'random' the share `share` of the usable ones, drawn: what the paper
-    reports for its scores. fill: whether the model that fills the masks sees the context.
-    context_turns: how many of the last turns are the context. max_tokens: how long context and response may be
-    together; the oldest tokens give way. response_tokens: how many of a response's tokens, from its start, are
-    read and can be replaced; scoring costs their square. min_words: a response of fewer, cut at blanks, has none.
+    select: which tokens to replace. 'context': those whose score (eq. 1) is `threshold` or more; 'without-history':
+    those whose -log p(token | response) is; 'random': the share `share` of the usable tokens, drawn at random, by
+    default the share that the paper reports for its scores. fill: whether the model that fills the masks sees the
+    context. context_turns: how many of the last turns are the context. max_tokens: of context and response
+    together; the context's oldest tokens are dropped first. response_tokens: how many of a response's first tokens
+    are read and can be replaced; the cost of scoring grows with their square. min_words: a response of fewer words,
+    split at blanks, gets no negative.
     """
 
     model: str = ""
@@ -53,12 +47,8 @@ class MaskAndFillSettings(Settings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, known in (("select", SELECTIONS), ("fill", FILLS)):
-            if getattr(self, name) not in known:
-                raise EvaluatorError(f"{name} is {getattr(self, name)!r}; expected one of {', '.join(known)}")
-        for name in ("context_turns", "response_tokens", "min_words"):
-            if getattr(self, name) < 1:
-                raise EvaluatorError(f"{name} is {getattr(self, name)}; expected 1 or more")
+        self.one_of(select=SELECTIONS, fill=FILLS)
+        self.at_least(1, "context_turns", "response_tokens", "min_words")
         if self.max_tokens < self.response_tokens + 3:
             raise EvaluatorError(
                 f"max_tokens is {self.max_tokens}; expected {self.response_tokens + 3} or more, "
@@ -74,53 +64,58 @@ class MaskAndFillSettings(Settings):
 
 @dataclass(frozen=True)
 class Scored:
-    """A response's tokens and their scores, float64 (t,), -inf for one that cannot be replaced."""
+    """A response's tokens and their scores, float64 (t,), -inf for a token that cannot be replaced."""
 
     tokens: tuple[str, ...]
     scores: Floats
 
 
 class MaskAndFill(Generator):
-    """Park et al. 2021: score, select, replace.
+    """The response, its context-dependent words replaced by words that fit without the context.
 
-    Each token is masked on its own while the others stand, with the context before it and without (eq. 1); the
-    selected ones are then masked all at once, and each is filled with the likeliest token that is not the
-    original, in any case. The input is [CLS] turn [SEP] … [SEP] response [SEP]. The text keeps the response's own
-    case and blanks where nothing was replaced.
+    Each token is masked on its own while the others stand, once with the context before it and once without (eq. 1);
+    then the selected tokens are masked together, and each is filled with the likeliest token that differs from the
+    original in more than case. The model's input is [CLS] turn [SEP] … [SEP] response [SEP]. Where nothing was
+    replaced, the text keeps the response's own case and blanks.
 
-    The authors' code differs: it leaves earlier masks on while it scores a token, takes only the first utterance
-    of the dialogue for its context, joined by a blank, and lower-cases everything.
+    The authors' code differs: it leaves earlier masks in place while it scores a token, uses only the dialogue's first
+    utterance as the context, joined by a blank, and lower-cases everything.
     """
 
+    name = "mask-and-fill"
     source: ClassVar[str] = "Park et al. 2021, section 3; its variants section 4.2.2"
+    settings_class: ClassVar[type[Settings]] = MaskAndFillSettings
+    settings: MaskAndFillSettings
+    fixed: ClassVar[Mapping[str, str]] = {}
+    """The settings that make a variant."""
 
-    def __init__(
-        self,
-        name: str,
-        settings: MaskAndFillSettings,
-        *,
-        load: Callable[[str, str | None], MaskedLM] = MaskedLM.load,
-    ) -> None:
-        """load: what gives the model for the settings `model` and `device`, as where several generators share it."""
-        self.name = name
-        self.settings = settings
-        self._load = load
-        if not settings.model:
+    @classmethod
+    def of(cls, settings: Mapping[str, Any]) -> MaskAndFill:
+        for key, value in cls.fixed.items():
+            if settings.get(key, value) != value:
+                raise EvaluatorError(f"{cls.name} is mask-and-fill with {key}={value!r}; leave {key} out")
+        generator = cls(MaskAndFillSettings.of({**settings, **cls.fixed}))
+        if not generator.settings.model:
             raise EvaluatorError(
-                f"{name} needs a masked language model: set model to a name or folder; where none is at hand, "
+                f"{cls.name} needs a masked language model: set model to a name or folder; "
                 "ssrem.negatives.tied_head makes one from the packaged encoder"
             )
+        return generator
 
     @cached_property
     def lm(self) -> MaskedLM:
-        """The model, loaded when first needed."""
-        return self._load(self.settings.model, self.settings.device)
+        """The model, loaded on first use and shared by the generators that use it at the same time."""
+        key = (self.settings.model, self.settings.device)
+        model = _models.get(key)
+        if model is None:
+            model = _models[key] = MaskedLM.load(*key)
+        return model
 
-    @property
-    def signature(self) -> str:
-        about = {**asdict(self.settings), "model": self.lm.weights}
-        del about["device"]  # the same negatives, rounding aside
-        return signature_of(self.name, about)
+    def _determinants(self) -> dict[str, Any]:
+        """All settings but the device, which changes only the rounding."""
+        determinants = {**asdict(self.settings), "model": self.lm.weights}
+        del determinants["device"]
+        return determinants
 
     def check(self, candidates: Candidates) -> None:
         longest = self.lm.longest
@@ -130,7 +125,7 @@ class MaskAndFill(Generator):
             )
 
     def score(self, context: Sequence[str], response: str) -> Scored:
-        """What `select` compares with the threshold, for each token of the response that is read."""
+        """The score that `select` compares with the threshold, of each token of the response that is read."""
         pieces, _ = self._read(response)
         names = tuple(self.lm.vocabulary.texts[id_] for id_ in pieces.ids)
         return Scored(names, self._scores(pieces, self._history(context, pieces)[0]))
@@ -149,12 +144,12 @@ class MaskAndFill(Generator):
             yield Negative(case.row, self.name, k, text, len(selected), len(pieces), truncated)
 
     def _read(self, response: str) -> tuple[Pieces, bool]:
-        """The tokens of the response that are read, and whether some are not."""
+        """The tokens of the response that are read, and whether its end is not."""
         pieces, n = self.lm.pieces(response), self.settings.response_tokens
         return Pieces(pieces.ids[:n], pieces.spans[:n], pieces.usable[:n]), len(pieces) > n
 
     def _history(self, context: Sequence[str], pieces: Pieces) -> tuple[list[int], bool]:
-        """The last turns' tokens, each turn followed by [SEP], as many as fit, and whether some did not."""
+        """The last turns' tokens, each turn followed by [SEP], as many as fit, and whether some were dropped."""
         room = self.settings.max_tokens - len(pieces) - 2
         ids: list[int] = []
         for turn in context[-self.settings.context_turns :]:
@@ -174,7 +169,7 @@ class MaskAndFill(Generator):
         return [int(i) for i in np.flatnonzero(self._scores(pieces, history) >= self.settings.threshold)]
 
     def _scores(self, pieces: Pieces, history: list[int]) -> Floats:
-        """Equation 1, or its second term alone; -inf for tokens that cannot be replaced."""
+        """Equation 1, or only its second term; -inf for tokens that cannot be replaced."""
         scores = np.full(len(pieces), -np.inf)
         usable = np.flatnonzero(pieces.usable)
         if not usable.size:
@@ -196,7 +191,7 @@ class MaskAndFill(Generator):
         """The response with the selected tokens replaced."""
         ids, first = self._input(pieces, history if self.settings.fill == "with-history" else [])
         vocabulary = self.lm.vocabulary
-        logits = self.lm.behind(ids, [first + i for i in selected])
+        logits = self.lm.logits_at(ids, [first + i for i in selected])
         logits[:, ~vocabulary.writable] = -np.inf
         replacements: dict[int, Written] = {}
         for row, i in zip(logits, selected, strict=True):
@@ -207,9 +202,25 @@ class MaskAndFill(Generator):
         return rewrite(response, pieces.spans, starts, replacements, capitals=self.lm.lower_cased)
 
 
-def with_variant(name: str, settings: Mapping[str, Any]) -> MaskAndFillSettings:
-    """The settings of the variant `name`; EvaluatorError where `settings` contradict what makes it."""
-    for key, value in VARIANTS[name].items():
-        if settings.get(key, value) != value:
-            raise EvaluatorError(f"{name} is mask-and-fill with {key}={value!r}; leave {key} out")
-    return MaskAndFillSettings(**{**settings, **VARIANTS[name]})
+class ScoreWithoutHistory(MaskAndFill):
+    """Mask-and-fill that selects the words that are unlikely within the response."""
+
+    name = "score-without-history"
+    fixed: ClassVar[Mapping[str, str]] = {"select": "without-history"}
+
+
+class SelectRandom(MaskAndFill):
+    """Mask-and-fill that selects words at random."""
+
+    name = "select-random"
+    fixed: ClassVar[Mapping[str, str]] = {"select": "random"}
+
+
+class ReplaceWithHistory(MaskAndFill):
+    """Mask-and-fill that replaces words by words that fit the context."""
+
+    name = "replace-with-history"
+    fixed: ClassVar[Mapping[str, str]] = {"fill": "with-history"}
+
+
+_models: WeakValueDictionary[tuple[str, str | None], MaskedLM] = WeakValueDictionary()

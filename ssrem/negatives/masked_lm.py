@@ -1,4 +1,4 @@
-"""A masked language model as mask-and-fill uses it: pieces of a text, and what stands behind a mask."""
+"""A masked language model as mask-and-fill uses it: tokens of a text, and predictions at masks."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 _TOKENS_AT_ONCE = 8192
 _UNUSED = re.compile(r"\[unused\d+\]|<unused\d+>")
 _SPACE_MARKS = ("\u0120", "\u2581")
-# Where the head is a module of its own it is applied to the masked positions alone: elsewhere it would cost
-# as much as the layers below it.
+# The name of the head in models that allow applying it to the masked positions only; applied to all, it costs as
+# much as the layers below it.
 _HEADS = {"bert": "cls", "roberta": "lm_head", "xlm-roberta": "lm_head", "camembert": "lm_head"}
 
 
 @dataclass(frozen=True)
 class Pieces:
-    """A text as the model reads it. ids: its tokens. spans: where each lies in the text, without blanks.
+    """A text as the model reads it. ids: its tokens. spans: each token's start and stop in the text, without blanks.
 
-    usable: whether the token is known and has characters that it shares with no other: those can be replaced.
+    usable: whether the token can be replaced: it is known and shares no character with another token.
     """
 
     ids: tuple[int, ...]
@@ -44,7 +44,7 @@ class Pieces:
 class Vocabulary:
     """What each token looks like in a text: its characters, and whether a word starts with it.
 
-    writable (v,): whether it may be written: no special token, nothing blank or half a character.
+    writable (v,): whether it may be written into a text: no special token, not blank, no half of a character.
     """
 
     texts: tuple[str, ...]
@@ -53,16 +53,16 @@ class Vocabulary:
 
 
 class MaskedLM:
-    """Log-probabilities of tokens behind masks.
+    """Log-probabilities of masked tokens.
 
-    A forward pass holds rows of one response only, all of one length and without padding, so that no neighbour
-    and no batch size can show in a probability.
+    A forward pass holds rows of one response only, all of equal length and without padding, so that a probability
+    depends neither on other responses nor on the batch size.
     """
 
     def __init__(self, tokenizer: Any, model: Any) -> None:
         if not getattr(tokenizer, "is_fast", False) or tokenizer.mask_token_id is None:
             raise EvaluatorError(
-                f"{type(model).__name__}: its tokenizer has no mask token or cannot say where tokens lie in a text; "
+                f"{type(model).__name__}: its tokenizer has no mask token or gives no positions of tokens in a text; "
                 "name a BERT or RoBERTa model with tokenizer.json"
             )
         self.tokenizer, self.model = tokenizer, model
@@ -73,7 +73,7 @@ class MaskedLM:
 
     @classmethod
     def load(cls, spec: str, device: str | None = None) -> MaskedLM:
-        """The model that `spec` names; EvaluatorError where it is none with a masked language model's head."""
+        """The model that `spec` names; EvaluatorError if it has no masked language model's head."""
         return cls(*hub.load(spec, "AutoModelForMaskedLM", device=device))
 
     @cached_property
@@ -87,16 +87,16 @@ class MaskedLM:
         return self.pieces("A").ids == self.pieces("a").ids
 
     def pieces(self, text: str) -> Pieces:
-        """`text` cut into tokens, none of them special, whatever is written in it."""
-        found = self.tokenizer(
+        """`text` as tokens; text that looks like a special token, such as "[MASK]", is read as plain characters."""
+        encoded = self.tokenizer(
             text,
             add_special_tokens=False,
             return_offsets_mapping=True,
             split_special_tokens=True,
             verbose=False,
         )
-        ids = tuple(found["input_ids"])
-        spans = tuple(_trim(text, start, stop) for start, stop in found["offset_mapping"])
+        ids = tuple(encoded["input_ids"])
+        spans = tuple(_trim(text, start, stop) for start, stop in encoded["offset_mapping"])
         special = set(self.tokenizer.all_special_ids)
         usable = tuple(
             id_ not in special
@@ -139,7 +139,7 @@ class MaskedLM:
         return twins
 
     def twins(self, id_: int) -> list[int]:
-        """All tokens with the characters of `id_`, itself among them, case aside."""
+        """All tokens with the characters of `id_` in any case, itself included."""
         return self._twins[self.vocabulary.texts[id_].casefold()]
 
     def log_p(self, ids: Sequence[int], at: Sequence[int]) -> NDArray[np.float64]:
@@ -157,7 +157,7 @@ class MaskedLM:
             values += logs.cpu()[torch.arange(len(part)), truth].tolist()
         return np.array(values)
 
-    def behind(self, ids: Sequence[int], masks: Sequence[int]) -> NDArray[np.float32]:
+    def logits_at(self, ids: Sequence[int], masks: Sequence[int]) -> NDArray[np.float32]:
         """Logits of every token at the positions `masks`, all of them masked at once; (len(masks), v)."""
         import torch
 
@@ -165,30 +165,27 @@ class MaskedLM:
         position = torch.tensor(masks)
         masked[0, position] = self.mask
         logits = self._logits(masked, torch.zeros(len(masks), dtype=torch.long), position)
-        found: NDArray[np.float32] = logits.cpu().numpy()
-        return found
+        return np.asarray(logits.cpu().numpy())
 
     def _logits(self, ids: torch.Tensor, row: torch.Tensor, position: torch.Tensor) -> torch.Tensor:
         """float32 logits (m, v) at the m places (row, position) of `ids` (b, t)."""
         import torch
 
         device = self.model.device
-        given = {"input_ids": ids.to(device), "attention_mask": torch.ones_like(ids).to(device)}
+        inputs = {"input_ids": ids.to(device), "attention_mask": torch.ones_like(ids).to(device)}
         row, position = row.to(device), position.to(device)
         head = _HEADS.get(self.model.config.model_type)
         with torch.inference_mode():
             if head is None:
-                logits: torch.Tensor = self.model(**given).logits[row, position]
+                logits: torch.Tensor = self.model(**inputs).logits[row, position]
             else:
-                hidden = self.model.base_model(**given).last_hidden_state[row, position]
+                hidden = self.model.base_model(**inputs).last_hidden_state[row, position]
                 logits = getattr(self.model, head)(hidden)
         return logits.float()
 
 
 def _trim(text: str, start: int, stop: int) -> tuple[int, int]:
-    """The span without the blanks at its ends."""
-    while start < stop and text[start].isspace():
-        start += 1
-    while stop > start and text[stop - 1].isspace():
-        stop -= 1
-    return start, stop
+    """The span without blanks at its ends; an empty one at `stop` if there is nothing else."""
+    token = text[start:stop]
+    start = stop - len(token.lstrip())
+    return start, start + len(token.strip())

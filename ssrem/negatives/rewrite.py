@@ -1,4 +1,4 @@
-"""A text in which some tokens were replaced, written so that only their words give it away."""
+"""Writes a text with some tokens replaced, keeping case and blanks natural so that only the words differ."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _SENTENCE_END = frozenset(".?!\u2026\n")
 
 @dataclass(frozen=True)
 class Written:
-    """A token as it is written. starts_word: whether it is no continuation of the token before."""
+    """A token as it is written. starts_word: whether it starts a word, not continues the token before it."""
 
     text: str
     starts_word: bool
@@ -25,11 +25,11 @@ def rewrite(
     *,
     capitals: bool,
 ) -> str:
-    """`text` with the tokens at `replacements` replaced; all else, case and blanks too, stays as it is.
+    """`text` with the tokens at `replacements` replaced; everything else, including case and blanks, is unchanged.
 
-    spans, starts_word: of every token in order. A continuation is glued to what stands before it, a word is kept
-    apart from its neighbours, and a closing mark loses the blank before it. capitals: a token that opened the
-    text or a sentence with a capital is replaced by one that does.
+    spans, starts_word: of every token in order. A continuation is joined to the token before it, a word is separated
+    from its neighbours, and a closing mark loses the blank before it. capitals: whether the replacement of a token
+    that opened the text or a sentence with a capital gets a capital too.
     """
     parts: list[str] = []
     end = 0
@@ -40,17 +40,17 @@ def rewrite(
         if new is not None and capitals and starts and text[start].isupper() and _opens(text, start):
             word = word[:1].upper() + word[1:]
         if i > 0 and (new is not None or i - 1 in replacements):
-            gap = _gap(gap, "".join(parts)[-1:], word[:1], glued=not starts, new=new is not None)
+            gap = _gap(gap, "".join(parts)[-1:], word[:1], continues=not starts, new=new is not None)
         parts += [gap, word]
         end = stop
     return "".join(parts) + text[end:]
 
 
-def _gap(gap: str, left: str, right: str, *, glued: bool, new: bool) -> str:
-    """What stands between two neighbours, of which one or both (`new`: the right one) were replaced."""
-    if new and (glued or right in _CLOSING):
+def _gap(gap: str, left: str, right: str, *, continues: bool, new: bool) -> str:
+    """The text between two neighbours of which at least one was replaced. new: whether the right one was."""
+    if new and (continues or right in _CLOSING):
         return ""
-    if not gap and not glued and left.isalnum() and right.isalnum():
+    if not gap and not continues and left.isalnum() and right.isalnum():
         return " "
     return gap
 

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from ssrem.negatives.base import Case, Generator, Negative, Settings, check_share, share_of, signature_of
+from ssrem.negatives.base import Case, Generator, Negative, Settings, check_share, share_of
 
 _ATTEMPTS = 10
 
 
 @dataclass(frozen=True)
 class ScrambleSettings(Settings):
-    """share: of the words, how many are dropped; the paper says "some", so it is what mask-and-fill replaces there.
+    """share: of the words that drop-golden drops; the paper says "some", so the default is mask-and-fill's share.
 
-    min_words: a response with fewer words, cut at blanks, gets no negative, as with mask-and-fill.
+    min_words: a response with fewer words, split at blanks, gets no negative, as with mask-and-fill.
     """
 
     share: float = 0.2728
@@ -29,17 +30,11 @@ class ScrambleSettings(Settings):
 
 
 class Scramble(Generator):
-    """Words of the response in a new order, or without some; drawn up to ten times until it is another text."""
+    """The response's words changed at random, up to ten times until the text passes the check."""
 
     source: ClassVar[str] = "Park et al. 2021, section 4.2.2"
-
-    def __init__(self, name: str, settings: ScrambleSettings) -> None:
-        self.name = name
-        self.settings = settings
-
-    @property
-    def signature(self) -> str:
-        return signature_of(self.name, asdict(self.settings))
+    settings_class: ClassVar[type[Settings]] = ScrambleSettings
+    settings: ScrambleSettings
 
     def negatives(self, case: Case, seed: int) -> Iterable[Negative]:
         words = case.response.split()
@@ -48,17 +43,33 @@ class Scramble(Generator):
         for k in range(self.settings.count):
             random = case.random(seed, self.name, k)
             for _ in range(_ATTEMPTS):
-                left, replaced = self._draw(words, random)
-                text = " ".join(left)
+                changed, replaced = self._draw(words, random)
+                text = " ".join(changed)
                 if case.admits(text):
                     yield Negative(case.row, self.name, k, text, replaced, len(words))
                     break
 
+    @abstractmethod
     def _draw(self, words: Sequence[str], random: np.random.Generator) -> tuple[list[str], int]:
-        """The words of a negative, and how many of the response's are gone or stand elsewhere."""
-        if self.name == "shuffle-golden":
-            shuffled = [words[i] for i in random.permutation(len(words))]
-            return shuffled, sum(a != b for a, b in zip(words, shuffled, strict=True))
-        dropped = min(share_of(self.settings.share, len(words)), len(words) - 1)
-        gone = set(random.choice(len(words), dropped, replace=False).tolist())
-        return [word for i, word in enumerate(words) if i not in gone], dropped
+        """The words of a negative, and how many of the response's words are gone or moved."""
+
+
+class DropGolden(Scramble):
+    """The response without some of its words."""
+
+    name = "drop-golden"
+
+    def _draw(self, words: Sequence[str], random: np.random.Generator) -> tuple[list[str], int]:
+        count = min(share_of(self.settings.share, len(words)), len(words) - 1)
+        dropped = set(random.choice(len(words), count, replace=False).tolist())
+        return [word for i, word in enumerate(words) if i not in dropped], count
+
+
+class ShuffleGolden(Scramble):
+    """The response with its words in another order."""
+
+    name = "shuffle-golden"
+
+    def _draw(self, words: Sequence[str], random: np.random.Generator) -> tuple[list[str], int]:
+        shuffled = [words[i] for i in random.permutation(len(words))]
+        return shuffled, sum(a != b for a, b in zip(words, shuffled, strict=True))

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sql import statement
-from ssrem.encoders.sources import packaged_glove
+from ssrem.encoders.word_average import packaged_glove
 from ssrem.errors import AnnotationError, EvaluatorError
 from ssrem.samples import TEST, Sample
 from ssrem.studies.attacks import attacks

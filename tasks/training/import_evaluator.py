@@ -10,8 +10,7 @@ from typing import Any
 from prefect import task
 
 from ssrem.encoders import trusted_sources
-from ssrem.encoders.hub import one_line
-from ssrem.errors import EvaluatorError, SsremError
+from ssrem.errors import EvaluatorError, SsremError, one_line
 from ssrem.evaluators import load_evaluator
 from ssrem.evaluators.base import Evaluator
 from ssrem.evaluators.core.archive import unpack

@@ -10,10 +10,10 @@ import pytest
 
 from ssrem.encoders import load_encoder, load_saved
 from ssrem.encoders.concatenation import Concatenation
-from ssrem.encoders.sources import train_word2vec
 from ssrem.encoders.tokenize import sentences, words
 from ssrem.encoders.vector_files import read_vectors
 from ssrem.encoders.word_average import WordAverage
+from ssrem.encoders.word_vectors import train_word2vec
 from ssrem.errors import EvaluatorError
 
 
@@ -244,8 +244,18 @@ def test_packaged_glove_that_is_not_installed_names_the_package(monkeypatch: pyt
 def test_word2vec_is_the_same_for_the_same_seed() -> None:
     texts = ["the red cat sat", "the blue dog sat", "a red dog ran", "a blue cat ran"] * 20
     one, two = (train_word2vec(texts, dimensions=8, epochs=2, seed=3) for _ in range(2))
-    assert np.array_equal(one.vectors, two.vectors)
-    assert one.signature == two.signature
-    assert train_word2vec(texts, dimensions=8, epochs=2, seed=4).signature != one.signature
+    assert one[0] == two[0] and set(one[0]) == set(" ".join(texts).split())
+    assert np.array_equal(one[1], two[1])
+    other = train_word2vec(texts, dimensions=8, epochs=2, seed=4)
+    assert not np.array_equal(one[1], other[1])
+    assert dict(zip(one[0], one[2], strict=True))["red"] == pytest.approx(2 / 16)
     with pytest.raises(EvaluatorError, match="give more text"):
         train_word2vec(["only once"])
+
+
+def test_word2vec_weighs_words_by_their_frequency_in_the_corpus() -> None:
+    texts = ["the red cat sat", "the blue dog sat", "a red dog ran", "a blue cat ran"] * 20
+    encoder = load_encoder("word2vec", train_texts=texts)
+    assert isinstance(encoder, WordAverage) and encoder.origin is None
+    assert encoder.weights == pytest.approx(0.001 / (0.001 + 2 / 16))  # every word is 2 of 16
+    assert load_encoder("word2vec:uniform", train_texts=texts).signature != encoder.signature

@@ -255,7 +255,7 @@ def test_broken_weights_give_no_vectors(bert: Path) -> None:
             {"1_Pooling/config.json": {"pooling_mode_max_tokens": True, "pooling_mode_cls_token": True}},
             "its pooling is cls with max",
         ),
-        ({"1_Pooling/config.json": []}, "1_Pooling/config.json is no JSON object"),
+        ({"1_Pooling/config.json": []}, "1_Pooling/config.json is not a JSON object"),
         ({"sentence_bert_config.json": {"max_seq_length": "9"}}, "max_seq_length is '9'"),
         (
             {"config_sentence_transformers.json": {"default_prompt_name": "query"}},
