@@ -12,11 +12,9 @@ TABLE = Table(
     columns=(
         Column("corpus", "VARCHAR", "corpus it belongs to"),
         Column("response_id", "BIGINT", "the response"),
-        Column("kind", "VARCHAR", "GT: the true turn; SC, SP, SS, Rand: the set that it was drawn from"),
-        Column("k", "BIGINT", "which draw of that kind, from 0"),
-        Column(
-            "turn_id", "BIGINT", "the candidate; null where the set has nothing left to draw", nullable=True
-        ),
+        Column("kind", "VARCHAR", "GT: the true turn; SC, SP, SS, Rand: drawn from that set"),
+        Column("k", "BIGINT", "number of the draw of that kind, from 0"),
+        Column("turn_id", "BIGINT", "the candidate; null if the set had nothing left to draw", nullable=True),
     ),
     expectations=(
         OneOf("kind", KINDS),

@@ -1,4 +1,4 @@
-"""What a table promises: its grain, columns, key and expectations. DDL, Parquet files and gates derive from it."""
+"""The contract of a table: grain, columns, key and expectations, from which DDL, Parquet files and gates derive."""
 
 from __future__ import annotations
 
@@ -8,10 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Column:
-    """A column: DuckDB type, meaning, and whether it may be null.
-
-    default: for rows of home folders that are older than the column, SQL over the row's other columns.
-    """
+    """A column: name, DuckDB type, meaning, and whether it may be null."""
 
     name: str
     type: str
@@ -22,7 +19,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Between:
-    """Every value of `column` that is not null lies in [low, high]; None leaves that side open."""
+    """Every non-null value of `column` lies in [low, high]; None means no bound."""
 
     column: str
     low: float | None = None
@@ -31,7 +28,7 @@ class Between:
 
 @dataclass(frozen=True)
 class OneOf:
-    """Every value of `column` that is not null is one of `values`."""
+    """Every non-null value of `column` is one of `values`."""
 
     column: str
     values: tuple[str, ...]
@@ -44,14 +41,15 @@ class NotEmpty:
 
 @dataclass(frozen=True)
 class References:
-    """Every combination of `columns` without a null stands in `table` under `target` (default: the same names)."""
+    """Foreign key: every combination of `columns` without a null occurs in columns `target` of `table` (default: the
+    same names)."""
 
     columns: tuple[str, ...]
     table: str
     target: tuple[str, ...] = ()
 
     def query(self, table: str) -> str:
-        """The columns of the rows of `table` that refer to nothing."""
+        """A query for the rows of `table` whose combination of columns does not occur there."""
         target = self.target or self.columns
         match = " AND ".join(f"a.{c} = b.{t}" for c, t in zip(self.columns, target, strict=True))
         present = " AND ".join(f"a.{c} IS NOT NULL" for c in self.columns)
@@ -61,15 +59,15 @@ class References:
 
 @dataclass(frozen=True)
 class WithinBounds:
-    """Every value of `columns` that is not null lies in [low, high] of the row of `table` with the same `key`; a
-    bound that is null leaves that side open."""
+    """Every non-null value of `columns` lies in [low, high] of the row of `table` with the same `key`; a null bound
+    is no bound."""
 
     columns: tuple[str, ...]
     table: str
     key: tuple[str, ...]
 
     def query(self, table: str) -> str:
-        """The rows of `table` that hold a value outside."""
+        """A query for the rows of `table` with a value outside the bounds."""
         match = " AND ".join(f"a.{c} = b.{c}" for c in self.key)
         outside = " OR ".join(f"a.{c} < b.low OR a.{c} > b.high" for c in self.columns)
         return f"SELECT a.*, b.low, b.high FROM {table} AS a INNER JOIN {self.table} AS b ON {match} WHERE {outside}"
@@ -77,12 +75,12 @@ class WithinBounds:
 
 @dataclass(frozen=True)
 class Finite:
-    """Every value of the floating-point `columns` that is not null is finite."""
+    """Every non-null value of the floating-point `columns` is finite."""
 
     columns: tuple[str, ...]
 
     def query(self, table: str) -> str:
-        """Rows of `table` that hold NaN or an infinity."""
+        """A query for the rows of `table` with NaN or an infinity."""
         broken = " OR ".join(f"NOT isfinite({c})" for c in self.columns)
         return f"SELECT * FROM {table} WHERE {broken}"
 
@@ -92,7 +90,7 @@ Expectation = Between | OneOf | NotEmpty | References | WithinBounds | Finite
 
 @dataclass(frozen=True)
 class Table:
-    """A published table. `part` names what one Parquet part of it covers, such as one corpus."""
+    """A published table. `part`: what one partition, a Parquet file, covers, such as one corpus."""
 
     name: str
     grain: str
@@ -117,11 +115,11 @@ class Table:
         return tuple(c.name for c in self.columns if not c.nullable)
 
     def ddl(self) -> str:
-        """CREATE TABLE statement. Nulls and keys are left to the gate, which can say which rows break them."""
+        """CREATE TABLE statement, without constraints: the gate checks nulls and keys, and names the rows at fault."""
         columns = ", ".join(f'"{c.name}" {c.type}' for c in self.columns)
         return f"CREATE OR REPLACE TABLE {self.name} ({columns})"
 
     def empty_select(self) -> str:
-        """A SELECT of no rows with the table's columns: the view of a table that has no part yet."""
+        """A SELECT of no rows with the table's columns: the view of a table that has no partition yet."""
         columns = ", ".join(f'NULL::{c.type} AS "{c.name}"' for c in self.columns)
         return f"SELECT {columns} WHERE false"

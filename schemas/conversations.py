@@ -1,4 +1,4 @@
-"""`conversations`: one row a conversation."""
+"""`conversations`: the conversations of a corpus."""
 
 from schemas.contract import Between, Column, NotEmpty, References, Table
 
@@ -13,11 +13,11 @@ TABLE = Table(
         Column("conversation_no", "BIGINT", "rank by first message in the dump, from 0"),
         Column("started", "TIMESTAMP", "time of its earliest message, UTC", nullable=True),
         Column("messages", "BIGINT", "landed messages"),
-        Column("participants", "BIGINT", "people who speak in it"),
+        Column("participants", "BIGINT", "distinct speakers"),
         Column(
-            "ratings", "VARCHAR", "JSON object: criterion to the score that a participant gave", nullable=True
+            "ratings", "VARCHAR", "JSON object: criterion to the score that participants gave", nullable=True
         ),
-        Column("metadata", "VARCHAR", "JSON object: whatever else the dump says of it", nullable=True),
+        Column("metadata", "VARCHAR", "JSON object: the dump's other fields", nullable=True),
     ),
     expectations=(
         NotEmpty(),

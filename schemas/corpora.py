@@ -10,23 +10,25 @@ TABLE = Table(
     columns=(
         Column("corpus", "VARCHAR", "name under which the dump landed"),
         Column("format", "VARCHAR", "reader that read it"),
-        Column("source", "VARCHAR", "where it was read from, an absolute path if it is one"),
+        Column("source", "VARCHAR", "absolute path, or name, of the dump it was read from"),
         Column(
-            "sha256", "VARCHAR", "digest of the content, whatever the file names; the same content lands once"
+            "sha256", "VARCHAR", "SHA-256 of the content, independent of file names; equal content lands once"
         ),
-        Column("bytes", "BIGINT", "size of the dump as read, compressed where it was compressed"),
+        Column("bytes", "BIGINT", "size of the dump's files as stored, compressed or not"),
         Column("messages_read", "BIGINT", "messages that the reader found"),
         Column("utterances", "BIGINT", "messages that landed"),
-        Column(
-            "quarantined", "BIGINT", "messages that did not land; messages_read = utterances + quarantined"
-        ),
+        Column("quarantined", "BIGINT", "messages that did not land: messages_read - utterances"),
         Column("conversations", "BIGINT", "conversations with at least one landed message"),
-        Column("speakers", "BIGINT", "people who speak in them"),
-        Column("time_backwards", "BIGINT", "landed messages that are older than one before them"),
+        Column("speakers", "BIGINT", "distinct speakers of these messages"),
         Column(
-            "speaker_scope", "VARCHAR", "person: an id is one person throughout; conversation: a seat in one"
+            "time_backwards", "BIGINT", "landed messages older than an earlier message of their conversation"
         ),
-        Column("landed_at", "TIMESTAMP", "when its landing began, UTC; rises from one to the next"),
+        Column(
+            "speaker_scope",
+            "VARCHAR",
+            "person: an id names one person in the corpus; conversation: a seat in one conversation",
+        ),
+        Column("landed_at", "TIMESTAMP", "start of its ingest, UTC; later corpora have later times"),
     ),
     expectations=(
         NotEmpty(),

@@ -1,4 +1,5 @@
-"""`identification`: how well an evaluator tells the true response from each kind of false one (section 6)."""
+"""`identification`: how well an evaluator tells the true response from each kind of negative (Bak and Oh 2020,
+section 6)."""
 
 from schemas.contract import Between, Column, Finite, OneOf, References, Table, WithinBounds
 
@@ -13,9 +14,9 @@ TABLE = Table(
         Column("corpus", "VARCHAR", "corpus whose test split was scored"),
         Column("kind", "VARCHAR", "GT, SC, SP, SS, Rand, or Context: the last turn copied as the response"),
         Column("mean", "DOUBLE", "mean f", nullable=True),
-        Column("low", "DOUBLE", "lower end of its 95% interval", nullable=True),
-        Column("high", "DOUBLE", "upper end of its 95% interval", nullable=True),
-        Column("gt_above", "DOUBLE", "share of cases in which GT scores higher, ties a half", nullable=True),
+        Column("low", "DOUBLE", "lower end of its 95% confidence interval", nullable=True),
+        Column("high", "DOUBLE", "upper end of its 95% confidence interval", nullable=True),
+        Column("gt_above", "DOUBLE", "share of responses whose GT scores higher, ties a half", nullable=True),
         Column("n", "BIGINT", "responses that have a candidate of this kind"),
     ),
     expectations=(

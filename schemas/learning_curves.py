@@ -1,4 +1,4 @@
-"""`learning_curves`: the loss of a training, epoch by epoch."""
+"""`learning_curves`: the loss of each epoch of a training."""
 
 from schemas.contract import Between, Column, Finite, OneOf, References, Table
 
@@ -10,9 +10,9 @@ TABLE = Table(
     columns=(
         Column("evaluator", "VARCHAR", "name of the evaluator"),
         Column("version", "BIGINT", "its version"),
-        Column("epoch", "BIGINT", "epoch, from 1; 0 is before training"),
+        Column("epoch", "BIGINT", "number of the epoch, from 1; 0: before training"),
         Column("split", "VARCHAR", "train or valid"),
-        Column("loss", "DOUBLE", "mean loss a response, as the evaluator defines it"),
+        Column("loss", "DOUBLE", "mean loss per response, by the evaluator's own loss function"),
     ),
     expectations=(
         References(("evaluator", "version"), "evaluators"),

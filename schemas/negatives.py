@@ -1,4 +1,4 @@
-"""`negatives`: responses that are wrong on purpose, made from or drawn for the true ones."""
+"""`negatives`: inappropriate responses, generated from the true ones or drawn for them."""
 
 from schemas.contract import Between, Column, NotEmpty, References, Table
 
@@ -10,12 +10,12 @@ TABLE = Table(
     columns=(
         Column("corpus", "VARCHAR", "corpus it belongs to"),
         Column("response_id", "BIGINT", "the true response"),
-        Column("generator", "VARCHAR", "what made it, such as mask-and-fill or random-2"),
-        Column("k", "BIGINT", "which negative of that generator, from 0"),
+        Column("generator", "VARCHAR", "name of the generator, such as mask-and-fill or random-2"),
+        Column("k", "BIGINT", "number of the negative of that generator, from 0"),
         Column("text", "VARCHAR", "the negative"),
-        Column("replaced", "BIGINT", "how many of the response's tokens no longer stand"),
-        Column("tokens", "BIGINT", "how many tokens the response has, as the generator cuts them"),
-        Column("truncated", "BOOLEAN", "whether the generator could not read all of context and response"),
+        Column("replaced", "BIGINT", "number of the response's tokens that were replaced"),
+        Column("tokens", "BIGINT", "number of the response's tokens, by the generator's tokenizer"),
+        Column("truncated", "BOOLEAN", "whether context or response was too long for the generator, and cut"),
     ),
     expectations=(
         NotEmpty(),

@@ -1,4 +1,4 @@
-"""`responses`: a turn with the range of earlier turns that it answers."""
+"""`responses`: turns with the range of earlier turns that are their context."""
 
 from schemas.contract import Between, Column, OneOf, References, Table
 from schemas.turns import SPLITS
@@ -12,10 +12,10 @@ TABLE = Table(
         Column("corpus", "VARCHAR", "corpus it belongs to"),
         Column("response_id", "BIGINT", "turn_id of the response"),
         Column("context_from", "BIGINT", "turn_id of the first turn of its context"),
-        Column("context_to", "BIGINT", "turn_id of the last one: the turn just before the response"),
+        Column("context_to", "BIGINT", "turn_id of the last turn of its context, just before the response"),
         Column("conversation_id", "VARCHAR", "conversation it is part of"),
         Column("speaker", "VARCHAR", "who responds"),
-        Column("addressee", "VARCHAR", "to whom"),
+        Column("addressee", "VARCHAR", "who is addressed"),
         Column("split", "VARCHAR", "train, valid or test"),
     ),
     expectations=(

@@ -1,4 +1,4 @@
-"""`scores`: what an evaluator says of a response."""
+"""`scores`: scores of responses and candidates by an evaluator."""
 
 from schemas.contract import Between, Column, Finite, OneOf, References, Table, WithinBounds
 
@@ -15,15 +15,27 @@ TABLE = Table(
         Column("dataset", "VARCHAR", "annotated set, or corpus whose test split was scored"),
         Column("response_id", "VARCHAR", "response in that dataset"),
         Column(
-            "kind", "VARCHAR", "response: as annotated; GT, SC, SP, SS, Rand: candidate; Context: copied turn"
+            "kind",
+            "VARCHAR",
+            "response: of an annotated set; GT, SC, SP, SS, Rand: candidate; Context: the last turn, copied",
         ),
-        Column("k", "BIGINT", "which candidate of that kind, from 0"),
-        Column("f", "DOUBLE", "context against response; null where it has no such part", nullable=True),
-        Column("g", "DOUBLE", "reference against response; null where there is no reference", nullable=True),
-        Column("f_unit", "DOUBLE", "f scaled to the unit range; null where it is not scaled", nullable=True),
-        Column("g_unit", "DOUBLE", "g scaled to the unit range", nullable=True),
-        Column("h", "DOUBLE", "f_unit and g_unit in one; null where either is missing", nullable=True),
-        Column("truncated", "BOOLEAN", "whether the evaluator left out some of the text"),
+        Column("k", "BIGINT", "number of the candidate of that kind, from 0"),
+        Column(
+            "f",
+            "DOUBLE",
+            "score of the response given the context; null if the evaluator has no such part",
+            nullable=True,
+        ),
+        Column(
+            "g",
+            "DOUBLE",
+            "score of the response given the reference; null without a reference",
+            nullable=True,
+        ),
+        Column("f_unit", "DOUBLE", "f scaled to [0, 1]; null if it is not scaled", nullable=True),
+        Column("g_unit", "DOUBLE", "g scaled to [0, 1]", nullable=True),
+        Column("h", "DOUBLE", "f_unit and g_unit combined; null if either is missing", nullable=True),
+        Column("truncated", "BOOLEAN", "whether the evaluator cut off some of the text"),
     ),
     expectations=(
         References(("evaluator", "version"), "evaluators"),

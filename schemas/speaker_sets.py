@@ -11,9 +11,9 @@ def _table(name: str, grain: str) -> Table:
         key=("corpus", "set_id", "position"),
         columns=(
             Column("corpus", "VARCHAR", "corpus it belongs to"),
-            Column("set_id", "BIGINT", "the set: turn_id of the first turn of the speaker A that it is of"),
+            Column("set_id", "BIGINT", "id of the set: turn_id of the first turn of its speaker A"),
             Column("position", "BIGINT", "rank in the set, from 0, by turn_id; in rand, in the order drawn"),
-            Column("size", "BIGINT", "members of the set"),
+            Column("size", "BIGINT", "number of members"),
             Column("turn_id", "BIGINT", "the member"),
         ),
         expectations=(
@@ -30,3 +30,6 @@ SS = _table("ss", "One row is a member of SS_A: all turns of A.")
 RAND = _table(
     "rand", "One row is a member of Rand_A: turns of anyone but A, as many as SS_A has and eight at least."
 )
+
+SPEAKER_TABLES = ("turns", "responses", SC.name, SP.name, SS.name, RAND.name, "candidates", "set_similarity")
+"""Tables built from a corpus by the stage `tables`, which go out of date when the corpus lands again."""

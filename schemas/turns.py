@@ -1,4 +1,4 @@
-"""`turns`: neighbouring messages of one speaker, joined."""
+"""`turns`: consecutive messages of one speaker, joined."""
 
 from schemas.contract import Between, Column, NotEmpty, OneOf, References, Table
 
@@ -6,7 +6,7 @@ SPLITS = ("train", "valid", "test")
 
 TABLE = Table(
     name="turns",
-    grain="One row is a turn: neighbouring messages of one speaker in a conversation, joined by a blank.",
+    grain="One row is a turn: consecutive messages of one speaker in a conversation, joined by a space.",
     part="corpus",
     key=("corpus", "turn_id"),
     columns=(
@@ -18,13 +18,16 @@ TABLE = Table(
         Column("turn", "BIGINT", "rank in the conversation, from 0"),
         Column("speaker", "VARCHAR", "who speaks"),
         Column(
-            "addressee", "VARCHAR", "partner: who is answered, else the latest other speaker", nullable=True
+            "addressee",
+            "VARCHAR",
+            "who is addressed: the author of the message replied to, else the latest other speaker",
+            nullable=True,
         ),
-        Column("text", "VARCHAR", "what is said"),
+        Column("text", "VARCHAR", "the messages' texts"),
         Column(
             "text_hash", "UBIGINT", "hash of the lower-cased, trimmed text: equal hashes are the same text"
         ),
-        Column("messages", "BIGINT", "messages joined"),
+        Column("messages", "BIGINT", "number of messages"),
         Column("started", "TIMESTAMP", "time of the first message, UTC", nullable=True),
         Column("split", "VARCHAR", "train, valid or test: a hash of the conversation's id, 80/10/10"),
     ),

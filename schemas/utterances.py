@@ -1,4 +1,4 @@
-"""`utterances`: one row a message."""
+"""`utterances`: the messages of a corpus."""
 
 from schemas.contract import Between, Column, NotEmpty, References, Table
 
@@ -9,18 +9,30 @@ TABLE = Table(
     key=("corpus", "utterance_id"),
     columns=(
         Column("corpus", "VARCHAR", "corpus it belongs to"),
-        Column("utterance_id", "VARCHAR", "id in the dump; CONVERSATION#POSITION where the dump gives none"),
+        Column("utterance_id", "VARCHAR", "id in the dump; CONVERSATION#POSITION if the dump gives none"),
         Column("conversation_id", "VARCHAR", "conversation it is part of"),
         Column("conversation_no", "BIGINT", "that conversation's rank in the dump, from 0"),
         Column("position", "BIGINT", "rank in the conversation, in the dump's order, from 0"),
-        Column("turn", "BIGINT", "turn of the conversation that it belongs to, from 0"),
-        Column("speaker", "VARCHAR", "who says it"),
-        Column("addressee", "VARCHAR", "to whom, where the dump says so or by reply", nullable=True),
-        Column("reply_to", "VARCHAR", "message that it answers, where the dump says so", nullable=True),
-        Column("text", "VARCHAR", "what is said, as in the dump"),
-        Column("time", "TIMESTAMP", "when, UTC", nullable=True),
-        Column("time_backwards", "BOOLEAN", "older than a message before it in the conversation"),
-        Column("metadata", "VARCHAR", "JSON object: whatever else the dump says of it", nullable=True),
+        Column("turn", "BIGINT", "rank of its turn in the conversation, from 0"),
+        Column("speaker", "VARCHAR", "who wrote it"),
+        Column(
+            "addressee",
+            "VARCHAR",
+            "who is addressed: by the dump, else the author of the message replied to",
+            nullable=True,
+        ),
+        Column(
+            "reply_to",
+            "VARCHAR",
+            "utterance_id of the message that it replies to, if the dump says so",
+            nullable=True,
+        ),
+        Column("text", "VARCHAR", "the text as in the dump"),
+        Column("time", "TIMESTAMP", "time of the message, UTC", nullable=True),
+        Column(
+            "time_backwards", "BOOLEAN", "whether it is older than an earlier message of the conversation"
+        ),
+        Column("metadata", "VARCHAR", "JSON object: the dump's other fields", nullable=True),
     ),
     expectations=(
         NotEmpty(),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from prefect import task
 
+from schemas.speaker_sets import SPEAKER_TABLES
 from sql import statement
 from ssrem.errors import DumpError, SsremError
 from ssrem.readers import open_dump, prefetched
@@ -28,9 +29,6 @@ if TYPE_CHECKING:
     from ssrem.readers.base import Reader
 
 SCOPES = ("auto", "person", "conversation")
-
-SPEAKER_TABLES = ("turns", "responses", "sc", "sp", "ss", "rand", "candidates", "set_similarity")
-"""Built from a corpus: where it lands again, they speak of what was there before."""
 
 
 @task(name="land")

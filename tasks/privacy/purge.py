@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from schemas.speaker_sets import SPEAKER_TABLES
 from ssrem.encoders.store import Hashes, VectorStore, text_hashes
-from tasks.ingest.land import SPEAKER_TABLES
 from tasks.warehouse.home import Warehouse
 from tasks.warehouse.replicas import second_copy
 from tasks.warehouse.snapshot import drop_manifests

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Iterator
 from datetime import datetime
+from importlib import import_module
+from pkgutil import iter_modules
 from typing import Any
 
 import duckdb
@@ -117,7 +118,7 @@ def test_a_contract_is_consistent(table: Table) -> None:
 
 
 def test_every_contract_is_published() -> None:
-    modules = [module for _, module in inspect.getmembers(schemas, inspect.ismodule)]
+    modules = [import_module(f"schemas.{module.name}") for module in iter_modules(schemas.__path__)]
     defined = {id(v) for module in modules for v in vars(module).values() if isinstance(v, Table)}
     assert defined == {id(table) for table in TABLES.values()}
     assert all(name == table.name for name, table in TABLES.items())

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from schemas import TABLES
+from schemas.speaker_sets import SPEAKER_TABLES
 from ssrem.samples import Candidates
-from tasks.ingest.land import SPEAKER_TABLES, land
+from tasks.ingest.land import land
 from tasks.speaker_tables.build import TableSettings, build
 from tasks.speaker_tables.load import load_candidates
 from tasks.warehouse.home import Warehouse
