@@ -8,7 +8,8 @@ from flows.orchestration.artifacts import shown
 from flows.orchestration.failure_hook import tell
 from tasks.maintenance.repair import mended
 from tasks.stage.stage import Resources
-from tasks.studies.study import StudySettings, datasets_of, write_study
+from tasks.studies.source import StudySettings
+from tasks.studies.study import datasets_of, write_study
 from tasks.studies.study import study as study_of
 from tasks.training.versions import promoted
 

@@ -1,4 +1,4 @@
-"""`studies`: what an evaluator's scores hang on besides quality."""
+"""`studies`: what else an evaluator's scores depend on besides quality."""
 
 from schemas.contract import Between, Column, Finite, NotEmpty, OneOf, References, Table
 
@@ -8,12 +8,7 @@ TABLE = Table(
     part="study, dataset, evaluator and version",
     key=("study", "dataset", "evaluator", "version", "condition", "measure"),
     columns=(
-        Column(
-            "study",
-            "VARCHAR",
-            "attacks, corpus-buckets, length, buckets, distribution, without-system, low-resource, label-noise, "
-            "leave-one-system-out or transfer",
-        ),
+        Column("study", "VARCHAR", "name of the study, such as attacks or length"),
         Column("dataset", "VARCHAR", "corpus whose test split, or annotated set whose scores, are studied"),
         Column("evaluator", "VARCHAR", "name of the evaluator"),
         Column("version", "BIGINT", "its version"),

@@ -19,6 +19,7 @@ from ssrem.report.plots import identification_panels, learning_panels, similarit
 from ssrem.report.study import conditions, evaluators, said
 from ssrem.report.study_plot import GLYPHS, study_panels
 from ssrem.report.tables import csv_link, file_name
+from ssrem.studies import STUDIES
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -35,20 +36,6 @@ AGGREGATIONS = {
 }
 OUTCOMES = {"constant": "one side does not vary", "too_few": "fewer than three pairs"}
 MEASURES = {"spearman": "Spearman’s ρ", "pearson": "Pearson’s r", "kendall": "Kendall’s τ-b"}
-STUDY_TITLES = {
-    "attacks": "Attacks",
-    "length": "Length of the response",
-    "buckets": "Short and long, early and late",
-    "distribution": "Distribution of scores",
-    "without-system": "Without each system",
-}
-STUDY_NOTES = {
-    "attacks": "The share of true responses that score no higher than what was made of them: the lower, the better.",
-    "length": "Spearman’s ρ with the number of words, and agreement with people before and after length is held fixed.",
-    "buckets": "Agreement with people, Spearman’s ρ, within parts of the set.",
-    "distribution": "Standard deviation (sd) and quantiles (q) of scores and of human scores, each brought to [0, 1].",
-    "without-system": "Agreement with people, Spearman’s ρ, when the responses of one system are left out.",
-}
 
 
 @dataclass(frozen=True)
@@ -112,8 +99,7 @@ def render(data: ReportData) -> str:
             ),
             case_kinds=cases.KINDS,
             studies={key: Study.of(panel) for key, panel in study_panels(data.studies).items()},
-            study_titles=STUDY_TITLES,
-            study_notes=STUDY_NOTES,
+            study_kinds=STUDIES,
             glyphs=GLYPHS,
             columns=COLUMNS,
             file_name=file_name,

@@ -6,11 +6,8 @@ import io
 
 from ssrem.report.data import Row, Rows
 from ssrem.report.tables import markdown_text
-from ssrem.studies.attacks import sentences as of_attacks
-from ssrem.studies.finding import Finding
-from ssrem.studies.learned import sentences as of_learned
-from ssrem.studies.scored import IDENTIFIED, SCORED
-from ssrem.studies.scored import sentences as of_scored
+from ssrem.studies import STUDIES
+from ssrem.studies.study import Finding
 
 _MARKS = ("o", "s", "D", "^", "v", "P", "X", "*")
 _HEIGHT = 0.32  # inches a condition
@@ -18,17 +15,7 @@ _HEIGHT = 0.32  # inches a condition
 
 def said(rows: Rows) -> dict[str, tuple[str, str]]:
     """Evaluator to what its study says, in two sentences. rows: of one study on one dataset, as in `studies`."""
-    return {
-        name: _sentences(study, found)
-        for name in evaluators(rows)
-        for study, found in [_findings(rows, name)]
-    }
-
-
-def _sentences(study: str, findings: list[Finding]) -> tuple[str, str]:
-    if study == "attacks":
-        return of_attacks(findings)
-    return (of_scored if study in (*SCORED, IDENTIFIED) else of_learned)(study, findings)
+    return {name: STUDIES[rows[0]["study"]].sentences(_findings(rows, name)) for name in evaluators(rows)}
 
 
 def markdown(rows: Rows) -> str:
@@ -76,21 +63,16 @@ def figure(rows: Rows) -> str:
             axes.set_yticks(range(len(by_condition)), list(by_condition))
             axes.invert_yaxis()
             axes.grid(axis="x", color="#ddd")
-            axes.set_xlabel(
-                {"attacks": "share fooled", IDENTIFIED: "share of negatives below the true response"}.get(
-                    rows[0]["study"], "value"
-                )
-            )
+            axes.set_xlabel(STUDIES[rows[0]["study"]].axis)
             axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.25), ncols=4, frameon=False)
             with io.StringIO() as stream:
                 drawn.savefig(stream, format="svg", metadata={"Date": None})
                 return stream.getvalue()
 
 
-def _findings(rows: Rows, evaluator: str) -> tuple[str, list[Finding]]:
-    mine = [row for row in rows if row["evaluator"] == evaluator]
-    found = [Finding(*(row[k] for k in ("condition", "measure", "value", "n", "outcome"))) for row in mine]
-    return mine[0]["study"], found
+def _findings(rows: Rows, evaluator: str) -> list[Finding]:
+    columns = ("condition", "measure", "value", "n", "outcome")
+    return [Finding(*(row[name] for name in columns)) for row in rows if row["evaluator"] == evaluator]
 
 
 def evaluators(rows: Rows) -> list[str]:

@@ -7,12 +7,12 @@ from ssrem.report.drawing import Panel, canvas, grouped, styled
 from ssrem.report.numbers import is_figure, real
 from ssrem.report.study import conditions, evaluators
 from ssrem.report.svg import PAGE, paint
+from ssrem.studies import STUDIES
 
 MARKS = "os^Dv*Pph<>X"
 GLYPHS = "●■▲◆▼★✚⬟⬢◀▶✖"
 """The marks as text of the page, where the names of evaluators stand."""
 
-AXES = {"attacks": "share fooled", "distribution": "score, brought to [0, 1]"}
 _HEIGHT = 0.42  # inches a condition
 
 
@@ -57,7 +57,7 @@ def study_panels(rows: Rows) -> dict[tuple[str, str], Panel]:
         axes.spines["left"].set_visible(False)
         axes.margins(x=0.06)
         axes.grid(axis="x")
-        axes.set_xlabel(AXES.get(str(study), "Spearman’s ρ"))
+        axes.set_xlabel(STUDIES[str(study)].axis)
         if paint() is not PAGE:  # a page has the names of the marks beside the drawing
             figure.legend(loc="outside lower center", ncols=3, frameon=False)
         label = f"{study}: " + "; ".join(

@@ -8,25 +8,25 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ssrem.samples import Sample
-from ssrem.studies.finding import Finding, best
+from ssrem.studies.study import Finding, Study, best
 
 Score = Callable[[Sequence[Sample]], NDArray[Any]]
 """Samples to their scores, float (n,)."""
 Attack = Callable[[Sample, random.Random], str | None]
-"""The response in another's place; None where the attack does not apply."""
+"""A sample and a generator to the response that replaces the true one; None where the attack does not apply."""
 
 DROPPED = 0.3
 TIE = 1e-4
 """Standard deviations of the true responses' scores: a smaller difference is rounding, as of a sum in another order."""
 POOL = 10
-"""Responses that are tried as a universal one."""
+"""True responses that are tried as the universal response."""
 GENERIC = ("i don't know .", "yes .", "that's great !", "what do you mean ?")
 UNIVERSAL = "universal response"
 
@@ -47,16 +47,16 @@ def _words(change: Callable[[list[str], random.Random], list[str]]) -> Attack:
 
 
 def _dropped(words: list[str], draw: random.Random) -> list[str]:
-    left = draw.sample(range(len(words)), max(1, round(len(words) * (1 - DROPPED))))
-    return [words[at] for at in sorted(left)]
+    remaining = draw.sample(range(len(words)), max(1, round(len(words) * (1 - DROPPED))))
+    return [words[at] for at in sorted(remaining)]
 
 
 def _negated(sample: Sample, _: random.Random) -> str | None:
     """Without its first 'not', or with one after its first auxiliary verb."""
     if _NOT.search(sample.response):
         return _NOT.sub("", sample.response, count=1)
-    found = _VERBS.search(sample.response)
-    return f"{sample.response[: found.end()]} not{sample.response[found.end() :]}" if found else None
+    verb = _VERBS.search(sample.response)
+    return f"{sample.response[: verb.end()]} not{sample.response[verb.end() :]}" if verb else None
 
 
 ATTACKS: dict[str, Attack] = {
@@ -71,35 +71,39 @@ ATTACKS: dict[str, Attack] = {
 }
 
 
-def attacks(
-    samples: Sequence[Sample],
-    score: Score,
-    *,
-    seed: int,
-    more: Mapping[str, Attack] | None = None,
-    written: Mapping[str, Sequence[str | None]] | None = None,
-) -> list[Finding]:
-    """Share of the true responses (n) that each attack does not score below: what fools the evaluator, in [0, 1].
+@dataclass(frozen=True)
+class TrueResponses:
+    """samples: true responses in their contexts (n,), scored by `score` without references. more: attacks beside
+    `ATTACKS`, by name; written: responses in the samples' places (n,) by the name of what wrote them, None for none."""
 
-    A tie fools: the evaluator cannot tell the two apart. samples: true responses in their contexts; score is asked
-    without references, for a true response equals its own. An attack that leaves a response as it is does not count
-    there. The universal response is, of `POOL` true ones, the one that scores highest on average in the contexts of
-    half of the samples, and is tried in those of the other half. more: other attacks, by name; written: responses in
-    the samples' places (n,) by the name of what wrote them, None where it has none.
+    samples: Sequence[Sample]
+    score: Score
+    more: Mapping[str, Attack] = field(default_factory=dict)
+    written: Mapping[str, Sequence[str | None]] = field(default_factory=dict)
+
+
+def attacks(data: TrueResponses, seed: int) -> list[Finding]:
+    """Share of the true responses (n) that each attack does not score below: how often it fools the evaluator, in
+    [0, 1].
+
+    A tie fools: the evaluator cannot tell the two apart. Scores are without references, for a true response equals its
+    own. An attack that leaves a response as it is does not count there. The universal response is, of `POOL` true
+    ones, the one that scores highest on average in the contexts of half of the samples, and is tried in those of the
+    other half.
     """
-    bare = [replace(sample, reference=None) for sample in samples]
-    true = np.asarray(score(bare), dtype=np.float64)
-    found = []
-    changed: dict[str, Sequence[str | None]] = {}
-    for name, attack in {**ATTACKS, **(more or {})}.items():
+    samples = [replace(sample, reference=None) for sample in data.samples]
+    true = np.asarray(data.score(samples), dtype=np.float64)
+    texts: dict[str, Sequence[str | None]] = {}
+    for name, attack in {**ATTACKS, **data.more}.items():
         draw = random.Random(f"{seed} {name}")
-        changed[name] = [attack(sample, draw) for sample in bare]
-    for name, texts in {**changed, **(written or {})}.items():
+        texts[name] = [attack(sample, draw) for sample in samples]
+    findings = []
+    for name, changed in {**texts, **data.written}.items():
         tried = [
-            (at, text) for at, text in enumerate(texts) if text is not None and text != bare[at].response
+            (at, text) for at, text in enumerate(changed) if text is not None and text != samples[at].response
         ]
-        found.append(_fooled(name, bare, true, score, tried))
-    return [*found, _universal(bare, true, score, random.Random(f"{seed} {UNIVERSAL}"))]
+        findings.append(_fooled(name, samples, true, data.score, tried))
+    return [*findings, _universal(samples, true, data.score, random.Random(f"{seed} {UNIVERSAL}"))]
 
 
 def _fooled(
@@ -125,7 +129,7 @@ def _universal(samples: Sequence[Sample], true: NDArray[Any], score: Score, draw
     return _fooled(UNIVERSAL, samples, true, score, tried)
 
 
-def sentences(findings: Sequence[Finding]) -> tuple[str, str]:
+def _sentences(findings: Sequence[Finding]) -> tuple[str, str]:
     """What fools the evaluator most and least."""
     ranked = best(findings, "fooled")
     if not ranked:
@@ -135,3 +139,14 @@ def sentences(findings: Sequence[Finding]) -> tuple[str, str]:
         f"What fools it most is {most.condition}: {most.value:.0%} of {most.n} score no lower than the true response.",
         f"What fools it least is {least.condition}: {least.value:.0%} of {least.n}.",
     )
+
+
+STUDY = Study(
+    "attacks",
+    "Attacks",
+    "The share of true responses that score no higher than what was made of them: the lower, the better.",
+    TrueResponses,
+    attacks,
+    _sentences,
+    "share fooled",
+)

@@ -1,8 +1,8 @@
-"""Studies of learning from human scores: how few suffice, how noisy they may be, whose responses they must be of."""
+"""Studies of learning from human scores: how few are enough, how noisy, and of which systems."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,10 +13,10 @@ from ssrem.agreement.cross_validation import Labelled, Scorer, folds_by_context,
 from ssrem.errors import AnnotationError
 from ssrem.evaluators.core.human_scores import enough
 from ssrem.samples import Floats, Sample
-from ssrem.studies.finding import Finding, best, of_correlation, value_of
+from ssrem.studies.study import Finding, Sentences, Study, best, of_correlation, printed, two_digits
 
 Learn = Callable[[Labelled, tuple[float, float]], Scorer]
-"""Samples with human scores, and the lowest and highest score there can be, to what learned from them."""
+"""Samples with human scores, and the lowest and highest possible score, to the model that learned from them."""
 
 FOLDS = 3
 """One of them is tested on; the responses to a context are all learned from or all tested on."""
@@ -30,7 +30,7 @@ NEARLY = 0.95
 
 @dataclass(frozen=True)
 class Human:
-    """Responses (n) with a human score each. scale: lowest and highest there can be; systems: None where not known."""
+    """Responses (n) with a human score each. scale: lowest and highest possible; systems: None where not known."""
 
     samples: Sequence[Sample]
     scores: Floats
@@ -38,9 +38,25 @@ class Human:
     systems: Sequence[str | None]
 
     def labelled(self, rows: NDArray[np.int64], scores: Floats | None = None) -> Labelled:
-        """The samples of the rows with their scores, or with those given (n,)."""
-        given = self.scores if scores is None else scores
-        return [(self.samples[row], float(given[row])) for row in rows]
+        """The samples of the rows with their human scores, or with other `scores` (n,)."""
+        labels = self.scores if scores is None else scores
+        return [(self.samples[row], float(labels[row])) for row in rows]
+
+
+@dataclass(frozen=True)
+class Learning:
+    """Human scores, and the evaluator that learns from them."""
+
+    human: Human
+    learn: Learn
+
+
+@dataclass(frozen=True)
+class Transfer(Learning):
+    """name: of the set that is learned from; others: the sets that are tested on beside it, by name."""
+
+    name: str
+    others: Mapping[str, Human]
 
 
 def low_resource(data: Human, learn: Learn, seed: int) -> list[Finding]:
@@ -48,8 +64,8 @@ def low_resource(data: Human, learn: Learn, seed: int) -> list[Finding]:
     all: Zhao et al. (2020), section 6.2. Each size is part of the next."""
     train, test = _split(data, seed)
     sizes = [size for size in SIZES if size < len(train)]
-    found = [_learned(f"{size} responses", data, learn, data.labelled(train[:size]), test) for size in sizes]
-    return [*found, _learned(f"all {len(train)} responses", data, learn, data.labelled(train), test)]
+    fewer = [_learned(f"{size} responses", data, learn, data.labelled(train[:size]), test) for size in sizes]
+    return [*fewer, _learned(f"all {len(train)} responses", data, learn, data.labelled(train), test)]
 
 
 def label_noise(data: Human, learn: Learn, seed: int) -> list[Finding]:
@@ -60,16 +76,15 @@ def label_noise(data: Human, learn: Learn, seed: int) -> list[Finding]:
     every = np.concatenate([train, test])
     scores = _scores(data, learn, data.labelled(train), every)
     learned, scores = scores[: len(train)], scores[len(train) :]
-    low, high = data.scale
-    found = [
+    findings = [
         _agreement("no noise", data, scores, test),
         _agreement("output rounded", data, _rounded(scores, learned, data, train), test),
     ]
-    drawn = np.random.default_rng(seed).standard_normal(len(data.scores))
+    noise = np.random.default_rng(seed).standard_normal(len(data.scores))
     for deviation in NOISE:
-        noisy = np.clip(data.scores + deviation * drawn, low, high)
-        found.append(_learned(f"noise of {deviation:g}", data, learn, data.labelled(train, noisy), test))
-    return found
+        noisy = np.clip(data.scores + deviation * noise, *data.scale)
+        findings.append(_learned(f"noise of {deviation:g}", data, learn, data.labelled(train, noisy), test))
+    return findings
 
 
 def leave_one_system_out(data: Human, learn: Learn, seed: int) -> list[Finding]:
@@ -83,7 +98,7 @@ def leave_one_system_out(data: Human, learn: Learn, seed: int) -> list[Finding]:
         )
     train, test = _split(data, seed)
     quarter = train[: max(1, round(QUARTER * len(train)))]
-    found = [
+    findings = [
         _learned("all systems", data, learn, data.labelled(train), test),
         _learned("a quarter at random", data, learn, data.labelled(quarter), test),
     ]
@@ -91,80 +106,80 @@ def leave_one_system_out(data: Human, learn: Learn, seed: int) -> list[Finding]:
     for system in systems:
         scores = _scores(data, learn, data.labelled(train[named[train] != system]), test)
         own = named[test] == system
-        found.append(_agreement(f"without {system}", data, scores, test))
-        found.append(_agreement(f"without {system}: its own responses", data, scores[own], test[own]))
-    return found
+        findings.append(_agreement(f"without {system}", data, scores, test))
+        findings.append(_agreement(f"without {system}: its own responses", data, scores[own], test[own]))
+    return findings
 
 
-def transfer(name: str, data: Human, others: dict[str, Human], learn: Learn, seed: int) -> list[Finding]:
+def transfer(name: str, data: Human, others: Mapping[str, Human], learn: Learn, seed: int) -> list[Finding]:
     """Spearman's ρ on the set itself, learned and tested in folds by context, and on each other set, having learned
     from all of this one: a row of the matrix of Zhao et al. (2020), section 6.1."""
     rows = np.arange(len(data.samples))
     folded = out_of_fold(lambda pairs: learn(pairs, data.scale), data.labelled(rows), FOLDS, seed)
-    found = [_agreement(f"on {name}, {FOLDS} folds", data, folded, rows)]
+    findings = [_agreement(f"on {name}, {FOLDS} folds", data, folded, rows)]
     model = learn(data.labelled(rows), data.scale)
-    for other, there in others.items():
-        every = np.arange(len(there.samples))
-        found.append(_agreement(f"on {other}", there, _scored(model, there, every), every))
-    return found
+    for other, human in others.items():
+        every = np.arange(len(human.samples))
+        findings.append(_agreement(f"on {other}", human, _scored(model, human, every), every))
+    return findings
 
 
-LEARNED: dict[str, Callable[[Human, Learn, int], list[Finding]]] = {
-    "low-resource": low_resource,
-    "label-noise": label_noise,
-    "leave-one-system-out": leave_one_system_out,
-}
-TRANSFER = "transfer"
+def _two_sentences(describe: Sentences) -> Sentences:
+    """What the study says of the evaluator, or that there are too few responses to say it."""
+
+    def sentences(findings: Sequence[Finding]) -> tuple[str, str]:
+        if not best(findings, "spearman"):
+            return "Too few responses to learn from and to test on.", "Take a larger annotated set."
+        return describe(findings)
+
+    return sentences
 
 
-def sentences(study: str, findings: Sequence[Finding]) -> tuple[str, str]:
-    """What the study says of the evaluator, in two sentences."""
-    ranked = best(findings, "spearman")
-    if not ranked:
-        return "Too few responses to learn from and to test on.", "Take a larger annotated set."
-    if study == "low-resource":
-        return _of_low_resource(findings)
-    if study == "label-noise":
-        none, most = (_said(findings, name) for name in ("no noise", f"noise of {NOISE[-1]:g}"))
-        return (
-            f"It agrees with people at rho {none}, and at {most} where it learned with noise of {NOISE[-1]:g} points.",
-            f"Rounded to points of the scale, its scores agree at {_said(findings, 'output rounded')}.",
-        )
-    if study == TRANSFER:
-        own, *others = findings
-        far = best(others, "spearman")
-        first = f"Learned and tested on the same set, it agrees with people at rho {_two(own.value)}."
-        if not far:
-            return first, "There is no other annotated set to test on."
-        return (
-            first,
-            f"Of other sets it does best {far[0].condition}: rho {_two(far[0].value)} over {far[0].n}.",
-        )
-    left = [f for f in findings if f.condition.startswith("without ") and ": " not in f.condition]
-    worst = min((f for f in left if f.value is not None), key=lambda f: f.value or 0.0, default=None)
-    first = f"Having learned from all systems it agrees with people at rho {_said(findings, 'all systems')}."
+@_two_sentences
+def _of_low_resource(findings: Sequence[Finding]) -> tuple[str, str]:
+    every = findings[-1]
+    first = f"Having learned from {every.condition} it agrees with people at rho {two_digits(every.value)}."
+    bar = None if every.value is None else NEARLY * every.value
+    fewest = next((f for f in findings if f.value is not None and bar is not None and f.value >= bar), None)
+    if fewest is None or fewest is every:
+        return first, f"No fewer reach {NEARLY:.0%} of that."
+    return (
+        first,
+        f"{fewest.condition.capitalize()} reach {NEARLY:.0%} of that: rho {two_digits(fewest.value)}.",
+    )
+
+
+@_two_sentences
+def _of_label_noise(findings: Sequence[Finding]) -> tuple[str, str]:
+    none, most = (printed(findings, name) for name in ("no noise", f"noise of {NOISE[-1]:g}"))
+    return (
+        f"It agrees with people at rho {none}, and at {most} where it learned with noise of {NOISE[-1]:g} points.",
+        f"Rounded to points of the scale, its scores agree at {printed(findings, 'output rounded')}.",
+    )
+
+
+@_two_sentences
+def _of_left_out_systems(findings: Sequence[Finding]) -> tuple[str, str]:
+    without = [f for f in findings if f.condition.startswith("without ") and ": " not in f.condition]
+    worst = min((f for f in without if f.value is not None), key=lambda f: f.value or 0.0, default=None)
+    every = printed(findings, "all systems")
+    first = f"Having learned from all systems it agrees with people at rho {every}."
     if worst is None:
         return first, "No system could be left out."
-    return first, f"It loses most {worst.condition}: rho {_two(worst.value)} over {worst.n}."
+    return first, f"It loses most {worst.condition}: rho {two_digits(worst.value)} over {worst.n}."
 
 
-def _of_low_resource(findings: Sequence[Finding]) -> tuple[str, str]:
-    whole, there = findings[-1], [f for f in findings if f.value is not None]
-    first = f"Having learned from {whole.condition} it agrees with people at rho {_two(whole.value)}."
-    enough = next(
-        (f for f in there if whole.value is not None and (f.value or 0) >= NEARLY * whole.value), None
+@_two_sentences
+def _of_transfer(findings: Sequence[Finding]) -> tuple[str, str]:
+    own, *others = findings
+    first = f"Learned and tested on the same set, it agrees with people at rho {two_digits(own.value)}."
+    ranked = best(others, "spearman")
+    if not ranked:
+        return first, "There is no other annotated set to test on."
+    highest = ranked[0]
+    return first, (
+        f"Of other sets it does best {highest.condition}: rho {two_digits(highest.value)} over {highest.n}."
     )
-    if enough is None or enough is whole:
-        return first, f"No fewer reach {NEARLY:.0%} of that."
-    return first, f"{enough.condition.capitalize()} reach {NEARLY:.0%} of that: rho {_two(enough.value)}."
-
-
-def _said(findings: Sequence[Finding], condition: str) -> str:
-    return _two(value_of(findings, condition, "spearman"))
-
-
-def _two(value: float | None) -> str:
-    return "no figure" if value is None else f"{value:.2f}"
 
 
 def _split(data: Human, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -176,8 +191,8 @@ def _split(data: Human, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]
 
 def _rounded(scores: Floats, learned: Floats, data: Human, train: NDArray[np.int64]) -> Floats:
     """Scores as points of the raters' scale. learned: those of the rows that were learned from."""
-    there = np.isfinite(learned)
-    line = regression_line(learned[there], data.scores[train][there])
+    known = np.isfinite(learned)
+    line = regression_line(learned[known], data.scores[train][known])
     if line is None:
         return np.full(len(scores), data.scale[0])
     return np.clip(np.round(line.slope * scores + line.intercept), *data.scale)
@@ -188,7 +203,7 @@ def _learned(condition: str, data: Human, learn: Learn, pairs: Labelled, test: N
 
 
 def _scores(data: Human, learn: Learn, pairs: Labelled, rows: NDArray[np.int64]) -> Floats:
-    """Scores of the rows by what learned from the pairs; NaN where those are too few to learn from."""
+    """Scores of the rows by a model that learned from the pairs; NaN where those are too few to learn from."""
     if not enough([sample for sample, _ in pairs]):
         return np.full(len(rows), np.nan)
     return _scored(learn(pairs, data.scale), data, rows)
@@ -199,5 +214,39 @@ def _scored(model: Scorer, data: Human, rows: NDArray[np.int64]) -> Floats:
 
 
 def _agreement(condition: str, data: Human, scores: Floats, rows: NDArray[np.int64]) -> Finding:
-    there = np.isfinite(scores)
-    return of_correlation(condition, "spearman", spearman(scores[there], data.scores[rows][there]))
+    known = np.isfinite(scores)
+    return of_correlation(condition, "spearman", spearman(scores[known], data.scores[rows][known]))
+
+
+LOW_RESOURCE = Study(
+    "low-resource",
+    "Few human scores",
+    "Agreement with people, Spearman’s ρ, on held-out contexts, by how many responses were learned from.",
+    Learning,
+    lambda data, seed: low_resource(data.human, data.learn, seed),
+    _of_low_resource,
+)
+LABEL_NOISE = Study(
+    "label-noise",
+    "Noisy human scores",
+    "Agreement with people, Spearman’s ρ, on held-out contexts, by the noise in what was learned from.",
+    Learning,
+    lambda data, seed: label_noise(data.human, data.learn, seed),
+    _of_label_noise,
+)
+LEAVE_ONE_SYSTEM_OUT = Study(
+    "leave-one-system-out",
+    "Learning without each system",
+    "Agreement with people, Spearman’s ρ, on held-out contexts, by the systems that were learned from.",
+    Learning,
+    lambda data, seed: leave_one_system_out(data.human, data.learn, seed),
+    _of_left_out_systems,
+)
+TRANSFER = Study(
+    "transfer",
+    "Other annotated sets",
+    "Agreement with people, Spearman’s ρ, on other sets than the one that was learned from.",
+    Transfer,
+    lambda data, seed: transfer(data.name, data.human, data.others, data.learn, seed),
+    _of_transfer,
+)

@@ -1,4 +1,4 @@
-"""Words in the place of others that are used alike: the nearest in a table of word vectors."""
+"""An attack that replaces words by others that are used alike: the nearest in a table of word vectors."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _WORD = re.compile(r"[^\W\d_]+")
 def neighbours(table: WordAverage) -> Attack:
     """Every word that has a near one replaced by the nearest, in the same case.
 
-    What is near is used alike, which synonyms are, and so are some opposites: who is fooled by most of these
-    hears the topic alone.
+    Near words are used alike: synonyms are, and so are some opposites. An evaluator that this attack fools mostly
+    scores the topic alone.
     """
     lengths = np.linalg.norm(table.vectors, axis=1, keepdims=True)
     unit = table.vectors / np.where(lengths == 0, 1, lengths)
@@ -40,15 +40,15 @@ def neighbours(table: WordAverage) -> Attack:
         cosines = unit[:FREQUENT] @ unit[at]
         # Neither the word nor a form of it with more or fewer letters at its end.
         for other in np.argsort(-cosines)[:10]:
-            found = table.vocabulary[other]
+            near = table.vocabulary[other]
             if cosines[other] < LEAST:
                 return None
-            if other >= FUNCTION_WORDS and _WORD.fullmatch(found) and not _one_of_another(word, found):
-                return str(found)
+            if other >= FUNCTION_WORDS and _WORD.fullmatch(near) and not _one_of_another(word, near):
+                return str(near)
         return None
 
-    def replaced(found: re.Match[str]) -> str:
-        word = found.group()
+    def replaced(match: re.Match[str]) -> str:
+        word = match.group()
         other = nearest(word.lower())
         if other is None:
             return word

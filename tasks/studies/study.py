@@ -1,68 +1,48 @@
-"""Study: what an evaluator's scores hang on besides quality, as a table."""
+"""Study: what else an evaluator's scores depend on besides quality, as a table and a page."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from prefect import task
 
-from ssrem.errors import AnnotationError, EvaluatorError
-from ssrem.evaluators import evaluator_class
 from ssrem.report.data import Rows
 from ssrem.report.study import figure, markdown, said
-from ssrem.studies.learned import TRANSFER
-from ssrem.studies.scored import IDENTIFIED, SCORED
+from ssrem.studies import study_called
+from ssrem.studies.attacks import TrueResponses
+from ssrem.studies.learned import Learning, Transfer
+from ssrem.studies.scored import Identified, Scored
 from tasks.maintenance.repair import mended
-from tasks.speaker_tables.build import landed_corpus
-from tasks.stage.ledger import already_done, made_by
-from tasks.stage.stage import Output, Resources, Stage, open_stage
-from tasks.studies.from_labels import LEARNING, learned, learners
-from tasks.studies.from_scores import Found, attacked, of_annotated, of_corpus
+from tasks.stage.ledger import already_done
+from tasks.stage.stage import Output, Resources, open_stage
+from tasks.studies.annotated import HumanScores, HumanScoresOfAllSets, ScoredSet
+from tasks.studies.corpora import ScoredTestSplit, TestSplit
+from tasks.studies.source import Source, StudySettings, Version
 from tasks.warehouse.error_translation import out_of_room
-from tasks.warehouse.home import Warehouse, landed_corpora
+from tasks.warehouse.home import Warehouse
+from tasks.warehouse.records import records
 
-ATTACKS = "attacks"
-OF_CORPORA = (ATTACKS, IDENTIFIED)
-STUDIES = (*OF_CORPORA, *SCORED, *LEARNING)
-"""The first take a corpus's true responses; the others take an annotated set that ssrem agree has landed."""
-
-
-@dataclass(frozen=True)
-class StudySettings:
-    """responses: how many true responses are attacked, drawn by the seed from the test split; 0 for all."""
-
-    study: str
-    responses: int = 200
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if self.study not in STUDIES:
-            raise EvaluatorError(f"no study {self.study!r}; one of {', '.join(STUDIES)}")
-        if self.responses < 0 or self.seed < 0:
-            raise EvaluatorError("responses and seed must not be negative")
+SOURCES: dict[type, Source] = {
+    TrueResponses: TestSplit(),
+    Identified: ScoredTestSplit(),
+    Scored: ScoredSet(),
+    Learning: HumanScores(),
+    Transfer: HumanScoresOfAllSets(),
+}
+"""Each class of data that studies take to its source."""
 
 
 def datasets_of(home: str, study: str) -> list[str]:
-    """What the study can be of: landed corpora, or annotated sets; an error where none is."""
-    if study in OF_CORPORA:
-        return landed_corpora(home)
-    with Warehouse.at(home).reader() as connection:
-        rows = connection.execute("SELECT DISTINCT dataset FROM annotated ORDER BY dataset").fetchall()
-    if not rows:
-        raise AnnotationError(
-            f"the study {study!r} compares with people, and {home} has no annotated set; "
-            "run ssrem agree FILE first"
-        )
-    return [name for (name,) in rows]
+    """What the study can be of: landed corpora, or annotated sets; an error where there is none."""
+    return SOURCES[study_called(study).data].datasets(Warehouse.at(home))
 
 
 @task(name="study")
 def study(
     dataset: str,
-    evaluators: Sequence[tuple[str, int]],
+    evaluators: Sequence[Version],
     home: str,
     settings: StudySettings,
     *,
@@ -74,22 +54,23 @@ def study(
     dataset is not there.
     """
     place = mended(home)
-    fit = _fit(settings.study, evaluators)
-    parameters = {"dataset": dataset, "evaluators": sorted(fit), **asdict(settings)}
-    inputs = _inputs(place, dataset, settings.study)
+    kind = study_called(settings.study)
+    source = SOURCES[kind.data]
+    versions = source.usable(kind.name, evaluators)
+    parameters = {"dataset": dataset, "evaluators": sorted(versions), **asdict(settings)}
+    inputs = source.inputs(place, dataset)
     if already_done(place, "study", parameters, inputs):
         return False
     with open_stage(place, "study", parameters, inputs, resources) as stage:
         if stage.done():
             return False
-        found = _find(stage, dataset, fit, settings, inputs)
         rows = [
             {
-                **{"study": settings.study, "dataset": dataset, "evaluator": name, "version": version},
+                **{"study": kind.name, "dataset": dataset, "evaluator": name, "version": version},
                 **{"position": position, **asdict(finding)},
             }
-            for (name, version), findings in found.items()
-            for position, finding in enumerate(findings)
+            for (name, version), data in source.load(stage, dataset, versions, settings)
+            for position, finding in enumerate(kind.findings(data, settings.seed))
         ]
         stage.create_from_rows("studies", rows)
         stage.gate()
@@ -97,71 +78,19 @@ def study(
             [
                 Output(
                     "studies",
-                    f"{settings.study}@{dataset}@{name}@{version}",
+                    f"{kind.name}@{dataset}@{name}@{version}",
                     f"evaluator = '{name}' AND version = {version}",
                 )
-                for name, version in found
+                for name, version in versions
             ]
         )
     return True
 
 
-def _find(
-    stage: Stage,
-    dataset: str,
-    evaluators: Sequence[tuple[str, int]],
-    settings: StudySettings,
-    inputs: Mapping[str, Any],
-) -> Found:
-    name = settings.study
-    if name == ATTACKS:
-        return attacked(stage, dataset, evaluators, settings.responses, settings.seed)
-    if name == IDENTIFIED:
-        return of_corpus(stage, dataset, evaluators)
-    if name in LEARNING:
-        return learned(stage, name, inputs, evaluators, settings.seed)
-    return of_annotated(stage, dataset, evaluators, name)
-
-
-def _fit(study: str, evaluators: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
-    """Those of the evaluators that give what the study needs; EvaluatorError where none does."""
-    if study in LEARNING:
-        return learners(study, evaluators)
-    fit = [one for one in evaluators if study not in OF_CORPORA or "f" in evaluator_class(one[0]).parts]
-    if not fit:
-        names = ", ".join(name for name, _ in evaluators)
-        raise EvaluatorError(
-            f"{names}: scores by the true response, which {study} keeps back; name others with --evaluator"
-        )
-    return fit
-
-
-def _inputs(home: Warehouse, dataset: str, study: str) -> dict[str, Any]:
-    """What the study is made from: the dataset first, and for transfer every other set."""
-    if study in OF_CORPORA:
-        written = [p.key for p in home.parts() if p.table == "negatives" and p.key.startswith(f"{dataset}@")]
-        return {
-            dataset: landed_corpus(home, dataset)[0],
-            "tables": made_by(home, "candidates", [dataset]) + made_by(home, "negatives", written),
-        }
-    with home.reader() as connection:
-        known = dict(
-            connection.execute(
-                "SELECT dataset, any_value(sha256) FROM annotated GROUP BY dataset ORDER BY dataset"
-            ).fetchall()
-        )
-    if dataset not in known:
-        raise AnnotationError(f"no annotated set {dataset!r} in {home.root} (there are: {', '.join(known)})")
-    others = known if study == TRANSFER else {}
-    return {dataset: known[dataset], **others}
-
-
 def read_study(home: Warehouse, name: str, dataset: str) -> tuple[Rows, dict[str, tuple[str, str]]]:
     """The published rows of a study, of evaluators in use, and what they say of each in two sentences."""
     with home.reader() as connection:
-        cursor = connection.execute(PUBLISHED, [name, dataset])
-        names = [d[0] for d in cursor.description or []]
-        rows = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+        rows = records(connection, PUBLISHED, [name, dataset])
     return rows, said(rows)
 
 

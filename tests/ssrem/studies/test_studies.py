@@ -16,19 +16,19 @@ from ssrem.agreement.correlation import spearman
 from ssrem.encoders.word_average import WordAverage
 from ssrem.report.study import figure, markdown, said
 from ssrem.samples import Sample
-from ssrem.studies.attacks import ATTACKS, UNIVERSAL, attacks
-from ssrem.studies.finding import Finding
+from ssrem.studies import STUDIES
+from ssrem.studies.attacks import ATTACKS, UNIVERSAL, TrueResponses, attacks
 from ssrem.studies.neighbours import FUNCTION_WORDS, neighbours
 from ssrem.studies.scored import (
-    SCORED,
+    Identified,
     Scored,
     buckets,
+    corpus_buckets,
     distribution,
-    identified,
     length,
-    sentences,
     without_system,
 )
+from ssrem.studies.study import Finding
 
 SAMPLES = [
     Sample(("hi there", f"do you like number {n} ?"), f"yes i do like number {n} a lot", "a reference")
@@ -71,12 +71,14 @@ def test_near_words_stand_for_one_another() -> None:
 def test_identification_in_buckets() -> None:
     """Who speaks much is told better."""
     active = np.arange(80, dtype=np.float64)
-    found = identified(active / 80, {"turns of the speaker": active, "constant": np.ones(80)})
-    assert [f.condition for f in found[:2]] == ["all", "turns of the speaker: 0 to 19"]
-    assert found[0].value == pytest.approx(79 / 160)
-    assert [f.value for f in found[1:]] == sorted(f.value or 0 for f in found[1:])
-    assert [f.n for f in found] == [80, 20, 20, 20, 20]
-    first, second = sentences("corpus-buckets", found)
+    findings = corpus_buckets(
+        Identified(active / 80, {"turns of the speaker": active, "constant": np.ones(80)})
+    )
+    assert [f.condition for f in findings[:2]] == ["all", "turns of the speaker: 0 to 19"]
+    assert findings[0].value == pytest.approx(79 / 160)
+    assert [f.value for f in findings[1:]] == sorted(f.value or 0 for f in findings[1:])
+    assert [f.n for f in findings] == [80, 20, 20, 20, 20]
+    first, second = STUDIES["corpus-buckets"].sentences(findings)
     assert "0.49" in first and "turns of the speaker: 60 to 79: 0.87 over 20" in second
 
 
@@ -85,9 +87,9 @@ def test_what_others_wrote_is_tried_where_they_wrote() -> None:
         return np.array([len(sample.response) for sample in samples], dtype=np.float64)
 
     written = {"negative of long": ["x" * 99] * 25 + [None] * 15, "negative of short": ["x"] * 40}
-    found = {f.condition: f for f in attacks(SAMPLES, by_length, seed=0, written=written)}
-    assert (found["negative of long"].value, found["negative of long"].n) == (1, 25)
-    assert (found["negative of short"].value, found["negative of short"].n) == (0, 40)
+    findings = {f.condition: f for f in attacks(TrueResponses(SAMPLES, by_length, written=written), 0)}
+    assert (findings["negative of long"].value, findings["negative of long"].n) == (1, 25)
+    assert (findings["negative of short"].value, findings["negative of short"].n) == (0, 40)
 
 
 @pytest.mark.parametrize(
@@ -109,9 +111,9 @@ def by_name(findings: Sequence[Finding]) -> dict[str, Finding]:
 
 
 def test_who_cannot_tell_is_always_fooled() -> None:
-    found = by_name(attacks(SAMPLES, lambda samples: np.zeros(len(samples)), seed=0))
-    assert set(found) == {*ATTACKS, UNIVERSAL}
-    assert all(finding.value == 1 for finding in found.values())
+    findings = by_name(attacks(TrueResponses(SAMPLES, lambda samples: np.zeros(len(samples))), 0))
+    assert set(findings) == {*ATTACKS, UNIVERSAL}
+    assert all(finding.value == 1 for finding in findings.values())
 
 
 def test_an_evaluator_that_counts_words() -> None:
@@ -120,18 +122,23 @@ def test_an_evaluator_that_counts_words() -> None:
         # As a sum in another order: a difference by rounding is none.
         return np.array([len(s.response.split()) + 1e-9 * len(s.response[:3]) for s in samples])
 
-    found = by_name(attacks(SAMPLES, words, seed=0))
-    assert found["response repeated"].value == found["words shuffled"].value == 1
-    assert found["words dropped"].value == found["empty response"].value == found["context copied"].value == 0
-    assert found[UNIVERSAL].n == 20
-    assert by_name(attacks(SAMPLES, words, seed=0)) == found
+    findings = by_name(attacks(TrueResponses(SAMPLES, words), 0))
+    assert findings["response repeated"].value == findings["words shuffled"].value == 1
+    assert (
+        findings["words dropped"].value
+        == findings["empty response"].value
+        == findings["context copied"].value
+        == 0
+    )
+    assert findings[UNIVERSAL].n == 20
+    assert by_name(attacks(TrueResponses(SAMPLES, words), 0)) == findings
 
 
 def test_too_few_to_attack() -> None:
-    found = by_name(attacks([Sample((), "hm")], lambda samples: np.ones(len(samples)), seed=0))
-    assert found["context copied"] == Finding("context copied", "fooled", None, 0, "too_few")
-    assert found[UNIVERSAL].outcome == "too_few"
-    assert found["empty response"].n == 1
+    findings = by_name(attacks(TrueResponses([Sample((), "hm")], lambda samples: np.ones(len(samples))), 0))
+    assert findings["context copied"] == Finding("context copied", "fooled", None, 0, "too_few")
+    assert findings[UNIVERSAL].outcome == "too_few"
+    assert findings["empty response"].n == 1
 
 
 def scored(n: int = 200, seed: int = 0) -> Scored:
@@ -142,8 +149,8 @@ def scored(n: int = 200, seed: int = 0) -> Scored:
 
 
 def test_agreement_that_is_length_alone_goes_when_length_is_held_fixed() -> None:
-    found = by_name(length(scored()))
-    before, after = found["agreement"].value, found["agreement, length held fixed"].value
+    findings = by_name(length(scored()))
+    before, after = findings["agreement"].value, findings["agreement, length held fixed"].value
     assert before is not None and after is not None
     assert before > 0.4
     assert abs(after) < 0.15
@@ -153,27 +160,27 @@ def test_partial_correlation_is_that_of_residuals() -> None:
     data = scored()
     x, y, z = (rankdata(column) for column in (data.scores, data.human, data.words))
     rest = [column - np.polyval(np.polyfit(z, column, 1), z) for column in (x, y)]
-    found = by_name(length(data))["agreement, length held fixed"].value
-    assert found == pytest.approx(np.corrcoef(*rest)[0, 1])
+    findings = by_name(length(data))["agreement, length held fixed"].value
+    assert findings == pytest.approx(np.corrcoef(*rest)[0, 1])
 
 
 def test_length_that_does_not_vary_controls_nothing() -> None:
     data = scored()
     same = Scored(data.scores, data.human, np.full(200, 3.0), data.systems, {})
-    found = by_name(length(same))
-    assert found["scores and length"].outcome == "constant"
-    assert found["agreement, length held fixed"].value == found["agreement"].value
+    findings = by_name(length(same))
+    assert findings["scores and length"].outcome == "constant"
+    assert findings["agreement, length held fixed"].value == findings["agreement"].value
 
 
 def test_buckets_hold_every_response_once() -> None:
     data = scored()
-    found = buckets(data)
-    assert len(found) == 4
-    assert sum(finding.n for finding in found) == 200
-    ends = [[float(end) for end in f.condition.removeprefix("words: ").split(" to ")] for f in found]
+    findings = buckets(data)
+    assert len(findings) == 4
+    assert sum(finding.n for finding in findings) == 200
+    ends = [[float(end) for end in f.condition.removeprefix("words: ").split(" to ")] for f in findings]
     low, high = ends[0]
     rows = (data.words >= low) & (data.words <= high)
-    assert found[0].value == spearman(data.scores[rows], data.human[rows]).statistic
+    assert findings[0].value == spearman(data.scores[rows], data.human[rows]).statistic
     assert all(before[-1] < after[0] for before, after in pairwise(ends))
     same = Scored(data.scores, data.human, data.words, data.systems, {"turns": np.full(200, 2.0)})
     assert buckets(same) == []
@@ -181,18 +188,18 @@ def test_buckets_hold_every_response_once() -> None:
 
 def test_distribution() -> None:
     data = Scored(np.array([0.0, 10, 10, 0]), np.full(4, 3.0), np.ones(4), [None] * 4, {})
-    found = {(f.condition, f.measure): f for f in distribution(data)}
-    assert found["scores", "sd"].value == pytest.approx(np.std([0, 1, 1, 0], ddof=1))
-    assert found["scores", "q0.5"].value == 0.5
-    assert found["human scores", "sd"].outcome == "constant"
+    findings = {(f.condition, f.measure): f for f in distribution(data)}
+    assert findings["scores", "sd"].value == pytest.approx(np.std([0, 1, 1, 0], ddof=1))
+    assert findings["scores", "q0.5"].value == 0.5
+    assert findings["human scores", "sd"].outcome == "constant"
 
 
 def test_without_a_system() -> None:
     data = scored()
-    found = by_name(without_system(data))
-    assert list(found) == ["all systems", "without a", "without b"]
-    assert found["without a"].value == spearman(data.scores[1::2], data.human[1::2]).statistic
-    assert found["without a"].n == 100
+    findings = by_name(without_system(data))
+    assert list(findings) == ["all systems", "without a", "without b"]
+    assert findings["without a"].value == spearman(data.scores[1::2], data.human[1::2]).statistic
+    assert findings["without a"].n == 100
 
 
 def rows(study: str, findings: Sequence[Finding]) -> list[dict[str, Any]]:
@@ -201,21 +208,28 @@ def rows(study: str, findings: Sequence[Finding]) -> list[dict[str, Any]]:
     return [{**where, **{name: getattr(f, name) for name in names}} for f in findings]
 
 
-@pytest.mark.parametrize("study", [*SCORED, "attacks"])
+DATA: dict[type, Any] = {
+    TrueResponses: TrueResponses(SAMPLES, lambda samples: np.zeros(len(samples))),
+    Identified: Identified(np.arange(80) / 80, {"turns of the context": np.arange(80.0)}),
+    Scored: scored(),
+}
+
+
+@pytest.mark.parametrize("study", [name for name, study in STUDIES.items() if study.data in DATA])
 def test_every_study_has_two_sentences_a_table_and_a_plot(study: str) -> None:
-    data = scored()
-    found = SCORED[study](data) if study in SCORED else attacks(SAMPLES, lambda s: np.zeros(len(s)), seed=0)
-    shown = rows(study, found)
+    kind = STUDIES[study]
+    findings = kind.findings(DATA[kind.data], 0)
+    shown = rows(study, findings)
     (first, second) = said(shown)["ssrem"]
     assert first.endswith(".") and second.endswith(".") and "no figure" not in first + second
     page = markdown(shown)
-    assert page.startswith(f"# {study}: a\\|b\n") and page.count("\n|") == len(found) + 2
+    assert page.startswith(f"# {study}: a\\|b\n") and page.count("\n|") == len(findings) + 2
     drawn = figure(shown)
-    assert drawn.startswith("<?xml") and all(f.condition.split(",")[0] in drawn for f in found)
+    assert drawn.startswith("<?xml") and all(f.condition.split(",")[0] in drawn for f in findings)
     assert figure(shown) == drawn
 
 
 def test_where_there_is_nothing_to_say_it_says_so() -> None:
     none = [Finding("all systems", "spearman", None, 2, "too_few")]
-    assert sentences("without-system", none)[0] == "Too few responses to compare."
+    assert STUDIES["without-system"].sentences(none)[0] == "Too few responses to compare."
     assert "too few" in markdown(rows("without-system", none))

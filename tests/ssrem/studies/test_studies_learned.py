@@ -12,16 +12,16 @@ from numpy.typing import NDArray
 from ssrem.agreement.cross_validation import Labelled
 from ssrem.errors import AnnotationError
 from ssrem.samples import Sample
-from ssrem.studies.finding import Finding
+from ssrem.studies import STUDIES
 from ssrem.studies.learned import (
     NOISE,
     Human,
     label_noise,
     leave_one_system_out,
     low_resource,
-    sentences,
     transfer,
 )
+from ssrem.studies.study import Finding
 
 SCALE = (1.0, 5.0)
 
@@ -73,8 +73,8 @@ def contexts(samples: Sequence[Sample]) -> set[tuple[str, ...]]:
 
 def test_fewer_and_fewer_labels_of_other_contexts() -> None:
     learner = Learner()
-    found = low_resource(human(), learner, seed=3)
-    assert [f.condition for f in found] == [
+    findings = low_resource(human(), learner, seed=3)
+    assert [f.condition for f in findings] == [
         "25 responses",
         "50 responses",
         "100 responses",
@@ -86,9 +86,9 @@ def test_fewer_and_fewer_labels_of_other_contexts() -> None:
     for lesson, tested in zip(learner.lessons, learner.tests, strict=True):
         assert not contexts([sample for sample, _ in lesson]) & contexts(tested)
         assert len(tested) == 60
-    assert all(f.value == pytest.approx(1) and f.n == 60 for f in found)
-    assert low_resource(human(), Learner(), seed=3) == found
-    assert sentences("low-resource", found) == (
+    assert all(f.value == pytest.approx(1) and f.n == 60 for f in findings)
+    assert low_resource(human(), Learner(), seed=3) == findings
+    assert STUDIES["low-resource"].sentences(findings) == (
         "Having learned from all 120 responses it agrees with people at rho 1.00.",
         "25 responses reach 95% of that: rho 1.00.",
     )
@@ -96,16 +96,16 @@ def test_fewer_and_fewer_labels_of_other_contexts() -> None:
 
 def test_noise_is_added_to_what_is_learned_from_alone() -> None:
     learner, data = Learner(), human()
-    found = by_condition(label_noise(data, learner, seed=0))
-    assert list(found) == ["no noise", "output rounded", *(f"noise of {n:g}" for n in NOISE)]
+    findings = by_condition(label_noise(data, learner, seed=0))
+    assert list(findings) == ["no noise", "output rounded", *(f"noise of {n:g}" for n in NOISE)]
     clean = dict(learner.lessons[0])
     for deviation, lesson in zip(NOISE, learner.lessons[1:], strict=True):
         off = np.array([score - clean[sample] for sample, score in lesson])
         assert all(SCALE[0] <= score <= SCALE[1] for _, score in lesson)
         assert 0 < off.std() <= 1.1 * deviation
     # Scores from .1 to .5 come to the points of the scale from 1 to 5, where nothing is lost.
-    assert found["output rounded"].value == pytest.approx(1)
-    assert "0.50" not in sentences("label-noise", list(found.values()))[0]
+    assert findings["output rounded"].value == pytest.approx(1)
+    assert "0.50" not in STUDIES["label-noise"].sentences(list(findings.values()))[0]
 
 
 def test_rounding_loses_what_lies_between_the_points() -> None:
@@ -117,22 +117,22 @@ def test_rounding_loses_what_lies_between_the_points() -> None:
         def __call__(self, pairs: Labelled, scale: tuple[float, float]) -> Student:
             return super().__call__(pairs, SCALE)
 
-    found = by_condition(label_noise(coarse, Coarse(), seed=0))
-    assert found["output rounded"].value != pytest.approx(found["no noise"].value)
+    findings = by_condition(label_noise(coarse, Coarse(), seed=0))
+    assert findings["output rounded"].value != pytest.approx(findings["no noise"].value)
 
 
 def test_a_system_that_is_left_out_is_not_learned_from() -> None:
     learner = Learner()
-    found = by_condition(leave_one_system_out(human(), learner, seed=1))
-    assert found["all systems"].value == pytest.approx(1)
+    findings = by_condition(leave_one_system_out(human(), learner, seed=1))
+    assert findings["all systems"].value == pytest.approx(1)
     without = dict(zip("abc", learner.lessons[2:], strict=True))
     for system, lesson in without.items():
         assert {sample.response.split()[0] for sample, _ in lesson} == set("abc") - {system}
-        assert 0 < (found[f"without {system}"].value or 0) < 1
-        own = found[f"without {system}: its own responses"]
+        assert 0 < (findings[f"without {system}"].value or 0) < 1
+        own = findings[f"without {system}: its own responses"]
         assert (own.value, own.outcome, own.n) == (None, "constant", 20)
     assert len(learner.lessons[1]) == 30
-    assert "without" in sentences("leave-one-system-out", list(found.values()))[1]
+    assert "without" in STUDIES["leave-one-system-out"].sentences(list(findings.values()))[1]
 
 
 @pytest.mark.parametrize("systems", [("a",), (None, None)])
@@ -142,24 +142,24 @@ def test_one_system_cannot_be_left_out(systems: Sequence[str | None]) -> None:
 
 
 def test_transfer_is_a_row_of_the_matrix() -> None:
-    learner, here, there = Learner(), human(), human(40, ("a", "z"), start=100)
-    found = by_condition(transfer("here", here, {"there": there}, learner, seed=0))
-    assert found["on here, 3 folds"].value == pytest.approx(1)
-    assert found["on there"].n == 80
-    assert 0 < (found["on there"].value or 0) < 1  # it knows nothing of z
+    learner, here, other = Learner(), human(), human(40, ("a", "z"), start=100)
+    findings = by_condition(transfer("here", here, {"other": other}, learner, seed=0))
+    assert findings["on here, 3 folds"].value == pytest.approx(1)
+    assert findings["on other"].n == 80
+    assert 0 < (findings["on other"].value or 0) < 1  # it knows nothing of z
     assert [len(lesson) for lesson in learner.lessons] == [120, 120, 120, 180]
-    first, second = sentences("transfer", list(found.values()))
-    assert "1.00" in first and "on there" in second
+    first, second = STUDIES["transfer"].sentences(list(findings.values()))
+    assert "1.00" in first and "on other" in second
     (alone,) = transfer("here", here, {}, Learner(), seed=0)
-    assert sentences("transfer", [alone])[1] == "There is no other annotated set to test on."
+    assert STUDIES["transfer"].sentences([alone])[1] == "There is no other annotated set to test on."
 
 
 def test_too_few_to_learn_from_is_an_outcome() -> None:
     learner = Learner()
-    found = leave_one_system_out(human(6), learner, seed=0)
-    outcomes = {f.condition: f.outcome for f in found}
+    findings = leave_one_system_out(human(6), learner, seed=0)
+    outcomes = {f.condition: f.outcome for f in findings}
     assert outcomes["a quarter at random"] == outcomes["without a"] == "too_few"
     assert all(len(lesson) >= 10 for lesson in learner.lessons)
     few = low_resource(human(3), Learner(), seed=0)
     assert [f.outcome for f in few] == ["too_few"]
-    assert sentences("low-resource", few)[0] == "Too few responses to learn from and to test on."
+    assert STUDIES["low-resource"].sentences(few)[0] == "Too few responses to learn from and to test on."

@@ -9,16 +9,19 @@ from statistics import mean
 import pytest
 
 from ssrem.errors import AnnotationError, EvaluatorError, HomeError
+from ssrem.studies import STUDIES
+from ssrem.studies.learned import Learning
 from support.small_home import Made
 from tasks.agreement.land import agree
 from tasks.speaker_tables.negatives import NegativeSettings, make_negatives
-from tasks.studies.from_labels import LEARNING
-from tasks.studies.study import STUDIES, StudySettings, datasets_of, read_study, study, write_study
+from tasks.studies.source import StudySettings
+from tasks.studies.study import datasets_of, read_study, study, write_study
 from tasks.training.labels import HumanScores
 from tasks.training.train import train
 from tasks.warehouse.home import Warehouse
 
 SSREM = [("ssrem", 1)]
+LEARNING = [name for name, kind in STUDIES.items() if issubclass(kind.data, Learning)]
 
 
 @pytest.mark.usefixtures("sql_gate")
@@ -36,8 +39,8 @@ def test_every_study_lands_once_and_is_written(copy: Warehouse) -> None:
         assert page.name == f"study-{name}-{dataset}.md"
         assert f"(<{page.stem}.svg>)" in page.read_text() and page.with_suffix(".svg").exists()
     with copy.reader() as reader:
-        found = reader.execute("SELECT DISTINCT study FROM studies ORDER BY ALL").fetchall()
-    assert [name for (name,) in found] == sorted(set(STUDIES) - set(LEARNING))
+        published = reader.execute("SELECT DISTINCT study FROM studies ORDER BY ALL").fetchall()
+    assert [name for (name,) in published] == sorted(set(STUDIES) - set(LEARNING))
 
 
 @pytest.mark.usefixtures("sql_gate")
@@ -66,8 +69,8 @@ def test_negatives_that_landed_are_tried(copy: Warehouse) -> None:
     make_negatives.fn("tiny", root, NegativeSettings("shuffle-golden", split="test", responses=20))
     assert study.fn("tiny", SSREM, root, settings)  # anew, as there is more to try
     rows, _ = read_study(copy, "attacks", "tiny")
-    found = {row["condition"]: row for row in rows}
-    assert found["negative of shuffle-golden"]["n"] > 0
+    findings = {row["condition"]: row for row in rows}
+    assert findings["negative of shuffle-golden"]["n"] > 0
     assert not study.fn("tiny", SSREM, root, settings)
 
 
@@ -96,7 +99,7 @@ def test_what_cannot_be_studied(made: Made, copy: Warehouse) -> None:
     with pytest.raises(EvaluatorError, match="bleu-2: scores by the true response"):
         study.fn("tiny", [("bleu-2", 1)], root, StudySettings("attacks"))
     with pytest.raises(
-        AnnotationError, match="people has no scores of ssrem version 7; run ssrem agree FILE"
+        AnnotationError, match="people has no scores of ssrem version 7; run ssrem correlate FILE"
     ):
         study.fn("people", [("ssrem", 7)], str(copy.root), StudySettings("length"))
     assert not copy.parts() or all(part.table != "studies" for part in copy.parts())
@@ -147,9 +150,9 @@ def test_what_is_learned_from_human_scores(labelled: Warehouse) -> None:
 
 
 @pytest.mark.usefixtures("sql_gate")
-def test_no_evaluator_is_tested_on_what_it_was_told(labelled: Warehouse, tmp_path: Path) -> None:
-    told = HumanScores(str(tmp_path / "likes_eval.json"))
-    train.fn("ruber-unref", ["tiny"], str(labelled.root), encoder="glove-6b-50d", labels=told)
+def test_no_evaluator_is_tested_on_what_it_learned_from(labelled: Warehouse, tmp_path: Path) -> None:
+    labels = HumanScores(str(tmp_path / "likes_eval.json"))
+    train.fn("ruber-unref", ["tiny"], str(labelled.root), encoder="glove-6b-50d", labels=labels)
     with pytest.raises(EvaluatorError, match="version 2 learned from the human scores of likes already"):
         study.fn("likes", [("ruber-unref", 2)], str(labelled.root), StudySettings("low-resource"))
     with pytest.raises(EvaluatorError, match=r"ssrem: learns nothing from human scores.* train roberta-eval"):
@@ -157,5 +160,5 @@ def test_no_evaluator_is_tested_on_what_it_was_told(labelled: Warehouse, tmp_pat
 
 
 def test_without_an_annotated_set(home: Warehouse) -> None:
-    with pytest.raises(AnnotationError, match="has no annotated set; run ssrem agree FILE first"):
+    with pytest.raises(AnnotationError, match="has no annotated set; run ssrem correlate FILE first"):
         datasets_of(str(home.root), "length")

@@ -1,0 +1,70 @@
+"""What a study is: the data it takes, the figures it gives, and what is said of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from ssrem.agreement.correlation import Correlation, Outcome
+
+Data = TypeVar("Data")
+
+FEWEST = 20
+"""Below this a share or a correlation says little; a sentence names no condition with fewer."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One figure. condition: of what, such as an attack or a bucket; measure: which figure; n: what it is over.
+
+    value is None unless outcome is 'ok'.
+    """
+
+    condition: str
+    measure: str
+    value: float | None
+    n: int
+    outcome: Outcome = "ok"
+
+
+Sentences = Callable[[Sequence[Finding]], tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Study(Generic[Data]):
+    """A study of one evaluator on one dataset.
+
+    data: the class of data that `findings` takes beside a seed; tasks/studies loads each class. sentences: what the
+    findings say of the evaluator, in two sentences. title, note and axis (what the values are): for the report.
+    """
+
+    name: str
+    title: str
+    note: str
+    data: type[Data]
+    findings: Callable[[Data, int], list[Finding]]
+    sentences: Sentences
+    axis: str = "Spearman’s ρ"
+
+
+def of_correlation(condition: str, measure: str, correlation: Correlation) -> Finding:
+    """The correlation as a finding."""
+    return Finding(condition, measure, correlation.statistic, correlation.n, correlation.outcome)
+
+
+def best(findings: Sequence[Finding], measure: str) -> list[Finding]:
+    """Findings of a measure that have a value over `FEWEST` or more, the highest first."""
+    usable = [f for f in findings if f.measure == measure and f.value is not None and f.n >= FEWEST]
+    return sorted(usable, key=lambda f: -(f.value or 0.0))
+
+
+def two_digits(value: float | None) -> str:
+    """A value as sentences print it."""
+    return "no figure" if value is None else f"{value:.2f}"
+
+
+def printed(findings: Sequence[Finding], condition: str, measure: str = "spearman") -> str:
+    """The value under a condition as sentences print it, also where there is none."""
+    values = (f.value for f in findings if (f.condition, f.measure) == (condition, measure))
+    return two_digits(next(values, None))
