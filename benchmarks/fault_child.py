@@ -27,13 +27,15 @@ def run_stage(stage: str, home: str, dump: str, annotated: str) -> None:
     """One stage as its flow calls it, without Prefect."""
     from tasks.agreement.land import agree
     from tasks.ingest.land import land
-    from tasks.maintenance.repair import mended
+    from tasks.maintenance.repair import repair
     from tasks.report.report import write_report
     from tasks.scoring.test_split import score_corpus
     from tasks.speaker_tables.build import TableSettings, build
     from tasks.training.train import train
     from tasks.training.versions import promoted
+    from tasks.warehouse.home import Warehouse
 
+    repair.fn(home)
     if stage == "ingest":
         land.fn(dump, home, name=CORPUS)
     elif stage == "tables":
@@ -43,7 +45,7 @@ def run_stage(stage: str, home: str, dump: str, annotated: str) -> None:
     elif stage == "report":
         write_report.fn(home)
     else:
-        versions = promoted(mended(home))
+        versions = promoted(Warehouse.at(home))
         if stage == "agree":
             agree.fn(annotated, versions, home)
         for name, version in versions if stage == "score" else ():

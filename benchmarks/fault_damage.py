@@ -11,7 +11,7 @@ from pathlib import Path
 
 from benchmarks.fault_child import STAGES
 from benchmarks.fault_home import Bench, Outcome, litter
-from tasks.warehouse.snapshot import Partition
+from tasks.warehouse.partition import Partition
 
 YEARS = 10 * 365 * 24 * 3600.0
 
@@ -46,7 +46,7 @@ DAMAGES: tuple[Damage, ...] = (cut, flip, empty, remove)
 def corrupt_part(bench: Bench, times: int, draw: random.Random) -> Iterator[Outcome]:
     """A Parquet file of the published snapshot is damaged, every table's in turn."""
     bench.reset(len(STAGES))
-    parts = sorted(bench.home.parts(), key=lambda part: (part.table, part.key))
+    parts = sorted(bench.home.partitions(), key=lambda part: (part.table, str(part.key)))
     chosen: list[Partition] = draw.sample(parts, min(times * 4, len(parts)))
     for number, part in enumerate(chosen):
         damage = DAMAGES[number % len(DAMAGES)]

@@ -24,7 +24,7 @@ from ssrem.errors import SsremError
 from tasks.maintenance.health import remarks
 from tasks.query.sandbox import ask
 from tasks.warehouse.home import Warehouse
-from tasks.warehouse.snapshot import Partition
+from tasks.warehouse.partition import Partition
 
 ROOT = Path(__file__).parent.parent
 WORDS = """
@@ -94,7 +94,7 @@ def content(home: Warehouse) -> dict[str, str]:
 
 def counts_kept(home: Warehouse, messages: int) -> bool:
     """Whether every message of the dump landed or lies in quarantine, by the ledger and by the rows."""
-    if not home.parts():
+    if not home.partitions():
         return True
     query = """
         SELECT messages_read, utterances + quarantined, (SELECT count(*) FROM utterances)

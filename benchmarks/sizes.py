@@ -11,7 +11,6 @@ from pathlib import Path
 
 import duckdb
 
-from tasks.warehouse.catalog import read_parts
 from tasks.warehouse.home import Warehouse
 
 GROUPS = {
@@ -40,7 +39,7 @@ def main() -> None:
     )
     options.add_argument("home")
     home = Warehouse.at(options.parse_args().home)
-    parts = read_parts(home.catalog)  # whatever its layout
+    parts = home.partitions()
     messages = sum(part.rows for part in parts if part.table == "utterances")
     print(f"{messages:,} messages")
     for group, tables in GROUPS.items():
@@ -50,7 +49,7 @@ def main() -> None:
         if part.table == "scores":
             found = size([home.root / part.path])
             print(
-                f"scores {part.key:40} {found / 1e6:9.2f} MB {found / max(part.rows, 1):9.1f} bytes a score"
+                f"scores {part.key!s:60} {found / 1e6:9.2f} MB {found / max(part.rows, 1):9.1f} bytes a score"
             )
     for folder in sorted(home.models.glob("*/*")):
         print(f"model {folder.relative_to(home.models)!s:34} {size([folder]) / 1e6:9.2f} MB")

@@ -85,7 +85,7 @@ def soak(root: Path, corpora: int, messages: int, tables: bool = False) -> Itera
             number + 1,
             *taken,
             _resident(),
-            sum((home.root / part.path).stat().st_size for part in home.parts()),
+            sum((home.root / part.path).stat().st_size for part in home.partitions()),
             sum(path.stat().st_size for path in home.lake.rglob("*") if path.is_file()),
             sum(1 for _ in home.lake.glob("run=*")),
             home.catalog.stat().st_size,

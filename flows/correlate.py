@@ -11,10 +11,11 @@ from flows.orchestration.failure_hook import tell
 from flows.orchestration.task_runners import Runner, on_workers
 from tasks.agreement.land import agree as agree_with
 from tasks.agreement.measure import measure
-from tasks.maintenance.repair import mended
+from tasks.maintenance.repair import repair
 from tasks.stage.stage import Resources
 from tasks.training.register import register
 from tasks.training.versions import promoted, unregistered
+from tasks.warehouse.home import Warehouse
 
 
 @flow(name="agree", on_failure=[tell], on_crashed=[tell])
@@ -42,7 +43,8 @@ def agree(
     """
     resources = Resources(memory_limit, threads)
     reading: dict[str, Any] = {"layout": layout, "mapping": mapping}
-    place = mended(home)
+    repair(home)
+    place = Warehouse.at(home)
     for name in unregistered(place, evaluators or ()):
         register(name, home, resources=resources)
     versions = promoted(place, evaluators or ())

@@ -9,6 +9,7 @@ from flows.orchestration.failure_hook import tell
 from ssrem.evaluators import evaluator_class
 from tasks.agreement.measure import measure_all
 from tasks.agreement.rescore import agree_again
+from tasks.maintenance.repair import repair
 from tasks.scoring.test_split import score_corpus
 from tasks.stage.stage import Resources
 from tasks.training.noninferiority_margins import Margins
@@ -33,6 +34,7 @@ def decide(
     resources = Resources(memory_limit, threads)
     allowed = Margins.of(margins or {})
     decided = {}
+    repair(home)
     with shown(home, "train", ["evaluators", "identification", "agreement"]):
         while waiting := challenges(Warehouse.at(home), evaluators or ()):
             challenge = waiting[0]  # each decision may change what the next one is compared with

@@ -8,6 +8,7 @@ from prefect import flow
 
 from flows.orchestration.failure_hook import tell
 from flows.tables import tables
+from tasks.maintenance.repair import repair
 from tasks.privacy.forget import forget as forget_people
 from tasks.stage.stage import Resources
 
@@ -25,6 +26,7 @@ def forget(
     Speaker tables that were there are built anew, as they were built before. Returns what was removed, from where, and
     the evaluators that learned from it.
     """
+    repair(home)
     done = forget_people(people, home, corpora=corpora, resources=Resources(memory_limit, threads))
     for corpus, of in done["corpora"].items():
         if of["tables"] is not None and of["utterances_left"]:

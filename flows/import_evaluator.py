@@ -5,6 +5,7 @@ from __future__ import annotations
 from prefect import flow
 
 from flows.orchestration.failure_hook import tell
+from tasks.maintenance.repair import repair
 from tasks.stage.stage import Resources
 from tasks.training.import_evaluator import import_evaluator
 
@@ -18,4 +19,5 @@ def import_(
     threads: int | None = None,
 ) -> tuple[str, int, bool]:
     """Publish the evaluator in `file`; returns its name, its version here, and whether it is new."""
+    repair(home)
     return import_evaluator(file, home, allowed=allow or (), resources=Resources(memory_limit, threads))

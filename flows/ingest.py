@@ -8,6 +8,7 @@ from prefect.events import emit_event
 from flows.orchestration.artifacts import shown
 from flows.orchestration.failure_hook import tell
 from tasks.ingest.land import land
+from tasks.maintenance.repair import repair
 from tasks.stage.stage import Resources
 from tasks.warehouse.home import Warehouse
 
@@ -31,6 +32,7 @@ def ingest(
 
     pseudonym_key_file: never the key itself, as Prefect keeps what flows are called with.
     """
+    repair(home)
     with shown(home, "ingest", ["corpora", "quarantine"]):
         corpus, new = land(
             source,

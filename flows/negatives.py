@@ -6,7 +6,7 @@ from prefect import flow
 
 from flows.orchestration.failure_hook import tell
 from flows.tables import tables
-from tasks.maintenance.repair import mended
+from tasks.maintenance.repair import repair
 from tasks.speaker_tables.negatives import NegativeSettings, make_negatives
 from tasks.stage.stage import Resources
 from tasks.training.train import without_tables
@@ -30,7 +30,7 @@ def negatives(
     Speaker tables that were never built are built first, with default settings.
     """
     settings = NegativeSettings(generator, split, responses, model, seed)
-    mended(home)
+    repair(home)
     chosen = corpora or landed_corpora(home)
     if missing := without_tables(home, chosen):
         tables(home, missing, memory_limit=memory_limit, threads=threads)

@@ -6,6 +6,7 @@ from prefect import flow
 
 from flows.orchestration.failure_hook import tell
 from tasks.agreement.measure import measure_all
+from tasks.maintenance.repair import repair
 from tasks.stage.stage import Resources
 from tasks.training.promotion import promote as promote_by_hand
 
@@ -20,6 +21,7 @@ def promote(
 ) -> tuple[int, int | None]:
     """Bring `version` into use, or for None the one that was before; returns it and the one that it replaces."""
     resources = Resources(memory_limit, threads)
+    repair(home)
     chosen, replaced = promote_by_hand(evaluator, version, home, resources=resources)
     measure_all(home, resources=resources)  # who is compared with whom has changed
     return chosen, replaced

@@ -10,9 +10,10 @@ from flows.orchestration.failure_hook import tell
 from flows.orchestration.task_runners import Runner, on_workers
 from flows.train import train
 from ssrem.evaluators import DEFAULT_EVALUATORS
-from tasks.maintenance.repair import mended
+from tasks.maintenance.repair import repair
 from tasks.training.stale import outdated
 from tasks.training.versions import any_promoted, standing
+from tasks.warehouse.home import Warehouse
 
 
 @flow(name="retrain", on_failure=[tell], on_crashed=[tell])
@@ -33,7 +34,8 @@ def retrain(
     trained yet, the default evaluators are.
     """
     room: dict[str, Any] = {"memory_limit": memory_limit, "threads": threads}
-    place = mended(home)
+    repair(home)
+    place = Warehouse.at(home)
     if not any_promoted(place):
         names = evaluators or list(DEFAULT_EVALUATORS)
         first = train(home, names, margins=margins, **room)

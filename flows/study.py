@@ -6,12 +6,13 @@ from prefect import flow
 
 from flows.orchestration.artifacts import shown
 from flows.orchestration.failure_hook import tell
-from tasks.maintenance.repair import mended
+from tasks.maintenance.repair import repair
 from tasks.stage.stage import Resources
 from tasks.studies.source import StudySettings
 from tasks.studies.study import datasets_of, write_study
 from tasks.studies.study import study as study_of
 from tasks.training.versions import promoted
+from tasks.warehouse.home import Warehouse
 
 
 @flow(name="study", on_failure=[tell], on_crashed=[tell])
@@ -30,7 +31,8 @@ def study(
     Evaluators that cannot give what the study needs are left out, unless none can.
     """
     settings = StudySettings(name, responses, seed)
-    versions = promoted(mended(home), evaluators or ())
+    repair(home)
+    versions = promoted(Warehouse.at(home), evaluators or ())
     resources = Resources(memory_limit, threads)
     with shown(home, "study", ["studies"]):
         pages = {}

@@ -8,7 +8,7 @@ from flows.orchestration.artifacts import shown
 from flows.orchestration.failure_hook import tell
 from flows.orchestration.task_runners import Runner, on_workers
 from ssrem.encoders import DEFAULT_ENCODER
-from tasks.maintenance.repair import mended
+from tasks.maintenance.repair import repair
 from tasks.speaker_tables.build import TableSettings, build
 from tasks.stage.stage import Resources
 from tasks.warehouse.home import landed_corpora
@@ -34,7 +34,7 @@ def tables(
     """
     settings = TableSettings(seed, context_turns, encoder)
     resources = Resources(memory_limit, threads)
-    mended(home)
+    repair(home)
     with shown(home, "tables", ["speaker_sets"]):
         return {
             corpus: build(corpus, home, settings=settings, resources=resources)

@@ -14,7 +14,7 @@ from flows.tables import tables
 from ssrem.encoders import DEFAULT_ENCODER
 from ssrem.evaluators import DEFAULT_EVALUATORS, evaluator_class
 from ssrem.evaluators.core.routing import names_of, route
-from tasks.maintenance.repair import mended
+from tasks.maintenance.repair import repair
 from tasks.scoring.test_split import score_corpus
 from tasks.stage.stage import Resources
 from tasks.training.labels import HumanScores
@@ -56,7 +56,7 @@ def train(
     names = evaluators or list(DEFAULT_EVALUATORS)
     human = HumanScores(labels, criterion, labels_only) if labels else None
     resources = Resources(memory_limit, threads)
-    mended(home)
+    repair(home)
     settings = route(names, config or {})
     for name in names:
         if encoder and "encoder" in names_of(name):

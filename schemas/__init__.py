@@ -37,6 +37,9 @@ TABLES: dict[str, Table] = {
     if isinstance(table, Table)
 }
 
+LANDED = ("corpora", "conversations", "utterances", "quarantine")
+"""Tables that ingest fills from a dump; every other one can be built from them, models and annotated sets."""
+
 
 def fingerprint() -> str:
     """8 hex digits of the tables' columns and keys; files written under another fingerprint cannot be read."""

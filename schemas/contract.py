@@ -14,7 +14,6 @@ class Column:
     type: str
     meaning: str
     nullable: bool = False
-    default: str | None = None
 
 
 @dataclass(frozen=True)

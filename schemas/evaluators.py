@@ -65,14 +65,12 @@ TABLE = Table(
             "TIMESTAMP",
             "time of the decision on its promotion, UTC; null: not decided yet",
             nullable=True,
-            default="trained_at",
         ),
         Column(
             "promoted_at",
             "TIMESTAMP",
             "time of its last promotion, UTC; null: never promoted",
             nullable=True,
-            default="CASE WHEN promoted THEN trained_at END",
         ),
     ),
     expectations=(

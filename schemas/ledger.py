@@ -13,7 +13,7 @@ RUNS = Table(
         Column("key", "VARCHAR", "hash of stage, parameters, inputs and version: equal keys run once"),
         Column("parameters", "VARCHAR", "JSON object: parameters of the stage"),
         Column("inputs", "VARCHAR", "JSON object: content hashes of its inputs"),
-        Column("outputs", "VARCHAR", "JSON list: tables and partitions that it published"),
+        Column("outputs", "VARCHAR", "JSON list: table and key of each partition that it published"),
         Column("started", "TIMESTAMP", "start, UTC"),
         Column("ended", "TIMESTAMP", "end, UTC"),
         Column("state", "VARCHAR", "published"),

@@ -34,13 +34,13 @@ if TYPE_CHECKING:
 def run(options: argparse.Namespace) -> int:
     """Do what the parsed options ask; the exit status."""
     home = Warehouse.at(options.home)
-    if options.verb not in ("upgrade", "restore"):
+    if options.verb != "restore":
         home.check()
     if options.verb in WRITING and (home.snapshot().damage or home.damage()):
-        settings.prepare(home.root)  # a stage that makes something again is a task of Prefect's
-        from tasks.maintenance.repair import mended
+        settings.prepare(home.root)  # a stage that is run again is a task of Prefect's
+        from tasks.maintenance.repair import repair
 
-        mended(str(home.root))
+        repair.fn(str(home.root))
     return VERBS[options.verb](options, home) or 0
 
 
@@ -204,7 +204,7 @@ def _status(options: argparse.Namespace, home: Warehouse) -> None:
         return
     print(f"home: {home.root}\n")
     summaries(found)
-    if not home.parts():
+    if not home.partitions():
         print("nothing has landed yet; ssrem run lands the corpus that comes with the install")
     for note in notes:
         print(f"note: {note}")
@@ -233,7 +233,6 @@ VERBS: dict[str, Callable[[argparse.Namespace, Warehouse], int | None]] = {
     "status": _status,
     "report": reporting.report,
     "forget": privacy.forget,
-    "upgrade": upkeep.upgrade,
     "backup": upkeep.backup,
     "restore": upkeep.restore,
 }

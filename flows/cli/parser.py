@@ -312,7 +312,6 @@ def _upkeep(verb: Verb) -> None:
         help="failed runs whose rows are kept (default: %(default)s)",
     )
 
-    verb("upgrade", "bring a home folder of an older version to this one", as_json(), wait())
     backup = verb("backup", "copy what is published, with its models, while others read and write", as_json())
     backup.add_argument(
         "target", metavar="FILE_OR_FOLDER", help="a new .tar, .tar.gz or .tgz file, or folder"

@@ -12,8 +12,8 @@ from ssrem.agreement.annotated import dataset_name
 from ssrem.annotated_sets import AnnotatedSet, read_set
 from ssrem.annotated_sets.known import known_sets
 from ssrem.errors import AnnotationError
+from tasks.warehouse.files import file_digest
 from tasks.warehouse.home import Warehouse
-from tasks.warehouse.snapshot import file_digest
 
 
 @dataclass(frozen=True)

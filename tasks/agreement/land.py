@@ -17,11 +17,12 @@ from ssrem.evaluators import evaluator_class
 from tasks.agreement.annotated_sets import annotated_file
 from tasks.agreement.correlation_rows import correlation_row
 from tasks.ingest.dataset_names import checked_name
-from tasks.maintenance.repair import mended
 from tasks.scoring.batches import score_samples
-from tasks.stage.ledger import already_done
-from tasks.stage.stage import Output, Resources, Stage, open_stage
+from tasks.stage.ledger import Recipe
+from tasks.stage.protocol import Built, run_stage
+from tasks.stage.stage import Output, Resources, Stage
 from tasks.warehouse.home import Warehouse
+from tasks.warehouse.partition import PartitionKey
 
 if TYPE_CHECKING:
     from ssrem.evaluators.base import Evaluator, Scores
@@ -49,7 +50,7 @@ def agree(
     file: or a folder, or the name of a set that was pulled. layout, mapping: how it is to be read. Raises
     AnnotationError where it cannot be read, or a set of that name with other content is there.
     """
-    place = mended(home)
+    place = Warehouse.at(home)
     given = annotated_file(place, file, layout, mapping)
     annotated, digest = given.read.rows, given.digest
     dataset = checked_name(given.name, "an annotated set", "rename the file", AnnotationError)
@@ -61,25 +62,21 @@ def agree(
         "evaluators": sorted(evaluators),
         "keep_ground_truth": keep_ground_truth,
     }
-    inputs = {dataset: digest}  # not its path: the same set from another folder is the same set
-    if already_done(place, "agree", parameters, inputs):
-        return dataset, False
-    with open_stage(place, "agree", parameters, inputs, resources) as stage:
+
+    def recipe() -> Recipe:
         _check_name(place, dataset, digest, file)
-        if stage.done():
-            return dataset, False
+        return Recipe(parameters, {dataset: digest})  # not its path: the same set elsewhere is the same set
+
+    def build(stage: Stage) -> Built[tuple[str, bool]]:
         stage.create_from_rows("annotated", list(_annotated_rows(dataset, digest, annotated)))
         stage.create_from_rows("annotations", list(_annotation_rows(dataset, annotated)))
         stage.create("human_scores", "3_agreement/human_scores", dataset=dataset)
         add_agreement(stage, dataset, annotated, evaluators, keep_ground_truth)
-        stage.gate()
-        stage.publish(
-            [
-                *(Output(t, dataset) for t in ("annotated", "annotations", "human_scores")),
-                *agreement_outputs(dataset, evaluators),
-            ]
-        )
-    return dataset, True
+        key = PartitionKey(dataset=dataset)
+        outputs = [Output(table, key) for table in ("annotated", "annotations", "human_scores")]
+        return Built((dataset, True), [*outputs, *agreement_outputs(dataset, evaluators)])
+
+    return run_stage(place, "agree", recipe, build, done=(dataset, False), resources=resources)
 
 
 def add_agreement(
@@ -104,12 +101,11 @@ def add_agreement(
 
 
 def agreement_outputs(dataset: str, evaluators: Sequence[tuple[str, int]]) -> list[Output]:
-    """The parts that `add_agreement` makes."""
+    """The partitions that `add_agreement` fills."""
     return [
-        # A set may be called as a corpus is: its parts must not take the place of the corpus's.
         Output(
             table,
-            f"{name}@{version}@{dataset}@annotated",
+            PartitionKey(dataset=dataset, evaluator=name, version=version),
             f"evaluator = '{name}' AND version = {version}",
         )
         for name, version in evaluators

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import duckdb
@@ -24,11 +24,12 @@ from tasks.agreement.scored_set import (
     signature_of,
     weights_of,
 )
-from tasks.maintenance.repair import mended
-from tasks.stage.ledger import already_done, made_by
+from tasks.stage.ledger import Recipe, already_done, sources
 from tasks.stage.progress import progress
-from tasks.stage.stage import Output, Resources, open_stage
+from tasks.stage.protocol import Built, run_stage
+from tasks.stage.stage import Output, Resources, Stage
 from tasks.warehouse.home import Warehouse
+from tasks.warehouse.partition import PartitionKey
 
 OF_THE_SET = ("comparisons", "rankings", "rater_agreement")
 """Tables whose part is the annotated set's."""
@@ -43,14 +44,14 @@ def measure(
 
     force_systems: whether too few systems have figures at system level all the same; None: as it was for the set.
     """
-    place = mended(home)
+    place = Warehouse.at(home)
 
-    def asked() -> tuple[dict[str, Any], dict[str, Any]]:
+    def recipe() -> Recipe:
         with place.reader() as connection:
             used = connection.execute(
                 "SELECT evaluator, version FROM evaluators WHERE promoted ORDER BY ALL"
             ).fetchall()
-            found = measured_set(connection, dataset)
+            measured = measured_set(connection, dataset)
             forced = _forced(connection, dataset) if force_systems is None else force_systems
         scored = _scored(place, dataset)
         parameters = {
@@ -60,49 +61,43 @@ def measure(
             "seed": SEED,
             **({"forced": True} if forced else {}),
         }
-        keys = [_key(version, dataset) for version in scored]
-        # Called so, an upgrade tells that what was made of them counts as made.
-        return parameters, {dataset: found and found.sha256, "tables": made_by(place, "scores", keys)}
+        scores = sources(place, ["scores"], [_key(version, dataset) for version in scored])
+        return Recipe(parameters, {dataset: measured and measured.sha256, "tables": scores})
 
-    parameters, inputs = asked()
-    if inputs[dataset] is None or _done(place, dataset, parameters, inputs):
-        return False
-    with open_stage(place, "measure", parameters, inputs, resources) as stage:
-        parameters, inputs = asked()  # under the lock
-        stage.parameters, stage.inputs = parameters, inputs
-        if _done(place, dataset, parameters, inputs):
-            return False
-        found = measured_set(stage.connection, dataset)
-        assert found is not None
-        versions = _unmeasured(place, dataset, parameters, inputs)
+    def done(asked: Recipe) -> bool | None:
+        absent = asked.inputs[dataset] is None
+        return False if absent or _done(place, dataset, asked) else None
+
+    def build(stage: Stage) -> Built[bool]:
+        measured = measured_set(stage.connection, dataset)
+        assert measured is not None
+        parameters = stage.recipe.parameters
+        versions = _unmeasured(place, dataset, stage.recipe)
         with progress(f"measuring agreement on {dataset}"):
             rows = [
                 row
                 for version in versions
-                for row in _agreement(stage.connection, found, version, "forced" in parameters)
+                for row in _agreement(stage.connection, measured, version, "forced" in parameters)
             ]
             stage.create_from_rows("agreement", rows)
             in_use = [(name, number) for name, number in parameters["in_use"]]
-            compared, ranked = comparison_rows(stage.connection, found, in_use, seed=SEED)
+            compared, ranked = comparison_rows(stage.connection, measured, in_use, seed=SEED)
             stage.create_from_rows("comparisons", compared)
             stage.create_from_rows("rankings", ranked)
-            keep = _all_keep(stage.connection, found, list(_scored(place, dataset)))
-            stage.create_from_rows("rater_agreement", list(_raters(stage.connection, found, keep)))
-        stage.gate()
-        stage.publish(
-            [
-                *(
-                    Output(
-                        "agreement",
-                        _key((name, number), dataset),
-                        f"evaluator = '{name}' AND version = {number}",
-                    )
-                    for name, number in versions
-                ),
-                *(Output(table, dataset) for table in OF_THE_SET),
-            ]
-        )
-    return True
+            keep = _all_keep(stage.connection, measured, list(_scored(place, dataset)))
+            stage.create_from_rows("rater_agreement", list(_raters(stage.connection, measured, keep)))
+        outputs = [
+            Output(
+                "agreement",
+                _key((name, number), dataset),
+                f"evaluator = '{name}' AND version = {number}",
+            )
+            for name, number in versions
+        ]
+        of_the_set = [Output(table, PartitionKey(dataset=dataset)) for table in OF_THE_SET]
+        return Built(True, [*outputs, *of_the_set])
+
+    return run_stage(place, "measure", recipe, build, done=done, resources=resources)
 
 
 def measure_all(home: str, *, resources: Resources | None = None) -> list[str]:
@@ -118,50 +113,47 @@ def _forced(connection: duckdb.DuckDBPyConnection, dataset: str) -> bool:
     return bool(row and row[0])
 
 
-def _key(version: Version, dataset: str) -> str:
-    return f"{version[0]}@{version[1]}@{dataset}@annotated"
+def _key(version: Version, dataset: str) -> PartitionKey:
+    return PartitionKey(dataset=dataset, evaluator=version[0], version=version[1])
 
 
 def _scored(home: Warehouse, dataset: str) -> list[Version]:
-    """The versions with whole scores of the set."""
-    damaged = {one.part for one in home.damage()}
-    found = []
-    for part in home.parts():
-        if part.table == "scores" and part.key.endswith(f"@{dataset}@annotated") and part not in damaged:
-            name, version, _ = part.key.split("@", 2)
-            if _key((name, int(version)), dataset) == part.key:
-                found.append((name, int(version)))
-    return sorted(found)
-
-
-def _done(home: Warehouse, dataset: str, parameters: Mapping[str, Any], inputs: Mapping[str, Any]) -> bool:
-    return already_done(home, "measure", parameters, inputs) and not _unmeasured(
-        home, dataset, parameters, inputs
+    """The versions with intact scores of the set."""
+    damaged = {damage.partition for damage in home.damage()}
+    return sorted(
+        (p.key.evaluator, p.key.version)
+        for p in home.partitions()
+        if p.table == "scores" and p.key.dataset == dataset and p not in damaged
+        if p.key.evaluator is not None and p.key.version is not None
     )
 
 
-def _unmeasured(
-    home: Warehouse, dataset: str, parameters: Mapping[str, Any], inputs: Mapping[str, Any]
-) -> list[Version]:
-    """Versions whose `agreement` is not there, or was made of other scores or with other draws."""
-    damaged = {one.part for one in home.damage()}
-    made = {p.key: p.run for p in home.parts() if p.table == "agreement" and p not in damaged}
+def _done(home: Warehouse, dataset: str, recipe: Recipe) -> bool:
+    return already_done(home, "measure", recipe) and not _unmeasured(home, dataset, recipe)
+
+
+def _unmeasured(home: Warehouse, dataset: str, recipe: Recipe) -> list[Version]:
+    """Versions whose `agreement` is missing, or was computed from other scores or with other draws."""
+    damaged = {damage.partition for damage in home.damage()}
+    run_of = {p.key: p.run for p in home.partitions() if p.table == "agreement" and p not in damaged}
     with home.reader() as connection:
         runs = {
-            run: (json.loads(asked), json.loads(read))
-            for run, asked, read in connection.execute(
+            run: Recipe(json.loads(parameters), json.loads(inputs))
+            for run, parameters, inputs in connection.execute(
                 "SELECT run_id, parameters, inputs FROM runs WHERE stage = 'measure'"
             ).fetchall()
         }
-    found = []
-    for line in inputs["tables"]:
-        key = line.partition(" ")[2].rpartition(" ")[0]  # names of sets may hold blanks
-        asked, read = runs.get(made.get(key, ""), ({}, {}))
-        drawn = all(asked.get(name) == parameters.get(name) for name in ("resamples", "seed", "forced"))
-        if not drawn or line not in read.get("tables", ()):
-            name, version, _ = key.split("@", 2)
-            found.append((name, int(version)))
-    return found
+    unmeasured = []
+    for scores in recipe.inputs["tables"]:
+        version = (scores["evaluator"], scores["version"])
+        before = runs.get(run_of.get(_key(version, dataset), ""), Recipe({}, {}))
+        same_draws = all(
+            before.parameters.get(name) == recipe.parameters.get(name)
+            for name in ("resamples", "seed", "forced")
+        )
+        if not same_draws or scores not in before.inputs.get("tables", ()):
+            unmeasured.append(version)
+    return unmeasured
 
 
 def _agreement(

@@ -9,8 +9,10 @@ from prefect import task
 
 from ssrem.agreement.annotated import Annotated
 from tasks.agreement.land import add_agreement, agreement_outputs
-from tasks.maintenance.repair import mended
-from tasks.stage.stage import Resources, open_stage
+from tasks.stage.ledger import Recipe
+from tasks.stage.protocol import Built, run_stage
+from tasks.stage.stage import Resources, Stage
+from tasks.warehouse.home import Warehouse
 
 
 @task(name="agree again")
@@ -22,22 +24,29 @@ def agree_again(
     resources: Resources | None = None,
 ) -> bool:
     """Score an annotated set that is in the home folder with further versions; False where that is done already."""
-    place = mended(home)
-    with place.reader() as connection:
-        annotated = _landed_set(connection, dataset)
-        scored = connection.execute(
-            "SELECT DISTINCT evaluator, version FROM scores WHERE dataset = ? AND kind = 'response'",
-            [dataset],
-        ).fetchall()
-    missing = [version for version in evaluators if version not in scored]
-    if not missing:
-        return False
-    parameters = {"dataset": dataset, "evaluators": sorted(missing), "keep_ground_truth": False}
-    with open_stage(place, "agree", parameters, {}, resources) as stage:
-        add_agreement(stage, dataset, annotated, missing, False)
-        stage.gate()
-        stage.publish(agreement_outputs(dataset, missing))
-    return True
+    place = Warehouse.at(home)
+
+    def missing() -> list[tuple[str, int]]:
+        with place.reader() as connection:
+            scored = connection.execute(
+                "SELECT DISTINCT evaluator, version FROM scores WHERE dataset = ? AND kind = 'response'",
+                [dataset],
+            ).fetchall()
+        return sorted(version for version in evaluators if version not in scored)
+
+    def build(stage: Stage) -> Built[bool]:
+        annotated, versions = _landed_set(stage.connection, dataset), missing()
+        add_agreement(stage, dataset, annotated, versions, False)
+        return Built(True, agreement_outputs(dataset, versions))
+
+    return run_stage(
+        place,
+        "agree",
+        lambda: Recipe({"dataset": dataset, "evaluators": missing(), "keep_ground_truth": False}, {}),
+        build,
+        done=lambda recipe: None if recipe.parameters["evaluators"] else False,
+        resources=resources,
+    )
 
 
 def _landed_set(connection: duckdb.DuckDBPyConnection, dataset: str) -> list[Annotated]:

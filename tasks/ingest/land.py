@@ -10,18 +10,21 @@ from typing import TYPE_CHECKING, Any
 
 from prefect import task
 
-from schemas.speaker_sets import SPEAKER_TABLES
+from schemas import LANDED
 from sql import statement
 from ssrem.errors import DumpError, SsremError
 from ssrem.readers import open_dump, prefetched
 from tasks.ingest.dataset_names import as_text, checked_name
 from tasks.ingest.row_numbers import SCHEMA, numbered
-from tasks.maintenance.repair import mended
 from tasks.privacy.ingest_filter import check_same_way, key_for, private
+from tasks.privacy.purge import derived_partitions, held_texts, purge
 from tasks.stage.gate import warm_up
+from tasks.stage.ledger import Recipe
 from tasks.stage.progress import progress
-from tasks.stage.stage import Output, Resources, Stage, bound, open_stage
+from tasks.stage.protocol import Built, run_stage
+from tasks.stage.stage import Output, Resources, Stage, bound
 from tasks.warehouse.home import Warehouse
+from tasks.warehouse.partition import PartitionKey
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -60,14 +63,11 @@ def land(
     if speakers not in SCOPES:
         raise DumpError(f"--speakers {speakers}: expected one of {', '.join(SCOPES)}")
     corpus = given_name(name, source)
-    place = mended(home)
+    place = Warehouse.at(home)
     key = key_for(place, pseudonymise, pseudonym_key_file)
     reader = open_dump(source, format=format, mapping=mapping)
     stamps = _stamps(reader)
     digest = content_hash(reader.files())
-    if not replace and (known := _landed(place, corpus, digest)):
-        check_same_way(place, known, key)
-        return known, False
     where = as_text(str(Path(source).resolve()) if Path(source).exists() else source)
     parameters = {
         "corpus": corpus,
@@ -77,11 +77,15 @@ def land(
     }
     if key:
         parameters["pseudonym_key"] = key.fingerprint
-    with open_stage(place, "ingest", parameters, {where: digest}, resources) as stage:
-        if not replace and (known := _landed(place, corpus, digest)):  # by who wrote while this waited
-            check_same_way(place, known, key)
-            return known, False
-        replaced = ("corpora", corpus) in {(part.table, part.key) for part in stage.parts}
+
+    def landed_before(_: Recipe) -> tuple[str, bool] | None:
+        if replace or not (known := _landed(place, corpus, digest)):
+            return None
+        check_same_way(place, known, key)
+        return known, False
+
+    def build(stage: Stage) -> Built[tuple[str, bool]]:
+        replaced = {p.address for p in stage.partitions if p.key.corpus == corpus}
         warm_up()
         _read(stage, reader, source, private(reader, place, corpus, speakers, key))
         if _stamps(reader) != stamps:
@@ -106,16 +110,28 @@ def land(
                 "corpora",
             ):
                 stage.create(table, f"1_ingest/{table}", **values)
-        with progress(f"checking {corpus}"):
-            stage.gate()
-        with progress(f"publishing {corpus}"):
-            outputs = [Output(t, corpus) for t in ("corpora", "conversations", "utterances", "quarantine")]
-            untrue = () if landed_at else [(table, corpus) for table in SPEAKER_TABLES]
-            if key is None or not replaced:
-                stage.publish(outputs, retired=untrue)
-            else:
-                _publish_instead(stage, outputs, corpus)
-    return corpus, True
+        of_corpus = PartitionKey(corpus=corpus)
+        outputs = [Output(table, of_corpus) for table in LANDED]
+        if key and ("corpora", of_corpus) in replaced:
+            # What had landed with names is deleted, with all that was made of it.
+            retired = derived_partitions(place, corpus)
+            return Built(
+                (corpus, True), outputs, retired=retired, after=lambda: purge(place, held_texts(place))
+            )
+        # Speaker tables of what was there before are untrue now; of a damaged corpus that is restored they are not.
+        untrue = (
+            [] if landed_at else [one for one in replaced if one[1] == of_corpus and one[0] not in LANDED]
+        )
+        return Built((corpus, True), outputs, retired=untrue)
+
+    return run_stage(
+        place,
+        "ingest",
+        lambda: Recipe(parameters, {where: digest}),
+        build,
+        done=landed_before,
+        resources=resources,
+    )
 
 
 def given_name(name: str | None, source: str) -> str:
@@ -195,14 +211,6 @@ def _read(stage: Stage, reader: Reader, source: str, batches: Iterable[pa.Record
         stage.connection.unregister("dump")
     if failure:
         raise failure[0]
-
-
-def _publish_instead(stage: Stage, outputs: list[Output], corpus: str) -> None:
-    """Publish in place of what had landed with names, and delete it, with all that was made of it."""
-    from tasks.privacy.purge import derived_parts, held_texts, purge
-
-    stage.publish(outputs, retired=derived_parts(stage.home, corpus))
-    purge(stage.home, held_texts(stage.home))
 
 
 def _reject(stage: Stage, reader: Reader, source: str) -> None:

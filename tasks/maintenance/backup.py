@@ -17,10 +17,11 @@ import duckdb
 
 from ssrem.errors import HomeError
 from tasks.privacy.forgotten_list import FILE as FORGOTTEN_LIST
-from tasks.warehouse.catalog import LAYOUT, layout_of, read_parts
+from tasks.warehouse.catalog import DamagedCatalogError, OtherLayoutError, read_catalog
+from tasks.warehouse.files import sync_path
 from tasks.warehouse.garbage import MARK, PIN
 from tasks.warehouse.home import Warehouse
-from tasks.warehouse.snapshot import Partition, sync_path
+from tasks.warehouse.partition import Partition
 
 ARCHIVES = {".tar": "w", ".tar.gz": "w:gz", ".tgz": "w:gz"}
 
@@ -88,7 +89,7 @@ def restore(home: Warehouse, source: Path) -> Saved:
     """
     if source.resolve() == home.root:
         with home.lock("restore"):
-            parts = home.parts()
+            parts = home.partitions()
             home.write_catalog(parts)
         return Saved(home.root, len(parts), sum((home.root / p.path).stat().st_size for p in parts))
     if not source.exists():
@@ -107,10 +108,7 @@ def restore(home: Warehouse, source: Path) -> Saved:
             for folder in ("lake", *BESIDE, FORGOTTEN_LIST):
                 if (draft / folder).exists():
                     (draft / folder).rename(home.root / folder)
-            if layout_of(draft / "catalog.duckdb") == LAYOUT:
-                home.write_catalog(parts)  # its views name the folder that they look into
-            else:  # ssrem upgrade will
-                (draft / "catalog.duckdb").rename(home.catalog)
+            home.write_catalog(parts)  # its views name the folder that they look into
         finally:
             shutil.rmtree(draft, ignore_errors=True)
     return Saved(home.root, len(size), sum(size))
@@ -135,7 +133,7 @@ def _pinned(home: Warehouse) -> Iterator[Path]:
 
 def _files(home: Warehouse, pin: Path) -> Iterator[tuple[Path, str]]:
     """Files of the snapshot, and their names in the backup; the catalog first."""
-    parts = read_parts(pin)
+    parts = read_catalog(pin).partitions
     yield pin, "catalog.duckdb"
     for part in parts:
         yield home.root / part.path, part.path
@@ -184,7 +182,12 @@ def _whole(source: Path, draft: Path) -> list[Partition]:
     """Parts of an unpacked backup; HomeError where one is missing or cannot be read."""
     if not (draft / "catalog.duckdb").is_file():
         raise HomeError(f"{source} is no backup of a home folder: it has no catalog.duckdb")
-    parts = read_parts(draft / "catalog.duckdb")
+    try:
+        parts = read_catalog(draft / "catalog.duckdb").partitions
+    except OtherLayoutError as error:
+        raise OtherLayoutError(source, error.layout) from None
+    except DamagedCatalogError:
+        raise HomeError(f"{source} is no whole backup: its catalog is damaged; take another") from None
     for part in parts:
         try:
             query = "SELECT count(*) FROM read_parquet(?, hive_partitioning = false)"

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from ssrem.errors import HomeError
-from tasks.maintenance.repair import broken_models
 from tasks.warehouse.clock import utc_now
 from tasks.warehouse.home import Warehouse
 from tasks.warehouse.incidents import incidents
-from tasks.warehouse.integrity import damage, forget
+from tasks.warehouse.integrity import find_damage, forget_verified
+from tasks.warehouse.models import broken_models
 
 SHOWN = 10
 """Incidents that are told, the last ones."""
@@ -27,9 +27,9 @@ def remarks(home: Warehouse, *, deep: bool = False) -> list[str]:
             f"{snapshot.damage}; what is shown is snapshot {snapshot.number} of the lake's manifests; the next run "
             "that writes makes a new catalog"
         )
-    damaged = damage(home.root, snapshot.parts, deep=deep)
+    damaged = find_damage(home.root, snapshot.partitions, deep=deep)
     if damaged and deep:
-        forget(home.root)
+        forget_verified(home.root)
     found += [
         f"damaged: {one}; queries that do not need it go on; the next run that writes, such as ssrem tables, repairs it"
         for one in damaged

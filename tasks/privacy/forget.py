@@ -9,22 +9,23 @@ from typing import Any
 import numpy as np
 from prefect import task
 
-from schemas import TABLES
+from schemas import LANDED, TABLES
 from ssrem.errors import PrivacyError
 from ssrem.privacy.traces import Traces
 from tasks.privacy.erasure_audit import Words, left_of, other_files, words_of
 from tasks.privacy.forgotten_list import ForgottenList
 from tasks.privacy.people import chosen, people_of, speaker_of
-from tasks.privacy.purge import derived_parts, hashes_of, held_texts, purge
+from tasks.privacy.purge import derived_partitions, hashes_of, held_texts, purge
 from tasks.speaker_tables.build import landed_corpus
+from tasks.stage.ledger import Recipe
 from tasks.stage.progress import progress
-from tasks.stage.stage import Output, Resources, Stage, open_stage
+from tasks.stage.protocol import Built, run_stage
+from tasks.stage.stage import Output, Resources, Stage
 from tasks.warehouse.home import Warehouse
+from tasks.warehouse.partition import PartitionKey
 
 UNREADABLE = ("broken_json", "undecodable", "malformed_row")
 """Reasons of quarantined rows that are the dump's bytes, not fields."""
-
-LANDED = ("corpora", "conversations", "utterances", "quarantine")
 
 
 @task(name="forget")
@@ -104,10 +105,11 @@ def _forget_in(
     corpora: Sequence[str] | None,
     resources: Resources | None,
 ) -> dict[str, int]:
-    digest, scope = landed_corpus(home, corpus)
-    with open_stage(
-        home, "forget", {"corpus": corpus, "people": list(people)}, {corpus: digest}, resources
-    ) as stage:
+    def recipe() -> Recipe:
+        return Recipe({"corpus": corpus, "people": list(people)}, {corpus: landed_corpus(home, corpus)[0]})
+
+    def build(stage: Stage) -> Built[dict[str, int]]:
+        _, scope = landed_corpus(home, corpus)
         # First, so that whatever happens now, landing the dump again does not bring them back.
         ForgottenList.of(home).with_people(people, corpora).save(home)
         with progress(f"removing them from {corpus}"):
@@ -121,24 +123,22 @@ def _forget_in(
             stage.create("kept_conversations", "5_privacy/kept_conversations", **values)
             _clean(stage, "kept_conversations", traces, scope)
             stage.create("kept_corpora", "5_privacy/kept_corpora", **values)
-        counts = _counts(stage, corpus)
-        retired = derived_parts(home, corpus)
+        counts, key = _counts(stage, corpus), PartitionKey(corpus=corpus)
+        retired = derived_partitions(home, corpus)
         if not _count(stage, "kept_messages"):  # a corpus of nobody: it goes as a whole
-            stage.publish([], retired=[*retired, *((table, corpus) for table in LANDED)])
-            return counts
+            return Built(counts, retired=[*retired, *((table, key) for table in LANDED)])
         for table in LANDED:
             stage.create(table)
             kept = "kept_messages" if table == "utterances" else f"kept_{table}"
             stage.connection.execute(f"INSERT INTO {table} BY NAME SELECT * FROM {kept}")
-        with progress(f"checking {corpus}"):
-            stage.gate()
-        stage.publish([Output(table, corpus) for table in LANDED], retired=retired)
-    return counts
+        return Built(counts, [Output(table, key) for table in LANDED], retired=retired)
+
+    return run_stage(home, "forget", recipe, build, done=lambda _: None, resources=resources)
 
 
 def table_settings(home: Warehouse, corpus: str) -> dict[str, Any] | None:
     """Settings by which a corpus's speaker tables were built last; None where they are not there."""
-    if ("candidates", corpus) not in {(part.table, part.key) for part in home.parts()}:
+    if ("candidates", PartitionKey(corpus=corpus)) not in {p.address for p in home.partitions()}:
         return None
     with home.reader() as connection:
         row = connection.execute(
@@ -237,7 +237,7 @@ def _evaluators(connection: Any, corpora: Collection[str]) -> list[dict[str, Any
 def _of_other_corpora(home: Warehouse, corpora: Collection[str]) -> set[Any]:
     """Files of corpora in which nobody is to be forgotten."""
     return {
-        home.root / part.path
-        for part in home.parts()
-        if "corpus" in TABLES[part.table].column_names and part.key.split("@")[0] not in corpora
+        home.root / partition.path
+        for partition in home.partitions()
+        if "corpus" in TABLES[partition.table].column_names and partition.key.corpus not in corpora
     }

@@ -17,8 +17,8 @@ from pathlib import Path
 from ssrem.errors import HomeError
 from ssrem.privacy.key import CONVERSATION, SPEAKER, PseudonymKey
 from ssrem.privacy.traces import digest
+from tasks.warehouse.files import sync_path
 from tasks.warehouse.home import Warehouse
-from tasks.warehouse.snapshot import sync_path
 
 FILE = "forgotten.json"
 

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from schemas.speaker_sets import SPEAKER_TABLES
+from schemas import LANDED
 from ssrem.encoders.store import Hashes, VectorStore, text_hashes
 from tasks.warehouse.home import Warehouse
+from tasks.warehouse.partition import Address
 from tasks.warehouse.replicas import second_copy
 from tasks.warehouse.snapshot import drop_manifests
 
@@ -29,18 +30,9 @@ _TEXTS = """
     UNION ALL SELECT unnest(context) FROM annotated"""
 
 
-def derived_parts(home: Warehouse, corpus: str) -> list[tuple[str, str]]:
-    """The parts (table, key) that were made from a corpus and speak of all that was in it."""
-    found = []
-    for part in home.parts():
-        of = {
-            **dict.fromkeys(SPEAKER_TABLES, part.key),
-            "negatives": part.key.split("@")[0],  # CORPUS@GENERATOR@SPLIT
-            **dict.fromkeys(("scores", "identification", "correlations"), part.key.split("@", 2)[-1]),
-        }
-        if of.get(part.table) == corpus:
-            found.append((part.table, part.key))
-    return found
+def derived_partitions(home: Warehouse, corpus: str) -> list[Address]:
+    """The partitions that were made from a corpus, and so hold or reveal what it held."""
+    return [p.address for p in home.partitions() if p.key.corpus == corpus and p.table not in LANDED]
 
 
 def held_texts(home: Warehouse) -> Hashes:
@@ -62,10 +54,10 @@ def purge(home: Warehouse, held: Hashes) -> dict[str, int]:
     """Delete Parquet files that are not published, what stages can make anew, and vectors of texts that are not `held`.
 
     To be called under the home's lock. Returns how much of what. A reader that has an older snapshot open loses it, and
-    there is no way back to one: neither its manifest nor the catalog that an upgrade keeps names a file any more.
+    there is no way back to one: no manifest names its files any more.
     """
     counts = {"files": 0, "vectors": VectorStore(home.vectors).keep(held)}
-    published = {home.root / part.path for part in home.parts()}
+    published = {home.root / part.path for part in home.partitions()}
     published |= {second_copy(path) for path in published}
     drop_manifests(home.lake, keep=1)
     for catalog in home.root.glob("catalog.*.duckdb"):

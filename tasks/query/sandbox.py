@@ -18,7 +18,7 @@ import duckdb
 
 from ssrem.errors import HomeError, SsremError
 from tasks.warehouse.home import Warehouse
-from tasks.warehouse.integrity import blamed
+from tasks.warehouse.integrity import damage_behind
 
 MEMORY_LIMIT, SPILL_LIMIT = "2GB", "8GB"
 ANSWER_BYTES = 512 << 20
@@ -48,7 +48,7 @@ def ask(home: Warehouse, query: str) -> Answer:
 def confined(home: Warehouse, work: Callable[[duckdb.DuckDBPyConnection], Told]) -> Told:
     """What `work` makes of a connection that sees the published tables and nothing else; its errors in one line."""
     snapshot, _ = home.readable()
-    if not snapshot.number and not snapshot.parts:
+    if not snapshot.number and not snapshot.partitions:
         raise HomeError(
             f"nothing is published in {home.root}; run ssrem run first, or name another folder with --home"
         )
@@ -58,11 +58,11 @@ def confined(home: Warehouse, work: Callable[[duckdb.DuckDBPyConnection], Told])
         home.reader(snapshot=snapshot) as connection,
         _bounded(ROOM),
     ):
-        _confine(connection, [home.root / part.path for part in snapshot.parts], Path(scratch))
+        _confine(connection, [home.root / part.path for part in snapshot.partitions], Path(scratch))
         try:
             return _interruptible(connection, lambda: work(connection), pressed)
         except duckdb.Error as error:
-            if damaged := blamed(home.root, snapshot.parts, error):
+            if damaged := damage_behind(home.root, snapshot.partitions, error):
                 raise damaged from None
             raise SsremError(f"SQL: {_one_line(error)}") from None
 

@@ -9,7 +9,7 @@ import duckdb
 
 from sql import queries
 from tasks.warehouse.home import Warehouse
-from tasks.warehouse.integrity import blamed
+from tasks.warehouse.integrity import damage_behind
 from tasks.warehouse.records import records
 
 AFTER_RUN = ("corpora", "speaker_sets", "identification", "agreement", "best", "own_ratings")
@@ -33,7 +33,7 @@ def summary(
             try:
                 rows = records(connection, queries("summaries")[name].text)
             except duckdb.Error as error:
-                if tolerant and blamed(home.root, home.parts(), error):
+                if tolerant and damage_behind(home.root, home.partitions(), error):
                     continue
                 raise
             if rows:

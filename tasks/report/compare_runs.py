@@ -13,13 +13,13 @@ from ssrem import __version__
 from ssrem.errors import HomeError
 from ssrem.report.comparison import Comparison, Side
 from ssrem.report.page import render_comparison
-from tasks.maintenance.repair import mended
 from tasks.report.report import put_page
 from tasks.warehouse.catalog import LAYOUT
 from tasks.warehouse.clock import utc_now
 from tasks.warehouse.home import Warehouse
+from tasks.warehouse.partition import Address, Partition, PartitionKey
 from tasks.warehouse.records import records
-from tasks.warehouse.snapshot import Partition, manifests
+from tasks.warehouse.snapshot import manifests
 
 LATEST = 5
 """How many runs a message lists."""
@@ -33,7 +33,7 @@ def write_run_comparison(home: str, first: str, second: str) -> str:
 
     Raises HomeError where a run is not there, or a beginning is that of several.
     """
-    place = mended(home)
+    place = Warehouse.at(home)
     with place.reader() as connection:
         runs = records(connection, "SELECT * FROM runs ORDER BY started")
         sides = [_side(place, connection, find(runs, name, place), runs) for name in (first, second)]
@@ -88,26 +88,28 @@ def _side(
     return Side(told, evaluators, correlations, outputs, gates, lost)
 
 
-def _parts(home: Warehouse, run_id: str) -> dict[tuple[str, str], tuple[Partition, bool]]:
+def _parts(home: Warehouse, run_id: str) -> dict[Address, tuple[Partition, bool]]:
     """Parts of the run whose files are there, and whether they are published, else of a snapshot before."""
     found = {}
-    kept = [part for manifest in manifests(home.lake) if manifest.layout == LAYOUT for part in manifest.parts]
-    published = home.parts()
+    kept = [
+        part for manifest in manifests(home.lake) if manifest.layout == LAYOUT for part in manifest.partitions
+    ]
+    published = home.partitions()
     for part, now in [*((part, False) for part in kept), *((part, True) for part in published)]:
         if part.run == run_id and (home.root / part.path).exists():
-            found[part.table, part.key] = (part, now)
+            found[part.address] = (part, now)
     return found
 
 
 def _outputs(
     home: Warehouse,
-    wrote: Sequence[tuple[str, str]],
-    parts: Mapping[tuple[str, str], tuple[Partition, bool]],
+    wrote: Sequence[Address],
+    parts: Mapping[Address, tuple[Partition, bool]],
     gates: Sequence[Mapping[str, Any]],
     stages: Mapping[str, str],
 ) -> Iterator[dict[str, Any]]:
     """What the run wrote, how many rows, and what became of it: a gate knows a table, not its parts."""
-    successors = {(part.table, part.key): part.run for part in home.parts()}
+    successors = {part.address: part.run for part in home.partitions()}
     checked = {row["table"]: row["rows_checked"] for row in gates if row["rows_checked"] is not None}
     tables = [table for table, _ in wrote]
     for table, key in wrote:
@@ -120,29 +122,28 @@ def _outputs(
         else:
             state = "no longer published"
         rows = part.rows if part else checked.get(table) if tables.count(table) == 1 else None
-        yield {"table": table, "key": key, "rows": rows, "state": state}
+        yield {"table": table, "key": str(key), "rows": rows, "state": state}
 
 
-def _versions(parameters: Mapping[str, Any], wrote: Sequence[tuple[str, str]]) -> Iterator[Version]:
+def _versions(parameters: Mapping[str, Any], wrote: Sequence[Address]) -> Iterator[Version]:
     """Versions of evaluators that the run made, scored with or compared."""
-    for key in ("evaluators", "in_use"):
-        for name, version in parameters.get(key) or []:
+    for parameter in ("evaluators", "in_use"):
+        for name, version in parameters.get(parameter) or []:
             yield str(name), int(version)
     if "evaluator" in parameters and parameters.get("version") is not None:
         yield str(parameters["evaluator"]), int(parameters["version"])
     for table, key in wrote:
-        name, _, version = key.rpartition("@")
-        if table == "evaluators" and version.isdecimal():
-            yield name, int(version)
+        if table == "evaluators" and key.evaluator and key.version:
+            yield key.evaluator, key.version
 
 
 def _correlations(
     home: Warehouse,
     connection: duckdb.DuckDBPyConnection,
-    wrote: Sequence[tuple[str, str]],
-    parts: Mapping[tuple[str, str], tuple[Partition, bool]],
+    wrote: Sequence[Address],
+    parts: Mapping[Address, tuple[Partition, bool]],
     versions: Sequence[Version],
-) -> tuple[list[dict[str, Any]], list[str]]:
+) -> tuple[list[dict[str, Any]], list[PartitionKey]]:
     """The run's correlations, and the keys of those that are gone; of a run that made none, those of its evaluators.
 
     One human score is enough to compare by: the mean, or a rating as given.

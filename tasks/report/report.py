@@ -13,7 +13,6 @@ from ssrem import __version__
 from ssrem.errors import SsremError
 from ssrem.report import ReportData, render
 from ssrem.report.cases import chosen
-from tasks.maintenance.repair import mended
 from tasks.stage.progress import progress
 from tasks.warehouse.clock import utc_now
 from tasks.warehouse.error_translation import out_of_room
@@ -25,7 +24,7 @@ from tasks.warehouse.records import records
 @task(name="write report")
 def write_report(home: str) -> str:
     """Render the published snapshot as one HTML file; returns its path. The file is replaced in one step."""
-    place = mended(home)
+    place = Warehouse.at(home)
     with progress("writing the report"):
         page = render(report_data(place))
     return str(put_page(place, "report.html", page))
@@ -39,7 +38,7 @@ def write_figures(home: str, folder: str) -> list[str]:
     """
     from ssrem.report.export import export
 
-    place = mended(home)
+    place = Warehouse.at(home)
     with progress("writing figures and tables"):
         data = report_data(place)
         try:

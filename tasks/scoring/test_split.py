@@ -12,13 +12,15 @@ from prefect import task
 from ssrem.agreement.identification import identification
 from ssrem.samples import CONTEXT_ATTACK, TEST
 from tasks.agreement.correlation_rows import correlation_row
-from tasks.maintenance.repair import mended
 from tasks.scoring.batches import evaluator_at, score_candidates
-from tasks.speaker_tables.build import landed_corpus
+from tasks.speaker_tables.build import candidate_sources, landed_corpus
 from tasks.speaker_tables.load import load_candidates, test_responses
-from tasks.stage.ledger import already_done, made_by
+from tasks.stage.ledger import Recipe
 from tasks.stage.progress import progress
-from tasks.stage.stage import Output, Resources, Stage, open_stage
+from tasks.stage.protocol import Built, run_stage
+from tasks.stage.stage import Output, Resources, Stage
+from tasks.warehouse.home import Warehouse
+from tasks.warehouse.partition import PartitionKey
 
 if TYPE_CHECKING:
     from ssrem.samples import Candidates, Floats
@@ -32,34 +34,31 @@ def score_corpus(
     name: str, version: int, corpus: str, home: str, *, resources: Resources | None = None
 ) -> bool:
     """Score every candidate of the corpus's test split, and the copied context; False where that is done already."""
-    place = mended(home)
+    place = Warehouse.at(home)
     folder = place.models / name / str(version)
-    parameters = {"evaluator": name, "version": version, "corpus": corpus}
+    who = {"evaluator": name, "version": version}
 
-    def inputs() -> dict[str, Any]:
-        return {corpus: landed_corpus(place, corpus)[0], "tables": made_by(place, "candidates", [corpus])}
+    def recipe() -> Recipe:
+        digest, _ = landed_corpus(place, corpus)
+        inputs = {corpus: digest, "tables": candidate_sources(place, [corpus])}
+        return Recipe({**who, "corpus": corpus}, inputs)
 
-    if already_done(place, "score", parameters, inputs()):
-        return False
-    with open_stage(place, "score", parameters, inputs, resources) as stage:
-        if stage.done():
-            return False
+    def build(stage: Stage) -> Built[bool]:
         with progress(f"scoring the test split of {corpus} with {name}"), evaluator_at(folder) as evaluator:
             everyone = load_candidates(stage.connection, [corpus])
             sample = evaluator.test_sample
             candidates = everyone if sample is None else everyone.sampled(TEST, sample)
             f = score_candidates(place, folder, evaluator, candidates, stage.scratch)
-        who = {"evaluator": name, "version": version}
         there = _there(candidates)
         responses = test_responses(stage.connection, corpus)
         responses = responses[np.isin(everyone.rows(TEST), candidates.rows(TEST))]
         _stage_scores(stage, who, corpus, responses, f, there, evaluator.f_unit)
         stage.create_from_rows("identification", list(_identification(who, corpus, f)))
         stage.create_from_rows("correlations", list(_ratings(stage.connection, who, corpus)))
-        stage.gate()
-        key = f"{name}@{version}@{corpus}"
-        stage.publish([Output(table, key) for table in ("scores", "identification", "correlations")])
-    return True
+        key = PartitionKey(corpus=corpus, evaluator=name, version=version)
+        return Built(True, [Output(table, key) for table in ("scores", "identification", "correlations")])
+
+    return run_stage(place, "score", recipe, build, done=False, resources=resources)
 
 
 def _there(candidates: Candidates) -> dict[str, np.ndarray[Any, Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -12,13 +12,14 @@ from prefect import task
 from sql import statement
 from ssrem.encoders import DEFAULT_ENCODER
 from ssrem.errors import HomeError, SsremError
-from tasks.maintenance.repair import mended
 from tasks.speaker_tables.similarity import add_set_similarity
 from tasks.speaker_tables.vectors import cached_encode, encoder_for, training_texts
-from tasks.stage.ledger import already_done
+from tasks.stage.ledger import Recipe, sources
 from tasks.stage.progress import progress
-from tasks.stage.stage import Output, Resources, Stage, open_stage
+from tasks.stage.protocol import Built, run_stage
+from tasks.stage.stage import Output, Resources, Stage
 from tasks.warehouse.home import Warehouse
+from tasks.warehouse.partition import PartitionKey
 
 DRAWS = {"SC": 1, "SP": 1, "SS": 1, "Rand": 4}
 """Negatives drawn a response: one of each kind trains SSREM, four random ones train RSREM (Bak and Oh 2020, 5.1)."""
@@ -55,18 +56,13 @@ def build(
 
     Raises HomeError where the corpus has not landed.
     """
-    place = mended(home)
+    place = Warehouse.at(home)
     settings = settings or TableSettings()
-    parameters = {"corpus": corpus, **asdict(settings)}
 
-    def inputs() -> dict[str, str]:
-        return {corpus: landed_corpus(place, corpus)[0]}
+    def recipe() -> Recipe:
+        return Recipe({"corpus": corpus, **asdict(settings)}, {corpus: landed_corpus(place, corpus)[0]})
 
-    if already_done(place, "tables", parameters, inputs()):
-        return False
-    with open_stage(place, "tables", parameters, inputs, resources) as stage:
-        if stage.done():
-            return False
+    def build_tables(stage: Stage) -> Built[bool]:
         digest, scope = landed_corpus(place, corpus)
         with progress(f"building the speaker tables of {corpus}"):
             create_tables(stage, corpus, scope, settings)
@@ -78,11 +74,9 @@ def build(
             lambda: training_texts(stage.connection, [corpus]),
         )
         add_set_similarity(stage, corpus, encoder, cached_encode(place, encoder, stage.scratch))
-        with progress(f"checking the speaker tables of {corpus}"):
-            stage.gate()
-        with progress(f"publishing the speaker tables of {corpus}"):
-            stage.publish([Output(table, corpus) for table in stage.staged if table != "check_results"])
-    return True
+        return Built(True, [Output(table, PartitionKey(corpus=corpus)) for table in stage.staged])
+
+    return run_stage(place, "tables", recipe, build_tables, done=False, resources=resources)
 
 
 def create_tables(stage: Stage, corpus: str, speaker_scope: str, settings: TableSettings) -> None:
@@ -128,3 +122,8 @@ def landed_corpus(home: Warehouse, corpus: str) -> tuple[str, str]:
     raise HomeError(
         f"no corpus {corpus!r} has landed in {home.root} (landed: {known}); run ssrem ingest first"
     )
+
+
+def candidate_sources(home: Warehouse, corpora: Sequence[str]) -> list[dict[str, Any]]:
+    """Which runs landed the corpora and drew their candidates: an input of what is made from the candidates."""
+    return sources(home, ("corpora", "candidates"), [PartitionKey(corpus=corpus) for corpus in corpora])

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tasks.stage.progress import progress
+from tasks.warehouse.files import file_digest, whole_folder
 from tasks.warehouse.home import Warehouse
-from tasks.warehouse.snapshot import file_digest, whole_folder
 
 if TYPE_CHECKING:
     from ssrem.samples import Candidates

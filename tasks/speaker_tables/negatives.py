@@ -11,13 +11,15 @@ from prefect import task
 
 from ssrem.errors import EvaluatorError
 from ssrem.negatives import load_generator, needs_model
-from tasks.maintenance.repair import mended
-from tasks.speaker_tables.build import landed_corpus
+from tasks.speaker_tables.build import candidate_sources, landed_corpus
 from tasks.speaker_tables.load import SPLIT_CODES, load_candidates
 from tasks.speaker_tables.masked_lm import masked_lm_for
-from tasks.stage.ledger import already_done, made_by
+from tasks.stage.ledger import Recipe
 from tasks.stage.progress import progress
-from tasks.stage.stage import Output, Resources, Stage, open_stage
+from tasks.stage.protocol import Built, run_stage
+from tasks.stage.stage import Output, Resources, Stage
+from tasks.warehouse.home import Warehouse
+from tasks.warehouse.partition import PartitionKey
 
 if TYPE_CHECKING:
     from ssrem.negatives.base import Negative
@@ -54,23 +56,19 @@ def make_negatives(
 
     Raises EvaluatorError where the generator gives none, HomeError where the corpus has not landed.
     """
-    place = mended(home)
-    parameters = {"corpus": corpus, **asdict(settings)}
+    place = Warehouse.at(home)
 
-    def inputs() -> dict[str, Any]:
-        return {corpus: landed_corpus(place, corpus)[0], "tables": made_by(place, "candidates", [corpus])}
+    def recipe() -> Recipe:
+        digest, _ = landed_corpus(place, corpus)
+        inputs = {corpus: digest, "tables": candidate_sources(place, [corpus])}
+        return Recipe({"corpus": corpus, **asdict(settings)}, inputs)
 
-    if already_done(place, "negatives", parameters, inputs()):
-        return False
-    with open_stage(place, "negatives", parameters, inputs, resources) as stage:
-        if stage.done():
-            return False
+    def build(stage: Stage) -> Built[bool]:
         digest, _ = landed_corpus(place, corpus)
         candidates = load_candidates(stage.connection, [corpus])
         options: dict[str, Any] = {}
         if needs_model(settings.generator):
-            found = settings.model or str(masked_lm_for(place, candidates, {corpus: digest}))
-            options["model"] = found
+            options["model"] = settings.model or str(masked_lm_for(place, candidates, {corpus: digest}))
         generator = load_generator(settings.generator, **options)
         rows = candidates.rows(SPLIT_CODES[settings.split])
         if settings.responses:
@@ -82,9 +80,10 @@ def make_negatives(
                 insert(stage, corpus, candidates.response, batch)
                 done += len(batch)
                 advance(done)
-        stage.gate()
-        stage.publish([Output("negatives", f"{corpus}@{settings.generator}@{settings.split}")])
-    return True
+        key = PartitionKey(corpus=corpus, generator=settings.generator, split=settings.split)
+        return Built(True, [Output("negatives", key)])
+
+    return run_stage(place, "negatives", recipe, build, done=False, resources=resources)
 
 
 def insert(stage: Stage, corpus: str, response_ids: np.ndarray[Any, Any], batch: Sequence[Negative]) -> None:

@@ -17,9 +17,9 @@ from ssrem.errors import EvaluatorError
 from tasks.stage.progress import progress
 from tasks.stage.shards import cuts, distributed, incoming, map_shards, room_for_shards, shard_task, whole
 from tasks.warehouse.clock import utc_now
+from tasks.warehouse.files import whole_folder
 from tasks.warehouse.home import Warehouse
 from tasks.warehouse.incidents import note
-from tasks.warehouse.snapshot import whole_folder
 
 if TYPE_CHECKING:
     from ssrem.encoders import Encoder

@@ -17,9 +17,9 @@ from ssrem.studies.attacks import TrueResponses
 from ssrem.studies.neighbours import neighbours
 from ssrem.studies.scored import Identified
 from tasks.scoring.batches import score_samples
-from tasks.speaker_tables.build import landed_corpus
+from tasks.speaker_tables.build import candidate_sources, landed_corpus
 from tasks.speaker_tables.load import load_candidates
-from tasks.stage.ledger import made_by
+from tasks.stage.ledger import sources
 from tasks.stage.stage import Stage
 from tasks.studies.source import Source, StudySettings, Version
 from tasks.warehouse.home import Warehouse, landed_corpora
@@ -32,10 +32,10 @@ class Corpus(Source):
         return landed_corpora(str(home.root))
 
     def inputs(self, home: Warehouse, dataset: str) -> dict[str, Any]:
-        written = [p.key for p in home.parts() if p.table == "negatives" and p.key.startswith(f"{dataset}@")]
+        negatives = [p.key for p in home.partitions() if p.table == "negatives" and p.key.corpus == dataset]
         return {
             dataset: landed_corpus(home, dataset)[0],
-            "tables": made_by(home, "candidates", [dataset]) + made_by(home, "negatives", written),
+            "tables": candidate_sources(home, [dataset]) + sources(home, ["negatives"], negatives),
         }
 
     def usable(self, study: str, evaluators: Sequence[Version]) -> list[Version]:

@@ -14,14 +14,15 @@ from ssrem.studies import study_called
 from ssrem.studies.attacks import TrueResponses
 from ssrem.studies.learned import Learning, Transfer
 from ssrem.studies.scored import Identified, Scored
-from tasks.maintenance.repair import mended
-from tasks.stage.ledger import already_done
-from tasks.stage.stage import Output, Resources, open_stage
+from tasks.stage.ledger import Recipe
+from tasks.stage.protocol import Built, run_stage
+from tasks.stage.stage import Output, Resources, Stage
 from tasks.studies.annotated import HumanScores, HumanScoresOfAllSets, ScoredSet
 from tasks.studies.corpora import ScoredTestSplit, TestSplit
 from tasks.studies.source import Source, StudySettings, Version
 from tasks.warehouse.error_translation import out_of_room
 from tasks.warehouse.home import Warehouse
+from tasks.warehouse.partition import PartitionKey
 from tasks.warehouse.records import records
 
 SOURCES: dict[type, Source] = {
@@ -53,17 +54,13 @@ def study(
     Raises EvaluatorError where no evaluator gives what the study needs, AnnotationError or HomeError where the
     dataset is not there.
     """
-    place = mended(home)
+    place = Warehouse.at(home)
     kind = study_called(settings.study)
     source = SOURCES[kind.data]
     versions = source.usable(kind.name, evaluators)
     parameters = {"dataset": dataset, "evaluators": sorted(versions), **asdict(settings)}
-    inputs = source.inputs(place, dataset)
-    if already_done(place, "study", parameters, inputs):
-        return False
-    with open_stage(place, "study", parameters, inputs, resources) as stage:
-        if stage.done():
-            return False
+
+    def build(stage: Stage) -> Built[bool]:
         rows = [
             {
                 **{"study": kind.name, "dataset": dataset, "evaluator": name, "version": version},
@@ -73,18 +70,24 @@ def study(
             for position, finding in enumerate(kind.findings(data, settings.seed))
         ]
         stage.create_from_rows("studies", rows)
-        stage.gate()
-        stage.publish(
-            [
-                Output(
-                    "studies",
-                    f"{kind.name}@{dataset}@{name}@{version}",
-                    f"evaluator = '{name}' AND version = {version}",
-                )
-                for name, version in versions
-            ]
-        )
-    return True
+        outputs = [
+            Output(
+                "studies",
+                PartitionKey(study=kind.name, dataset=dataset, evaluator=name, version=version),
+                f"evaluator = '{name}' AND version = {version}",
+            )
+            for name, version in versions
+        ]
+        return Built(True, outputs)
+
+    return run_stage(
+        place,
+        "study",
+        lambda: Recipe(parameters, source.inputs(place, dataset)),
+        build,
+        done=False,
+        resources=resources,
+    )
 
 
 def read_study(home: Warehouse, name: str, dataset: str) -> tuple[Rows, dict[str, tuple[str, str]]]:

@@ -16,10 +16,12 @@ from ssrem.evaluators.base import Evaluator
 from ssrem.evaluators.core.archive import unpack
 from ssrem.files import read_json
 from ssrem.samples import Sample
-from tasks.maintenance.repair import mended
+from tasks.stage.ledger import Recipe
 from tasks.stage.progress import progress
-from tasks.stage.stage import Resources, open_stage
+from tasks.stage.protocol import Built, run_stage
+from tasks.stage.stage import Resources, Stage
 from tasks.training.versions import stage_version, versions
+from tasks.warehouse.home import Warehouse
 
 _LEARNED = (
     "corpora",
@@ -46,22 +48,30 @@ def import_evaluator(
     nothing but what it brings, what packages bring, and the encoders and models in `allowed`, names or paths.
     EvaluatorError where any of this does not hold.
     """
-    place = mended(home)
-    with open_stage(place, "train", {"import": Path(file).name}, {}, resources) as stage:
+    place = Warehouse.at(home)
+
+    def build(stage: Stage) -> Built[tuple[str, int, bool]]:
         folder = stage.scratch / "model"
         with progress(f"checking {file}"):
             unpack(Path(file), folder)
             evaluator = _tried(file, folder, allowed)
         name, signature = evaluator.name, evaluator.signature
-        there = [row["version"] for row in versions(place, name) if row["signature"] == signature]
-        if there:
-            return name, int(there[-1]), False
+        same = [row["version"] for row in versions(place, name) if row["signature"] == signature]
+        if same:
+            return Built((name, int(same[-1]), False))
         card: dict[str, Any] = read_json(folder / "card.json", ()) if (folder / "card.json").exists() else {}
         row, outputs = stage_version(stage, evaluator, _settings(card), _learned(card))
-        stage.gate()
-        target = place.models / name / str(row["version"])
-        stage.publish(outputs, folders={folder: target})
-    return name, int(row["version"]), True
+        version = int(row["version"])
+        return Built((name, version, True), outputs, {folder: place.models / name / str(version)})
+
+    return run_stage(
+        place,
+        "train",
+        lambda: Recipe({"import": Path(file).name}, {}),
+        build,
+        done=lambda _: None,  # whether it is known shows only when it is unpacked
+        resources=resources,
+    )
 
 
 def _tried(file: str, folder: Path, allowed: Sequence[str]) -> Evaluator:

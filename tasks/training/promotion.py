@@ -12,9 +12,10 @@ import numpy as np
 from prefect import task
 
 from ssrem.errors import EvaluatorError
-from tasks.maintenance.repair import mended
+from tasks.stage.ledger import Recipe
 from tasks.stage.progress import progress
-from tasks.stage.stage import Resources, Stage, open_stage
+from tasks.stage.protocol import Built, run_stage
+from tasks.stage.stage import Output, Resources, Stage
 from tasks.training.noninferiority_margins import Margins
 from tasks.training.versions import replace_promoted, stage_rows, versions
 from tasks.warehouse.clock import utc_now
@@ -71,7 +72,7 @@ def decide(
     """Compare the challenger with the champion by their published scores, and promote it if it is not worse on any
     held-back split and annotated set; returns whether it was, and why. Both must have been scored on all of them.
     """
-    place, margins = mended(home), margins or Margins()
+    place, margins = Warehouse.at(home), margins or Margins()
     name, version = challenge.evaluator, challenge.version
     parameters = {
         "decide": name,
@@ -79,22 +80,32 @@ def decide(
         "champion": challenge.champion,
         "margins": asdict(margins),
     }
-    with open_stage(place, "train", parameters, {}, resources) as stage:
-        if challenge not in challenges(
-            place, [name]
-        ):  # another run decided, or changed what it is compared on
-            return False, "no longer waits for this decision"
+
+    def decided_already(_: Recipe) -> tuple[bool, str] | None:
+        """Another run decided, or changed what the challenger is compared on."""
+        waits = challenge in challenges(place, [name])
+        return None if waits else (False, "no longer waits for this decision")
+
+    def build(stage: Stage) -> Built[tuple[bool, str]]:
         with progress(f"comparing {name} version {version} with version {challenge.champion}"):
-            found = list(_comparisons(stage.connection, challenge, margins))
-        promoted, why = verdict(found, challenge.champion)
-        told = {
+            comparisons = list(_comparisons(stage.connection, challenge, margins))
+        promoted, why = verdict(comparisons, challenge.champion)
+        decision = {
             "compared_with": challenge.champion,
-            "comparison": json.dumps([comparison.row for comparison in found]),
+            "comparison": json.dumps([comparison.row for comparison in comparisons]),
             "decided_at": utc_now(),
             "why": why,
         }
-        _publish(stage, name, version, told, promoted)
-    return promoted, why
+        return Built((promoted, why), _outputs(stage, name, version, decision, promoted))
+
+    return run_stage(
+        place,
+        "train",
+        lambda: Recipe(parameters, {}),
+        build,
+        done=decided_already,
+        resources=resources,
+    )
 
 
 @task(name="promote")
@@ -105,20 +116,37 @@ def promote(
 
     Returns it and the one that it replaces, None where it was in use already. EvaluatorError where there is none such.
     """
-    place = mended(home)
-    back = version is None
-    with open_stage(place, "train", {"promote": name, "version": version}, {}, resources) as stage:
+    place = Warehouse.at(home)
+
+    def choice() -> tuple[int, int | None]:
+        """The version asked for, and the one in use."""
         rows = versions(place, name)
         used = next((row["version"] for row in rows if row["promoted"]), None)
         chosen = _before(name, rows, place) if version is None else version
         if chosen not in [row["version"] for row in rows]:
-            there = ", ".join(str(row["version"]) for row in rows) or "none"
-            raise EvaluatorError(f"{name} has no version {chosen} in {place.root} (versions: {there})")
-        if chosen == used:
-            return chosen, None
-        why = f"rolled back from version {used} by hand" if back else f"promoted by hand over version {used}"
-        _publish(stage, name, chosen, {"why": why, "decided_at": utc_now()}, True)
-    return chosen, used
+            known = ", ".join(str(row["version"]) for row in rows) or "none"
+            raise EvaluatorError(f"{name} has no version {chosen} in {place.root} (versions: {known})")
+        return chosen, used
+
+    def in_use_already(_: Recipe) -> tuple[int, int | None] | None:
+        chosen, used = choice()
+        return (chosen, None) if chosen == used else None
+
+    def build(stage: Stage) -> Built[tuple[int, int | None]]:
+        chosen, used = choice()
+        how = "rolled back from" if version is None else "promoted by hand over"
+        why = f"{how} version {used}{' by hand' if version is None else ''}"
+        decision = {"why": why, "decided_at": utc_now()}
+        return Built((chosen, used), _outputs(stage, name, chosen, decision, True))
+
+    return run_stage(
+        place,
+        "train",
+        lambda: Recipe({"promote": name, "version": version}, {}),
+        build,
+        done=in_use_already,
+        resources=resources,
+    )
 
 
 def verdict(comparisons: Sequence[Comparison], champion: int) -> tuple[bool, str]:
@@ -141,17 +169,17 @@ def _figures(c: Comparison) -> str:
     )
 
 
-def _publish(stage: Stage, name: str, version: int, told: Mapping[str, Any], promoted: bool) -> None:
+def _outputs(
+    stage: Stage, name: str, version: int, decision: Mapping[str, Any], promoted: bool
+) -> list[Output]:
+    """Stage what was decided about a version; what to publish."""
     rows = versions(stage.home, name)
     row = next(r for r in rows if r["version"] == version)
-    row |= told
-    if promoted:
-        row |= {"promoted": True, "promoted_at": told["decided_at"]}
-        outputs = replace_promoted(stage, rows, row)
-    else:
-        outputs = stage_rows(stage, rows, [row])
-    stage.gate()
-    stage.publish(outputs)
+    row |= decision
+    if not promoted:
+        return stage_rows(stage, rows, [row])
+    row |= {"promoted": True, "promoted_at": decision["decided_at"]}
+    return replace_promoted(stage, rows, row)
 
 
 def _before(name: str, rows: Sequence[Mapping[str, Any]], home: Warehouse) -> int:

@@ -9,11 +9,13 @@ from prefect import task
 
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import evaluator_class
-from tasks.maintenance.repair import mended, model_damage
-from tasks.stage.ledger import already_done
+from tasks.stage.ledger import Recipe, already_done
 from tasks.stage.progress import progress
-from tasks.stage.stage import Resources, open_stage
+from tasks.stage.protocol import Built, run_stage
+from tasks.stage.stage import Resources, Stage
 from tasks.training.versions import stage_version, versions
+from tasks.warehouse.home import Warehouse
+from tasks.warehouse.models import model_damage
 
 
 @task(name="register evaluator")
@@ -24,24 +26,25 @@ def register(
 
     Raises EvaluatorError where the name or a setting is unknown, or what it needs is not installed.
     """
-    place = mended(home)
+    place = Warehouse.at(home)
     kind: Any = evaluator_class(name)
     if kind.trained:
         raise EvaluatorError(f"{name} learns from conversations; run ssrem train {name}")
     with progress(f"loading {name}"):
         evaluator = kind(**(settings or {}))
-        parameters = {"evaluator": name, "signature": evaluator.signature}
-    if already_done(place, "train", parameters, {}):
+        recipe = Recipe({"evaluator": name, "signature": evaluator.signature}, {})
+
+    def registered(_: Recipe) -> tuple[int, bool] | None:
+        if not already_done(place, "train", recipe):
+            return None
         newest = int(versions(place, name)[-1]["version"])
-        if model_damage(place.models / name / str(newest)) is None:
-            return newest, False
-    with open_stage(place, "train", parameters, {}, resources) as stage:
-        if stage.done():
-            return int(versions(place, name)[-1]["version"]), False
+        return None if model_damage(place.models / name / str(newest)) else (newest, False)
+
+    def build(stage: Stage) -> Built[tuple[int, bool]]:
         row, outputs = stage_version(stage, evaluator, evaluator.settings)
-        stage.gate()
         card = {column: row[column] for column in ("evaluator", "version", "signature", "config")}
         evaluator.save(stage.scratch / "model", card=card)
         folder = place.models / name / str(row["version"])
-        stage.publish(outputs, folders={stage.scratch / "model": folder})
-    return int(row["version"]), True
+        return Built((int(row["version"]), True), outputs, {stage.scratch / "model": folder})
+
+    return run_stage(place, "train", lambda: recipe, build, done=registered, resources=resources)

@@ -9,7 +9,9 @@ from datetime import datetime
 from typing import Any
 
 from ssrem.evaluators import EVALUATORS, evaluator_class
+from tasks.stage.ledger import read_outputs
 from tasks.warehouse.home import Warehouse
+from tasks.warehouse.partition import PartitionKey
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,9 @@ def outdated(home: Warehouse, names: Sequence[str] = ()) -> list[Outdated]:
         )
         if not unseen or not evaluator_class(name).trained or (names and name not in names):
             continue
-        parameters = asked.get(f"{name}@{version}", {})  # none of one that was trained elsewhere
+        parameters = asked.get(
+            PartitionKey(evaluator=name, version=version), {}
+        )  # none of one that was trained elsewhere
         found.append(
             Outdated(
                 name,
@@ -77,18 +81,18 @@ def outdated(home: Warehouse, names: Sequence[str] = ()) -> list[Outdated]:
 def _forgotten(runs: Sequence[tuple[datetime, str]]) -> dict[str, datetime]:
     """Corpus to when somebody was last forgotten in it; runs: oldest first."""
     return {
-        key: started
+        key.corpus: started
         for started, outputs in runs
-        for table, key in json.loads(outputs)
-        if table == "utterances"
+        for table, key in read_outputs(outputs)
+        if table == "utterances" and key.corpus
     }
 
 
-def _asked(runs: Sequence[tuple[str, str]]) -> dict[str, dict[str, Any]]:
-    """`NAME@VERSION` to the parameters of its training, which alone makes a learning curve."""
+def _asked(runs: Sequence[tuple[str, str]]) -> dict[PartitionKey, dict[str, Any]]:
+    """Evaluator and version to the parameters of its training, which alone makes a learning curve."""
     return {
         key: json.loads(parameters)
         for parameters, outputs in runs
-        for table, key in json.loads(outputs)
+        for table, key in read_outputs(outputs)
         if table == "learning_curves"
     }

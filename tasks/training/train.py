@@ -16,17 +16,19 @@ from ssrem.errors import EvaluatorError
 from ssrem.evaluators import evaluator_class
 from ssrem.negatives import needs_model
 from tasks.agreement.annotated_sets import annotated_file
-from tasks.maintenance.repair import mended, model_damage
-from tasks.speaker_tables.build import landed_corpus
+from tasks.speaker_tables.build import candidate_sources, landed_corpus
 from tasks.speaker_tables.load import load_candidates
 from tasks.speaker_tables.masked_lm import masked_lm_for
 from tasks.speaker_tables.vectors import encode_option, encoder_for, training_texts
-from tasks.stage.ledger import made_by, run_key
+from tasks.stage.ledger import Recipe, read_outputs
 from tasks.stage.progress import progress
-from tasks.stage.stage import Output, Resources, open_stage
+from tasks.stage.protocol import Built, run_stage
+from tasks.stage.stage import Output, Resources, Stage
 from tasks.training.labels import HumanScores, check_labels
 from tasks.training.versions import DECIDED, in_use, stage_version
 from tasks.warehouse.home import Warehouse
+from tasks.warehouse.models import model_damage
+from tasks.warehouse.partition import PartitionKey
 
 if TYPE_CHECKING:
     from ssrem.evaluators.base import Training
@@ -52,7 +54,7 @@ def train(
     Raises EvaluatorError where the name or a setting is unknown or there is nothing to learn from, HomeError where a
     corpus has not landed, AnnotationError for labels that cannot be read.
     """
-    place = mended(home)
+    place = Warehouse.at(home)
     kind: Any = evaluator_class(name)
     settings = kind.config_class.of(config or {})
     check_labels(name, labels)
@@ -71,18 +73,18 @@ def train(
     def hashes() -> dict[str, str]:
         return {corpus: landed_corpus(place, corpus)[0] for corpus in corpora}
 
-    def inputs() -> dict[str, Any]:
-        return {**hashes(), "tables": made_by(place, "candidates", corpora), **labels_hash}
+    def recipe() -> Recipe:
+        return Recipe(parameters, {**hashes(), "tables": candidate_sources(place, corpora), **labels_hash})
 
-    if (before := _trained_before(place, parameters, inputs())) is not None:
-        return before, False
-    with open_stage(place, "train", parameters, inputs, resources) as stage:
-        if (before := _trained_before(place, parameters, stage.inputs)) is not None:
-            return before, False
+    def trained_before(asked: Recipe) -> tuple[int, bool] | None:
+        version = _trained_before(place, name, asked)
+        return None if version is None else (version, False)
+
+    def build(stage: Stage) -> Built[tuple[int, bool]]:
         if missing := without_tables(home, corpora):  # another run has landed one of them anew
             raise EvaluatorError(f"{', '.join(missing)}: no response to learn from; run ssrem tables first")
         digests = hashes()
-        unfinished = place.root / "checkpoints" / run_key("train", parameters, stage.inputs)[:16]
+        unfinished = place.root / "checkpoints" / stage.recipe.key("train")[:16]
         candidates = load_candidates(stage.connection, corpora)
         if len(candidates) == 0:
             raise EvaluatorError(f"{', '.join(corpora)}: no response to learn from; run ssrem tables first")
@@ -95,8 +97,8 @@ def train(
                 digests,
                 lambda: training_texts(stage.connection, list(corpora)),
             )
-        settings = _with_masked_lm(place, settings, candidates, digests)
-        evaluator: Any = kind(words, settings, **_members(place, kind, settings))
+        complete = _with_masked_lm(place, settings, candidates, digests)
+        evaluator: Any = kind(words, complete, **_members(place, kind, complete))
         with progress(f"training {name}") as advance:
             done = {"progress": advance}
             if not (labels and labels.alone):
@@ -111,31 +113,34 @@ def train(
             "test_sample": kind.test_sample,
             "labels": labels_hash.get("labels"),
         }
-        row, outputs = stage_version(stage, evaluator, asdict(settings), learned, challenges=True)
+        row, outputs = stage_version(stage, evaluator, asdict(complete), learned, challenges=True)
         version = int(row["version"])
         stage.create_from_rows("learning_curves", _curves(name, version, training))
-        stage.gate()
         evaluator.save(stage.scratch / "model", card=_card(row, training, human))
-        stage.publish(
-            [*outputs, Output("learning_curves", f"{name}@{version}")],
-            folders={stage.scratch / "model": place.models / name / str(version)},
+        return Built(
+            (version, True),
+            [*outputs, Output("learning_curves", PartitionKey(evaluator=name, version=version))],
+            {stage.scratch / "model": place.models / name / str(version)},
+            after=lambda: shutil.rmtree(unfinished, ignore_errors=True),
         )
-    shutil.rmtree(unfinished, ignore_errors=True)
-    return version, True
+
+    return run_stage(place, "train", recipe, build, done=trained_before, resources=resources)
 
 
-def _trained_before(home: Warehouse, parameters: Mapping[str, Any], inputs: Mapping[str, Any]) -> int | None:
-    """The version that the same training made, if its model is whole. Its row may have changed since, its learning
+def _trained_before(home: Warehouse, name: str, recipe: Recipe) -> int | None:
+    """The version that the same training made, if its model is intact. Its row may have changed since, its learning
     curve never does."""
-    curves = {part.key for part in home.parts() if part.table == "learning_curves"}
+    curves = {p.key for p in home.partitions() if p.table == "learning_curves"}
     with home.reader() as connection:
         rows = connection.execute(
-            "SELECT outputs FROM runs WHERE key = ? ORDER BY started DESC",
-            [run_key("train", parameters, inputs)],
+            "SELECT outputs FROM runs WHERE key = ? ORDER BY started DESC", [recipe.key("train")]
         ).fetchall()
-    made = [key for (outputs,) in rows for table, key in json.loads(outputs) if table == "learning_curves"]
-    versions = (int(key.rpartition("@")[2]) for key in made if key in curves)
-    name = parameters["evaluator"]
+    versions = [
+        key.version
+        for (outputs,) in rows
+        for table, key in read_outputs(outputs)
+        if table == "learning_curves" and key in curves and key.version is not None
+    ]
     return next((v for v in versions if model_damage(home.models / name / str(v)) is None), None)
 
 
@@ -165,7 +170,7 @@ def _members(home: Warehouse, kind: Any, settings: Any) -> dict[str, Any]:
 
 def without_tables(home: str, corpora: Sequence[str]) -> list[str]:
     """Those of the corpora whose speaker tables were never built."""
-    built = {part.key for part in Warehouse.at(home).parts() if part.table == "candidates"}
+    built = {p.key.corpus for p in Warehouse.at(home).partitions() if p.table == "candidates"}
     return [corpus for corpus in corpora if corpus not in built]
 
 

@@ -10,10 +10,11 @@ import numpy as np
 
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import EVALUATORS, evaluator_class, load_evaluator, packaged
-from tasks.maintenance.repair import model_damage
 from tasks.stage.stage import Output, Stage
 from tasks.warehouse.clock import utc_now
 from tasks.warehouse.home import Warehouse
+from tasks.warehouse.models import model_damage
+from tasks.warehouse.partition import PartitionKey
 
 if TYPE_CHECKING:
     from ssrem.evaluators.base import Evaluator
@@ -162,5 +163,10 @@ def stage_rows(
     """Stage all rows of an evaluator, so that the gate sees them together; what to publish: the changed ones."""
     stage.create_from_rows("evaluators", rows)
     return [
-        Output("evaluators", f"{r['evaluator']}@{r['version']}", f"version = {r['version']}") for r in changed
+        Output(
+            "evaluators",
+            PartitionKey(evaluator=row["evaluator"], version=row["version"]),
+            f"version = {row['version']}",
+        )
+        for row in changed
     ]

@@ -1,27 +1,27 @@
-"""The catalog: the small file of views that readers open, and what it says of the snapshot that it publishes."""
+"""The catalog: the small DuckDB file of views that readers open, and the snapshot that it publishes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import astuple, replace
+from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from schemas import TABLES, fingerprint
-from schemas.layouts import Shapes, from_json, shapes, to_json
 from ssrem.errors import HomeError
-from tasks.warehouse.integrity import Damage, damage, refusing_select
-from tasks.warehouse.snapshot import Partition, Snapshot, sync_path
+from tasks.warehouse.files import sync_path
+from tasks.warehouse.integrity import Damage, find_damage, refusing_select
+from tasks.warehouse.partition import KEY_FIELDS, Partition, PartitionKey
+from tasks.warehouse.snapshot import Snapshot
 
 if TYPE_CHECKING:
     import duckdb
 
-LAYOUT = f"1-{fingerprint()}"
-"""Version of the home folder's files and of the tables' contracts; another one is refused, never guessed at."""
-
+LAYOUT = f"2-{fingerprint()}"
+"""Version of the home folder's files and of the tables' contracts; a home folder of another one is refused."""
 
 READABLE_SINCE = "v1.0.0"
 """First version of DuckDB whose shell and clients open the catalog; without it, only those as new as ours."""
@@ -31,80 +31,120 @@ class DamagedCatalogError(HomeError):
     """The catalog cannot be read; the lake may still tell what was published."""
 
 
+class OtherLayoutError(HomeError):
+    """A home folder or backup of another layout, which is refused."""
+
+    def __init__(self, root: Path, layout: str) -> None:
+        super().__init__(
+            f"{root} was written by another version of ssrem (layout {layout}, this version reads {LAYOUT}); "
+            "choose a new folder with --home, and land its dumps and human ratings there again"
+        )
+        self.layout = layout
+
+
 def read_catalog(catalog: Path) -> Snapshot:
-    """The snapshot that a catalog of this layout publishes; DamagedCatalogError where it cannot be read, HomeError
-    where it is of another layout. A file that did not change since is not opened again."""
+    """The snapshot that a catalog of this layout publishes. A file that did not change since is not opened again.
+
+    Raises DamagedCatalogError where it cannot be read, OtherLayoutError where it is of another layout.
+    """
     try:
         file = catalog.stat()
     except OSError as error:
         raise DamagedCatalogError(f"{catalog} cannot be opened ({error.strerror})") from None
-    known = _read(catalog, file.st_ino, file.st_mtime_ns, file.st_size)
-    return replace(known, parts=[*known.parts])
+    snapshot = _read(catalog, file.st_ino, file.st_mtime_ns, file.st_size)
+    return replace(snapshot, partitions=[*snapshot.partitions])
 
 
 @lru_cache(maxsize=4)
 def _read(catalog: Path, *_file: int) -> Snapshot:
     with _opened(catalog) as connection:
-        return _published(connection)
+        rows = connection.execute(
+            f"SELECT {', '.join(_COLUMNS)} FROM ssrem.partitions ORDER BY ALL"
+        ).fetchall()
+        ((number,),) = connection.execute("SELECT snapshot FROM ssrem.home").fetchall()
+    return Snapshot(
+        number,
+        [
+            Partition(table, PartitionKey(*key), path, count, size, digest)
+            for table, *key, path, count, size, digest in rows
+        ],
+    )
+
+
+_COLUMNS = {
+    "table_name": "VARCHAR",
+    **{name: "BIGINT" if name == "version" else "VARCHAR" for name in KEY_FIELDS},
+    **{"path": "VARCHAR", "rows": "BIGINT", "bytes": "BIGINT", "sha256": "VARCHAR"},
+}
+"""Columns of the catalog's table of partitions."""
 
 
 def draft_catalog(root: Path, snapshot: Snapshot, published_at: datetime) -> Path:
-    """Write a catalog of the snapshot beside the one in use, whole or not at all; returns its path."""
+    """Write a catalog of the snapshot beside the one in use, complete or not at all; returns its path."""
     import duckdb
 
-    fresh = root / ".catalog.tmp"
-    fresh.unlink(missing_ok=True)
-    parts = snapshot.parts
+    draft = root / ".catalog.tmp"
+    draft.unlink(missing_ok=True)
+    partitions = snapshot.partitions
     try:
         with duckdb.connect(
-            str(fresh), config={"storage_compatibility_version": READABLE_SINCE}
+            str(draft), config={"storage_compatibility_version": READABLE_SINCE}
         ) as connection:
             connection.execute("CREATE SCHEMA ssrem")
-            connection.execute("CREATE TABLE ssrem.contracts (shapes VARCHAR)")
-            connection.execute("INSERT INTO ssrem.contracts VALUES (?)", [to_json(shapes(TABLES.values()))])
             connection.execute(
                 "CREATE TABLE ssrem.home (layout VARCHAR, published_at TIMESTAMP, snapshot BIGINT)"
             )
             connection.execute(
                 "INSERT INTO ssrem.home VALUES (?, ?, ?)", [LAYOUT, published_at, snapshot.number]
             )
-            connection.execute(
-                "CREATE TABLE ssrem.parts "
-                "(table_name VARCHAR, key VARCHAR, path VARCHAR, rows BIGINT, bytes BIGINT, sha256 VARCHAR)"
-            )
-            if parts:  # at once: row by row thousands of parts take seconds
+            columns = ", ".join(f"{name} {kind}" for name, kind in _COLUMNS.items())
+            connection.execute(f"CREATE TABLE ssrem.partitions ({columns})")
+            if partitions:  # in one statement: row by row thousands of partitions take seconds
+                rows = [
+                    (
+                        p.table,
+                        *(getattr(p.key, name) for name in KEY_FIELDS),
+                        p.path,
+                        p.rows,
+                        p.bytes,
+                        p.sha256,
+                    )
+                    for p in partitions
+                ]
+                values = ", ".join(f"unnest(?::{kind}[])" for kind in _COLUMNS.values())
                 connection.execute(
-                    "INSERT INTO ssrem.parts SELECT unnest(?), unnest(?), unnest(?), unnest(?), "
-                    "unnest(?::BIGINT[]), unnest(?::VARCHAR[])",
-                    [list(column) for column in zip(*map(astuple, parts), strict=True)],
+                    f"INSERT INTO ssrem.partitions SELECT {values}",
+                    [list(column) for column in zip(*rows, strict=True)],
                 )
-            create_views(connection, root, parts, damaged=damage(root, parts))
-        sync_path(fresh)
+            create_views(connection, root, partitions, damaged=find_damage(root, partitions))
+        sync_path(draft)
     except BaseException:
-        for file in (fresh, fresh.with_name(f"{fresh.name}.wal")):
+        for file in (draft, draft.with_name(f"{draft.name}.wal")):
             file.unlink(missing_ok=True)
         raise
-    return fresh
+    return draft
 
 
 def create_views(
     connection: duckdb.DuckDBPyConnection,
     root: Path,
-    parts: list[Partition],
+    partitions: Sequence[Partition],
     schema: str = "main",
     damaged: Sequence[Damage] = (),
 ) -> None:
-    """Create a view a table over its parts in `schema`; a table without parts is an empty view of its columns.
+    """Create one view for each table over its partitions in `schema`; without partitions it has columns but no row.
 
-    A view over a part that is `damaged` tells so as soon as it is asked.
+    A view over a `damaged` partition raises an error that names the damage as soon as it is queried.
     """
-    wrong = {one.part.table: one for one in damaged}
+    damage_of = {damage.partition.table: damage for damage in damaged}
+    paths: dict[str, list[str]] = {}
+    for partition in partitions:
+        paths.setdefault(partition.table, []).append(quoted(root / partition.path))
     for table in TABLES.values():
-        paths = [str(root / p.path) for p in parts if p.table == table.name]
-        if table.name in wrong:
-            body = refusing_select([(c.name, c.type) for c in table.columns], wrong[table.name])
-        elif paths:
-            files = ", ".join("'" + path.replace("'", "''") + "'" for path in paths)
+        if table.name in damage_of:
+            body = refusing_select([(c.name, c.type) for c in table.columns], damage_of[table.name])
+        elif table.name in paths:
+            files = ", ".join(f"'{path}'" for path in paths[table.name])
             columns = ", ".join(f'"{c.name}"' for c in table.columns)
             body = f"SELECT {columns} FROM read_parquet([{files}], hive_partitioning = false)"
         else:
@@ -112,42 +152,9 @@ def create_views(
         connection.execute(f'CREATE OR REPLACE VIEW {schema}."{table.name}" AS {body}')
 
 
-def layout_of(catalog: Path) -> str:
-    """Layout that a catalog is of; HomeError where it cannot be read or says none."""
-    rows = _ask(catalog, "SELECT layout FROM ssrem.home")
-    if not rows:
-        raise HomeError(f"{catalog} has no layout; restore it from a backup or use another --home")
-    return str(rows[0][0])
-
-
-def read_parts(catalog: Path) -> list[Partition]:
-    """Parts that a catalog lists, of whatever layout; HomeError where it cannot be read."""
-    known = _ask(catalog, "SELECT column_name FROM duckdb_columns() WHERE table_name = 'parts'")
-    digests = ", bytes, sha256" if ("sha256",) in known else ""
-    return [
-        Partition(*row)
-        for row in _ask(catalog, f"SELECT table_name, key, path, rows{digests} FROM ssrem.parts ORDER BY ALL")
-    ]
-
-
-def read_shapes(catalog: Path) -> Shapes | None:
-    """Shapes of the tables of a catalog; None where it does not say them, as the first ones."""
-    known = _ask(catalog, "SELECT true FROM duckdb_tables() WHERE table_name = 'contracts'")
-    return from_json(_ask(catalog, "SELECT shapes FROM ssrem.contracts")[0][0]) if known else None
-
-
-def _ask(catalog: Path, query: str) -> list[tuple[Any, ...]]:
-    import duckdb
-
-    try:
-        with duckdb.connect(":memory:") as connection:
-            quoted = str(catalog).replace("'", "''")
-            connection.execute(f"ATTACH '{quoted}' AS catalog (READ_ONLY)")
-            connection.execute("USE catalog")
-            return connection.execute(query).fetchall()
-    except duckdb.Error as error:
-        reason = f"{catalog} cannot be opened ({_first_line(error)})"
-        raise HomeError(f"{reason}; restore it from a backup or use another --home") from None
+def quoted(value: str | Path) -> str:
+    """The text as it stands between single quotes in SQL."""
+    return str(value).replace("'", "''")
 
 
 @contextmanager
@@ -157,8 +164,7 @@ def _opened(catalog: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     try:
         # Attached: connect() would hand out a database that this process has open, even one replaced since.
         connection = duckdb.connect(":memory:")
-        quoted = str(catalog).replace("'", "''")
-        connection.execute(f"ATTACH '{quoted}' AS catalog (READ_ONLY)")
+        connection.execute(f"ATTACH '{quoted(catalog)}' AS catalog (READ_ONLY)")
         connection.execute("USE catalog")
     except duckdb.Error as error:
         raise DamagedCatalogError(f"{catalog} cannot be opened ({_first_line(error)})") from None
@@ -170,27 +176,11 @@ def _opened(catalog: Path) -> Iterator[duckdb.DuckDBPyConnection]:
         if row is None:
             raise DamagedCatalogError(f"{catalog} has no layout that ssrem wrote")
         if row[0] != LAYOUT:
-            raise other_layout(catalog.parent, f"layout {row[0]}")
+            raise OtherLayoutError(catalog.parent, row[0])
         try:
             yield connection
         except duckdb.Error as error:
             raise DamagedCatalogError(f"{catalog} cannot be read ({_first_line(error)})") from None
-
-
-def _published(connection: duckdb.DuckDBPyConnection) -> Snapshot:
-    cursor = connection.execute("SELECT * FROM ssrem.parts ORDER BY ALL")
-    names = ["table" if d[0] == "table_name" else d[0] for d in cursor.description or []]
-    parts = [Partition(**dict(zip(names, row, strict=True))) for row in cursor.fetchall()]
-    cursor = connection.execute("SELECT * FROM ssrem.home")
-    row = dict(zip([d[0] for d in cursor.description or []], cursor.fetchone() or (), strict=True))
-    return Snapshot(row.get("snapshot", 0), parts)  # the catalogs of older versions count nothing
-
-
-def other_layout(root: Path, found: str) -> HomeError:
-    """What to say of a home folder of another layout."""
-    return HomeError(
-        f"{root} has {found}, this version of ssrem reads layout {LAYOUT}; run ssrem upgrade, or use another --home"
-    )
 
 
 def _first_line(error: BaseException) -> str:

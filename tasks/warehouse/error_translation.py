@@ -8,8 +8,8 @@ from contextlib import contextmanager, suppress
 
 from ssrem.errors import HomeError, SsremError
 from tasks.warehouse.home import Warehouse
-from tasks.warehouse.integrity import blamed
-from tasks.warehouse.snapshot import Partition
+from tasks.warehouse.integrity import damage_behind
+from tasks.warehouse.partition import Partition
 
 
 @contextmanager
@@ -22,10 +22,10 @@ def in_plain_words(home: Warehouse) -> Iterator[None]:
             raise full from error
         raise
     except Exception as error:
-        parts: list[Partition] = []
+        partitions: list[Partition] = []
         with suppress(HomeError):
-            parts = home.parts()
-        raise out_of_room(home, error) or blamed(home.root, parts, error) or error from None
+            partitions = home.partitions()
+        raise out_of_room(home, error) or damage_behind(home.root, partitions, error) or error from None
 
 
 def out_of_room(home: Warehouse, error: Exception) -> HomeError | None:

@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ssrem.errors import HomeError
-from tasks.warehouse.catalog import read_parts
+from tasks.warehouse.catalog import read_catalog
 from tasks.warehouse.home import Warehouse
-from tasks.warehouse.snapshot import Partition, drop_manifests, manifests
+from tasks.warehouse.partition import Partition
+from tasks.warehouse.snapshot import drop_manifests, manifests
 
 KEPT_RUNS = 5
 """Run folders that the snapshot no longer uses are kept for readers with an older one: the last few at least …"""
@@ -72,7 +73,7 @@ def collect(home: Warehouse, keep_runs: int = KEPT_RUNS, keep_seconds: float = K
     before has `keep_seconds` at least. A clock that was set back only makes it stay longer.
     """
     try:
-        used = {p.folder for p in _all_parts(home)}
+        used = {p.folder for p in _used_partitions(home)}
     except HomeError:  # what such a catalog keeps cannot be told, so nothing goes
         return Collected()
     now = time.time()
@@ -89,23 +90,22 @@ def collect(home: Warehouse, keep_runs: int = KEPT_RUNS, keep_seconds: float = K
         since[run] = max(since.get(run, 0.0), _marked(mark, now))
     # A manifest counts for recovery only as long as its files are there.
     drop_manifests(home.lake, keep=keep_runs + 1)
-    told = {part.folder for m in manifests(home.lake) for part in m.parts}
+    named = {partition.folder for m in manifests(home.lake) for partition in m.partitions}
     newest_last = sorted(unused, key=lambda run: (since[run], run))
     old = newest_last[: max(0, len(newest_last) - keep_runs)]
     gone = (run for run in old if now - since[run] >= keep_seconds)
-    return _remove(home, (folder for run in gone for folder in unused[run] if folder.name not in told))
+    return _remove(home, (folder for run in gone for folder in unused[run] if folder.name not in named))
 
 
-def _all_parts(home: Warehouse) -> Iterator[Partition]:
-    """Parts of the published snapshot, of those that are being backed up, and of those of older layouts that
-    `ssrem upgrade` keeps to go back to."""
-    yield from home.parts()
-    for catalog in home.root.glob("catalog.*.duckdb"):
-        if catalog.name.startswith(f"catalog.{PIN}") and _abandoned(catalog):
+def _used_partitions(home: Warehouse) -> Iterator[Partition]:
+    """Partitions of the published snapshot, and of those that are being backed up."""
+    yield from home.partitions()
+    for catalog in home.root.glob(f"catalog.{PIN}*.duckdb"):
+        if _abandoned(catalog):
             catalog.unlink(missing_ok=True)
             continue
         try:
-            yield from read_parts(catalog)
+            yield from read_catalog(catalog).partitions
         except HomeError:
             if catalog.exists():  # else a backup has just ended
                 raise

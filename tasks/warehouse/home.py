@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,22 +12,22 @@ from ssrem.errors import HomeError
 from tasks.warehouse.catalog import (
     LAYOUT,
     DamagedCatalogError,
+    OtherLayoutError,
     create_views,
     draft_catalog,
-    other_layout,
     read_catalog,
 )
 from tasks.warehouse.clock import utc_now
-from tasks.warehouse.integrity import Damage, blamed, damage
+from tasks.warehouse.files import sync_path
+from tasks.warehouse.integrity import Damage, damage_behind, find_damage
 from tasks.warehouse.lock import holder, locked
+from tasks.warehouse.partition import Partition
 from tasks.warehouse.snapshot import (
     KEPT_SNAPSHOTS,
-    Partition,
     Snapshot,
     drop_manifests,
     last_number,
     newest_manifest,
-    sync_path,
     write_manifest,
 )
 
@@ -94,46 +94,46 @@ class Warehouse:
         """Who holds the lock: pid, host, what, since; None where nobody does, whatever the file still says."""
         return holder(self.root)
 
-    def parts(self) -> list[Partition]:
-        """Parts of the published snapshot; empty where nothing was published."""
-        return self.snapshot().parts
+    def partitions(self) -> list[Partition]:
+        """Partitions of the published snapshot; empty where nothing was published."""
+        return self.snapshot().partitions
 
     def snapshot(self) -> Snapshot:
-        """The published snapshot; where the catalog is damaged or gone, the newest of which the lake has a manifest.
+        """The published snapshot; where the catalog is damaged or missing, the one of the newest manifest in the lake.
 
-        Raises HomeError where the home folder is of another layout, or damaged beyond that.
+        Raises HomeError where the home folder is of another layout, or no manifest can replace a damaged catalog.
         """
-        wrong = None
+        damage = None
         if self.catalog.exists():
             try:
                 return read_catalog(self.catalog)
             except DamagedCatalogError as error:
-                wrong = str(error)
-        found = newest_manifest(self.lake)
-        if found is None:
-            if wrong:
-                raise HomeError(f"{wrong}; restore it from a backup or use another --home")
+                damage = str(error)
+        manifest = newest_manifest(self.lake)
+        if manifest is None:
+            if damage:
+                raise HomeError(f"{damage}; restore it from a backup or use another --home")
             return Snapshot(0, [])
-        if found.layout != LAYOUT:
-            raise other_layout(self.root, f"layout {found.layout}")
-        return Snapshot(found.number, found.parts, wrong or f"{self.catalog} is missing")
+        if manifest.layout != LAYOUT:
+            raise OtherLayoutError(self.root, manifest.layout)
+        return Snapshot(manifest.number, manifest.partitions, damage or f"{self.catalog} is missing")
 
     def check(self) -> None:
-        """Raise HomeError where the home folder is of another layout or damaged beyond what the lake tells."""
+        """Raise HomeError where the home folder is of another layout or its snapshot cannot be told."""
         self.snapshot()
 
     def damage(self, *, deep: bool = False) -> list[Damage]:
-        """Published parts that are missing, cut short or changed; `deep` reads every one of them through."""
-        return damage(self.root, self.parts(), deep=deep)
+        """Published partitions that are missing, truncated or changed; `deep` reads every one of them through."""
+        return find_damage(self.root, self.partitions(), deep=deep)
 
     def readable(self) -> tuple[Snapshot, list[Damage]]:
         """The published snapshot and what is damaged of it."""
         snapshot = self.snapshot()
-        while damaged := damage(self.root, snapshot.parts):
+        while damaged := find_damage(self.root, snapshot.partitions):
             now = self.snapshot()
             if now.number == snapshot.number:
                 return now, damaged
-            snapshot = now  # what is missing was collected, for others have published since
+            snapshot = now  # what is missing was deleted as garbage, for others have published since
         return snapshot, []
 
     @contextmanager
@@ -142,7 +142,7 @@ class Warehouse:
     ) -> Iterator[duckdb.DuckDBPyConnection]:
         """A connection to the published snapshot: every table a view. Later publishes do not change what it sees.
 
-        Raises HomeError, naming the part, where a query needs one that is damaged; if `partial`, that is left out.
+        Raises HomeError, naming the partition, where a query needs a damaged one; if `partial`, that is left out.
         snapshot: one that was read already.
         """
         import duckdb
@@ -150,34 +150,31 @@ class Warehouse:
         if snapshot is None:
             snapshot, damaged = self.readable()
         else:
-            damaged = damage(self.root, snapshot.parts)
-        parts = snapshot.parts
+            damaged = find_damage(self.root, snapshot.partitions)
+        partitions = snapshot.partitions
         if partial:
-            wrong = {one.part for one in damaged}
-            parts, damaged = [part for part in parts if part not in wrong], []
+            left_out = {damage.partition for damage in damaged}
+            partitions, damaged = [p for p in partitions if p not in left_out], []
         with duckdb.connect(":memory:") as connection:
-            create_views(connection, self.root, parts, damaged=damaged)
+            create_views(connection, self.root, partitions, damaged=damaged)
             try:
                 yield connection
             except duckdb.Error as error:
-                raise blamed(self.root, parts, error) or error from None
+                raise damage_behind(self.root, partitions, error) or error from None
 
-    def write_catalog(self, parts: list[Partition]) -> None:
-        """Publish the snapshot made of `parts`: its manifest goes to the lake, then a new catalog replaces the old one
-        in one step. Where either cannot be written, the old one stays and nothing of the new one is left."""
-        before = last_number(self.lake)
-        if not before:
-            with suppress(HomeError):  # of another layout, which an upgrade replaces
-                before = self.snapshot().number
+    def write_catalog(self, partitions: list[Partition]) -> None:
+        """Publish the snapshot of these partitions: its manifest goes to the lake, then a new catalog replaces the old
+        one in one step. Where either cannot be written, the old one stays and nothing of the new one is left."""
+        before = last_number(self.lake) or self.snapshot().number
         published_at = utc_now()
-        snapshot = Snapshot(before + 1, parts)
+        snapshot = Snapshot(before + 1, partitions)
         manifest = write_manifest(self.lake, LAYOUT, snapshot, published_at)
         try:
-            fresh = draft_catalog(self.root, snapshot, published_at)
+            draft = draft_catalog(self.root, snapshot, published_at)
         except BaseException:
             manifest.unlink(missing_ok=True)
             raise
-        fresh.replace(self.catalog)
+        draft.replace(self.catalog)
         sync_path(self.root)
         drop_manifests(self.lake, keep=KEPT_SNAPSHOTS)
 

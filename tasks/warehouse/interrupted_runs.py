@@ -11,13 +11,13 @@ from tasks.warehouse.incidents import note
 from tasks.warehouse.snapshot import Snapshot, drop_manifests
 
 
-def clean_up(home: Warehouse, snapshot: Snapshot | None) -> list[str]:
-    """Remove what runs that died left behind, under the lock; says what was found, here and in the log of incidents.
+def clean_up(home: Warehouse, snapshot: Snapshot) -> list[str]:
+    """Remove what interrupted runs left behind, under the lock; one line for each, also in the log of incidents.
 
-    snapshot: the published one; None in a home folder of an older layout.
+    snapshot: the published one.
     """
     messages = []
-    published = {part.run for part in snapshot.parts} if snapshot else set()
+    published = {partition.run for partition in snapshot.partitions}
     for leftover in sorted(home.staging.glob("*")):
         try:
             run = json.loads((leftover / "run.json").read_text())
@@ -30,7 +30,7 @@ def clean_up(home: Warehouse, snapshot: Snapshot | None) -> list[str]:
         shutil.rmtree(leftover, ignore_errors=True)
     for leftover in home.lake.glob(".run=*.tmp"):
         shutil.rmtree(leftover, ignore_errors=True)
-    if snapshot and snapshot.damage is None:  # what was to be published, and was not
+    if snapshot.damage is None:  # what was to be published, and was not
         drop_manifests(home.lake, above=snapshot.number)
     catalog = (".catalog.tmp", ".catalog.tmp.wal", "lake/.snapshot=*.tmp")
     for draft in (*catalog, "lake/run=*/.*.tmp", ".verified.json.*.tmp", "vectors/*/*.tmp"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from tasks.warehouse.snapshot import sync_path
+from tasks.warehouse.files import sync_path
 
 KEPT_TWICE = (
     *("corpora", "evaluators", "learning_curves", "identification", "correlations"),

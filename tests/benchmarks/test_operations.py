@@ -24,10 +24,10 @@ def test_readers_see_no_failure_and_no_mixed_snapshot(tmp_path: Path) -> None:
 def test_a_mixed_snapshot_is_noticed(tmp_path: Path) -> None:
     home = readers_writers.Warehouse.at(tmp_path / "home")
     readers_writers.publish(home, 0)
-    first = home.parts()
+    first = home.partitions()
     readers_writers.publish(home, 1)
     home.write_catalog(
-        [p for p in home.parts() if p.table != "turns"] + [p for p in first if p.table == "turns"]
+        [p for p in home.partitions() if p.table != "turns"] + [p for p in first if p.table == "turns"]
     )
     seen = readers_writers.Seen("ssrem")
     with home.reader() as connection:
@@ -46,7 +46,7 @@ def test_small_corpora_leave_nothing_behind(
     later, last = landings[KEPT_RUNS + 1], landings[-1]
     grown = (last.live - later.live) / (last.number - later.number)
     assert grown < 1.2 * later.live / later.number, "the snapshot grows with the corpora"
-    ledger = sum(p.rows for p in soak.Warehouse.at(tmp_path / "home").parts() if p.table == "runs")
+    ledger = sum(p.rows for p in soak.Warehouse.at(tmp_path / "home").partitions() if p.table == "runs")
     assert ledger == len(landings)
     assert last.lake - last.live < 1.5 * last.live
     assert "catalog MB" in soak.table(landings)

@@ -61,7 +61,7 @@ def test_json_holds_the_same_figures(made: Made) -> None:
 
 def test_a_second_run_publishes_nothing(made: Made) -> None:
     assert made.again.returncode == 0
-    assert [[p.table, p.key, p.path] for p in made.home.parts()] == made.parts_before_again
+    assert [[p.table, str(p.key), p.path] for p in made.home.partitions()] == made.parts_before_again
 
 
 class Page(HTMLParser):
@@ -130,7 +130,7 @@ def test_nothing_is_heard_of_prefect(verb: tuple[str, ...], made: Made, copy: Wa
 
 def test_an_error_within_a_flow_is_one_line_too(made: Made, copy: Warehouse) -> None:
     """Neither Prefect's log nor a traceback; the encoder is looked at in the midst of a stage."""
-    before, catalog = copy.parts(), copy.catalog.read_bytes()
+    before, catalog = copy.partitions(), copy.catalog.read_bytes()
     done = command(
         "train",
         "--encoder",
@@ -142,7 +142,7 @@ def test_an_error_within_a_flow_is_one_line_too(made: Made, copy: Warehouse) -> 
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("ssrem: no encoder or file 'glove-6b-5d'; did you mean glove-6b-50d")
     assert done.stderr.count("\n") == 1
-    assert copy.parts() == before
+    assert copy.partitions() == before
     assert copy.catalog.read_bytes() == catalog
 
 
@@ -188,7 +188,7 @@ def test_a_stage_that_fails_midway(
     captured = capsys.readouterr()
     assert [line for line in captured.err.splitlines() if line.startswith("ssrem")] == [says]
     assert captured.out == ""
-    published = {part.table for part in home.parts()}
+    published = {part.table for part in home.partitions()}
     assert {"corpora", "utterances", "turns", "candidates", "set_similarity"} <= published
     assert not published & {"evaluators", "scores"}
     assert not list(home.staging.glob("*"))

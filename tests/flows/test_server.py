@@ -14,6 +14,7 @@ import pytest
 from support.prefect_server import ROOT, PrefectServer, wait_for
 from support.small_home import command, write_conversations
 from tasks.warehouse.home import Warehouse
+from tasks.warehouse.partition import PartitionKey
 
 pytestmark = pytest.mark.prefect
 
@@ -63,7 +64,9 @@ def artifacts(server: PrefectServer) -> dict[str, str]:
 @pytest.fixture
 def home(copy: Warehouse) -> Warehouse:
     """A home folder with one evaluator to retrain."""
-    copy.write_catalog([part for part in copy.parts() if part.key != "rsrem@1"])
+    copy.write_catalog(
+        [part for part in copy.partitions() if part.key != PartitionKey(evaluator="rsrem", version=1)]
+    )
     return copy
 
 
@@ -104,7 +107,7 @@ def test_an_operators_day(server: PrefectServer, home: Warehouse, tmp_path: Path
     assert "to be unique" in shown["gate-ingest"]
 
     # The same event three times at once does nothing more.
-    after = home.parts()
+    after = home.partitions()
     event = {
         "event": "corpus.landed",
         "resource": {"prefect.resource.id": "corpus.second"},
@@ -113,7 +116,7 @@ def test_an_operators_day(server: PrefectServer, home: Warehouse, tmp_path: Path
     server.emit(3, **event)
     wait_for(lambda: len(server.runs("retrain")) == 4, 60)
     assert [server.finish(run["id"]) for run in server.runs("retrain")] == ["COMPLETED"] * 4
-    assert home.parts() == after
+    assert home.partitions() == after
 
     # The machine dies in the middle of a retraining: what was published stays.
     other = server.run("ingest/ingest", source=dump(tmp_path, "third", 30))

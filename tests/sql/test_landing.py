@@ -208,19 +208,19 @@ def test_conversation_rows_describe_or_are_quarantined(home: Warehouse, write_du
 def test_the_same_content_lands_once(home: Warehouse, write_dump: Dump) -> None:
     rows = [said("a"), said("b", by="bob")]
     assert land.fn(write_dump(rows, "one"), str(home.root)) == ("one", True)
-    before = home.parts()
+    before = home.partitions()
     assert land.fn(write_dump(rows, "two"), str(home.root)) == ("one", False)
-    assert home.parts() == before
+    assert home.partitions() == before
 
 
 def test_other_content_under_a_name_is_refused_or_replaces(home: Warehouse, write_dump: Dump) -> None:
     land.fn(write_dump([said("a")]), str(home.root))
-    before = home.parts()
+    before = home.partitions()
     source = write_dump([said("b")])
     with pytest.raises(DumpError, match=r"'dump'.*--name.*--replace") as error:
         land.fn(source, str(home.root))
     assert "\n" not in str(error.value)
-    assert home.parts() == before
+    assert home.partitions() == before
     assert land.fn(source, str(home.root), name="other") == ("other", True)
     assert land.fn(write_dump([said("z")]), str(home.root), replace=True) == ("dump", True)
     assert fetch(home, "SELECT corpus, utterance_id FROM utterances ORDER BY ALL") == [
@@ -242,7 +242,7 @@ def test_seats_stop_the_ingest(home: Warehouse, write_dump: Dump) -> None:
     ) as error:
         land.fn(write_dump(SEATS), str(home.root))
     assert "\n" not in str(error.value)
-    assert home.parts() == []
+    assert home.partitions() == []
 
 
 def test_seats_scoped_to_the_conversation(home: Warehouse, write_dump: Dump) -> None:
@@ -288,7 +288,7 @@ def test_nothing_that_lands_is_an_error(home: Warehouse, write_dump: Dump, rows:
     with pytest.raises(DumpError, match=r"dump\.jsonl") as error:
         land.fn(write_dump(rows), str(home.root))
     assert "\n" not in str(error.value)
-    assert home.parts() == []
+    assert home.partitions() == []
     assert not list(home.staging.glob("*"))
 
 

@@ -16,9 +16,10 @@ import pytest
 from scipy.stats import chisquare
 
 from ssrem.errors import SsremError
+from support.stages import staging
 from tasks.speaker_tables.build import DRAWS, KIND_CODES, TableSettings, create_tables, draw
 from tasks.speaker_tables.similarity import SET_TABLES
-from tasks.stage.stage import Resources, Stage, open_stage
+from tasks.stage.stage import Resources, Stage
 from tasks.warehouse.home import Warehouse
 
 WORDS = ("lol", "LOL", " lol ", "lol", "ok", "É bien", "é BIEN", "why not?", "no")
@@ -140,7 +141,7 @@ def built(
     options: Sequence[str] = (),
 ) -> Iterator[Stage]:
     """A stage in which the speaker tables of `rows` are built."""
-    with open_stage(home, "tables", {}, {}, Resources(threads=threads)) as stage:
+    with staging(home, "tables", resources=Resources(threads=threads)) as stage:
         for option in options:
             stage.connection.execute(option)
         stage.create_from_rows("utterances", rows)
@@ -344,9 +345,8 @@ def test_many_threads_draw_as_one(tmp_path: Path) -> None:
     """
     found = []
     for threads, shuffle in ((1, 0), (4, 1)):
-        with open_stage(
-            Warehouse.at(tmp_path / str(threads)), "tables", {}, {}, Resources(threads=threads)
-        ) as stage:
+        place = Warehouse.at(tmp_path / str(threads))
+        with staging(place, "tables", resources=Resources(threads=threads)) as stage:
             stage.create("utterances")
             stage.connection.execute(generated.format(shuffle=shuffle))
             create_tables(stage, "toy", "person", TableSettings())

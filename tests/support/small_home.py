@@ -124,7 +124,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
             write_conversations(dump)
             annotated.write_text(json.dumps(annotated_rows()))
             first = command(*run)
-            before = [[p.table, p.key, p.path] for p in home.parts()]
+            before = [[p.table, str(p.key), p.path] for p in home.partitions()]
             second = command(*run, "--json")
             done = [[p.returncode, p.stdout, p.stderr] for p in (first, second)]
             (root / "said.json").write_text(json.dumps([*done, before]))
@@ -140,5 +140,5 @@ def copy(made: Made, tmp_path: Path) -> Warehouse:
     root = tmp_path / "copy"
     shutil.copytree(made.home.root, root, ignore=shutil.ignore_patterns(".prefect"))
     home = Warehouse.at(root)
-    home.write_catalog(home.parts())  # its views name the folder that they look into
+    home.write_catalog(home.partitions())  # its views name the folder that they look into
     return home

@@ -24,7 +24,7 @@ def contents(root: Path) -> Iterator[tuple[Path, str]]:
                 connection.execute(f"ATTACH '{path}' AS held (READ_ONLY)")
                 tables = connection.execute("SELECT schema, name, sql FROM (SHOW ALL TABLES), duckdb_views()")
                 yield path, _text(tables.fetchall())
-                yield path, _text(connection.execute("FROM held.ssrem.parts").fetchall())
+                yield path, _text(connection.execute("FROM held.ssrem.partitions").fetchall())
         elif path.suffix == ".db":
             with closing(sqlite3.connect(path)) as database:
                 yield path, "\n".join(database.iterdump())

@@ -1,4 +1,4 @@
-"""The verbs by which an operator keeps a home folder: collect, upgrade, back up, restore."""
+"""The verbs by which an operator keeps a home folder: collect, back up, restore."""
 
 from __future__ import annotations
 
@@ -20,24 +20,6 @@ def collect(options: argparse.Namespace, home: Warehouse) -> None:
         show.as_json(gone)
     else:
         print(f"removed {gone['removed']} files and folders, {gone['bytes'] / 1e6:,.1f} MB")
-
-
-def upgrade(options: argparse.Namespace, home: Warehouse) -> None:
-    """Bring a home folder of an older version to this one's layout."""
-    from tasks.maintenance.upgrade import upgrade as upgrade_home
-
-    done = upgrade_home(home)
-    if options.json:
-        found = (
-            {"old": done.old, "new": done.new, "tables": done.tables, "kept": str(done.kept)} if done else {}
-        )
-        show.as_json({"home": str(home.root), "upgraded": done is not None, **found})
-    elif done is None:
-        print(f"{home.root} has this version's layout; nothing to do")
-    else:
-        print(f"{home.root}: layout {done.old} is now {done.new}")
-        print(f"written anew: {', '.join(done.tables) or 'no table'}")
-        print(f"to go back, with the version before: mv {done.kept} {home.catalog}; else delete that copy")
 
 
 def backup(options: argparse.Namespace, home: Warehouse) -> None:

@@ -100,7 +100,7 @@ class _Session:
 
     def _tables(self, _: Sequence[str]) -> None:
         rows = dict.fromkeys(TABLES, 0)
-        for part in self.home.parts():
+        for part in self.home.partitions():
             rows[part.table] += part.rows
         listed = [
             {

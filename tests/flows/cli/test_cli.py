@@ -77,10 +77,10 @@ def own(copy: Warehouse) -> Iterator[Warehouse]:
 
 
 def left_alone(home: Warehouse) -> Iterator[Warehouse]:
-    before, catalog = home.parts(), home.catalog.read_bytes()
+    before, catalog = home.partitions(), home.catalog.read_bytes()
     assert before
     yield home
-    assert home.parts() == before
+    assert home.partitions() == before
     assert home.catalog.read_bytes() == catalog
     assert not list(home.staging.glob("*"))
 

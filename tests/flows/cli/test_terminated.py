@@ -45,5 +45,5 @@ def test_what_a_service_manager_stops_is_gone(home: Warehouse, tmp_path: Path) -
     )
     _, alive = psutil.wait_procs(children, timeout=10)
     assert alive == []
-    assert "utterances" in {part.table for part in home.parts()}
+    assert "utterances" in {part.table for part in home.partitions()}
     assert not home.staging.exists() or list(home.staging.iterdir()) == []

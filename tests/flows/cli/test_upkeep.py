@@ -12,7 +12,8 @@ import pytest
 
 from flows.cli.main import main
 from support.paths import ROOT
-from tasks.stage.stage import Output, open_stage
+from support.stages import CORPUS, staging
+from tasks.stage.stage import Output
 from tasks.warehouse.home import Warehouse
 from tasks.warehouse.waiting import VARIABLE
 
@@ -20,10 +21,10 @@ from tasks.warehouse.waiting import VARIABLE
 @pytest.fixture
 def published(home: Warehouse) -> Warehouse:
     """A home folder with a row of a table."""
-    with open_stage(home, "ingest", {}, {}) as stage:
+    with staging(home, "ingest") as stage:
         stage.create("corpora")
         stage.connection.execute("INSERT INTO corpora BY NAME SELECT 'a' AS corpus, 7 AS bytes")
-        stage.publish([Output("corpora", "a")])
+        stage.publish([Output("corpora", CORPUS)])
     return home
 
 
@@ -33,7 +34,7 @@ def test_back_up_and_restore(
     saved, there = tmp_path / "saved.tar.gz", tmp_path / "there"
     assert main(["backup", str(saved), "--home", str(published.root), "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
-    assert said["path"] == str(saved) and said["files"] > len(published.parts()) and said["bytes"] > 1000
+    assert said["path"] == str(saved) and said["files"] > len(published.partitions()) and said["bytes"] > 1000
     shutil.rmtree(published.root)
     assert main(["restore", str(saved), "--home", str(there)]) == 0
     assert f"restored into {there}: " in capsys.readouterr().out
@@ -44,15 +45,6 @@ def test_back_up_and_restore(
     )
     assert main(["restore", str(saved), "--home", str(there)]) == 1
     assert "is not empty" in capsys.readouterr().err
-
-
-def test_upgrade_has_nothing_to_do(published: Warehouse, capsys: pytest.CaptureFixture[str]) -> None:
-    content = published.catalog.read_bytes()
-    assert main(["upgrade", "--home", str(published.root)]) == 0
-    assert "nothing to do" in capsys.readouterr().out
-    assert main(["upgrade", "--home", str(published.root), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"home": str(published.root), "upgraded": False}
-    assert published.catalog.read_bytes() == content
 
 
 def test_wait_is_how_long_the_lock_is_waited_for(
@@ -74,7 +66,7 @@ def test_a_verb_of_upkeep_starts_no_prefect(published: Warehouse, tmp_path: Path
     code = (
         "import sys; from flows.cli.main import main; main(sys.argv[1:]); sys.exit('prefect' in sys.modules)"
     )
-    for verb in (["backup", str(tmp_path / "saved")], ["upgrade"]):
+    for verb in (["backup", str(tmp_path / "saved")], ["restore", str(published.root)]):
         command = [sys.executable, "-c", code, *verb, "--home", str(published.root)]
         done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True)
         assert done.returncode == 0, done.stderr

@@ -103,7 +103,7 @@ def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
 def copy_of(landed: Warehouse, root: Path) -> Warehouse:
     shutil.copytree(landed.root, root)
     home = Warehouse.at(root)
-    home.write_catalog(home.parts())  # its views name the folder that they look into
+    home.write_catalog(home.partitions())  # its views name the folder that they look into
     return home
 
 

@@ -158,7 +158,7 @@ def test_a_metric_reads_nothing_else(
     with pytest.raises(EvaluatorError) as error:
         import_evaluator.fn(str(tmp_path / "a.ssrem"), str(home.root))
     assert "a.ssrem" in str(error.value) and "secret 1" not in str(error.value)
-    assert fetched == [] and home.parts() == []
+    assert fetched == [] and home.partitions() == []
 
 
 def test_what_a_person_allows_is_read(
@@ -291,5 +291,5 @@ def test_whatever_the_json_says_an_import_is_whole_or_one_line(
         import_evaluator.fn(str(folder / "a.ssrem"), str(home.root))
     except SsremError as error:
         assert str(error).isprintable()
-        assert home.parts() == []
+        assert home.partitions() == []
     shutil.rmtree(folder)

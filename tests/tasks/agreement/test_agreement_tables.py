@@ -12,11 +12,14 @@ from scipy import stats
 from schemas import TABLES
 from ssrem.agreement.segment import segment_level
 from support.small_home import Made, annotated_rows
+from support.stages import staging
 from tasks.agreement.land import agree
 from tasks.agreement.measure import OF_THE_SET, measure, measure_all
-from tasks.stage.stage import Output, open_stage
+from tasks.maintenance.repair import repair
+from tasks.stage.stage import Output
 from tasks.training.promotion import promote
 from tasks.warehouse.home import Warehouse
+from tasks.warehouse.partition import PartitionKey
 
 BOTH = [("rsrem", 1), ("ssrem", 1)]
 
@@ -97,16 +100,16 @@ def test_who_is_compared_and_ranked(made: Made) -> None:
 
 @pytest.mark.usefixtures("sql_gate")
 def test_measured_once_and_again_only_what_changed(copy: Warehouse, made: Made) -> None:
-    before = copy.parts()
+    before = copy.partitions()
     assert measure.fn("people", str(copy.root)) is False
     assert measure.fn("nothing of that name", str(copy.root)) is False
-    assert copy.parts() == before
+    assert copy.partitions() == before
 
     agree.fn(str(made.annotated), [("ssrem", 1)], str(copy.root), keep_ground_truth=True)
     assert measure.fn("people", str(copy.root)) is True
-    now = {(p.table, p.key): p.run for p in copy.parts()}
-    changed = {p.key for p in before if p.table == "agreement" and now[p.table, p.key] != p.run}
-    assert changed == {"ssrem@1@people@annotated"}
+    now = {p.address: p.run for p in copy.partitions()}
+    changed = {p.key for p in before if p.table == "agreement" and now[p.address] != p.run}
+    assert changed == {PartitionKey(evaluator="ssrem", version=1, dataset="people")}
     assert query(copy, POOLED.format(columns="n")) == [(30,)]
     assert query(copy, "SELECT DISTINCT n FROM comparisons") == [(25,)], "the others leave ground truth out"
     assert measure.fn("people", str(copy.root)) is False
@@ -117,10 +120,10 @@ def test_what_left_the_snapshot_is_made_again_as_it_was(copy: Warehouse) -> None
     tables = ("agreement", *OF_THE_SET)
     before = {table: query(copy, f"SELECT * FROM {table} ORDER BY ALL") for table in tables}
     count = stages(copy)
-    lost = next(p for p in copy.parts() if p.table == "agreement")
-    copy.write_catalog([p for p in copy.parts() if p != lost])
+    lost = next(p for p in copy.partitions() if p.table == "agreement")
+    copy.write_catalog([p for p in copy.partitions() if p != lost])
     assert measure.fn("people", str(copy.root)) is True
-    copy.write_catalog([p for p in copy.parts() if p.table not in OF_THE_SET])
+    copy.write_catalog([p for p in copy.partitions() if p.table not in OF_THE_SET])
     assert measure.fn("people", str(copy.root)) is True
     assert {table: query(copy, f"SELECT * FROM {table} ORDER BY ALL") for table in tables} == before
     assert stages(copy) == count + 2
@@ -129,8 +132,9 @@ def test_what_left_the_snapshot_is_made_again_as_it_was(copy: Warehouse) -> None
 @pytest.mark.usefixtures("sql_gate")
 def test_a_damaged_part_comes_back_from_its_second_copy(copy: Warehouse) -> None:
     before = query(copy, "SELECT * FROM rankings ORDER BY ALL")
-    part = next(p for p in copy.parts() if p.table == "rankings")
+    part = next(p for p in copy.partitions() if p.table == "rankings")
     (copy.root / part.path).write_bytes(b"gone")
+    assert [line.endswith("restored from its replica") for line in repair.fn(str(copy.root))] == [True]
     assert measure.fn("people", str(copy.root)) is False
     assert query(copy, "SELECT * FROM rankings ORDER BY ALL") == before
 
@@ -140,9 +144,9 @@ def test_only_what_is_in_use_is_compared(copy: Warehouse, monkeypatch: pytest.Mo
     rows = query(copy, "SELECT * FROM evaluators WHERE evaluator = 'rsrem'")
     names = TABLES["evaluators"].column_names
     other = {**dict(zip(names, rows[0], strict=True)), "version": 2, "promoted": False}
-    with open_stage(copy, "train", {"add": 2}, {}) as stage:
+    with staging(copy, "train", {"add": 2}) as stage:
         stage.create_from_rows("evaluators", [other])
-        stage.publish([Output("evaluators", "rsrem@2")])
+        stage.publish([Output("evaluators", PartitionKey(evaluator="rsrem", version=2))])
     assert measure.fn("people", str(copy.root)) is False
     promote.fn("rsrem", 2, str(copy.root))
     monkeypatch.setattr("tasks.agreement.measure.measure", measure.fn)

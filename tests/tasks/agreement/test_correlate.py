@@ -176,17 +176,17 @@ def test_without_references_only_f_is_correlated(copy: Warehouse, write_set: Any
 def test_the_same_set_again_is_a_no_op_wherever_it_lies(copy: Warehouse, made: Made, tmp_path: Path) -> None:
     elsewhere = tmp_path / made.annotated.name
     elsewhere.write_bytes(made.annotated.read_bytes())
-    before = copy.parts()
+    before = copy.partitions()
     for file in (made.annotated, elsewhere):
         assert agree.fn(str(file), promoted(copy), str(copy.root)) == ("people", False)
-    assert copy.parts() == before
+    assert copy.partitions() == before
 
 
 def test_the_same_name_with_other_content_is_refused(copy: Warehouse, write_set: Any) -> None:
-    before = copy.parts()
+    before = copy.partitions()
     with pytest.raises(AnnotationError, match="rename the file"):
         agree.fn(write_set(annotated_rows()[:-1], "people"), BOTH, str(copy.root))
-    assert copy.parts() == before
+    assert copy.partitions() == before
 
 
 @pytest.mark.usefixtures("sql_gate")
@@ -227,11 +227,11 @@ def test_a_nan_score_is_stopped_by_the_gate(
         return scores
 
     monkeypatch.setattr(Bilinear, "components", broken)
-    before, catalog = copy.parts(), copy.catalog.read_bytes()
+    before, catalog = copy.partitions(), copy.catalog.read_bytes()
     with pytest.raises(
         GateError, match=r"table scores: expected .*\bf.* to be finite|h_lies_between_its_parts"
     ) as raised:
         agree.fn(write_set(annotated_rows()), [("ssrem", 1)], str(copy.root))
     assert "\n" not in str(raised.value)
-    assert copy.parts() == before
+    assert copy.partitions() == before
     assert copy.catalog.read_bytes() == catalog

@@ -13,11 +13,13 @@ from flows.cli.main import main
 from ssrem.agreement.signature import Signature, SignatureError, parse
 from ssrem.errors import SsremError
 from support.small_home import Made, annotated_rows
+from support.stages import staging
 from tasks.agreement.land import agree
 from tasks.agreement.measure import measure
 from tasks.agreement.reproduce import reproduce
-from tasks.stage.stage import Output, open_stage
+from tasks.stage.stage import Output
 from tasks.warehouse.home import Warehouse
+from tasks.warehouse.partition import PartitionKey
 
 
 def signatures(home: Warehouse, where: str = "true") -> list[str]:
@@ -96,13 +98,14 @@ def test_the_command_and_its_status(made: Made, capsys: pytest.CaptureFixture[st
 
 def test_a_figure_that_was_changed_is_told(copy: Warehouse) -> None:
     (line,) = signatures(copy, ONE)
-    with open_stage(copy, "measure", {"change": 1}, {}) as stage:
+    with staging(copy, "measure", {"change": 1}) as stage:
         stage.connection.execute(
             "CREATE TABLE main.agreement AS SELECT * REPLACE (CASE WHEN signature = ? THEN 0.5 ELSE statistic END AS "
             "statistic) FROM published.agreement WHERE evaluator = 'ssrem'",
             [line],
         )
-        stage.publish([Output("agreement", "ssrem@1@people@annotated")])
+        key = PartitionKey(evaluator="ssrem", version=1, dataset="people")
+        stage.publish([Output("agreement", key)])
     (said,) = reproduce(copy, line).differs
     assert said.startswith("the published statistic is 0.5, and computed again ")
 

@@ -10,17 +10,17 @@ from typing import Any
 
 import pytest
 
-from schemas import TABLES
+from schemas import LANDED, TABLES
 from schemas.speaker_sets import SPEAKER_TABLES
 from ssrem.samples import Candidates
 from tasks.ingest.land import land
 from tasks.speaker_tables.build import TableSettings, build
 from tasks.speaker_tables.load import load_candidates
 from tasks.warehouse.home import Warehouse
+from tasks.warehouse.partition import PartitionKey
 
 pytestmark = pytest.mark.usefixtures("sql_gate")
 
-LANDED = ("corpora", "conversations", "utterances", "quarantine")
 SETTINGS = TableSettings(encoder="glove-6b-50d")
 NOT_CONTENT = {"corpora": ("landed_at", "source")}
 
@@ -57,7 +57,11 @@ def content(home: Warehouse) -> dict[str, Any]:
 
 
 def files(home: Warehouse, corpus: str) -> dict[str, bytes]:
-    return {p.path: (home.root / p.path).read_bytes() for p in home.parts() if p.key == corpus}
+    return {
+        p.path: (home.root / p.path).read_bytes()
+        for p in home.partitions()
+        if p.key == PartitionKey(corpus=corpus)
+    }
 
 
 def test_a_second_corpus(tmp_path: Path) -> None:

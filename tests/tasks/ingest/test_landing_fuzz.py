@@ -66,7 +66,7 @@ def _land(dump: Path, home: Warehouse, records: list[dict[str, Any]]) -> None:
         land.fn(str(dump), str(home.root), format="jsonl", speakers="person")
     except SsremError as error:
         assert str(error).isprintable()
-        assert home.parts() == [] and not list(home.lake.glob("*")) and not list(home.staging.glob("*"))
+        assert home.partitions() == [] and not list(home.lake.glob("*")) and not list(home.staging.glob("*"))
         return
     with home.reader() as reader:
         counts = reader.execute(
@@ -88,6 +88,6 @@ def test_a_dump_that_ends_in_damage_publishes_nothing(home: Warehouse, tmp_path:
     (tmp_path / "dump").write_bytes(packed[: len(packed) * 4 // 5])
     with pytest.raises(SsremError, match="damaged or cut off"):
         land.fn(str(tmp_path / "dump"), str(home.root))
-    assert home.parts() == [] and not list(home.staging.glob("*"))
+    assert home.partitions() == [] and not list(home.staging.glob("*"))
     (tmp_path / "dump").write_bytes(packed)
     assert land.fn(str(tmp_path / "dump"), str(home.root))[1]

@@ -17,56 +17,37 @@ import pytest
 from ssrem.errors import HomeError
 from ssrem.evaluators import load_evaluator
 from support.paths import ROOT
+from support.stages import ENVIRONMENT, python
+from support.stages import publish as publish_at
 from tasks.maintenance import backup
 from tasks.maintenance.backup import back_up, restore
-from tasks.stage.ledger import already_done
-from tasks.stage.stage import Output, open_stage
-from tasks.warehouse.catalog import LAYOUT, layout_of
+from tasks.stage.ledger import Recipe, already_done
 from tasks.warehouse.garbage import collect
 from tasks.warehouse.home import Warehouse
 
-PUBLISH = """
-import sys
-from tasks.warehouse import garbage as collect
-from tasks.warehouse.home import Warehouse
-from tasks.stage.stage import Output, Resources, open_stage
-
-collect.collect.__defaults__ = (0, 1.0)  # a folder goes a second after its snapshot
-
-def publish(root, number):
-    with open_stage(Warehouse.at(root), "ingest", {"number": number}, {}, Resources(threads=1)) as stage:
-        for table in ("corpora", "conversations"):
-            stage.create(table)
-        stage.connection.execute("INSERT INTO corpora BY NAME SELECT 'a' AS corpus, $n AS bytes", {"n": number})
-        stage.connection.execute(
-            "INSERT INTO conversations BY NAME SELECT 'a' AS corpus, i::VARCHAR AS conversation_id, "
-            "$n AS conversation_no FROM range(1000) AS r (i)", {"n": number})
-        stage.publish([Output("corpora", "a"), Output("conversations", "a")])
-"""
 LOOP = """
+import sys
+from support.stages import publish
+from tasks.warehouse import garbage
+garbage.collect.__defaults__ = (0, 1.0)  # a folder goes a second after its snapshot
 number = 1
 print("going", flush=True)
 while True:
-    publish(sys.argv[1], number)
+    publish(sys.argv[1], number, rows=1000)
     number += 1
 """
 SEEN = "SELECT (SELECT bytes FROM corpora), min(conversation_no), max(conversation_no), count(*) FROM conversations"
 
 
 def publish(home: Warehouse, number: int) -> None:
-    with open_stage(home, "ingest", {"number": number}, {}) as stage:
-        stage.create("corpora")
-        stage.connection.execute(
-            "INSERT INTO corpora BY NAME SELECT 'a' AS corpus, $n AS bytes", {"n": number}
-        )
-        stage.publish([Output("corpora", "a")])
+    publish_at(home.root, number, corpora=True)
 
 
 def test_a_backup_is_a_whole_snapshot_while_another_process_publishes(
     home: Warehouse, tmp_path: Path
 ) -> None:
-    command = [sys.executable, "-c", PUBLISH + LOOP, str(home.root)]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as writer:
+    command = python(LOOP, home.root)
+    with subprocess.Popen(command, cwd=ROOT, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True) as writer:
         assert writer.stdout is not None
         writer.stdout.readline()
         while not home.catalog.exists():
@@ -112,7 +93,7 @@ def test_what_a_backup_has_yet_to_copy_is_not_collected(
     with there.reader() as reader:
         assert reader.execute("SELECT bytes FROM corpora").fetchone() == (0,)
     collect(home, keep_runs=0, keep_seconds=0)
-    assert {f.name for f in home.lake.glob("run=*")} == {p.folder for p in home.parts()}
+    assert {f.name for f in home.lake.glob("run=*")} == {p.folder for p in home.partitions()}
 
 
 def test_a_backup_that_was_killed_keeps_nothing_for_ever(home: Warehouse, tmp_path: Path) -> None:
@@ -137,18 +118,21 @@ backup.back_up(Warehouse.at(sys.argv[1]), Path(sys.argv[2]))
 
 def test_the_small_home_comes_back_whole(copy: Warehouse, tmp_path: Path) -> None:
     saved = back_up(copy, tmp_path / "saved.tar.gz")
-    assert saved.files > len(copy.parts())
+    assert saved.files > len(copy.partitions())
     there = Warehouse.at(tmp_path / "elsewhere" / "home")
     restore(there, saved.path)
     shutil.rmtree(copy.root)
-    assert there.parts()
+    assert there.partitions()
     with there.reader() as reader, duckdb.connect(str(there.catalog), read_only=True) as client:
         for table in ("scores", "utterances", "runs", "candidates"):
             query = f"SELECT count(*), count(DISTINCT COLUMNS(*)) FROM {table}"
             assert reader.execute(query).fetchall() == client.execute(query).fetchall()
         runs = reader.execute("SELECT stage, parameters, inputs FROM runs").fetchall()
         models = reader.execute("SELECT evaluator, version FROM evaluators").fetchall()
-    assert all(already_done(there, stage, json.loads(asked), json.loads(read)) for stage, asked, read in runs)
+    assert all(
+        already_done(there, stage, Recipe(json.loads(parameters), json.loads(inputs)))
+        for stage, parameters, inputs in runs
+    )
     for name, version in models:
         load_evaluator(there.models / name / str(version))
     assert (there.reports / "report.html").exists()
@@ -166,16 +150,18 @@ def test_a_home_that_was_moved_answers_every_client_again(home: Warehouse) -> No
         assert client.execute("SELECT bytes FROM corpora").fetchone() == (7,)
 
 
-def test_a_backup_of_an_older_layout_is_restored_as_it_was(home: Warehouse, tmp_path: Path) -> None:
+def test_a_backup_of_another_layout_is_refused(home: Warehouse, tmp_path: Path) -> None:
     publish(home, 0)
     saved = back_up(home, tmp_path / "saved").path
     with duckdb.connect(str(saved / "catalog.duckdb")) as connection:
         connection.execute("UPDATE ssrem.home SET layout = '0-older'")
     there = Warehouse.at(tmp_path / "there")
-    restore(there, saved)
-    assert layout_of(there.catalog) == "0-older" != LAYOUT
-    with pytest.raises(HomeError, match="run ssrem upgrade"):
-        there.check()
+    with pytest.raises(
+        HomeError, match=r"saved was written by another version .*layout 0-older.* --home"
+    ) as error:
+        restore(there, saved)
+    assert len(str(error.value).splitlines()) == 1
+    assert {p.name for p in there.root.iterdir()} <= {".lock"}
 
 
 def test_what_cannot_be_backed_up(home: Warehouse, tmp_path: Path) -> None:
@@ -185,7 +171,7 @@ def test_what_cannot_be_backed_up(home: Warehouse, tmp_path: Path) -> None:
     (tmp_path / "taken").mkdir()
     with pytest.raises(HomeError, match="is there already"):
         back_up(home, tmp_path / "taken")
-    (home.root / home.parts()[0].path).unlink()
+    (home.root / home.partitions()[0].path).unlink()
     with pytest.raises(HomeError, match=r"corpora.parquet is missing.*ssrem status"):
         back_up(home, tmp_path / "saved.tar")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["home", "taken"]

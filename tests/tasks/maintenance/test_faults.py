@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -44,7 +45,7 @@ def whole(bench: Bench) -> Bench:
 
 
 def part_of(bench: Bench, table: str) -> Path:
-    (path,) = {bench.home.root / part.path for part in bench.home.parts() if part.table == table}
+    (path,) = {bench.home.root / part.path for part in bench.home.partitions() if part.table == table}
     return path
 
 
@@ -69,11 +70,11 @@ def test_a_dump_that_changed_is_not_what_repairs(whole: Bench) -> None:
     finally:
         whole.dump.path.write_bytes(dump)
     (_, told) = incidents(whole.home.root)[-1]
-    assert "another one now" in told and f"--name {CORPUS} --replace" in told and "backup" in told
+    assert "has changed since it landed" in told and f"--name {CORPUS} --replace" in told and "backup" in told
     with pytest.raises(HomeError, match=r"utterances\.parquet .* is missing"):
         ask(whole.home, "SELECT count(*) FROM utterances")
     assert ask(whole.home, "SELECT count(*) > 0 FROM turns")[1] == [(True,)]
-    whole.home.write_catalog(whole.home.parts())  # others go on publishing
+    whole.home.write_catalog(whole.home.partitions())  # others go on publishing
     assert whole.child.run(whole.home, ["tables"]) == 0  # the dump is back
     assert content(whole.home) == whole.contents[-1]
 
@@ -95,12 +96,12 @@ def test_a_dump_that_was_filed_away_repairs(whole: Bench) -> None:
 
 def test_what_was_landed_otherwise_is_not_read_from_the_dump_again(whole: Bench) -> None:
     # As where ids were replaced, or somebody was forgotten, since: the dump knows better than it should.
-    parts = [part for part in whole.home.parts() if part.table == "conversations"]
-    other = next(part.run for part in whole.home.parts() if part.table == "runs")
+    parts = [part for part in whole.home.partitions() if part.table == "conversations"]
+    other = next(part.run for part in whole.home.partitions() if part.table == "runs")
     moved = whole.home.lake / f"run={other}" / "conversations.parquet"
     part_of(whole, "conversations").rename(moved)
-    named = type(parts[0])("conversations", parts[0].key, f"lake/run={other}/{moved.name}", parts[0].rows)
-    whole.home.write_catalog([named if p in parts else p for p in whole.home.parts()])
+    named = replace(parts[0], path=f"lake/run={other}/{moved.name}")
+    whole.home.write_catalog([named if p in parts else p for p in whole.home.partitions()])
     part_of(whole, "utterances").unlink()
     assert whole.child.run(whole.home, ["tables"]) == 0
     assert "restore" in incidents(whole.home.root)[-1][1]
@@ -141,10 +142,7 @@ def test_a_corpus_without_its_row_lands_again(whole: Bench) -> None:
 
 
 def test_all_that_an_annotated_set_lost_is_made_again(whole: Bench) -> None:
-    lost = [
-        part for part in whole.home.parts() if part.key != CORPUS and part.table in ("scores", "correlations")
-    ]
-    lost = [part for part in lost if part.key.endswith("@annotated")]
+    lost = [p for p in whole.home.partitions() if p.key.dataset and p.table in ("scores", "correlations")]
     assert len(lost) == 2
     for part in lost:
         path = whole.home.root / part.path
@@ -207,7 +205,7 @@ def test_status_and_sql_say_it_in_a_line(whole: Bench, capsys: pytest.CaptureFix
     home = ["--home", str(whole.home.root)]
     assert main(["status", *home]) == 0
     told = capsys.readouterr().out
-    assert "progress" in told and f"(part '{CORPUS}' of turns) has" in told
+    assert "progress" in told and f"(table turns, corpus {CORPUS}) has" in told
     assert main(["sql", "SELECT count(*) FROM utterances", *home]) == 0
     assert main(["sql", "SELECT count(*) FROM turns", *home]) == 1
     (line,) = capsys.readouterr().err.splitlines()

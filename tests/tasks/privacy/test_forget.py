@@ -6,6 +6,7 @@ import json
 import random
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from tasks.privacy.people import who_is
 from tasks.privacy.purge import held_texts
 from tasks.training.stale import outdated
 from tasks.warehouse.home import Warehouse
+from tasks.warehouse.partition import PartitionKey
 
 pytestmark = pytest.mark.xdist_group("forget")
 
@@ -133,7 +135,7 @@ def forgotten(
     assert made.said.returncode == 0, made.said.stderr
     copy = Warehouse.at(tmp_path_factory.mktemp("forgotten") / "home")
     shutil.copytree(made.home.root, copy.root, ignore=shutil.ignore_patterns(".prefect"))
-    copy.write_catalog(copy.parts())  # its views name the folder that they look into
+    copy.write_catalog(copy.partitions())  # its views name the folder that they look into
     theirs = fetch(copy, "SELECT text FROM utterances WHERE speaker = 'p3'")
     others = {text for (text,) in fetch(copy, "SELECT text FROM utterances WHERE speaker <> 'p3'")}
     words = sorted({text for (text,) in theirs} - others)
@@ -174,10 +176,11 @@ def test_what_was_built_is_built_anew_and_what_learned_is_listed(
         ("rsrem", ("tiny",)),
     ]
     assert (home.models / "ssrem" / "1").exists()
-    keys = {(part.table, part.key) for part in home.parts()}
-    assert ("candidates", "tiny") in keys
-    assert ("scores", "ssrem@1@tiny") not in keys
-    assert ("scores", "ssrem@1@people@annotated") in keys
+    published = {partition.address for partition in home.partitions()}
+    ssrem = PartitionKey(evaluator="ssrem", version=1)
+    assert ("candidates", PartitionKey(corpus="tiny")) in published
+    assert ("scores", replace(ssrem, corpus="tiny")) not in published
+    assert ("scores", replace(ssrem, dataset="people")) in published
     ((parameters,),) = fetch(home, "SELECT parameters FROM runs WHERE stage = 'forget'")
     assert json.loads(parameters)["corpus"] == "tiny"
     assert '"p3"' not in parameters

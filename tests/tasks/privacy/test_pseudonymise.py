@@ -151,14 +151,14 @@ def test_the_ledger_says_that_ids_are_pseudonyms(landed: Warehouse) -> None:
 def test_the_same_content_another_way_is_told(
     landed: Warehouse, write_dump: Dump, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    source, before = write_dump(rows()), landed.parts()
+    source, before = write_dump(rows()), landed.partitions()
     assert land.fn(source, str(landed.root), pseudonymise=True) == ("dump", False)
     with pytest.raises(DumpError, match="landed as 'dump' with pseudonyms; give --pseudonymise"):
         land.fn(source, str(landed.root))
     monkeypatch.setenv("SSREM_PSEUDONYM_KEY", "another" * 8)
     with pytest.raises(DumpError, match="another key"):
         land.fn(source, str(landed.root), pseudonymise=True)
-    assert landed.parts() == before
+    assert landed.partitions() == before
 
 
 def test_pseudonyms_in_place_of_names_leave_no_name(

@@ -127,7 +127,7 @@ def confined(
     """The connection that `ask` makes, for many questions."""
     with home.reader() as connection:
         query._confine(
-            connection, [home.root / p.path for p in home.parts()], tmp_path_factory.mktemp("spill")
+            connection, [home.root / p.path for p in home.partitions()], tmp_path_factory.mktemp("spill")
         )
         yield connection
 
@@ -137,7 +137,7 @@ def test_nothing_is_written_read_loaded_or_run(
     home: Warehouse, confined: duckdb.DuckDBPyConnection, here: Path, attempts: list[str]
 ) -> None:
     published = {path: path.read_bytes() for path in home.root.rglob("*") if path.is_file()}
-    names = {"{d}": str(here), "{h}": str(home.root), "{p}": str(home.root / home.parts()[0].path)}
+    names = {"{d}": str(here), "{h}": str(home.root), "{p}": str(home.root / home.partitions()[0].path)}
     through = []
     for attempt in attempts:
         text = attempt
@@ -156,7 +156,7 @@ def test_nothing_is_written_read_loaded_or_run(
 
 
 def test_what_may_be_asked(home: Warehouse, confined: duckdb.DuckDBPyConnection) -> None:
-    published = home.root / home.parts()[0].path
+    published = home.root / home.partitions()[0].path
     for text in (
         "SELECT count(*) FROM utterances", "FROM corpora", "SHOW TABLES", "DESCRIBE corpora", "SUMMARIZE corpora", "VALUES (1)",
         "WITH x AS (SELECT 1 AS y) FROM x;", "FROM query('SELECT 1')", "FROM query_table('corpora')", "FROM duckdb_secrets()",
@@ -310,7 +310,7 @@ def test_the_report_shows_hostile_names_as_text(home: Warehouse, tmp_path: Path)
 
     shutil.copytree(home.root, tmp_path / "copy")
     other = Warehouse.at(tmp_path / "copy")
-    other.write_catalog(other.parts())
+    other.write_catalog(other.partitions())
     made = Path(write_report.fn(str(other.root))).read_text()
     page = _Page()
     page.feed(made)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from dataclasses import replace
 from typing import Any
@@ -13,6 +12,7 @@ from ssrem.errors import HomeError
 from support.small_home import Made
 from tasks.report import compare_runs
 from tasks.report.compare_runs import LATEST, find
+from tasks.stage.ledger import read_outputs
 from tasks.warehouse.home import Warehouse
 from tasks.warehouse.records import records
 
@@ -64,7 +64,7 @@ def test_a_published_run_is_known_whole(made: Made) -> None:
 def test_what_was_replaced_is_told_and_counted_as_long_as_its_file_is_there(copy: Warehouse) -> None:
     before = side(copy, "agree")
     agreed = before.run["run_id"]
-    parts = copy.parts()
+    parts = copy.partitions()
     moved = {}
     for part in parts:
         if part.table in ("correlations", "annotated") and part.run == agreed:
@@ -84,7 +84,7 @@ def test_what_was_replaced_is_told_and_counted_as_long_as_its_file_is_there(copy
     for part in moved:
         (copy.root / part.path).unlink()
     gone = side(copy, "agree")
-    keys = [key for table, key in json.loads(gone.run["outputs"]) if table == "correlations"]
+    keys = [key for table, key in read_outputs(gone.run["outputs"]) if table == "correlations"]
     assert gone.correlations == []
     assert gone.lost == [
         *(f"its correlations of {key}, which a later run replaced" for key in keys),

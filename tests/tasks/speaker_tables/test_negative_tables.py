@@ -63,10 +63,10 @@ def test_a_generator_that_hands_back_the_response_is_not_published(
         yield [Negative(int(chosen[0]), "random-1", 0, text, 1, 1)]
 
     monkeypatch.setattr(SpeakerSet, "generate", broken)
-    before = copy.parts()
+    before = copy.partitions()
     with pytest.raises(GateError, match="generated_are_not_the_response"):
         make_negatives.fn(CORPUS, str(copy.root), NegativeSettings("random-1"))
-    assert copy.parts() == before
+    assert copy.partitions() == before
 
 
 def test_a_generator_that_makes_nothing_is_not_published(

@@ -15,9 +15,11 @@ from schemas.contract import Between, Table
 from sql import checks
 from ssrem.errors import GateError
 from support.paths import ROOT
+from support.stages import staging
 from tasks.stage.gate import Rule, check_tables, rules
-from tasks.stage.stage import Output, Stage, open_stage
+from tasks.stage.stage import Output, Stage
 from tasks.warehouse.home import Warehouse
+from tasks.warehouse.partition import PartitionKey
 
 CHECKS = ROOT / "sql" / "checks"
 
@@ -413,14 +415,15 @@ def test_the_engine_sees_each_kind_of_rule(connection: duckdb.DuckDBPyConnection
 def stage_runs(home: Warehouse, text: str | None, **more: Any) -> Stage:
     """Gate and publish a learning curve of one epoch, whose split is `text`."""
     row = {"evaluator": "e", "version": 1, "epoch": 0, "split": text, "loss": 0.5} | more
-    with open_stage(home, "train", {"split": text}, {}) as stage:
+    with staging(home, "train", {"split": text}) as stage:
         evaluator = {c.name: 1 for c in TABLES["evaluators"].columns if c.type in ("BIGINT", "DOUBLE")}
         evaluator |= {c.name: "e" for c in TABLES["evaluators"].columns if c.type == "VARCHAR"}
         evaluator |= {"promoted": True, "trained_at": stage.started, "decided_at": None, "promoted_at": None}
         stage.create_from_rows("evaluators", [evaluator])
         stage.create_from_rows("learning_curves", [row])
         stage.gate()
-        stage.publish([Output("evaluators", "e"), Output("learning_curves", "e")])
+        key = PartitionKey(evaluator="e", version=1)
+        stage.publish([Output("evaluators", key), Output("learning_curves", key)])
     return stage
 
 
@@ -432,7 +435,7 @@ def no_checks(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("no_checks")
 def test_a_failed_gate_publishes_nothing_and_shows_the_rows(home: Warehouse) -> None:
     stage_runs(home, "train")
-    before = home.parts()
+    before = home.partitions()
     with home.reader() as reader:
         gates = reader.execute("SELECT count(*), bool_and(passed) FROM check_results").fetchone()
     assert gates is not None and gates[0] > 20 and gates[1]
@@ -442,7 +445,7 @@ def test_a_failed_gate_publishes_nothing_and_shows_the_rows(home: Warehouse) -> 
     assert "table learning_curves: expected split to be one of train, valid" in text
     assert "broken by 1 rows" in text and "split=dev" in text and "(and 1 more)" in text
     assert len(text.splitlines()) == 1
-    assert home.parts() == before
+    assert home.partitions() == before
     (folder,) = home.failures.iterdir()
     assert str(folder) in text
     assert "dev" in (folder / "1-learning_curves.csv").read_text()

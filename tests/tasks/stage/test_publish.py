@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -21,36 +21,11 @@ import pytest
 from schemas import TABLES
 from ssrem.errors import HomeError
 from support.paths import ROOT
-from tasks.stage.ledger import already_done, run_key
-from tasks.stage.stage import Output, open_stage
+from support.stages import CORPUS, ENVIRONMENT, publish, python, run_python, staging
+from tasks.stage.ledger import Recipe, already_done
+from tasks.stage.stage import Output
 from tasks.warehouse.catalog import LAYOUT
 from tasks.warehouse.home import Warehouse
-
-PUBLISH = """
-    import sys
-    from tasks.warehouse.home import Warehouse
-    from tasks.stage.stage import Output, open_stage
-
-    def publish(root, number, rows=3, on_cleanup=lambda message: None, parts=("a", "b"), size=1):
-        outputs = [Output("conversations", "a"), Output("corpora", "a")][: len(parts)]
-        with open_stage(Warehouse.at(root), "ingest", {"number": number}, {"in": "h"}, on_cleanup=on_cleanup) as stage:
-            for table in ("conversations", "corpora"):
-                stage.create(table)
-            stage.connection.execute(
-                "INSERT INTO conversations BY NAME SELECT 'a' AS corpus, $n || '-' || i AS conversation_id, "
-                "$n AS conversation_no, $rows AS messages, 1 AS participants, "
-                "repeat(md5(i::VARCHAR), $size) AS metadata FROM range($rows) AS r (i)",
-                {"n": number, "rows": rows, "size": size},
-            )
-            stage.connection.execute(
-                "INSERT INTO corpora BY NAME SELECT 'a' AS corpus, $n AS bytes, $rows AS conversations",
-                {"n": number, "rows": rows},
-            )
-            stage.publish(outputs)
-        return stage
-"""
-exec(dedent(PUBLISH))
-publish: Callable[..., Any] = globals()["publish"]
 
 SNAPSHOT = """SELECT (SELECT bytes FROM corpora), (SELECT conversations FROM corpora), count(*),
     min(conversation_no), max(conversation_no), (SELECT count(*) FROM runs) FROM conversations"""
@@ -61,21 +36,14 @@ def snapshot(home: Warehouse) -> Any:
         return reader.execute(SNAPSHOT).fetchone()
 
 
-def python(code: str, *arguments: object) -> subprocess.CompletedProcess[str]:
-    """Run `code` after PUBLISH in a process of its own."""
-    command = [sys.executable, "-c", dedent(PUBLISH) + dedent(code), *map(str, arguments)]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
-
-
 def test_readers_see_whole_snapshots_only(home: Warehouse) -> None:
     publish(home.root, 0, 3)
-    command = [
-        sys.executable,
-        "-c",
-        dedent(PUBLISH) + "for n in range(1, 16): publish(sys.argv[1], n, n % 4 + 1)",
-    ]
+    code = (
+        "import sys; from support.stages import publish\n"
+        "for n in range(1, 16): publish(sys.argv[1], n, n % 4 + 1)"
+    )
     seen = []
-    with subprocess.Popen([*command, str(home.root)], cwd=ROOT) as writer:
+    with subprocess.Popen(python(code, home.root), cwd=ROOT, env=ENVIRONMENT) as writer:
         while writer.poll() is None:
             # Both doors: the library's reader, and the catalog as any DuckDB client opens it.
             seen.append(snapshot(home))
@@ -109,7 +77,7 @@ def test_a_client_that_holds_the_catalog_does_not_undo_a_publish(home: Warehouse
         client.execute(SNAPSHOT)
         publish(home.root, 2)
         assert snapshot(home)[0] == 2
-        publish(home.root, 3, parts=("a",))
+        publish(home.root, 3, corpora=False)
     number, _, _, low, _, runs = snapshot(home)
     assert (number, low, runs) == (2, 3, 3)
 
@@ -129,22 +97,22 @@ KILLS = {
 @pytest.mark.parametrize("point", KILLS)
 def test_a_killed_run_leaves_the_old_snapshot(home: Warehouse, point: str) -> None:
     publish(home.root, 1)
-    before = snapshot(home), home.parts()
-    killed = python(
-        f"""
-        import os, signal
+    before = snapshot(home), home.partitions()
+    code = f"""
+        import os, signal, sys
         import tasks.warehouse.catalog as catalog_module, tasks.warehouse.home as home_module
         import tasks.warehouse.snapshot as snapshot_module, tasks.stage.stage as stage_module
+        from support.stages import publish
         from tasks.stage.stage import Stage
+        from tasks.warehouse.home import Warehouse
         def kill(*arguments, **named):
             os.kill(os.getpid(), signal.SIGKILL)
         {KILLS[point]}
         publish(sys.argv[1], 2)
-        """,
-        home.root,
-    )
+        """
+    killed = run_python(dedent(code), home.root)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
-    assert (snapshot(home), home.parts()) == before
+    assert (snapshot(home), home.partitions()) == before
     said: list[str] = []
     publish(home.root, 3, on_cleanup=said.append)
     (message,) = said
@@ -157,7 +125,7 @@ def test_a_killed_run_leaves_the_old_snapshot(home: Warehouse, point: str) -> No
 
 def test_a_run_that_fails_leaves_nothing_behind(home: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
     publish(home.root, 1)
-    before = home.parts()
+    before = home.partitions()
 
     def fail(*arguments: Any, **named: Any) -> None:
         raise RuntimeError("broken")
@@ -167,7 +135,7 @@ def test_a_run_that_fails_leaves_nothing_behind(home: Warehouse, monkeypatch: py
     with pytest.raises(RuntimeError):
         publish(home.root, 2)
     monkeypatch.undo()
-    assert home.parts() == before
+    assert home.partitions() == before
     assert sorted(home.lake.glob("snapshot=*")) == manifests
     assert {part.folder for part in before} == {f.name for f in home.lake.glob("run=*")}
     assert not list(home.staging.iterdir())
@@ -178,23 +146,21 @@ def test_a_run_that_fails_leaves_nothing_behind(home: Warehouse, monkeypatch: py
 
 
 def test_a_second_writer_is_told_who_writes(home: Warehouse) -> None:
-    code = dedent(PUBLISH) + dedent(
-        """
-        with open_stage(Warehouse.at(sys.argv[1]), "train", {}, {}):
+    code = """
+        import sys
+        from tasks.warehouse.home import Warehouse
+        with Warehouse.at(sys.argv[1]).lock("train"):
             print("open", flush=True)
             sys.stdin.read()
         """
-    )
-    command = [sys.executable, "-c", code, str(home.root)]
-    with subprocess.Popen(
-        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as writer:
+    command, pipe = python(dedent(code), home.root), subprocess.PIPE
+    with subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe, text=True) as writer:
         assert writer.stdout is not None
         assert writer.stdout.readline() == "open\n"
         with pytest.raises(HomeError, match=rf"process {writer.pid} on \S+ \(train since .* UTC\)") as error:
             publish(home.root, 1)
         assert len(str(error.value).splitlines()) == 1
-        assert home.parts() == []
+        assert home.partitions() == []
         writer.kill()
     publish(home.root, 1)
     assert snapshot(home)[0] == 1
@@ -209,7 +175,7 @@ def test_a_second_writer_in_the_same_process_is_refused(home: Warehouse) -> None
         except HomeError as error:
             failures.append(error)
 
-    with open_stage(home, "train", {}, {}):
+    with staging(home, "train"):
         thread = threading.Thread(target=second)
         thread.start()
         thread.join()
@@ -244,9 +210,23 @@ def test_a_folder_that_cannot_be_is_one_line(tmp_path: Path) -> None:
     assert len(str(error.value).splitlines()) == 1
 
 
-def _other_layout(catalog: Path) -> None:
-    with duckdb.connect(str(catalog)) as connection:
-        connection.execute("UPDATE ssrem.home SET layout = '9-other'")
+def _version_0_1(home: Warehouse) -> None:
+    """The catalog and the manifest that version 0.1 wrote, with one of its tables."""
+    table = home.lake / "run=20260101T000000-abcdef" / "corpora.parquet"
+    table.parent.mkdir(parents=True)
+    part = ("corpora", "tiny", str(table.relative_to(home.root)), 1)
+    with duckdb.connect(str(home.catalog)) as connection:
+        connection.execute(f"COPY (SELECT 'tiny' AS corpus) TO '{table}' (FORMAT parquet)")
+        connection.execute("CREATE SCHEMA ssrem")
+        connection.execute("CREATE TABLE ssrem.home AS SELECT '1-a246dc5f' AS layout, 1::BIGINT AS snapshot")
+        connection.execute(
+            "CREATE TABLE ssrem.parts (table_name VARCHAR, key VARCHAR, path VARCHAR, rows BIGINT)"
+        )
+        connection.execute("INSERT INTO ssrem.parts VALUES (?, ?, ?, ?)", part)
+        connection.execute(f"CREATE VIEW corpora AS SELECT * FROM read_parquet('{table}')")
+    content = {"layout": "1-a246dc5f", "number": 1, "published_at": "2026-01-01 00:00:00", "parts": [part]}
+    digest = hashlib.sha256(json.dumps(sorted(json.loads(json.dumps(content)).items())).encode()).hexdigest()
+    (home.lake / "snapshot=00000001.json").write_text(json.dumps({**content, "sha256": digest}))
 
 
 def _no_layout(catalog: Path) -> None:
@@ -273,9 +253,14 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
 
 
 def test_a_home_of_another_layout_is_refused_and_left_alone(home: Warehouse) -> None:
-    publish(home.root, 1)
-    _other_layout(home.catalog)
-    _refused(home, f"layout 9-other.*reads layout {LAYOUT}")
+    _version_0_1(home)
+    _refused(home, f"layout 1-a246dc5f, this version reads {LAYOUT}.* land its dumps and human ratings")
+
+
+def test_so_is_one_of_another_layout_that_lost_its_catalog(home: Warehouse) -> None:
+    _version_0_1(home)
+    home.catalog.unlink()
+    _refused(home, f"layout 1-a246dc5f, this version reads {LAYOUT}")
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
@@ -288,27 +273,30 @@ def test_a_damaged_home_without_manifests_is_refused_and_left_alone(home: Wareho
 
 
 def _refused(home: Warehouse, says: str) -> None:
-    content = home.catalog.read_bytes()
-    files = sorted(home.lake.rglob("*"))
-    for use in (home.check, home.parts, lambda: snapshot(home), lambda: publish(home.root, 2)):
+    content = _contents(home)
+    for use in (home.check, home.partitions, lambda: snapshot(home), lambda: publish(home.root, 2)):
         with pytest.raises(HomeError, match=says) as error:
             use()
         assert len(str(error.value).splitlines()) == 1
         assert "--home" in str(error.value)
-    assert home.catalog.read_bytes() == content
-    assert sorted(home.lake.rglob("*")) == files
+    assert _contents(home) == content
+
+
+def _contents(home: Warehouse) -> dict[str, bytes]:
+    files = [path for path in home.root.rglob("*") if path.is_file() and path.name != ".lock"]
+    return {str(path.relative_to(home.root)): path.read_bytes() for path in files}
 
 
 @pytest.mark.parametrize("damage", [*DAMAGE, "gone"])
 def test_the_lake_tells_what_a_damaged_catalog_held(home: Warehouse, damage: str) -> None:
     for number in (1, 2, 3):
         publish(home.root, number)
-    before = snapshot(home), home.parts()
+    before = snapshot(home), home.partitions()
     if damage == "gone":
         home.catalog.unlink()
     else:
         DAMAGE[damage](home.catalog)
-    assert (snapshot(home), home.parts()) == before
+    assert (snapshot(home), home.partitions()) == before
     assert str(home.catalog) in str(home.snapshot().damage)
     publish(home.root, 4)
     assert home.snapshot().damage is None
@@ -319,49 +307,47 @@ def test_the_lake_tells_what_a_damaged_catalog_held(home: Warehouse, damage: str
 
 def test_a_damaged_manifest_gives_way_to_the_one_before(home: Warehouse) -> None:
     publish(home.root, 1)
-    before = home.parts()
+    before = home.partitions()
     publish(home.root, 2)
     home.catalog.unlink()
     newest = max(home.lake.glob("snapshot=*"))
     newest.write_text(newest.read_text().replace("conversations", "conversationz"))
-    assert home.parts() == before
+    assert home.partitions() == before
     assert snapshot(home)[0] == 1
 
 
 @pytest.mark.parametrize("room", [40_000, 300_000, 1_000_000], ids="{:,} bytes a file".format)
 def test_a_full_disk_is_one_line_and_harmless(home: Warehouse, room: int) -> None:
     publish(home.root, 1)
-    before = snapshot(home), home.parts()
+    before = snapshot(home), home.partitions()
     # Where a file may grow no further, a write fails as on a full disk.
-    full = python(
-        """
-        import resource
+    code = """
+        import resource, sys
         from ssrem.errors import HomeError
+        from support.stages import publish
         room = int(sys.argv[2])
         resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
         try:
             publish(sys.argv[1], 2, rows=20_000, size=40)
         except HomeError as error:
             print(error)
-        """,
-        home.root,
-        room,
-    )
+        """
+    full = run_python(dedent(code), home.root, room)
     assert full.returncode == 0, full.stderr
     assert full.stdout.startswith(f"no room left on the disk of {home.root}; nothing was published")
     assert len(full.stdout.splitlines()) == 1
-    assert (snapshot(home), home.parts()) == before
+    assert (snapshot(home), home.partitions()) == before
     publish(home.root, 3)
     assert snapshot(home)[0] == 3
 
 
 def test_parquet_has_the_columns_of_the_contract(home: Warehouse) -> None:
     publish(home.root, 1)
-    for part in home.parts():
+    for part in home.partitions():
         file = pq.ParquetFile(home.root / part.path)
         assert tuple(file.schema_arrow.names) == TABLES[part.table].column_names
         assert file.metadata.num_rows == part.rows
-    assert {(p.table, p.key) for p in home.parts()} >= {("conversations", "a"), ("corpora", "a")}
+    assert {p.address for p in home.partitions()} >= {("conversations", CORPUS), ("corpora", CORPUS)}
 
 
 def test_every_table_can_be_asked_before_anything_landed(home: Warehouse) -> None:
@@ -374,7 +360,7 @@ def test_every_table_can_be_asked_before_anything_landed(home: Warehouse) -> Non
 
 def test_a_run_is_done_until_its_input_or_output_changes(home: Warehouse) -> None:
     def done(number: int, digest: str = "h") -> bool:
-        return already_done(home, "ingest", {"number": number}, {"in": digest})
+        return already_done(home, "ingest", Recipe({"number": number}, {"in": digest}))
 
     assert not done(1)
     publish(home.root, 1)
@@ -389,18 +375,19 @@ def test_a_run_is_done_until_its_input_or_output_changes(home: Warehouse) -> Non
 
 
 def test_a_key_depends_on_content_not_on_order() -> None:
-    key = run_key("s", {"a": 1, "b": [2]}, {"x": "1", "y": "2"})
-    assert run_key("s", {"b": [2], "a": 1}, {"y": "2", "x": "1"}) == key
-    assert len({key, run_key("t", {}, {}), run_key("s", {"a": 1}, {}), run_key("s", {}, {"a": 1})}) == 4
+    key = Recipe({"a": 1, "b": [2]}, {"x": "1", "y": "2"}).key("s")
+    assert Recipe({"b": [2], "a": 1}, {"y": "2", "x": "1"}).key("s") == key
+    others = {Recipe({}, {}).key("t"), Recipe({"a": 1}, {}).key("s"), Recipe({}, {"a": 1}).key("s")}
+    assert len({key, *others}) == 4
 
 
 def test_what_is_moved_in_replaces_what_a_killed_run_left(home: Warehouse, tmp_path: Path) -> None:
     target = home.models / "m" / "1"
     target.mkdir(parents=True)
     (target / "stale").touch()
-    with open_stage(home, "train", {}, {}) as stage:
+    with staging(home, "train") as stage:
         stage.create("corpora")
         (stage.scratch / "model").mkdir()
         (stage.scratch / "model" / "weights").touch()
-        stage.publish([Output("corpora", "a")], folders={stage.scratch / "model": target})
+        stage.publish([Output("corpora", CORPUS)], folders={stage.scratch / "model": target})
     assert [f.name for f in target.iterdir()] == ["weights"]

@@ -102,7 +102,7 @@ def test_what_cannot_be_studied(made: Made, copy: Warehouse) -> None:
         AnnotationError, match="people has no scores of ssrem version 7; run ssrem correlate FILE"
     ):
         study.fn("people", [("ssrem", 7)], str(copy.root), StudySettings("length"))
-    assert not copy.parts() or all(part.table != "studies" for part in copy.parts())
+    assert not copy.partitions() or all(part.table != "studies" for part in copy.partitions())
 
 
 @pytest.fixture

@@ -39,9 +39,9 @@ def test_an_evaluator_scores_the_same_elsewhere(copy: Warehouse, other: Warehous
 def test_the_same_evaluator_is_taken_in_once(copy: Warehouse, other: Warehouse, tmp_path: Path) -> None:
     file = str(export_evaluator(copy, "ssrem", 1, tmp_path / "x.ssrem"))
     import_evaluator.fn(file, str(other.root))
-    before = other.parts()
+    before = other.partitions()
     assert import_evaluator.fn(file, str(other.root)) == ("ssrem", 1, False)
-    assert other.parts() == before
+    assert other.partitions() == before
 
 
 def test_another_one_is_a_new_version(copy: Warehouse, tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ def test_a_changed_model_is_not_taken_in(copy: Warehouse, other: Warehouse, tmp_
     pack(tmp_path / "open", tmp_path / "y.ssrem")
     with pytest.raises(EvaluatorError, match=r"weights\.safetensors"):
         import_evaluator.fn(str(tmp_path / "y.ssrem"), str(other.root))
-    assert other.parts() == []
+    assert other.partitions() == []
 
 
 def test_what_is_not_there_is_not_exported(copy: Warehouse, tmp_path: Path) -> None:

@@ -10,15 +10,18 @@ import pytest
 
 from ssrem.errors import EvaluatorError
 from ssrem.samples import TEST
+from support.stages import staging
 from tasks.agreement.rescore import agree_again
 from tasks.scoring.test_split import score_corpus
 from tasks.speaker_tables.load import load_candidates
+from tasks.stage.stage import Output
 from tasks.training.noninferiority_margins import Margins
 from tasks.training.promotion import Challenge, challenges, decide, promote
 from tasks.training.stale import outdated
 from tasks.training.train import train
 from tasks.training.versions import promoted, versions
 from tasks.warehouse.home import Warehouse
+from tasks.warehouse.partition import PartitionKey
 
 pytestmark = pytest.mark.usefixtures("sql_gate")
 
@@ -49,11 +52,10 @@ def row(home: Warehouse, version: int) -> dict[str, Any]:
 
 def publish_scores(home: Warehouse, change: str) -> None:
     """What would be published had version 2 scored differently."""
-    from tasks.stage.stage import Output, open_stage
-
-    with open_stage(home, "score", {"change": change}, {}) as stage:
+    with staging(home, "score", {"change": change}) as stage:
         outputs = []
-        for dataset, key in (("tiny", "ssrem@2@tiny"), ("people", "ssrem@2@people@annotated")):
+        for dataset, of in (("tiny", "corpus"), ("people", "dataset")):
+            key = PartitionKey(evaluator="ssrem", version=2, **{of: dataset})
             outputs.append(Output("scores", key, f"dataset = '{dataset}'"))
         stage.create("scores")
         stage.connection.execute(

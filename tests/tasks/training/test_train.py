@@ -80,9 +80,9 @@ def test_versions_one_at_a_time(copy: Warehouse) -> None:
         (1, True, "first version"),
         (2, False, "waits to be compared with version 1"),
     ]
-    after = copy.parts()
+    after = copy.partitions()
     assert train.fn("ssrem", ["tiny"], str(copy.root), config=SHORT) == (2, False)
-    assert copy.parts() == after
+    assert copy.partitions() == after
     assert train.fn("ssrem", ["tiny"], str(copy.root)) == (1, False)
     assert promoted(copy) == [("rsrem", 1), ("ssrem", 1)]
     first, second = (load_evaluator(copy.models / "ssrem" / v) for v in "12")
@@ -111,10 +111,10 @@ def test_a_loss_that_is_no_number_is_not_published(copy: Warehouse, monkeypatch:
         return dataclasses.replace(training, history=history)
 
     monkeypatch.setattr(Bilinear, "fit", broken)
-    before = copy.parts()
+    before = copy.partitions()
     with pytest.raises(GateError, match=r"learning_curves: expected \(loss\) to be finite"):
         train.fn("ssrem", ["tiny"], str(copy.root), config=SHORT)
-    assert copy.parts() == before
+    assert copy.partitions() == before
     assert not (copy.models / "ssrem" / "2").exists()
 
 

@@ -154,7 +154,7 @@ def test_a_slow_evaluator_is_scored_on_a_sample(
 
 
 def test_a_plan_says_what_would_be_trained(copy: Warehouse) -> None:
-    before = copy.parts()
+    before = copy.partitions()
     rows = plan(copy, ["ssrem", "bleu-2", "retrieval"], None, {"epochs": 3}, None, None)
     assert [(row["evaluator"], row["version"], row["corpora"]) for row in rows] == [
         ("ssrem", 2, "tiny"),
@@ -164,7 +164,7 @@ def test_a_plan_says_what_would_be_trained(copy: Warehouse) -> None:
     assert rows[0]["settings"]["epochs"] == rows[2]["settings"]["epochs"] == 3
     assert rows[0]["train_responses"] > 100
     assert rows[2]["encoder"] is None
-    assert copy.parts() == before
+    assert copy.partitions() == before
 
 
 def test_settings_go_to_those_that_have_them() -> None:

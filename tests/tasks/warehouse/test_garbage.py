@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import time
 from pathlib import Path
@@ -9,19 +10,20 @@ from pathlib import Path
 import pytest
 
 from ssrem.errors import HomeError
-from tasks.stage.stage import Output, open_stage
+from support.stages import CORPUS, staging
+from tasks.stage.stage import Output
 from tasks.warehouse.garbage import KEPT_RUNS, KEPT_SECONDS, MARK, STALE_AFTER, collect_old
 from tasks.warehouse.home import Warehouse
 
 
 def publish(home: Warehouse, number: int) -> str:
     """Publish one row; returns the run's folder."""
-    with open_stage(home, "ingest", {"number": number}, {}) as stage:
+    with staging(home, "ingest", {"number": number}) as stage:
         stage.create("corpora")
         stage.connection.execute(
             "INSERT INTO corpora BY NAME SELECT 'a' AS corpus, $n AS bytes", {"n": number}
         )
-        stage.publish([Output("corpora", "a")])
+        stage.publish([Output("corpora", CORPUS)])
     return f"run={stage.run_id}"
 
 
@@ -37,7 +39,7 @@ def age(home: Warehouse, seconds: float) -> None:
 
 
 def used(home: Warehouse) -> set[str]:
-    return {part.path.split("/")[1] for part in home.parts()}
+    return {partition.folder for partition in home.partitions()}
 
 
 def test_a_run_folder_stays_for_readers_of_older_snapshots(home: Warehouse) -> None:
@@ -82,7 +84,7 @@ def test_a_clock_that_was_set_back_keeps_folders_longer(home: Warehouse) -> None
 
 def test_a_folder_in_use_again_starts_anew(home: Warehouse) -> None:
     publish(home, 0)
-    old = home.parts()
+    old = home.partitions()
     publish(home, 1)
     age(home, KEPT_SECONDS)
     home.write_catalog(old)
@@ -144,7 +146,10 @@ def test_nobody_collects_while_another_writes(home: Warehouse) -> None:
 
 def test_a_copy_of_a_catalog_that_cannot_be_read_stops_collecting_not_publishing(home: Warehouse) -> None:
     first = publish(home, 0)
-    (home.root / "catalog.0-old.duckdb").write_text("damaged")
-    publish(home, 1)
-    assert collect_old(home, keep_runs=0, keep_seconds=0).removed == []
+    pin = home.root / "catalog.backup-1.duckdb"
+    pin.write_text("damaged")
+    with pin.open("rb") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)  # as a backup in progress does
+        publish(home, 1)
+        assert collect_old(home, keep_runs=0, keep_seconds=0).removed == []
     assert first in folders(home)

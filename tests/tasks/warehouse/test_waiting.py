@@ -207,7 +207,7 @@ def test_a_dump_that_changes_while_it_is_read_does_not_land(
     monkeypatch.setattr(Warehouse, "lock", lock)
     with pytest.raises(DumpError, match="changed while it was read"):
         land.fn(dump, str(home.root))
-    assert home.parts() == []
+    assert home.partitions() == []
 
 
 @pytest.mark.parametrize(
