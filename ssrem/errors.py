@@ -1,4 +1,4 @@
-"""Errors that a user meets: one line that says what is wrong, where, and the way out."""
+"""Errors that a user sees: one line that says what is wrong, where, and what to do."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ _REASON_LENGTH = 160
 
 
 class SsremError(Exception):
-    """Base of every error that ssrem raises on purpose; its text is one line and is shown without a traceback.
+    """Base of every error that ssrem raises on purpose; its message is one line and is shown without a traceback.
 
-    Names that come from files and dumps are part of it: line breaks and a terminal's control codes are shown
-    escaped, and what is longer than 2,000 characters loses its middle.
+    Messages contain names from files and dumps, so line breaks and control codes are escaped, and a message longer
+    than 2,000 characters is shortened in the middle.
     """
 
     def __init__(self, message: object = "") -> None:
@@ -29,11 +29,11 @@ def one_line(error: BaseException) -> str:
 
 
 class DumpError(SsremError):
-    """A dump cannot be read at all: missing, empty, of another format, or mapped to columns it does not have."""
+    """A dump cannot be read: missing, empty, of another format, or mapped to columns that it does not have."""
 
 
 class AnnotationError(SsremError):
-    """A file of human scores cannot be read: which file, which row, what is wrong with it."""
+    """A file of human ratings cannot be read; the message names the file, the row and the fault."""
 
 
 class EvaluatorError(SsremError):
@@ -45,7 +45,7 @@ class HomeError(SsremError):
 
 
 class GateError(SsremError):
-    """A data-quality gate failed; nothing was published. folder: where the rows lie that it refused, if it has any."""
+    """A data-quality gate failed; nothing was published. folder: where the refused rows are, or None."""
 
     def __init__(self, message: str, folder: Path | None = None) -> None:
         super().__init__(message)
@@ -56,8 +56,8 @@ class GateError(SsremError):
 
 
 class RunnerError(SsremError):
-    """Workers cannot be had, reached, or kept."""
+    """Workers cannot be started or reached, or were lost."""
 
 
 class PrivacyError(SsremError):
-    """A pseudonym key is missing or weak, or what was to be forgotten is unknown or still there."""
+    """A pseudonym key is missing or weak, or a person to forget is unknown or still in the data."""

@@ -1,4 +1,4 @@
-"""Safetensors and JSON on disk, with the hash that ties them together."""
+"""Reads and writes safetensors and JSON files, and the hash that ties them together."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def write_tensors(path: Path, tensors: Mapping[str, NDArray[Any]]) -> str:
     import numpy as np
     from safetensors.numpy import save_file
 
-    # safetensors writes the buffer as it lies, so views and transposed arrays must be laid out first.
+    # safetensors writes the buffer as it is in memory, so views and transposed arrays must be copied first.
     save_file({name: np.ascontiguousarray(array) for name, array in tensors.items()}, path)
     return sha256(path)
 
 
 def read_tensors(path: Path, expected_sha256: str, names: Iterable[str]) -> dict[str, NDArray[Any]]:
-    """The tensors in `path`; EvaluatorError where the file is missing, changed or lacks one of `names`."""
+    """The tensors in `path`; EvaluatorError if the file is missing, changed or lacks one of `names`."""
     if not path.is_file():
         raise EvaluatorError(f"{path}: no such file; the model folder is incomplete, train or copy it again")
     if sha256(path) != expected_sha256:
@@ -58,7 +58,7 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
 
 
 def read_json(path: Path, keys: Iterable[str]) -> dict[str, Any]:
-    """The JSON object in `path`; EvaluatorError where it is missing, broken or lacks one of `keys`."""
+    """The JSON object in `path`; EvaluatorError if it is missing, damaged or lacks one of `keys`."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Vectors on disk, addressed by content: no text is encoded twice by the same encoder."""
+"""Stores vectors on disk by the hash of their text, so that no encoder encodes a text twice."""
 
 from __future__ import annotations
 
@@ -31,9 +31,10 @@ def text_hashes(texts: Sequence[str]) -> Hashes:
 
 
 class _Rows:
-    """Vectors of texts, zeros at first, by their distinct hashes: which are there, and where each belongs.
+    """The vectors of texts, zero at first, and which of the texts' distinct hashes have their vector.
 
-    result: float32 (n, d). hashes (u,), in order; first (u,): a text of each; inverse (n,); found, bool (u,).
+    result: float32 (n, d). hashes (u,), sorted; first (u,): a text of each; inverse (n,): each text's hash;
+    known, bool (u,): whether the vector was placed.
     """
 
     def __init__(self, texts: Sequence[str], dimensions: int) -> None:
@@ -41,26 +42,27 @@ class _Rows:
         self.hashes, self.first, self.inverse = np.unique(
             text_hashes(texts), return_index=True, return_inverse=True
         )
-        # Rows of each distinct text stand together: members[edges[u]:edges[u + 1]].
+        # The rows of hash u are members[edges[u]:edges[u + 1]].
         self._members = np.argsort(self.inverse, kind="stable")
         counts = np.bincount(self.inverse, minlength=len(self.hashes))
         self._edges = np.concatenate([[0], np.cumsum(counts)])
-        self.found = np.zeros(len(self.hashes), dtype=bool)
+        self.known = np.zeros(len(self.hashes), dtype=bool)
 
     def place(self, positions: NDArray[np.int64], vectors: NDArray[Any]) -> None:
-        """Put the vectors (p, d) of the hashes at `positions` where their texts are."""
+        """Write the vectors (p, d) of the hashes at `positions` into the rows of their texts."""
         counts = self._edges[positions + 1] - self._edges[positions]
         ends = np.cumsum(counts)
         offsets = np.arange(ends[-1]) - np.repeat(ends - counts, counts)
-        at = self._members[np.repeat(self._edges[positions], counts) + offsets]
-        self.result[at] = np.repeat(vectors, counts, axis=0)
+        rows = self._members[np.repeat(self._edges[positions], counts) + offsets]
+        self.result[rows] = np.repeat(vectors, counts, axis=0)
+        self.known[positions] = True
 
 
 class VectorStore:
     """`folder`/ENCODER-SIGNATURE/*.parquet: text_hash uint64 and vector, a fixed-size list of float16.
 
-    Parts appear whole (written aside, then renamed) and carry page checksums; one that does not read back is
-    removed and its texts are encoded again. into: another folder to store what is new in, for `adopt`.
+    Files are written aside, then renamed, and carry page checksums; a file that cannot be read back is deleted
+    and its texts are encoded again. into: another folder for what is new, which `adopt` takes over later.
     """
 
     def __init__(self, folder: Path, *, into: Path | None = None) -> None:
@@ -74,26 +76,26 @@ class VectorStore:
         *,
         compute: Callable[[Sequence[str]], Vectors] | None = None,
     ) -> Vectors:
-        """float32 (n, d), equal to `encoder.encode(texts)`; what is new is stored on the way.
+        """float32 (n, d), equal to `encoder.encode(texts)`; new vectors are stored.
 
-        Beyond the result, memory is that of one chunk and 8 bytes a text. compute: does the encoder's work.
+        Memory beyond the result: one chunk, and 8 bytes a text. compute: replaces the encoder's `encode`.
         """
         rows = self._look_up(encoder, texts)
-        missing = np.flatnonzero(~rows.found)
+        missing = np.flatnonzero(~rows.known)
         for start in range(0, len(missing), _ENCODE_CHUNK):
             positions = missing[start : start + _ENCODE_CHUNK]
-            fresh = (compute or encoder.encode)([texts[row] for row in rows.first[positions]])
-            self._write(self.into / encoder.signature, rows.hashes[positions], fresh)
-            rows.place(positions, fresh)
+            vectors = (compute or encoder.encode)([texts[row] for row in rows.first[positions]])
+            self._write(self.into / encoder.signature, rows.hashes[positions], vectors)
+            rows.place(positions, vectors)
         return rows.result
 
     def stored(self, encoder: Encoder, texts: Sequence[str]) -> tuple[Vectors, NDArray[np.bool_]]:
-        """float32 (n, d) of the texts that are stored, and which those are, bool (n,); zeros for the others."""
+        """Vectors float32 (n, d), zero for a text that is not stored, and whether each is stored, bool (n,)."""
         rows = self._look_up(encoder, texts)
-        return rows.result, rows.found[rows.inverse]
+        return rows.result, rows.known[rows.inverse]
 
     def adopt(self, folder: Path) -> None:
-        """Take over the parts that a store has left in `folder`."""
+        """Move in the files that a store wrote into `folder`."""
         for part in sorted(folder.glob("*/*.parquet")):
             target = self.folder / part.parent.name / part.name
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -105,45 +107,44 @@ class VectorStore:
             return rows
         for hashes, vectors in self._stored(self.folder / encoder.signature, encoder.dimensions):
             at = np.minimum(np.searchsorted(rows.hashes, hashes), len(rows.hashes) - 1)
-            wanted = (rows.hashes[at] == hashes) & ~rows.found[at]
+            wanted = (rows.hashes[at] == hashes) & ~rows.known[at]
             if wanted.any():
-                rows.found[at[wanted]] = True
                 rows.place(at[wanted], vectors[wanted])
         return rows
 
-    def keep(self, held: Hashes) -> int:
-        """Delete the vectors of all texts but those whose hashes are `held`, for every encoder; returns how many."""
+    def retain(self, hashes: Hashes) -> int:
+        """Delete the vectors of all texts except those with these hashes, for every encoder; returns how many."""
         import pyarrow.parquet as pq
 
-        gone = 0
+        deleted = 0
         for path in sorted(self.folder.glob("*/*.parquet")):
             try:
                 table = pq.read_table(path)
-                hashes = _column(table, "text_hash")
-            except (OSError, ValueError, KeyError, TypeError):  # of no use to anyone
+                stored = _column(table, "text_hash")
+            except (OSError, ValueError, KeyError, TypeError):  # unreadable, so of no use
                 path.unlink()
                 continue
-            kept = np.isin(hashes, held)
-            if kept.all():
+            retained = np.isin(stored, hashes)
+            if retained.all():
                 continue
-            gone += int((~kept).sum())
-            if kept.any():
-                (rest,) = table.filter(kept).combine_chunks().to_batches()
+            deleted += int((~retained).sum())
+            if retained.any():
+                (rest,) = table.filter(retained).combine_chunks().to_batches()
                 vectors = _matrix(rest, rest.schema.field("vector").type.list_size)
-                self._write(path.parent, hashes[kept], vectors.astype(np.float32))
+                self._write(path.parent, stored[retained], vectors.astype(np.float32))
             path.unlink()
         for path in self.folder.glob("*/*.tmp"):
             path.unlink(missing_ok=True)
-        return gone
+        return deleted
 
     def _stored(self, parts: Path, dimensions: int) -> Iterator[tuple[Hashes, NDArray[np.float16]]]:
-        """Hashes (k,) and vectors (k, d), chunk by chunk, of every part that is whole."""
+        """Hashes (k,) and vectors (k, d), chunk by chunk, of every file that can be read."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
         for path in sorted(parts.glob("*.parquet")):
             try:
-                # Read through once first: a part that breaks in the middle must not be half used.
+                # All chunks first: a file that is damaged in the middle must not be used in part.
                 with pq.ParquetFile(path, page_checksum_verification=True) as part:
                     chunks = [
                         (_column(batch, "text_hash"), _matrix(batch, dimensions))
@@ -194,7 +195,7 @@ def _matrix(batch: Any, dimensions: int) -> NDArray[np.float16]:
 
 
 def _sweep(parts: Path) -> None:
-    """Remove what a killed run left half written."""
+    """Delete files that a killed run left unfinished."""
     for path in parts.glob("*.tmp"):
         try:
             if time.time() - path.stat().st_mtime > _ABANDONED_AFTER:

@@ -1,10 +1,10 @@
-"""Texts to the words under which word vectors are kept."""
+"""Splits texts into the words that word vectors are listed under, and into sentences."""
 
 from __future__ import annotations
 
 import re
 
-# Raised whenever `words` cuts texts differently: it is part of every word encoder's signature.
+# Part of every word encoder's signature; increase it whenever `words` splits texts differently.
 TOKENIZER_VERSION = 1
 
 _QUOTES = str.maketrans({"\u2018": "'", "\u2019": "'", "\u02bc": "'", "\u00b4": "'", "`": "'"})
@@ -13,7 +13,7 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
 
 
 def words(text: str) -> list[str]:
-    """Lower-cased words of `text`, clitics cut as in the Penn Treebank and GloVe's vocabulary.
+    """Lower-cased words of `text`, clitics split off as in the Penn Treebank and GloVe's vocabulary.
 
     "Don't you think it’s fine?" → do, n't, you, think, it, 's, fine. Punctuation is left out.
     """
@@ -24,5 +24,5 @@ def words(text: str) -> list[str]:
 
 
 def sentences(text: str) -> list[str]:
-    """Sentences of `text`, cut after ., ! or ? and at line ends; none is blank."""
+    """Sentences of `text`, split after ., ! or ? and at line ends; none is blank."""
     return [sentence for sentence in _SENTENCE_END.split(text) if sentence.strip()]

@@ -21,10 +21,10 @@ _WORD_LIMIT = 10_000
 
 
 def read_vectors(path: Path) -> WordVectors:
-    """Words and vectors float32 (v, d) of a text or binary file, plain or .gz; the format is told by content.
+    """Words and vectors float32 (v, d) of a text or binary file, plain or .gz, whichever the content shows.
 
-    Of a word that stands twice the first vector is kept. EvaluatorError names file and line (text) or
-    entry (binary) of what cannot be read.
+    A word that occurs twice gets its first vector. Raises EvaluatorError with the file and the line (text) or entry
+    (binary) that cannot be read.
     """
     if not path.is_file():
         raise EvaluatorError(f"{path}: no such file of word vectors")
@@ -66,7 +66,7 @@ def _chain(opening: bytes, stream: IO[bytes]) -> Iterator[bytes]:
 def _is_text(line: bytes, dimensions: int) -> bool:
     fields = line.rstrip(b"\r\n ").split(b" ")
     if len(fields) < dimensions:
-        # A text line that is merely short is still text: letters, digits and signs only after the word.
+        # A text line that lacks numbers is still text, as long as only numbers follow the word.
         return len(fields) > 1 and all(_is_number(field) for field in fields[1:])
     return all(_is_number(field) for field in fields[-dimensions:])
 
@@ -88,7 +88,7 @@ def _read_text(path: Path, lines: Iterator[bytes], dimensions: int, first_line: 
     for number, line in enumerate(lines, start=first_line):
         fields = line.rstrip(b"\r\n ").split(b" ")
         try:
-            # The word is whatever stands before the last d fields: some of GloVe's words hold blanks.
+            # The word is everything before the last d fields: some of GloVe's words contain blanks.
             vector = np.array(fields[-dimensions:], dtype=np.float32)
         except ValueError:
             vector = np.empty(0, dtype=np.float32)

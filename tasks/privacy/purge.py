@@ -56,7 +56,7 @@ def purge(home: Warehouse, held: Hashes) -> dict[str, int]:
     To be called under the home's lock. Returns how much of what. A reader that has an older snapshot open loses it, and
     there is no way back to one: no manifest names its files any more.
     """
-    counts = {"files": 0, "vectors": VectorStore(home.vectors).keep(held)}
+    counts = {"files": 0, "vectors": VectorStore(home.vectors).retain(held)}
     published = {home.root / part.path for part in home.partitions()}
     published |= {second_copy(path) for path in published}
     drop_manifests(home.lake, keep=1)

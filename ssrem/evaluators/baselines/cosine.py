@@ -1,4 +1,4 @@
-"""How near a response is to the last turns, by an encoder as it comes: the baseline of what is trained."""
+"""Similarity of a response to the last turns by an encoder without training: a baseline for trained evaluators."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from ssrem.evaluators.reference_based.embedding import check_text
 from ssrem.samples import Encode, Floats, Sample
 
 JOINS = ("mean", "text")
-# Samples whose vectors are held at one time. A score does not depend on it.
+# Samples that are scored together. A score does not depend on it.
 _SAMPLES = 16_384
 
 
 class Cosine(Metric):
-    """Cosine of the vectors of the last turns and of the response; nothing is learned.
+    """Cosine of the vectors of the last turns and of the response.
 
     encoder: a spec for `load_encoder`. context_turns: how many of the last turns are read, 1 or more.
     join: 'text', the cosine with those turns joined to one text by a space, or 'mean', the mean of that and of
-    the cosine with the last turn alone. A response answers the last turn, and the turn before tells what it is
-    about where the last one is "yes, I do": the default, 'mean' of 2, hears both, and was not tuned.
+    the cosine with the last turn only. A response answers the last turn, but if that is "yes, I do", only the turn
+    before shows the topic: the default, 'mean' of 2 turns, uses both, and was not tuned.
 
-    Blank turns are passed over. 0 where no turn is left, or the encoder knows nothing in a text. A sample is
-    `truncated` where a text of it is longer than the encoder reads; the end is what it leaves out.
+    Blank turns are skipped. The score is 0 if no turn is left, or the encoder knows nothing in a text. A sample is
+    `truncated` if one of its texts is longer than the encoder reads; its end is left out.
     """
 
     name: ClassVar[str] = "cosine"
@@ -69,8 +69,8 @@ class Cosine(Metric):
         values, cut = np.zeros(len(samples)), np.zeros(len(samples), dtype=bool)
         for start in range(0, len(samples), _SAMPLES):
             here = slice(start, start + _SAMPLES)
-            found = self._block(samples[here])
-            values[here], cut[here] = found.values, found.truncated
+            scored = self._block(samples[here])
+            values[here], cut[here] = scored.values, scored.truncated
         return Scored(values, cut)
 
     def _block(self, samples: Sequence[Sample]) -> Scored:
@@ -96,7 +96,7 @@ class Cosine(Metric):
         return Scored(totals / np.maximum(counts, 1), cut)
 
     def _queries(self, context: Sequence[str]) -> list[str]:
-        """The texts to compare the response with, none where there is no turn."""
+        """The texts to compare the response with; none if there is no turn."""
         turns = [turn for turn in context if turn.strip()][-self.settings["context_turns"] :]
         if not turns:
             return []
@@ -104,7 +104,7 @@ class Cosine(Metric):
         return [turns[-1], joined] if self.settings["join"] == "mean" else [joined]
 
     def _through(self, encode: Encode | None) -> Self:
-        """This metric with `encode` in place of the encoder's own."""
+        """This metric with `encode` instead of the encoder's own."""
         if encode is None:
             return self
         other = copy.copy(self)
@@ -113,8 +113,8 @@ class Cosine(Metric):
 
 
 def _cosines(left: Floats, right: Floats) -> Floats:
-    """Of rows, float64 (n,); 0 where one is zero."""
+    """Cosines of the rows, float64 (n,); 0 for a zero vector."""
     norms = np.linalg.norm(left, axis=1) * np.linalg.norm(right, axis=1)
-    products: Floats = np.einsum("nd,nd->n", left, right)
-    cosines: Floats = np.divide(products, norms, out=np.zeros(len(norms)), where=norms > 0)
-    return np.clip(cosines, -1, 1)
+    products = np.einsum("nd,nd->n", left, right)
+    cosines = np.divide(products, norms, out=np.zeros(len(norms)), where=norms > 0)
+    return np.asarray(np.clip(cosines, -1, 1))

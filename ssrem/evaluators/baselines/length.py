@@ -1,4 +1,4 @@
-"""How long a response is: what an evaluator's agreement with people has to be compared with."""
+"""The length of a response: a baseline for an evaluator's agreement with human ratings."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from ssrem.samples import Sample
 
 
 class Length(Metric):
-    """log(1 + number of words between blanks): the baseline that shows how far length alone goes.
+    """log(1 + number of words, split at blanks): shows how well length alone agrees with human ratings.
 
-    Whether people prefer long or short responses differs from set to set, in sign also. An evaluator that follows
-    the length rises and falls with it; a blend takes `length` as a control, see `Blend`.
+    Whether raters prefer long or short responses differs between annotated sets, even in sign, so an evaluator that
+    depends on the length agrees with some sets and not with others. A blend uses `length` as a control, see `Blend`.
     """
 
     name: ClassVar[str] = "length"

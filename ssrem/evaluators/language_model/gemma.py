@@ -1,4 +1,4 @@
-"""The causal language model that pip installs: Gemma 3 270M, from .gguf parts to a folder that loads quickly."""
+"""The packaged causal language model, Gemma 3 270M: joins its .gguf parts and converts them once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ssrem.encoders import hub
-from ssrem.errors import EvaluatorError
+from ssrem.errors import EvaluatorError, one_line
 from ssrem.files import sha256
 
 GEMMA = "gemma3-270m"
@@ -26,12 +26,12 @@ _EXTRA = "pip install 'ssrem[lm]'"
 
 
 def gemma_folder() -> Path:
-    """The folder with the model as transformers reads it at once; made on first use.
+    """The folder with the model in transformers' own format, created on first use.
 
-    transformers takes minutes of a busy processor over a .gguf file each time, mostly its vocabulary; so the
-    parts are joined, checked and converted once, into float32 safetensors (1.1 GB) in the user's cache folder
-    ($XDG_CACHE_HOME or ~/.cache), or, where that cannot be written, in the folder for temporary files.
-    EvaluatorError where a package is missing or damaged, or no folder can be written.
+    transformers needs minutes to load a .gguf file, mostly for its vocabulary; so the parts are joined, checked and
+    converted once, into float32 safetensors (1.1 GB) in the user's cache folder ($XDG_CACHE_HOME or ~/.cache), or in
+    the folder for temporary files if that cannot be written. Raises EvaluatorError if a package is missing or
+    damaged, or no folder can be written.
     """
     missing = [name.replace("_", "-") for name in _NEEDED if importlib.util.find_spec(name) is None]
     if missing:
@@ -44,24 +44,24 @@ def gemma_folder() -> Path:
     roots = [cache / "ssrem", Path(tempfile.gettempdir()) / "ssrem"]
     folders = [root / f"{GEMMA}-{wanted[:12]}" for root in roots]
     for folder in folders:
-        if folder.is_dir():  # it gets this name when it is whole
+        if folder.is_dir():  # renamed to this only when complete
             return folder
     reasons = []
     for folder in folders:
         try:
             folder.parent.mkdir(parents=True, exist_ok=True)
-            _make(folder, package.chunk_paths(), wanted)
+            _convert_once(folder, package.chunk_paths(), wanted)
         except (OSError, ImportError, ValueError) as error:
-            reasons.append(" ".join(str(error).split()))
+            reasons.append(one_line(error))
         else:
             return folder
     raise EvaluatorError(
-        f"model {GEMMA}: cannot be made ready ({'; '.join(reasons)}); make room for 1.4 GB, or set XDG_CACHE_HOME"
+        f"model {GEMMA}: cannot be converted ({'; '.join(reasons)}); make room for 1.4 GB, or set XDG_CACHE_HOME"
     )
 
 
-def _make(folder: Path, parts: Sequence[Path], wanted: str) -> None:
-    """Write the model beside `folder`, then rename: who stops in the middle leaves no half of it."""
+def _convert_once(folder: Path, parts: Sequence[Path], wanted: str) -> None:
+    """Write the model beside `folder`, then rename, so that an interruption leaves no incomplete model."""
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as scratch:
         joined, ready = Path(scratch, "model.gguf"), Path(scratch, "ready")
         with joined.open("wb") as stream:
@@ -76,7 +76,7 @@ def _make(folder: Path, parts: Sequence[Path], wanted: str) -> None:
         try:
             ready.rename(folder)
         except OSError:
-            if not folder.is_dir():  # else another process was faster
+            if not folder.is_dir():  # otherwise another process was faster
                 raise
 
 
@@ -84,13 +84,13 @@ def _convert(joined: Path, ready: Path) -> None:
     import torch
     import transformers
 
-    # One of its progress bars heeds no switch.
+    # One progress bar of transformers cannot be switched off.
     with hub.quiet(), redirect_stderr(StringIO()):
         tokenizer = transformers.AutoTokenizer.from_pretrained(joined.parent, gguf_file=joined.name)
         model: Any = transformers.AutoModelForCausalLM.from_pretrained(
             joined.parent, gguf_file=joined.name, dtype=torch.float32
         )
-        # The weights are float32 by now, but transformers refuses to save what it still holds to be quantized.
+        # The weights are float32 now, but transformers does not save a model that is still marked as quantized.
         model.hf_quantizer = None
         model.is_quantized = False
         if hasattr(model.config, "quantization_config"):

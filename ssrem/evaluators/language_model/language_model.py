@@ -1,4 +1,4 @@
-"""How likely a causal or a masked language model finds a response's tokens after its context."""
+"""Log-likelihood of a response after its context under a causal or a masked language model."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from ssrem.encoders.hub import USUAL_TOKENS, max_tokens, tokenizer_hash, weights
 from ssrem.errors import EvaluatorError
 from ssrem.samples import Floats
 
-# A batch holds at most so many padded tokens a sample: the logits, tokens × vocabulary, are most of the memory.
+# Padded tokens in a batch, for each sample that it may hold: logits (tokens × vocabulary) are most of the memory.
 _TOKENS = 64
 _REMEMBERED = 200_000
 
 
 @dataclass(frozen=True)
 class Tokens:
-    """A response's tokens and those before it; truncated: whether some did not fit.
+    """A response's tokens and the context's. truncated: whether some were dropped because they did not fit.
 
-    opening: the last of the context's, which stand before the response whatever was said: its speaker's name.
+    opening: the context's last tokens, the name of the response's speaker, which are never dropped.
     """
 
     context: tuple[int, ...]
@@ -36,16 +36,16 @@ class Tokens:
 
 
 class LanguageModel(ABC):
-    """A tokenizer and a model, as `ssrem.encoders.hub.load` gives them, that say how likely a response is.
+    """A tokenizer and a model, as from `ssrem.encoders.hub.load`, that give a response's likelihood.
 
-    A turn's tokens and a response's depend on that text alone, not on what stands beside it; what looks
-    like a special token in a text ("[MASK]") is read as plain characters. name: for messages.
+    The tokens of a turn or a response depend on that text only, not on its neighbours; text that looks like a
+    special token ("[MASK]") is read as plain characters. name: for messages.
     """
 
     frame: tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
     """Special tokens before the context, between context and response, after the response."""
     ends_turns: ClassVar[bool]
-    """Whether the separator also stands after the last turn, before the response."""
+    """Whether the separator also follows the last turn, before the response."""
 
     def __init__(self, name: str, tokenizer: Any, model: Any) -> None:
         self.name = name
@@ -63,7 +63,7 @@ class LanguageModel(ABC):
         return f"{weights_hash(self.model)}+{tokenizer_hash(self.tokenizer)}"
 
     def length(self, wanted: int | None) -> int:
-        """How many tokens a sample may take; EvaluatorError for more than the model holds."""
+        """How many tokens a sample may have; EvaluatorError for more than the model takes."""
         if wanted is None:
             return min(self.longest, USUAL_TOKENS)
         least = sum(map(len, self.frame)) + 1
@@ -81,19 +81,21 @@ class LanguageModel(ABC):
         max_length: int | None,
         speakers: Sequence[str] = (),
     ) -> list[Tokens]:
-        """Of (turns, response) pairs. Blank turns are left out, and blanks around a text.
+        """The tokens of (turns, response) pairs, without blank turns and without blanks around a text.
 
-        speakers: names that take turns before what is said ("A: hello"), the first of them at the response.
-        Where all does not fit, the oldest tokens of the context are dropped first, then the response's last.
+        speakers: names that alternate before the turns ("A: hello"), counted back from the response, which gets the
+        first name. If a sample is too long, the context's oldest tokens are dropped first, then the response's last.
         """
         ids = cache(self._ids)
         opening = ids(f"{speakers[0]}:") if speakers else ()
         room = self.length(max_length) - sum(map(len, self.frame)) - len(opening)
         if room < 1:
-            raise EvaluatorError(f"max_length is {max_length}: no room beside the speaker's name; give more")
+            raise EvaluatorError(
+                f"max_length is {max_length}: there is no room beside the speaker's name; increase it"
+            )
         special = separator in self.tokenizer.all_special_tokens
         mark = (int(self.tokenizer.convert_tokens_to_ids(separator)),) if special else ()
-        found = []
+        result = []
         for turns, response in samples:
             spoken = [turn.strip() for turn in turns if turn.strip()]
             if speakers:
@@ -105,46 +107,46 @@ class LanguageModel(ABC):
                 context += ids(turn + separator) if ended and not special else ids(turn)
                 context += mark if ended else ()
             bare = response.strip()
-            said = ids(f" {bare}" if speakers and bare else bare)
-            kept = said[:room]
-            first = max(len(context) + len(kept) - room, 0)
-            truncated = first > 0 or len(kept) < len(said)
-            found.append(Tokens((*context[first:], *opening), kept, truncated, opening))
-        return found
+            spoken_ids = ids(f" {bare}" if speakers and bare else bare)
+            fitting = spoken_ids[:room]
+            first = max(len(context) + len(fitting) - room, 0)
+            truncated = first > 0 or len(fitting) < len(spoken_ids)
+            result.append(Tokens((*context[first:], *opening), fitting, truncated, opening))
+        return result
 
     def log_likelihoods(self, items: Sequence[Tokens], batch_size: int) -> Floats:
-        """Sum of the log-probabilities (natural) of each response's tokens, float64 (n,); 0 for no token.
+        """Sum of the natural log-probabilities of each response's tokens, float64 (n,); 0 for a response without one.
 
-        The latest are remembered: evaluators that share a model, and folds that share samples, pay once.
+        Recent results are cached, for evaluators that share a model and folds that share samples.
         """
         keys = [(item.context, item.response) for item in items]
         if len(self._known) > _REMEMBERED:
             self.forget()
         new = {key: item for key, item in zip(keys, items, strict=True) if key not in self._known}
-        found = self._log_likelihoods(list(new.values()), batch_size)
-        self._known.update(zip(new, found.tolist(), strict=True))
+        sums = self._log_likelihoods(list(new.values()), batch_size)
+        self._known.update(zip(new, sums.tolist(), strict=True))
         return np.array([self._known[key] for key in keys], dtype=np.float64)
 
     def forget(self) -> None:
-        """Compute anew what has been asked before."""
+        """Drop the cached results."""
         self._known.clear()
 
     @abstractmethod
     def _log_likelihoods(self, items: Sequence[Tokens], batch_size: int) -> Floats:
-        """The same, computed."""
+        """`log_likelihoods` without the cache."""
 
     @abstractmethod
     def _check(self) -> None:
-        """Set `frame`; EvaluatorError where the model or its tokenizer is not of the right kind."""
+        """Set `frame`; EvaluatorError if the model or its tokenizer is of the wrong kind."""
 
     def _ids(self, text: str) -> tuple[int, ...]:
         encoded = self.tokenizer(text, add_special_tokens=False, split_special_tokens=True, verbose=False)
         return tuple(encoded["input_ids"])
 
     def _forward(self, rows: Sequence[Sequence[int]], *, before: int = 0, **options: Any) -> Any:
-        """Logits of padded rows. Padding stands at the right and is masked, so positions count from the left.
+        """Logits of rows that are padded at the right, where the attention mask excludes the padding.
 
-        before: how many tokens the model has read already.
+        before: how many tokens the model has already read.
         """
         import torch
 
@@ -158,8 +160,10 @@ class LanguageModel(ABC):
 
 
 class CausalModel(LanguageModel):
-    """log p(token | all before it). The first token stands after the tokenizer's begin-of-text token, or,
-    where it has none (GPT-2), its end-of-text token, which then begins every text."""
+    """log p(token | all tokens before it).
+
+    Every text starts with the tokenizer's begin-of-text token, or its end-of-text token if it has no other (GPT-2).
+    """
 
     ends_turns: ClassVar[bool] = True
 
@@ -168,23 +172,22 @@ class CausalModel(LanguageModel):
         groups: dict[tuple[int, ...], list[int]] = {}
         for at, item in enumerate(items):
             groups.setdefault(item.context, []).append(at)
-        alone = []
+        single = []
         for context, rows in groups.items():
-            if not context or len(rows) == 1:
-                alone += rows
-                continue
-            found = self._after(context, [items[row].response for row in rows], batch_size)
-            if found is None:
-                alone += rows
+            shared = None
+            if context and len(rows) > 1:
+                shared = self._after(context, [items[row].response for row in rows], batch_size)
+            if shared is None:
+                single += rows
             else:
-                result[rows] = found
-        result[alone] = self._whole([items[row] for row in alone], batch_size)
+                result[rows] = shared
+        result[single] = self._whole([items[row] for row in single], batch_size)
         return result
 
     def _after(
         self, context: tuple[int, ...], responses: Sequence[tuple[int, ...]], batch_size: int
     ) -> Floats | None:
-        """Of responses to one context, which the model reads once; None for a model that cannot go on from it."""
+        """Log-likelihoods of responses to one context, which is read once; None if the model cannot reuse its cache."""
         import copy
 
         import torch
@@ -198,30 +201,26 @@ class CausalModel(LanguageModel):
             return None
         result = np.zeros(len(responses))
         for batch in batches([len(response) for response in responses], batch_size):
-            said = [responses[row] for row in batch]
-            firsts = read.logits[0, -1:].expand(len(said), -1)
+            batched = [responses[row] for row in batch]
             rest = None
-            if len(said[0]) > 1:  # the longest comes first
-                again = copy.deepcopy(cache)
-                again.batch_repeat_interleave(len(said))
-                rest = self._forward(
-                    [response[:-1] or response for response in said],
-                    before=len(prefix),
-                    past_key_values=again,
-                )
-            for at, (row, response) in enumerate(zip(batch, said, strict=True)):
-                result[row] = _log_p(firsts[at : at + 1], response[:1]).sum()
+            if len(batched[0]) > 1:  # the longest comes first
+                copied = copy.deepcopy(cache)
+                copied.batch_repeat_interleave(len(batched))
+                inputs = [response[:-1] or response for response in batched]
+                rest = self._forward(inputs, before=len(prefix), past_key_values=copied)
+            for at, (row, response) in enumerate(zip(batch, batched, strict=True)):
+                result[row] = _log_p(read.logits[0, -1:], response[:1]).sum()
                 if rest is not None and len(response) > 1:
                     result[row] += _log_p(rest[at, : len(response) - 1], response[1:]).sum()
         return result
 
     @cached_property
     def _keeps(self) -> bool:
-        """Whether the model can be asked for some of the logits alone."""
+        """Whether the model can compute the logits of some positions only."""
         return "logits_to_keep" in inspect.signature(self.model.forward).parameters
 
     def _whole(self, items: Sequence[Tokens], batch_size: int) -> Floats:
-        """Context and response in one pass."""
+        """Log-likelihoods of items whose context and response the model reads in one pass."""
         import torch
 
         result = np.zeros(len(items))
@@ -230,23 +229,23 @@ class CausalModel(LanguageModel):
         lengths = [len(row) if item.response else 0 for row, item in zip(rows, items, strict=True)]
         for batch in batches(lengths, batch_size):
             first, last = min(starts[row] for row in batch) - 1, max(lengths[row] for row in batch) - 1
-            # Logits over a large vocabulary are dear: only where some row of the batch has its response.
-            kept = torch.arange(first, last, device=self.device)
-            options: dict[str, Any] = {"logits_to_keep": kept} if self._keeps else {}
+            # Logits over a large vocabulary are expensive: only at the positions of some row's response.
+            positions = torch.arange(first, last, device=self.device)
+            options: dict[str, Any] = {"logits_to_keep": positions} if self._keeps else {}
             logits = self._forward([rows[row] for row in batch], use_cache=False, **options)
             logits = logits if self._keeps else logits[:, first:last]
             for at, row in enumerate(batch):
                 response = items[row].response
-                there = starts[row] - 1 - first
-                result[row] = _log_p(logits[at, there : there + len(response)], response).sum()
+                start = starts[row] - 1 - first
+                result[row] = _log_p(logits[at, start : start + len(response)], response).sum()
         return result
 
     def _check(self) -> None:
-        # An encoder loads as a causal model without complaint, and then sees the tokens it is to predict.
+        # An encoder loads as a causal model without an error, but sees the tokens that it should predict.
         one, other = self._forward([[0, 1], [0, 2]])[:, 0].double().cpu().numpy()
         if not np.allclose(one, other, atol=1e-4):
             raise EvaluatorError(
-                f"{self.name} is no causal language model, it sees later tokens; name one such as gpt2"
+                f"{self.name} is not a causal language model, it sees later tokens; name one such as gpt2"
             )
         begin = self.tokenizer.bos_token_id
         begin = self.tokenizer.eos_token_id if begin is None else begin
@@ -259,8 +258,10 @@ class CausalModel(LanguageModel):
 
 
 class MaskedModel(LanguageModel):
-    """log p(token | all others): each response token masked in turn (Salazar et al. 2020), context and
-    response framed as the tokenizer frames a pair."""
+    """log p(token | all other tokens): each response token is masked in turn (Salazar et al. 2020).
+
+    Context and response are framed as the tokenizer frames a pair of texts.
+    """
 
     ends_turns: ClassVar[bool] = False
 
@@ -306,7 +307,7 @@ class MaskedModel(LanguageModel):
         self.frame = (runs[0][1], runs[2][1], runs[4][1])
 
     def _token_types(self, types: list[list[int]]) -> dict[str, Any]:
-        """Segment 0 for the context and 1 for the response, where the model tells them apart."""
+        """Segment 0 for the context and 1 for the response, for models that have segments."""
         if "token_type_ids" not in self.tokenizer.model_input_names:
             return {}
         import torch
@@ -317,7 +318,7 @@ class MaskedModel(LanguageModel):
 
 
 def batches(lengths: Sequence[int], batch_size: int) -> Iterator[list[int]]:
-    """Positions of what has a length, the longest first, at most `batch_size` at once and fewer where long."""
+    """Positions of items with a length above 0, longest first, at most `batch_size` a batch, fewer if they are long."""
     batch: list[int] = []
     for at in sorted(range(len(lengths)), key=lambda at: (-lengths[at], at)):
         if not lengths[at]:
@@ -333,16 +334,15 @@ def batches(lengths: Sequence[int], batch_size: int) -> Iterator[list[int]]:
 
 
 def uniform(vocabulary: int) -> float:
-    """log-probability of a token under no knowledge at all."""
+    """Log-probability of a token under a uniform distribution."""
     return -math.log(vocabulary)
 
 
 def _log_p(logits: Any, targets: Sequence[int]) -> Floats:
-    """log-probability of targets (k,) under logits (k, vocabulary), float64 (k,)."""
+    """Log-probabilities of targets (k,) under logits (k, vocabulary), float64 (k,)."""
     import torch
 
     logits = logits.float()
     wanted = torch.tensor(targets, device=logits.device)[:, None]
     log_p = logits.gather(1, wanted)[:, 0].double() - logits.logsumexp(dim=1).double()
-    found: Floats = log_p.cpu().numpy()
-    return found
+    return np.asarray(log_p.cpu().numpy())

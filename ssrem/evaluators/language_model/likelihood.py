@@ -1,8 +1,8 @@
-"""Likelihood of a response under a language model: GPT2-coherence and BERT-MLM of Park et al. 2021, and kin.
+"""Likelihood of a response under a language model: GPT2-coherence and BERT-MLM of Park et al. 2021, and others.
 
-A mean log-probability follows the wording and the length of a response as well as its fit: on sets in which
-good responses are long, `lm-coherence` can fall as human scores rise. Look at its correlation with the length.
-`lm-pmi` subtracts what the response alone accounts for.
+A mean log-probability depends on a response's wording and length as well as on its fit: on sets in which good
+responses are long, `lm-coherence` can fall as human scores rise, so check its correlation with the length. `lm-pmi`
+subtracts the log-probability of the response without the context.
 """
 
 from __future__ import annotations
@@ -30,31 +30,30 @@ from ssrem.evaluators.language_model.language_model import (
 )
 from ssrem.samples import Floats, Sample
 
-# So many samples are tokenised and sorted by length at a time: memory does not grow with the samples.
+# Samples that are tokenised and sorted by length together, which bounds the memory.
 _CHUNK = 2_048
-# Below it scores differ by rounding alone.
+# Below this, scores differ only by rounding.
 _LEAST_DEVIATION = 1e-4
 _AGGREGATES = ("mean", "sum")
 _SCALES = ("coherence_mean", "coherence_deviation", "pmi_mean", "pmi_deviation")
 
-# What `calibrate` found under the default settings for 300 responses of the default corpus's validation split
-# (benchmarks/calibrate.py): model → _SCALES.
+# Model → the values of _SCALES that `calibrate` gives with the default settings on 300 responses of the default
+# corpus's validation split (benchmarks/calibrate.py).
 CALIBRATIONS: Mapping[str, tuple[float, float, float, float]] = {
     GEMMA: (-3.89067, 1.35996, 0.963793, 1.11406)
 }
 
 
 class Likelihood(Metric):
-    """What these evaluators share: a language model, how a sample becomes tokens, and batches.
+    """An evaluator by a language model: loads the model, turns samples into tokens and scores them in batches.
 
-    Settings. model: see `kind`. context_turns: how many of the last turns stand before the response.
-    separator: text or special token of the model between turns. max_length: tokens a sample may take, special
-    ones included; None is what the model holds, at most 512. Where a sample does not fit, the oldest tokens
-    of the context are dropped first, then the last of the response: `truncated`. device, batch_size: how it
-    is computed; they change no score, and are not part of the signature.
+    Settings. model: of the type `kind`. context_turns: how many of the last turns precede the response.
+    separator: text or special token of the model between turns. max_length: tokens of a sample, including special
+    ones; None is what the model takes, at most 512. A longer sample is `truncated`: the context's oldest tokens are
+    dropped first, then the response's last. device, batch_size: change no score and are not part of the signature.
 
-    Turns and responses are stripped of blanks around them, blank turns are left out. A response without a
-    token counts as one token at 1 / vocabulary, with a context and without.
+    Blanks around turns and responses are removed, and blank turns are left out. A response without a token counts as
+    one token of probability 1 / vocabulary, with and without a context.
     """
 
     defaults: ClassVar[Mapping[str, Any]] = {
@@ -67,7 +66,7 @@ class Likelihood(Metric):
     }
     range: ClassVar[tuple[float, float]] = (-math.inf, 0.0)
     kind: ClassVar[str]
-    """'causal' or 'masked': what `model` has to be."""
+    """The type of the language model, a key of `_KINDS`."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
@@ -81,8 +80,8 @@ class Likelihood(Metric):
         chosen = {**cls.defaults, **settings}
         if chosen["model"] is None:
             raise EvaluatorError(
-                f"{cls.name} has no model of its own; give the name or the folder of a {cls.kind} language "
-                "model (setting model, for example bert-base-uncased)"
+                f"{cls.name} has no default model; set model to the name or the folder of a {cls.kind} language "
+                "model, for example bert-base-uncased"
             )
         for name in ("context_turns", "batch_size", "max_length"):
             value = chosen[name]
@@ -98,7 +97,7 @@ class Likelihood(Metric):
 
     @cached_property
     def model(self) -> LanguageModel:
-        """The language model, loaded on first use and shared by evaluators with the same."""
+        """The language model, loaded on first use and shared by the evaluators that use it."""
         return _model(self.kind, self.settings["model"], self.device)
 
     @property
@@ -139,14 +138,14 @@ class Likelihood(Metric):
 
 
 class Causal(Likelihood):
-    """With a causal model: log p(token | the context's last turns and the response so far).
+    """An evaluator by a causal model: log p(token | the context's last turns and the response so far).
 
-    The default model is Gemma 3 270M (4 bits, packaged; pip install 'ssrem[lm]'); any other goes by
-    name or folder. Text begins with the model's begin-of-text token (its end-of-text token where it has no
-    other), each turn ends with the separator, and the response follows. The response's end is not scored.
+    The default model is Gemma 3 270M (4 bits, packaged; pip install 'ssrem[lm]'); others are named by name or
+    folder. The text starts with the model's begin-of-text token (its end-of-text token if it has no other), each turn
+    ends with the separator, and the response follows. The response's end is not scored.
 
-    speakers: names joined by "+" that take turns, as in a script: "A+B" reads "B: how are you?", then "A:" and
-    the response. A model that has seen scripts then expects an answer, not more of the same. "" for bare lines.
+    speakers: names joined by "+" that alternate, as in a script: "A+B" gives "B: how are you?", then "A:" and the
+    response, so that a model that was trained on scripts expects an answer. "" for turns without names.
     """
 
     kind: ClassVar[str] = "causal"
@@ -161,9 +160,9 @@ class Causal(Likelihood):
                 f"{cls.name}: speakers is {speakers!r}; expected names joined by +, or nothing"
             )
 
-    def _pmi(self, tokens: Sequence[Tokens], given: Floats) -> Floats:
-        """`given` less the same tokens' log-probability without a context."""
-        return given - self._log_p([replace(sample, context=sample.opening) for sample in tokens])
+    def _pmi(self, tokens: Sequence[Tokens], coherence: Floats) -> Floats:
+        """`coherence`, the tokens' log-probability after the context, minus that without a context."""
+        return coherence - self._log_p([replace(sample, context=sample.opening) for sample in tokens])
 
 
 class LmCoherence(Causal):
@@ -196,10 +195,10 @@ class LmPmi(Causal):
 
 
 class LmSum(Causal):
-    """`lm-coherence` plus `lm-pmi`, each less a mean and divided by a deviation.
+    """`lm-coherence` plus `lm-pmi`, each standardised by a mean and a standard deviation.
 
-    The means and deviations are settings, never those of the samples that are scored: the packaged model
-    brings its own, another one gets them from `calibrate`.
+    These are settings, never computed from the samples that are scored: they are known for the packaged model;
+    for another model use `calibrate`.
     """
 
     name: ClassVar[str] = "lm-sum"
@@ -215,31 +214,32 @@ class LmSum(Causal):
     @classmethod
     def check(cls, settings: Mapping[str, Any]) -> None:
         super().check(settings)
-        given = [name for name in _SCALES if settings.get(name) is not None]
-        if 0 < len(given) < len(_SCALES):
-            raise EvaluatorError(f"lm-sum: {', '.join(given)} alone will not do; give {', '.join(_SCALES)}")
-        for name in given:
-            value = settings[name]
+        scales = {name: settings[name] for name in _SCALES if settings.get(name) is not None}
+        if 0 < len(scales) < len(_SCALES):
+            raise EvaluatorError(
+                f"lm-sum: {', '.join(scales)} given, but all are needed: {', '.join(_SCALES)}"
+            )
+        for name, value in scales.items():
             number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
             if not number or (name.endswith("deviation") and value <= 0):
                 wanted = "a number above 0" if name.endswith("deviation") else "a number"
                 raise EvaluatorError(f"lm-sum: {name} is {value!r}; expected {wanted}")
 
     def calibrate(self, samples: Sequence[Sample]) -> Self:
-        """The same evaluator with the means and deviations of these samples' scores.
+        """A copy of the evaluator with the means and deviations of these samples' scores.
 
-        samples: responses as they come, without human scores, some hundreds; not those to be judged.
+        samples: some hundred responses, of which no human ratings are needed; not those that will be scored.
         """
         tokens = self._tokens([sample for sample in samples if sample.context])
         coherence = self._log_p(tokens)
         pmi = self._pmi(tokens, coherence)
         if not tokens or min(coherence.std(), pmi.std()) < _LEAST_DEVIATION:
             raise EvaluatorError(
-                f"lm-sum: {len(tokens)} samples with a context cannot be calibrated on, their scores do not "
-                "differ; give some hundred different responses"
+                f"lm-sum: {len(tokens)} samples with a context do not suffice for a calibration, their scores do "
+                "not differ; give some hundred different responses"
             )
-        found = (coherence.mean(), coherence.std(), pmi.mean(), pmi.std())
-        scales = {name: float(f"{value:.6g}") for name, value in zip(_SCALES, found, strict=True)}
+        values = (coherence.mean(), coherence.std(), pmi.mean(), pmi.std())
+        scales = {name: float(f"{value:.6g}") for name, value in zip(_SCALES, values, strict=True)}
         settings = {**self.settings, **scales, "device": self.device, "batch_size": self.batch_size}
         return type(self)(**settings)
 
@@ -257,10 +257,10 @@ class LmSum(Causal):
 
 
 class MlmLikelihood(Likelihood):
-    """Pseudo-log-likelihood of the response given the context (BERT-MLM): each of its tokens masked in turn.
+    """Pseudo-log-likelihood of the response given the context (BERT-MLM): each of its tokens is masked in turn.
 
-    `model` must be a masked language model whose head was trained. aggregate: 'mean' over the tokens, or 'sum'
-    as paper 002 describes BERT-MLM. One pass of the model a token.
+    `model` must be a masked language model with a trained head, and is run once a token. aggregate: 'mean' over the
+    tokens, or 'sum' as Park et al. 2021 describe BERT-MLM.
     """
 
     name: ClassVar[str] = "mlm-likelihood"
@@ -277,18 +277,20 @@ def _speakers(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split("+")) if text else ()
 
 
-# Models that some evaluator holds: lm-coherence, lm-pmi and lm-sum together take the memory of one.
-_held: WeakValueDictionary[tuple[str, str, str | None], LanguageModel] = WeakValueDictionary()
+# Kind → the class, and the name of the transformers class that loads it.
+_KINDS: dict[str, tuple[type[LanguageModel], str]] = {
+    "causal": (CausalModel, "AutoModelForCausalLM"),
+    "masked": (MaskedModel, "AutoModelForMaskedLM"),
+}
+# Models in use, so that lm-coherence, lm-pmi and lm-sum together hold one in memory.
+_models: WeakValueDictionary[tuple[str, str, str | None], LanguageModel] = WeakValueDictionary()
 
 
 def _model(kind: str, spec: str, device: str | None) -> LanguageModel:
     source = trusted_sources.trust(str(gemma_folder())) if spec == GEMMA else spec
     trusted_sources.check(source)
-    model = _held.get((kind, spec, device))
+    model = _models.get((kind, spec, device))
     if model is None:
-        if kind == "masked":
-            model = MaskedModel(spec, *hub.load(source, "AutoModelForMaskedLM", device=device))
-        else:
-            model = CausalModel(spec, *hub.load(source, "AutoModelForCausalLM", device=device))
-        _held[kind, spec, device] = model
+        model_class, auto_class = _KINDS[kind]
+        model = _models[kind, spec, device] = model_class(spec, *hub.load(source, auto_class, device=device))
     return model

@@ -1,4 +1,4 @@
-"""How near a response's vectors are to the reference's: of texts, sentences or words."""
+"""Similarity of a response to the reference by vectors of texts, sentences or words."""
 
 from __future__ import annotations
 
@@ -10,21 +10,22 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ssrem.encoders.base import Encoder
+from ssrem.encoders import Encoder, load_encoder
 from ssrem.encoders.tokenize import sentences, words
 from ssrem.errors import EvaluatorError
+from ssrem.evaluators.bilinear.similarity import similarity
 from ssrem.evaluators.core.metric import Metric, Scored
 from ssrem.samples import Floats, Sample
 
-# Pairs, and characters of theirs, whose vectors are held at one time; one pair is, however long.
+# Pairs, and their characters, that are scored together; a single pair may be longer.
 _PAIRS = 2048
 _CHARACTERS = 2**18
-# Rows of a matrix of cosines that are held at one time.
+# Rows of a matrix of cosines that are computed together.
 _ROWS = 1024
 
 
 class PairMetric(Metric):
-    """A metric of pairs (response, reference), that takes some of them at a time."""
+    """A metric of pairs (response, reference), scored in batches."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"reference"})
 
@@ -33,7 +34,7 @@ class PairMetric(Metric):
         for here in _slices(samples):
             some = samples[here]
             scored = self._pairs([s.response for s in some], [s.reference or "" for s in some])
-            # Two equal vectors' cosine may round to a little more than 1.
+            # The cosine of equal vectors may round to slightly more than 1.
             values[here], truncated[here] = np.clip(scored.values, *self.range), scored.truncated
         return Scored(values, truncated)
 
@@ -55,9 +56,9 @@ def _slices(samples: Sequence[Sample]) -> Iterator[slice]:
 
 
 class EncoderMetric(PairMetric):
-    """A metric over an encoder's vectors; 0 where the encoder knows nothing in one of the texts.
+    """A metric over an encoder's vectors; 0 if the encoder knows nothing in one of the texts.
 
-    encoder: a spec for `load_encoder`; by default one that needs no corpus, with the papers' plain mean of words.
+    encoder: a spec for `load_encoder`; the default needs no corpus and takes the papers' unweighted mean of words.
     """
 
     defaults: ClassVar[Mapping[str, Any]] = {"encoder": "glove-6b-50d:uniform"}
@@ -69,8 +70,6 @@ class EncoderMetric(PairMetric):
 
     @cached_property
     def _encoder(self) -> Encoder:
-        from ssrem.encoders import load_encoder
-
         return load_encoder(self.settings["encoder"])
 
     @property
@@ -87,7 +86,7 @@ class EncoderMetric(PairMetric):
 
     @abstractmethod
     def _encoded(self, text: str) -> list[str]:
-        """What of `text` the encoder is given."""
+        """The parts of `text` that are encoded."""
 
     @abstractmethod
     def _similarity(self, responses: list[str], references: list[str]) -> Floats:
@@ -105,9 +104,7 @@ class EmbeddingAverage(EncoderMetric):
         return [text]
 
     def _similarity(self, responses: list[str], references: list[str]) -> Floats:
-        from ssrem.evaluators.bilinear.similarity import similarity
-
-        # A reference often stands beside several responses.
+        # Several responses often share a reference.
         row = {text: at for at, text in enumerate(dict.fromkeys((*responses, *references)))}
         vectors = self._encoder.encode(list(row))
         return similarity(
@@ -120,7 +117,7 @@ class EmbeddingAverage(EncoderMetric):
 
 
 class SentenceMovers(EncoderMetric):
-    """exp(-d), d the least cost of moving one text's words and sentences to the other's."""
+    """exp(-d), d the lowest cost of moving one text's words and sentences to the other's."""
 
     name: ClassVar[str] = "sms"
     range: ClassVar[tuple[float, float]] = (0.0, 1.0)
@@ -130,13 +127,11 @@ class SentenceMovers(EncoderMetric):
         return sentences(text)
 
     def _similarity(self, responses: list[str], references: list[str]) -> Floats:
-        from ssrem.evaluators.bilinear.similarity import similarity
-
         return similarity("sms", self._encoder, responses, references)
 
 
 class _WordMetric(EncoderMetric):
-    """A metric over the vectors of words, each encoded by itself, whatever stands beside it in the text."""
+    """A metric over the vectors of words, each encoded on its own."""
 
     range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
 
@@ -144,14 +139,14 @@ class _WordMetric(EncoderMetric):
         return words(text)
 
     def _similarity(self, responses: list[str], references: list[str]) -> Floats:
-        found = {text: words(text) for text in (*responses, *references)}
-        vocabulary = list(dict.fromkeys(word for some in found.values() for word in some))
+        words_of = {text: words(text) for text in (*responses, *references)}
+        vocabulary = list(dict.fromkeys(word for some in words_of.values() for word in some))
         vectors = self._encoder.encode(vocabulary).astype(np.float64)
         row = {word: at for at, word in enumerate(vocabulary) if vectors[at].any()}
-        # A text's known words, each once, and how often it has them.
+        # The distinct known words of each text, and how often each occurs.
         bags = {
             text: np.unique([row[word] for word in some if word in row], return_counts=True)
-            for text, some in found.items()
+            for text, some in words_of.items()
         }
         scores = np.zeros(len(responses))
         for at, (response, reference) in enumerate(zip(responses, references, strict=True)):
@@ -182,7 +177,7 @@ class EmbeddingGreedy(_WordMetric):
 
 
 class EmbeddingExtrema(_WordMetric):
-    """Cosine of the two texts' extremes: in each dimension the value farthest from 0 that a word has there."""
+    """Cosine of the two texts' extremes: in each dimension the word's value that is farthest from 0."""
 
     name: ClassVar[str] = "emb-extrema"
     source: ClassVar[str] = "Liu et al. 2016, section 3.2.3; Forgues et al. 2014"
@@ -193,24 +188,22 @@ class EmbeddingExtrema(_WordMetric):
 
 
 def check_text(evaluator: str, name: str, value: object) -> None:
-    """EvaluatorError where the setting `name`, which names a model, is no text."""
+    """Raise EvaluatorError if the setting `name`, which names a model, is not text."""
     if not isinstance(value, str) or not value:
         raise EvaluatorError(f"{evaluator}: {name} is {value!r}, expected a name or a folder")
 
 
 def _unit(vectors: Floats) -> Floats:
-    unit: Floats = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-    return unit
+    return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
 
 
 def _extremes(vectors: Floats) -> Floats:
     top, bottom = vectors.max(axis=0), vectors.min(axis=0)
-    extremes: Floats = np.where(top > -bottom, top, bottom)
-    return extremes
+    return np.asarray(np.where(top > -bottom, top, bottom))
 
 
 def nearest(a: NDArray[Any], b: NDArray[Any]) -> tuple[Floats, Floats]:
-    """The highest product of each row of a with any of b, and of b with any of a; some rows at a time."""
+    """The highest product of each row of a with a row of b, and of each row of b with a row of a."""
     nearest_a, nearest_b = np.empty(len(a)), np.full(len(b), -np.inf)
     for start in range(0, len(a), _ROWS):
         products = a[start : start + _ROWS] @ b.T

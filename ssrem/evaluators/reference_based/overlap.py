@@ -1,7 +1,7 @@
 """Words that a response shares with the reference: BLEU, ROUGE-L, METEOR.
 
-Texts become lower-cased tokens, see `tokens`; none of the three needs data to be downloaded. A text without tokens
-scores 0, and nothing is cut.
+Texts are split into lower-cased tokens, see `tokens`, and are never truncated; a text without tokens scores 0. None of
+the three needs a download.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from ssrem.errors import EvaluatorError
 from ssrem.evaluators.core.metric import Metric, Scored
 from ssrem.samples import Sample
 
-# Raised whenever `tokens` cuts texts differently: it is part of the signatures.
+# Part of the signatures; increase it whenever `tokens` splits texts differently.
 TOKENS_VERSION = 1
 
 # Scripts without spaces between words: kana, and CJK ideographs with their extensions and compatibility forms.
 _SINGLE = "\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-# Accents and vowel signs: `\w` leaves them out, and words of Hindi or Thai would fall apart.
+# Accents and vowel signs, which `\w` does not match, so that words of Hindi or Thai would be split.
 _MARKS = "".join(chr(at) for at in range(0x300, 0x10000) if unicodedata.category(chr(at)).startswith("M"))
 _LETTER = rf"[^\W_{_SINGLE}]"
 _TOKEN = re.compile(rf"[{_SINGLE}]|{_LETTER}+(?:[{_MARKS}]+{_LETTER}*)*|(?:[^\w\s]|_)+")
@@ -39,8 +39,8 @@ _ORDERS = 4
 def tokens(text: str) -> list[str]:
     """Lower-cased words and runs of punctuation, in order; kana and ideographs one by one.
 
-    "I'm fine..." → i, ', m, fine, ... whether or not the punctuation stood apart. Accents are composed (NFC), so
-    that two ways to write a letter are one token.
+    "I'm fine..." → i, ', m, fine, ... whether or not blanks separate the punctuation. Accents are composed (NFC), so
+    that both encodings of an accented letter give the same token.
     """
     return _TOKEN.findall(unicodedata.normalize("NFC", text.lower()))
 
@@ -50,7 +50,7 @@ class OverlapMetric(Metric):
 
     needs: ClassVar[frozenset[str]] = frozenset({"reference"})
     library: ClassVar[str]
-    """The package that computes it."""
+    """The package that computes the score."""
 
     @property
     def engine(self) -> str:
@@ -60,9 +60,9 @@ class OverlapMetric(Metric):
             raise self._missing() from None
 
     def values(self, samples: Sequence[Sample]) -> Scored:
-        cut = lru_cache(maxsize=256)(tokens)  # a reference often stands beside several responses
+        cut = lru_cache(maxsize=256)(tokens)  # several responses often share a reference
         scores = [self._score(cut(sample.response), cut(sample.reference or "")) for sample in samples]
-        # A perfect match may round to a little more than the highest score.
+        # A perfect match may round to slightly more than the highest score.
         values = np.clip(np.array(scores, dtype=np.float64), *self.range)
         return Scored(values, np.zeros(len(samples), dtype=bool))
 
@@ -83,7 +83,7 @@ class OverlapMetric(Metric):
 
 
 def _highest_bleu(order: int) -> float:
-    """Smoothing 7's value of a perfect match of five words or more: it takes the precision of 0-grams for 2."""
+    """Smoothing 7's score of a perfect match of five words or more: it counts the precision of 0-grams as 2."""
     smoothed = [2.0]
     for _ in range(order):
         smoothed.append((smoothed[-1] + 1 + 1) / 3)
@@ -93,10 +93,10 @@ def _highest_bleu(order: int) -> float:
 class _Bleu(OverlapMetric):
     """Sentence BLEU of n-grams up to `order`, equally weighted, with smoothing 7, by nltk.
 
-    Smoothing 7 gives an order without a match a small count that falls with the response's length (4), then
-    averages each order's precision with those of its neighbours (5). The average lifts a perfect match above 1,
-    so the range ends there. Precisions are taken for four orders whatever `order` is, the others with weight 0:
-    given only the first, nltk would average the last of them with that of 5-grams.
+    Smoothing 7 gives an order without a match a small count that decreases with the response's length (4), then
+    averages each order's precision with those of its neighbours (5). The average raises a perfect match above 1, which
+    is why the range ends there. Precisions are computed for four orders whatever `order` is, with weight 0 beyond it:
+    with fewer orders, nltk would average the last precision with that of 5-grams.
     """
 
     library: ClassVar[str] = "nltk"
@@ -113,7 +113,7 @@ class _Bleu(OverlapMetric):
         return lambda response, reference: float(bleu.sentence_bleu([reference], response, weights, smooth))
 
     def _score(self, response: list[str], reference: list[str]) -> float:
-        # nltk's score as well, which takes the n-grams of every order first.
+        # nltk gives 0 too, but counts the n-grams of every order first.
         return 0.0 if set(response).isdisjoint(reference) else self._sentence_bleu(response, reference)
 
 
@@ -152,8 +152,8 @@ class Bleu4(_Bleu):
 class RougeL(OverlapMetric):
     """F1 of the longest common subsequence of words; punctuation does not count, words are not stemmed.
 
-    The subsequence comes from rapidfuzz, in parallel over the bits of a machine word: the same figures as
-    rouge-score for texts of ASCII letters and digits, which are all that package keeps of a text.
+    The subsequence is computed by rapidfuzz. The scores equal those of the package rouge-score for texts of ASCII
+    letters and digits, the only characters that rouge-score reads.
     """
 
     name: ClassVar[str] = "rouge-l"
@@ -167,7 +167,7 @@ class RougeL(OverlapMetric):
         return common
 
     def _score(self, response: list[str], reference: list[str]) -> float:
-        # Numbers, because rapidfuzz compares words by their hashes, of which two may meet.
+        # Numbers, because rapidfuzz compares words by their hashes, which may collide.
         number: dict[str, int] = {}
         one, other = (
             [number.setdefault(token, len(number)) for token in text if token[0].isalnum()]
@@ -179,9 +179,9 @@ class RougeL(OverlapMetric):
 class Meteor(OverlapMetric):
     """METEOR of two stages, exact words and then Porter stems, by nltk (α = .9, β = 3, γ = .5).
 
-    The third stage, synonyms, needs WordNet's data, which pip does not bring. It never runs, also where the data
-    is at hand, so that a score does not depend on the machine; the signature says so. 1 - γ / m³ is the score of
-    a perfect match of m words, so 1 is never quite reached.
+    The third stage, synonyms, needs WordNet's data, which is not a package. It never runs, even if the data is
+    installed, so that a score does not depend on the machine; the signature records it. The score of a perfect match
+    of m words is 1 - γ / m³, which is below 1.
     """
 
     name: ClassVar[str] = "meteor"
@@ -205,14 +205,14 @@ class Meteor(OverlapMetric):
 
 
 class _Stems:
-    """A stemmer as nltk's METEOR calls it, that keeps the stems of the latest words."""
+    """A stemmer with the interface that nltk's METEOR expects, which caches stems."""
 
     def __init__(self, stem: Callable[[str], str]) -> None:
         self.stem = lru_cache(maxsize=20_000)(stem)
 
 
 class _NoSynonyms:
-    """A WordNet as nltk's METEOR calls it, in which no word has a synonym."""
+    """A WordNet with the interface that nltk's METEOR expects, in which no word has a synonym."""
 
     def synsets(self, word: str) -> list[Any]:
         return []

@@ -335,9 +335,9 @@ def test_sum_uses_fixed_scales(causal: Path, tmp_path: Path) -> None:
     loaded = LmSum.load(tmp_path / "saved")
     assert loaded.signature == calibrated.signature
     np.testing.assert_allclose(loaded.score(SAMPLES), expected, atol=1e-4)
-    with pytest.raises(EvaluatorError, match="cannot be calibrated on"):
+    with pytest.raises(EvaluatorError, match="do not suffice for a calibration"):
         LmSum(model=causal).calibrate([SAMPLES[0]] * 5)
-    with pytest.raises(EvaluatorError, match="alone will not do"):
+    with pytest.raises(EvaluatorError, match="given, but all are needed"):
         LmSum(model=causal, pmi_mean=0.0)
     with pytest.raises(EvaluatorError, match="pmi_deviation is 0"):
         LmSum(model=causal, coherence_mean=0, coherence_deviation=1, pmi_mean=0, pmi_deviation=0)
@@ -365,7 +365,7 @@ def test_evaluators_share_a_model(causal: Path) -> None:
         ({"batch_size": True}, "batch_size is True"),
         ({"max_length": 1}, "max_length is 1; .* from 2 to 48"),
         ({"max_length": 49}, "max_length is 49; .* from 2 to 48"),
-        ({"max_length": 3}, "max_length is 3: no room beside the speaker's name"),
+        ({"max_length": 3}, "max_length is 3: there is no room beside the speaker's name"),
         ({"separator": None}, "separator is None"),
         ({"speakers": "A+"}, "speakers is 'A\\+'; expected names"),
         ({"aggregate": "max"}, "aggregate is 'max'"),
@@ -378,7 +378,7 @@ def test_wrong_settings(settings: dict[str, Any], message: str, causal: Path) ->
 
 
 def test_wrong_models(causal: Path, masked: Path, tmp_path: Path) -> None:
-    with pytest.raises(EvaluatorError, match="mlm-likelihood has no model of its own"):
+    with pytest.raises(EvaluatorError, match="mlm-likelihood has no default model"):
         MlmLikelihood()
     with pytest.raises(EvaluatorError, match="no causal language model"):
         LmCoherence(model=masked).score(SAMPLES)
@@ -439,7 +439,7 @@ def test_gemma_damaged_or_missing(parts: list[Path], tmp_path: Path, monkeypatch
         gemma.gemma_folder()
     assert not list((tmp_path / "cache" / "ssrem").iterdir())
     parts[1].unlink()
-    with pytest.raises(EvaluatorError, match=r"cannot be made ready .* XDG_CACHE_HOME"):
+    with pytest.raises(EvaluatorError, match=r"cannot be converted .* XDG_CACHE_HOME"):
         gemma.gemma_folder()
     monkeypatch.setattr(gemma, "_NEEDED", ("no_such_package",))
     with pytest.raises(EvaluatorError, match=r"needs no-such-package; pip install 'ssrem\[lm\]'"):
