@@ -1,4 +1,4 @@
-"""What raters hand in: files that the page saved, or tables that were filled in."""
+"""Raters' answers: files that the rating page saved, or spreadsheets that were filled in."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class Answer:
 
 
 def read_answers(paths: Sequence[Path], batch: Batch) -> list[Answer]:
-    """The answers of all files, each JSON as the page saves it, or CSV with rater, item and score.
+    """The answers in all files: JSON as saved by the page, or CSV with the columns rater, item and score.
 
-    A CSV cell without a score is an item not rated. AnnotationError, naming file and row, for a file of another batch,
-    an unknown rater, an item that is not on the rater's sheet, a score off the scale, an item that a rater scored
-    twice, a rater in two files, or no answer at all.
+    An empty score in a CSV file means that the item was not rated. AnnotationError, naming file and row, for a file of
+    another batch, an unknown rater, an item that is not on the rater's sheet, a score off the scale, an item that a
+    rater scored twice, a rater in two files, or no answer at all.
     """
-    found: dict[tuple[str, str], Answer] = {}
+    answers: dict[tuple[str, str], Answer] = {}
     file_of: dict[str, Path] = {}
     for path in paths:
         for where, of_batch, rater, item, score in _rows(path):
@@ -41,15 +41,15 @@ def read_answers(paths: Sequence[Path], batch: Batch) -> list[Answer]:
                 raise AnnotationError(
                     f"{answer.rater} answers twice, in {file_of[answer.rater]} and in {path}; give one of them"
                 )
-            if found.setdefault((answer.rater, answer.item), answer) is not answer:
+            if answers.setdefault((answer.rater, answer.item), answer) is not answer:
                 raise AnnotationError(f"{where}: {answer.rater} scores {answer.item} a second time; keep one")
-    if not found:
+    if not answers:
         raise AnnotationError(f"no answer in {', '.join(map(str, paths))}; nobody scored anything there")
-    return list(found.values())
+    return list(answers.values())
 
 
 def _rows(path: Path) -> Iterator[tuple[str, Any, Any, Any, Any]]:
-    """Where it stands, batch, rater, item and score, as they are there; batch is None where it is not told."""
+    """(place, batch, rater, item, score) as written; batch is None if the file does not name it."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
@@ -67,7 +67,9 @@ def _page_rows(path: Path, text: str) -> Iterator[tuple[str, Any, Any, Any, Any]
         rows = [(row["item"], row["score"]) for row in saved["answers"]]
         batch, rater = saved["batch"], saved["rater"]
     except (ValueError, TypeError, LookupError, RecursionError):
-        raise AnnotationError(f"{path} is no file that the page saved; ask the rater for it again") from None
+        raise AnnotationError(
+            f"{path} is not a file that the rating page saved; ask the rater for it again"
+        ) from None
     for number, (item, score) in enumerate(rows, 1):
         yield f"{path}, answer {number}", batch, rater, item, score
 
@@ -78,7 +80,7 @@ def _table_rows(path: Path, text: str) -> Iterator[tuple[str, Any, Any, Any, Any
     try:
         rows = list(csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter, restval=""))
     except csv.Error as error:
-        raise AnnotationError(f"{path} is no CSV ({error})") from None
+        raise AnnotationError(f"{path} is not CSV ({error})") from None
     for number, row in enumerate(rows, 1):
         where = f"{path}, row {number}"
         if missing := [name for name in ("rater", "item", "score") if name not in row]:
@@ -99,6 +101,6 @@ def _checked(where: str, batch: Batch, of_batch: Any, rater: Any, item: Any, sco
         raise AnnotationError(f"{where}: no item {item!r} on the sheet of {rater}")
     if isinstance(score, bool) or not isinstance(score, int) or not 1 <= score <= batch.plan.scale:
         raise AnnotationError(
-            f"{where}: {score!r} is no score from 1 to {batch.plan.scale}; correct it, or leave it out"
+            f"{where}: {score!r} is not a score from 1 to {batch.plan.scale}; correct it, or leave it out"
         )
     return Answer(rater, item, score)

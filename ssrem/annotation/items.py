@@ -1,4 +1,4 @@
-"""What people rate: items of a batch, and the sheets on which raters find them."""
+"""A batch for raters: its items (responses to rate) and each rater's sheet, the items in the order shown."""
 
 from __future__ import annotations
 
@@ -6,21 +6,20 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from ssrem.errors import AnnotationError
 
 FORMAT = "ssrem-annotation-batch-1"
 
 TRUE_SYSTEM = "ground-truth"
-"""The system that gives the true responses, under the name by which annotated sets know it."""
+"""Name of the system whose responses are the true ones, as annotated sets write it."""
 
 
 @dataclass(frozen=True)
 class Context:
-    """Turns, oldest first, each with the seat of who speaks: A, B, … in order of first appearance; and who responds.
+    """A context: (seat, text) of each turn, oldest first; seats are A, B, … in order of first appearance.
 
-    response_id: of the true response in its corpus; truth: its text.
+    response_id: of the true response in its corpus. responder: seat of its speaker. truth: its text.
     """
 
     response_id: int
@@ -36,8 +35,8 @@ class Context:
 
 @dataclass(frozen=True)
 class Item:
-    """A response to rate. systems: all that gave this text; none where it is an attention check, of which `expected`
-    is the lowest and the highest score that passes it."""
+    """A response to rate. systems: all that gave this text, none for an attention check. expected: the lowest and
+    highest score that pass the attention check."""
 
     id: str
     context: Context
@@ -48,7 +47,8 @@ class Item:
 
 @dataclass(frozen=True)
 class Plan:
-    """How a batch is drawn and asked about. Scores are whole numbers from 1 to `scale`."""
+    """Settings of a batch. redundancy: raters for each response. checks: attention checks for each rater. scale: scores
+    are whole numbers from 1 to it."""
 
     contexts: int = 24
     raters: int = 3
@@ -69,7 +69,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Batch:
-    """Items and who rates them: sheets are raters to item ids, in the order in which they are shown."""
+    """Items and who rates them. sheets: rater → ids of their items, in the order shown."""
 
     corpus: str
     split: str
@@ -79,48 +79,31 @@ class Batch:
 
     @property
     def id(self) -> str:
-        """12 hexadecimal digits: the same content has the same."""
-        return hashlib.sha256(json.dumps(self._content, sort_keys=True).encode()).hexdigest()[:12]
+        """12 hexadecimal digits of a hash of the content."""
+        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:12]
 
     @property
     def by_id(self) -> dict[str, Item]:
         """Items by id."""
         return {item.id: item for item in self.items}
 
-    @property
-    def _content(self) -> dict[str, Any]:
-        return asdict(self)
-
     def as_json(self) -> str:
-        """The whole batch, with what raters must not see."""
-        return json.dumps({"format": FORMAT, "batch": self.id, **self._content}, indent=1, ensure_ascii=False)
+        """The whole batch, including the systems and checks that raters must not see."""
+        return json.dumps({"format": FORMAT, "batch": self.id, **asdict(self)}, indent=1, ensure_ascii=False)
 
     @classmethod
     def from_json(cls, text: str, where: str) -> Batch:
-        """What `as_json` wrote. AnnotationError, naming `where`, for anything else, or if it was changed since."""
+        """Read what `as_json` wrote. AnnotationError, naming `where`, for anything else, or if it was changed since."""
+        from pydantic import TypeAdapter
+
         try:
-            found = json.loads(text)
-            if found["format"] != FORMAT:
+            written = json.loads(text)
+            if written["format"] != FORMAT:
                 raise ValueError("of another format")
-            items = (
-                Item(
-                    row["id"],
-                    Context(
-                        row["context"]["response_id"],
-                        tuple((seat, said) for seat, said in row["context"]["turns"]),
-                        row["context"]["responder"],
-                        row["context"]["truth"],
-                    ),
-                    row["response"],
-                    tuple(row["systems"]),
-                    row["expected"] and (row["expected"][0], row["expected"][1]),
-                )
-                for row in found["items"]
-            )
-            sheets = {rater: tuple(ids) for rater, ids in found["sheets"].items()}
-            batch = cls(found["corpus"], found["split"], Plan(**found["plan"]), tuple(items), sheets)
-        except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
-            raise AnnotationError(f"{where} is no key of a batch; ssrem annotate export writes one") from None
-        if batch.id != found["batch"]:
+            batch_id = written["batch"]
+            batch = TypeAdapter(cls).validate_json(text, strict=True)
+        except (ValueError, TypeError, LookupError, RecursionError):
+            raise AnnotationError(f"{where} is no key of a batch; ssrem ratings collect writes one") from None
+        if batch.id != batch_id:
             raise AnnotationError(f"{where} was changed after the batch was made; take the original")
         return batch

@@ -1,4 +1,4 @@
-"""The page that raters open: one HTML file with all sheets, offline, and nothing that tells systems or checks."""
+"""The rating page: one HTML file with all sheets that works offline and reveals neither systems nor checks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ANSWERS_FORMAT = "ssrem-answers-1"
 
 
 def render(batch: Batch) -> str:
-    """The batch as a self-contained HTML document; the same batch gives the same text."""
+    """The batch as a self-contained HTML document; equal batches give equal text."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
@@ -25,14 +25,14 @@ def render(batch: Batch) -> str:
         plan=batch.plan,
         style=_resource("page.css"),
         script=script,
-        # The policy lets this script run and no other, and lets nothing be fetched or sent.
+        # The content security policy allows this script only, and no network access.
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         data=_in_script(shown(batch)),
     )
 
 
 def shown(batch: Batch) -> dict[str, Any]:
-    """What of the batch a rater may see."""
+    """The part of the batch that raters may see."""
     return {
         "format": ANSWERS_FORMAT,
         "batch": batch.id,
@@ -50,7 +50,7 @@ def shown(batch: Batch) -> dict[str, Any]:
 
 
 def _in_script(value: Any) -> str:
-    """JSON that ends no script element, whatever people wrote."""
+    """JSON that cannot end the script element, whatever the texts hold."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
 
 

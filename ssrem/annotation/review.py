@@ -1,4 +1,4 @@
-"""Who of the raters is kept, how far they agree, and the annotated set that they make."""
+"""Filters raters, measures their agreement, and builds the annotated set from their ratings."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from ssrem.errors import AnnotationError
 
 @dataclass(frozen=True)
 class Review:
-    """ratings (raters, units) of responses, checks apart, NaN for missing and for who was left out.
+    """Ratings of shape (raters, units) without the attention checks; NaN if missing or of an excluded rater.
 
-    filters: in the order in which they were applied. alpha, before: Krippendorff's, ordinal, of the raters kept and of
-    all of them.
+    filters: in the order in which they were applied. alpha, before: Krippendorff's, ordinal, of the remaining raters
+    and of all raters.
     """
 
     ratings: Ratings
@@ -35,20 +35,20 @@ class Review:
 
     @property
     def dropped(self) -> tuple[Dropped, ...]:
-        """Who was left out, and why."""
+        """The excluded raters, with reasons."""
         return tuple(one for filtered in self.filters for one in filtered.dropped)
 
     @property
-    def kept(self) -> list[str]:
-        """Who was not, in order."""
-        out = {one.rater for one in self.dropped}
-        return [rater for rater in self.raters if rater not in out]
+    def remaining(self) -> list[str]:
+        """The remaining raters, in order."""
+        excluded = {one.rater for one in self.dropped}
+        return [rater for rater in self.raters if rater not in excluded]
 
 
 def review(batch: Batch, answers: Sequence[Answer], *, least: float = 1.0, kappa: float | None) -> Review:
-    """Filter the raters, first by their attention checks, then by κ with the others where `kappa` is a bound.
+    """Filter the raters, first by their attention checks, then, if `kappa` is a bound, by their κ with the others.
 
-    least: share of checks to pass, in (0, 1]. AnnotationError where nobody scored a response, or nobody is left;
+    least: share of checks to pass, in (0, 1]. AnnotationError if nobody scored a response, or no rater remains;
     ValueError as in the filters.
     """
     items = batch.by_id
@@ -62,40 +62,40 @@ def review(batch: Batch, answers: Sequence[Answer], *, least: float = 1.0, kappa
     filters = [failed_checks(table, raters, passed_checks(batch, answers), least=least)]
     if kappa is not None:
         filters.append(low_kappa(filters[0].ratings, raters, bound=kappa, categories=scale))
-    left = filters[-1].ratings
-    found = Review(
-        left,
+    remaining = filters[-1].ratings
+    result = Review(
+        remaining,
         tuple(raters),
         tuple(units),
         tuple(filters),
         krippendorff_alpha(table, "ordinal"),
-        krippendorff_alpha(left, "ordinal"),
-        one_rater(left),
-        split_half(left, seed=batch.plan.seed),
+        krippendorff_alpha(remaining, "ordinal"),
+        one_rater(remaining),
+        split_half(remaining, seed=batch.plan.seed),
     )
-    if not found.kept:
-        why = "; ".join(f"{one.rater} {one.reason}" for one in found.dropped)
+    if not result.remaining:
+        why = "; ".join(f"{one.rater} {one.reason}" for one in result.dropped)
         raise AnnotationError(f"no rater is left: {why}; lower --checks-passed or --kappa")
-    return found
+    return result
 
 
 def passed_checks(batch: Batch, answers: Sequence[Answer]) -> dict[str, list[bool]]:
-    """Rater to whether each attention check that they answered was passed."""
+    """Rater → whether they passed each attention check that they answered."""
     items = batch.by_id
-    found: dict[str, list[bool]] = {}
+    passed: dict[str, list[bool]] = {}
     for answer in answers:
         if (expected := items[answer.item].expected) is not None:
-            found.setdefault(answer.rater, []).append(expected[0] <= answer.score <= expected[1])
-    return found
+            passed.setdefault(answer.rater, []).append(expected[0] <= answer.score <= expected[1])
+    return passed
 
 
-def annotated_rows(batch: Batch, found: Review) -> list[dict[str, Any]]:
-    """The rated responses as `*_eval.json` lists them, a row for each system that gave the response."""
+def annotated_rows(batch: Batch, reviewed: Review) -> list[dict[str, Any]]:
+    """The rated responses in the layout of `*_eval.json`, a row for each system that gave the response."""
     items, criterion = batch.by_id, batch.plan.criterion
     rows = []
-    for unit, name in enumerate(found.units):
-        given = [at for at in range(len(found.raters)) if not np.isnan(found.ratings[at, unit])]
-        if not given:
+    for unit, name in enumerate(reviewed.units):
+        raters = np.flatnonzero(~np.isnan(reviewed.ratings[:, unit]))
+        if not len(raters):
             continue
         item = items[name]
         rows += [
@@ -105,30 +105,30 @@ def annotated_rows(batch: Batch, found: Review) -> list[dict[str, Any]]:
                 "response": item.response,
                 "reference": item.context.truth,
                 "model": system,
-                "annotations": {criterion: [int(found.ratings[at, unit]) for at in given]},
-                "raters": [found.raters[at] for at in given],
+                "annotations": {criterion: [int(score) for score in reviewed.ratings[raters, unit]]},
+                "raters": [reviewed.raters[at] for at in raters],
             }
             for system in item.systems
         ]
     return rows
 
 
-def record(batch: Batch, found: Review) -> dict[str, Any]:
-    """What was decided and found, for a file beside the annotated set."""
+def record(batch: Batch, reviewed: Review) -> dict[str, Any]:
+    """The filters' decisions and the agreement, for a file beside the annotated set."""
     return {
         "batch": batch.id,
         "criterion": batch.plan.criterion,
-        "aggregation": aggregation_name("mean", found.filters),
-        "raters": list(found.raters),
-        "kept": found.kept,
-        "dropped": [asdict(one) for one in found.dropped],
-        "unjudged": {one.name: _unjudged(found, one) for one in found.filters},
-        "alpha_of_all": asdict(found.before),
-        "alpha": asdict(found.alpha),
-        "one_rater": asdict(found.one),
-        "split_half": asdict(found.halves),
+        "aggregation": aggregation_name("mean", reviewed.filters),
+        "raters": list(reviewed.raters),
+        "kept": reviewed.remaining,
+        "dropped": [asdict(one) for one in reviewed.dropped],
+        "unjudged": {one.name: _unjudged(reviewed, one) for one in reviewed.filters},
+        "alpha_of_all": asdict(reviewed.before),
+        "alpha": asdict(reviewed.alpha),
+        "one_rater": asdict(reviewed.one),
+        "split_half": asdict(reviewed.halves),
     }
 
 
-def _unjudged(found: Review, filtered: Filtered) -> list[str]:
-    return [rater for rater in filtered.unjudged if rater in found.kept]
+def _unjudged(reviewed: Review, filtered: Filtered) -> list[str]:
+    return [rater for rater in filtered.unjudged if rater in reviewed.remaining]

@@ -1,4 +1,4 @@
-"""The batch as files for raters without the page: a table for each, and the items as JSON lines."""
+"""The batch as files instead of the page: a CSV sheet for each rater, and the items as JSON lines."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ COLUMNS = ("batch", "rater", "item", "conversation", "response", "score")
 
 
 def as_csv(batch: Batch, rater: str) -> str:
-    """The sheet of a rater, whose last column is theirs to fill in."""
+    """A rater's sheet; they fill in its last column, the score."""
     text = io.StringIO(newline="")
     writer = csv.writer(text)
     writer.writerow(COLUMNS)
     items = batch.by_id
     for one in batch.sheets[rater]:
         item = items[one]
-        conversation = "\n".join(f"{seat}: {said}" for seat, said in item.context.turns)
+        conversation = "\n".join(f"{seat}: {text}" for seat, text in item.context.turns)
         writer.writerow([batch.id, rater, one, conversation, _cell(item.response), ""])
     return text.getvalue()
 
 
 def as_jsonl(batch: Batch) -> str:
-    """The items without what raters must not know, one a line."""
+    """The items, one a line, without what raters must not know."""
     rows = (
         {"item": item.id, "context": item.context.texts, "response": item.response} for item in batch.items
     )
@@ -33,12 +33,12 @@ def as_jsonl(batch: Batch) -> str:
 
 
 def contexts_jsonl(batch: Batch) -> str:
-    """Every context once, one a line: what a system has to answer to be in a batch of the same seed."""
+    """The distinct contexts, one a line, to which a system has to respond to take part in a batch of this seed."""
     contexts = {item.context.response_id: item.context for item in batch.items}
     rows = ({"context": contexts[one].texts} for one in sorted(contexts))
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
 def _cell(text: str) -> str:
-    """What somebody wrote is no formula, whatever it begins with."""
+    """A text that no spreadsheet takes for a formula."""
     return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text

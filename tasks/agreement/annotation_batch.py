@@ -18,8 +18,7 @@ from sql import statement
 from ssrem.agreement.annotated import read_samples
 from ssrem.annotation import page, sheets
 from ssrem.annotation.answers import Answer, read_answers
-from ssrem.annotation.balance import EDGES, context_key, length_balanced
-from ssrem.annotation.draw import contexts_needed, draw_batch
+from ssrem.annotation.draw import EDGES, context_key, contexts_needed, draw_batch, length_balanced
 from ssrem.annotation.items import TRUE_SYSTEM, Batch, Context, Plan
 from ssrem.annotation.retrieval import NAME as BM25
 from ssrem.annotation.retrieval import Retrieval
@@ -206,7 +205,7 @@ def _ratings_csv(batch: Batch, answers: Sequence[Answer], found: Review) -> str:
     text = io.StringIO(newline="")
     writer = csv.writer(text)
     writer.writerow(("rater", "item", "systems", "expected", "score", "counts"))
-    items, kept = batch.by_id, set(found.kept)
+    items, kept = batch.by_id, set(found.remaining)
     for answer in sorted(answers, key=lambda a: (a.rater, a.item)):
         item = items[answer.item]
         expected: Any = "" if item.expected is None else f"{item.expected[0]}-{item.expected[1]}"

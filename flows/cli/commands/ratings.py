@@ -107,7 +107,7 @@ def _tell(batch: Batch, found: Review, output: Path, folder: Path) -> None:
         show.tables(
             {"left out": [{"rater": one.rater, "reason": one.reason} for one in found.dropped]}, raw=True
         )
-    print(f"raters:    {len(found.kept)} kept of {len(found.raters)} who answered")
+    print(f"raters:    {len(found.remaining)} kept of {len(found.raters)} who answered")
     if absent:
         print(f"no answer: {', '.join(absent)}")
     print(f"responses: {left} of {rated} have a score that counts")

@@ -78,17 +78,17 @@ def test_page_files_and_tables_are_read(batch: Batch, save: Save, tmp_path: Path
     ("answers", "other", "says"),
     [
         ([{"item": "i99", "score": 1}], {}, "no item 'i99' on the sheet of rater-1"),
-        ([{"item": "FIRST", "score": 6}], {}, "1.json, answer 1: 6 is no score from 1 to 5"),
-        ([{"item": "FIRST", "score": 0}], {}, "0 is no score"),
-        ([{"item": "FIRST", "score": 2.5}], {}, "2.5 is no score"),
-        ([{"item": "FIRST", "score": True}], {}, "True is no score"),
-        ([{"item": "FIRST", "score": None}], {}, "None is no score"),
+        ([{"item": "FIRST", "score": 6}], {}, "1.json, answer 1: 6 is not a score from 1 to 5"),
+        ([{"item": "FIRST", "score": 0}], {}, "0 is not a score"),
+        ([{"item": "FIRST", "score": 2.5}], {}, "2.5 is not a score"),
+        ([{"item": "FIRST", "score": True}], {}, "True is not a score"),
+        ([{"item": "FIRST", "score": None}], {}, "None is not a score"),
         ([{"item": "FIRST", "score": 1}, {"item": "FIRST", "score": 2}], {}, "a second time; keep one"),
         ([{"item": "FIRST", "score": 1}], {"rater": "eve"}, "no rater 'eve'; the batch has rater-1, rater-2"),
         ([{"item": "FIRST", "score": 1}], {"rater": ["rater-1"]}, "no rater"),
         ([{"item": "FIRST", "score": 1}], {"batch": "other"}, "answers batch other, not"),
-        ([{"item": "FIRST"}], {}, "is no file that the page saved"),
-        ([{"item": "FIRST", "score": 1}], {"format": "x"}, "is no file that the page saved"),
+        ([{"item": "FIRST"}], {}, "is not a file that the rating page saved"),
+        ([{"item": "FIRST", "score": 1}], {"format": "x"}, "is not a file that the rating page saved"),
         ([], {}, "no answer in"),
     ],
 )
@@ -114,8 +114,8 @@ def test_a_rater_in_two_files_is_refused(batch: Batch, save: Save) -> None:
     ("text", "says"),
     [
         ("rater,item\nrater-1,i1\n", "row 1: no column score"),
-        ("rater,item,score\nrater-1,i01,four\n", "'four' is no score"),
-        ("rater,item,score\nrater-1,i01,-1\n", "'-1' is no score"),
+        ("rater,item,score\nrater-1,i01,four\n", "'four' is not a score"),
+        ("rater,item,score\nrater-1,i01,-1\n", "'-1' is not a score"),
         ("rater,item,score\nrater-1,i01,2\nrater-1,i01,2\n", "row 2: rater-1 scores i01 a second time"),
     ],
 )
@@ -135,7 +135,7 @@ def test_careless_raters_are_left_out_and_named(batch: Batch, tmp_path: Path) ->
         *fair(batch, "rater-4", turned=True),
     ]
     found = review(batch, answers, kappa=-0.3)
-    assert found.kept == ["rater-1", "rater-2"]
+    assert found.remaining == ["rater-1", "rater-2"]
     reasons = {one.rater: one.reason for one in found.dropped}
     assert reasons["rater-3"] == "passed 0 of 2 attention checks"
     assert reasons["rater-4"].startswith("mean kappa -")

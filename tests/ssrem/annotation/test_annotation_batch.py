@@ -10,9 +10,15 @@ from dataclasses import replace
 
 import pytest
 
-from ssrem.annotation.attention import gibberish, instructed
-from ssrem.annotation.balance import EDGES, context_key, length_balanced
-from ssrem.annotation.draw import contexts_needed, draw_batch
+from ssrem.annotation.draw import (
+    EDGES,
+    context_key,
+    contexts_needed,
+    draw_batch,
+    gibberish,
+    instructed,
+    length_balanced,
+)
 from ssrem.annotation.items import Batch, Context, Plan
 from ssrem.annotation.page import render, shown
 from ssrem.annotation.retrieval import Retrieval
