@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class Table:
     part: str
     key: tuple[str, ...]
     columns: tuple[Column, ...]
-    expectations: Sequence[Expectation] = field(default=())
+    expectations: Sequence[Expectation] = ()
 
     def __post_init__(self) -> None:
         names = self.column_names

@@ -30,6 +30,3 @@ SS = _table("ss", "One row is a member of SS_A: all turns of A.")
 RAND = _table(
     "rand", "One row is a member of Rand_A: turns of anyone but A, as many as SS_A has and eight at least."
 )
-
-SPEAKER_TABLES = ("turns", "responses", SC.name, SP.name, SS.name, RAND.name, "candidates", "set_similarity")
-"""Tables built from a corpus by the stage `tables`, which go out of date when the corpus lands again."""

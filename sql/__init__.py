@@ -16,7 +16,7 @@ def statement(name: str) -> str:
 
 @dataclass(frozen=True)
 class Check:
-    """A named assertion: `query` returns the rows of `table` that must not exist; `why` is its leading comment."""
+    """A named assertion: `query` returns the rows of `table` that violate it; `why` is its leading comment."""
 
     name: str
     table: str
@@ -51,15 +51,15 @@ def queries(folder: str) -> dict[str, Query]:
 
 
 ALSO = {"forget": ("ingest",)}
-"""Stage to those whose checks its tables have to pass, too."""
+"""Stage → other stages whose checks its tables must pass, too."""
 
 
 def checks(stage: str) -> list[Check]:
     """The checks of a stage, by name. The first line of each file names the table: `-- table: NAME`."""
-    found = [check for other in ALSO.get(stage, ()) for check in checks(other)]
+    stage_checks = [check for other in ALSO.get(stage, ()) for check in checks(other)]
     folder = files("sql").joinpath("checks", stage)
     if not folder.is_dir():  # a stage may have none
-        return found
+        return stage_checks
     for entry in sorted(folder.iterdir(), key=lambda e: e.name):
         if not entry.name.endswith(".sql"):
             continue
@@ -67,5 +67,5 @@ def checks(stage: str) -> list[Check]:
         head = [line.removeprefix("--").strip() for line in lines if line.startswith("--")]
         body = "\n".join(line for line in lines if not line.startswith("--")).strip()
         table = head[0].removeprefix("table:").strip()
-        found.append(Check(entry.name.removesuffix(".sql"), table, " ".join(head[1:]), body))
-    return found
+        stage_checks.append(Check(entry.name.removesuffix(".sql"), table, " ".join(head[1:]), body))
+    return stage_checks

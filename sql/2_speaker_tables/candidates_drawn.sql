@@ -1,7 +1,7 @@
 -- One row is a negative for a response, drawn from one kind of set. Grain: response_id, k.
--- A draw depends on (seed, response, kind, k) alone: the hash, modulo what the set has left, is a position in it.
--- A draw that hits the response's text, or in Rand its context, is -1 until `candidates_redrawn` mends it.
--- In A's own sets the response and A's turns of its context are neighbours by turn_id, so they are one block to skip.
+-- A draw depends only on (seed, response, kind, k): their hash, modulo the number of eligible members, is a position.
+-- A draw with the response's text, or in Rand with a text of its context, is -1 until `candidates_redrawn` replaces it.
+-- In A's own sets the response and A's turns of its context are adjacent by turn_id, so one block is skipped.
 WITH standing AS NOT MATERIALIZED (
     SELECT
         turn_id,

@@ -1,7 +1,8 @@
--- One row is a draw that hit the response's text, or in Rand its context, drawn again. Grain: response_id, k. Scratch.
--- A second draw from the whole set settles nearly all of them. For the rest, the set's different turns sorted by text:
--- all with the response's text are one block to skip, and from the hash on the first turn outside the context is taken.
--- A context has $context_turns turns at most, so one probe more finds a turn; where there is none, the draw is null.
+-- One row is a redraw for a draw with the response's text, or in Rand a context's. Grain: response_id, k. Scratch.
+-- A second draw from the whole set suffices for nearly all of them. For the rest, the set's turns are sorted by text,
+-- so that those with the response's text are one block to skip; the first turn from the hash on that is not in the
+-- context is drawn.
+-- A context has at most $context_turns turns, so one probe more finds a turn if there is one; else the draw is null.
 WITH clashed AS (
     SELECT
         c.response_id,

@@ -1,5 +1,5 @@
 -- One row is a member of Rand_A: turns of anyone but A in a split, drawn at random. Grain: set_id, position.
--- The pool of a split lists one speaker after the other: A's own turns are one block, and skipping it is exact.
+-- The pool of a split is ordered by speaker, so A's own turns are one block, which is skipped exactly.
 WITH blocks AS (
     SELECT
         ss_set,

@@ -1,5 +1,5 @@
 -- One row is a member of SP_A: A's turns towards one partner in a split. Grain: set_id, position.
--- Empty where a speaker id names a seat: its turns in different conversations are different people's.
+-- Empty if speaker ids name seats: the same id in other conversations is another person.
 SELECT
     $corpus AS corpus,
     sp_set AS set_id,

@@ -1,5 +1,5 @@
 -- One row is a member of SS_A: all turns of A in a split. Grain: set_id, position.
--- Empty where a speaker id names a seat: its turns in different conversations are different people's.
+-- Empty if speaker ids name seats: the same id in other conversations is another person.
 SELECT
     $corpus AS corpus,
     ss_set AS set_id,

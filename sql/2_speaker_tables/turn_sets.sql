@@ -1,5 +1,5 @@
--- One row is a turn and where it stands in its speaker's sets; people are numbered, as numbers sort faster than names.
--- Grain: turn_id. Scratch: sc, sp, ss and the draws are read from it.
+-- One row is a turn with its positions in its speaker's sets; people are numbers, which sort faster than names.
+-- Grain: turn_id. Scratch: sc, sp, ss and the draws are computed from it.
 WITH people AS (
     SELECT speaker AS person, (row_number() OVER (ORDER BY speaker))::INTEGER AS person_no
     FROM (
@@ -32,7 +32,7 @@ SELECT
     first_value(turn_id) OVER sc AS sc_set,
     (row_number() OVER sc - 1)::INTEGER AS sc_position,
     (count(*) OVER whole_sc)::INTEGER AS sc_size,
-    -- A's turns among the context's: in A's sets they and the response are neighbours.
+    -- Number of A's turns in the context; in A's sets they directly precede the response.
     (count(*) OVER context)::INTEGER AS own_context,
     CASE WHEN addressee_no IS NOT NULL THEN first_value(turn_id) OVER sp END AS sp_set,
     (row_number() OVER sp - 1)::INTEGER AS sp_position,
@@ -41,7 +41,7 @@ SELECT
     first_value(turn_id) OVER ss AS ss_set,
     (row_number() OVER ss - 1)::INTEGER AS ss_position,
     (count(*) OVER whole_ss)::INTEGER AS ss_size,
-    -- As many as SS_A has, so that the kinds compare at equal size, and eight at least, so that draws differ.
+    -- As large as SS_A, so that kinds compare at equal size, but at least eight, so that draws differ.
     greatest(count(*) OVER whole_ss, 8)::INTEGER AS rand_size
 FROM numbered
 WINDOW

@@ -1,9 +1,9 @@
--- One row is a turn: neighbouring messages of one speaker, joined by a blank. Grain: turn_id.
+-- One row is a turn: consecutive messages of one speaker, joined by a space. Grain: turn_id.
 WITH messages AS NOT MATERIALIZED (
     SELECT * FROM utterances WHERE corpus = $corpus
 ),
 
--- Only turns of several messages are aggregated: carrying all texts through a sort would be most of the work.
+-- Only turns of several messages are aggregated, since sorting all texts would dominate the running time.
 several AS (
     SELECT conversation_no, turn
     FROM messages
@@ -40,7 +40,7 @@ conversation_starts AS (
     SELECT
         conversation_no,
         (sum(max(turn) + 1) OVER (ORDER BY conversation_no) - max(turn) - 1)::BIGINT AS first_turn_id,
-        -- md5, since DuckDB's own hash may change between versions and a split must stay.
+        -- md5, since DuckDB's own hash may change between versions, and splits must not.
         CASE md5_number_lower(any_value(conversation_id)) % 10 WHEN 8 THEN 'valid' WHEN 9 THEN 'test' ELSE 'train' END
             AS split
     FROM messages
@@ -53,11 +53,11 @@ SELECT
     j.conversation_id,
     j.turn,
     j.speaker,
-    -- Neighbouring turns have different speakers, so the turn before is the latest other speaker's. Nobody spoke
-    -- before an opening turn: it is addressed to who answers it.
+    -- Adjacent turns have different speakers, so the turn before is by the latest other speaker. An opening turn is
+    -- addressed to the speaker of the next one.
     coalesce(j.addressee, before.speaker, after.speaker) AS addressee,
     j.text,
-    -- trim is slow, and few texts begin or end with a blank.
+    -- trim is slow, and few texts begin or end with a space.
     md5_number_lower(
         lower(CASE WHEN starts_with(j.text, ' ') OR ends_with(j.text, ' ') THEN trim(j.text) ELSE j.text END)
     ) AS text_hash,

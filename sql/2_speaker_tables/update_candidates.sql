@@ -1,4 +1,4 @@
--- Puts the draws that were drawn again where -1 stands for a clash.
+-- Replaces the draws marked by -1 with their redraws.
 UPDATE candidates SET turn_id = r.turn_id
 FROM candidates_redrawn AS r
 WHERE

@@ -1,5 +1,5 @@
--- One row is an annotated response that two versions scored, with its human score: the criterion overall or, where
--- there is none, the first by name; ground truth left out. Grain: response_id.
+-- One row is a rated response that two versions scored, with its human score by the criterion `overall` or, without
+-- one, the first by name; ground truth is excluded. Grain: response_id.
 -- The score is h where every response has one, else f, else g, as `ssrem score` prints it.
 WITH scored AS (
     SELECT response_id, version, f, g, h
@@ -25,7 +25,7 @@ one_score AS (
     CROSS JOIN column_counts AS c
 ),
 
-asked AS (
+chosen AS (
     SELECT coalesce(max(criterion) FILTER (WHERE criterion = 'overall'), min(criterion)) AS criterion
     FROM human_scores
     WHERE dataset = $dataset
@@ -41,7 +41,7 @@ FROM (SELECT * FROM annotated WHERE dataset = $dataset AND NOT ground_truth) AS 
 INNER JOIN (
     SELECT response_id, score
     FROM human_scores
-    WHERE dataset = $dataset AND aggregation = 'mean' AND criterion = (SELECT criterion FROM asked)
+    WHERE dataset = $dataset AND aggregation = 'mean' AND criterion = (SELECT criterion FROM chosen)
 ) AS h ON a.response_id = h.response_id
 INNER JOIN (SELECT response_id, score FROM one_score WHERE version = $champion) AS old
     ON a.response_id = old.response_id

@@ -1,5 +1,5 @@
--- One row is a response of a test split that two versions scored: the share of its negatives that its true turn is
--- above under either, ties counting half. Grain: response_id.
+-- One row is a response of a test split that two versions scored, with the share of its negatives that score below the
+-- true turn under each version; ties count half. Grain: response_id.
 WITH scored AS (
     SELECT version, response_id, kind, k, f
     FROM scores

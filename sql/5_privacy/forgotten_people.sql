@@ -1,2 +1,2 @@
--- One row is an id of the people who are forgotten. Grain: id.
+-- One row is an id of the people to forget. Grain: id.
 SELECT unnest($people::VARCHAR[]) AS id

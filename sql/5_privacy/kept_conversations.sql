@@ -1,5 +1,5 @@
--- One row is a conversation in which messages stay. Grain: conversation_id.
-WITH spoken AS (
+-- One row is a conversation with a remaining message. Grain: conversation_id.
+WITH remaining AS (
     SELECT
         conversation_no,
         any_value(conversation_id) AS conversation_id,
@@ -19,5 +19,5 @@ SELECT
     s.participants,
     c.ratings,
     c.metadata
-FROM spoken AS s
+FROM remaining AS s
 INNER JOIN (SELECT * FROM conversations WHERE corpus = $corpus) AS c ON s.conversation_id = c.conversation_id

@@ -1,4 +1,4 @@
--- One row is the landed dump without the forgotten messages. Grain: corpus.
+-- One row is the landed corpus without the forgotten messages. Grain: corpus.
 SELECT
     c.* REPLACE (
         (SELECT count(*) FROM kept_messages) AS utterances,

@@ -1,5 +1,5 @@
--- One row is a message that stays, with its place among those that stay. Grain: utterance_id.
--- Places are those that an ingest without the forgotten messages would give (1_ingest/places).
+-- One row is a remaining message with its position among the remaining ones. Grain: utterance_id.
+-- Positions are those that an ingest without the forgotten messages would give (1_ingest/places).
 WITH kept AS (
     SELECT * FROM utterances WHERE corpus = $corpus AND NOT list_contains($people, speaker)
 ),

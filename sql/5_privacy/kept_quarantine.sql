@@ -1,5 +1,5 @@
--- One row is a record of the dump that is not among the utterances any more, or never was. Grain: row_no.
--- What had landed has no rank in the dump any more: it is numbered downwards from -1.
+-- One row is a record of the dump that never landed, or was forgotten since. Grain: row_no.
+-- Messages that had landed have no known rank in the dump; they are numbered from -1 downwards.
 SELECT
     corpus,
     row_no,

@@ -1,4 +1,4 @@
--- One row is a context of the training split and its response, a random $most of them by seed. Grain: response_id.
+-- One row is a context of the training split with its response; $most of them at random by seed. Grain: response_id.
 WITH drawn AS (
     SELECT
         response_id,

@@ -1,1 +1,1 @@
-"""People behind a corpus: keyed pseudonyms, masks over what identifies them in text, and leaving someone out."""
+"""Privacy of the people in a corpus: keyed pseudonyms, masks for identifying text, and exclusion of a person."""

@@ -1,4 +1,4 @@
-"""A stream of raw record batches in which some people's messages are empty rows of the problem `forgotten`."""
+"""Excludes people from a stream of raw record batches: their messages become empty rows with problem `forgotten`."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from ssrem.privacy.traces import Traces
 FORGOTTEN = "forgotten"
 
 _THEIRS = ("speaker", "addressee", "reply_to", "text", "time", "metadata")
-"""Columns that are emptied. Where their message stood stays, so that replies to it are accounted for."""
+"""Columns that are emptied. Ids of conversation and message stay, so that replies to the message are accounted for."""
 
 
 def listed_in(
     batches: Iterable[pa.RecordBatch], is_listed: Callable[[str], bool], *, scoped: bool = False
 ) -> set[str]:
-    """The ids of people in the stream that are on a list; with `scoped`, also CONVERSATION/SPEAKER."""
-    asked: dict[str, bool] = {}
+    """The ids in the stream for which `is_listed` is true; with `scoped`, also ids of the form CONVERSATION/SPEAKER."""
+    listed: dict[str, bool] = {}
     for batch in batches:
         columns = [batch.column("speaker"), batch.column("addressee")]
         if scoped:
             columns += [_scoped(batch, name) for name in ("speaker", "addressee")]
         for column in columns:
             for id in pc.unique(column).to_pylist():
-                if id is not None and id not in asked:
-                    asked[id] = is_listed(id)
-    return {id for id, listed in asked.items() if listed}
+                if id is not None and id not in listed:
+                    listed[id] = is_listed(id)
+    return {id for id, is_on_list in listed.items() if is_on_list}
 
 
 def without(batches: Iterable[pa.RecordBatch], traces: Traces) -> Iterator[pa.RecordBatch]:
-    """The batches of RAW_SCHEMA with these people's messages emptied, and what others' rows say of them taken out."""
+    """The batches of RAW_SCHEMA with these people's messages emptied, and their ids removed from the rows of others."""
     ids = pa.array(sorted(traces.ids), pa.string())
     for batch in batches:
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))

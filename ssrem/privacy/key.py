@@ -1,4 +1,4 @@
-"""The key of the pseudonyms: where it comes from, and what it makes of an id. It is never written or printed."""
+"""The secret key of the pseudonyms, read from a file or the environment; it is never written or printed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ssrem.errors import PrivacyError
 VARIABLE = "SSREM_PSEUDONYM_KEY"
 
 SHORTEST_KEY = 32
-"""Bytes of a key at least: a shorter one could be found by trying."""
+"""Minimum length of a key in bytes; a shorter one could be guessed."""
 
 WAY_OUT = 'make one with: python -c "import secrets; print(secrets.token_hex(32))"'
 
@@ -23,28 +23,28 @@ SPEAKER, CONVERSATION, UTTERANCE = "p", "c", "u"
 
 @dataclass(frozen=True)
 class PseudonymKey:
-    """A secret that turns ids into pseudonyms: the same id gives the same one, and none leads back without it."""
+    """A secret that maps ids to pseudonyms: deterministic, and irreversible without the secret."""
 
     secret: bytes = field(repr=False)
 
     def pseudonym(self, id: str, kind: str = SPEAKER) -> str:
-        """`kind` and 16 hex digits of HMAC-SHA256: 64 bits, so among a million ids two share one by 3e-8."""
+        """`kind` and 16 hex digits of HMAC-SHA256: 64 bits, so a collision among a million ids has probability 3e-8."""
         message = f"{kind}\0{id}".encode("utf-8", "surrogatepass")
         return kind + hmac.digest(self.secret, message, "sha256").hex()[:16]
 
     @property
     def fingerprint(self) -> str:
-        """Tells keys apart in a ledger and says nothing of them: 8 hex digits of a hash keyed by the secret."""
+        """8 hex digits of a hash keyed by the secret, which tell keys apart in a ledger without revealing them."""
         return hmac.digest(self.secret, b"fingerprint", "sha256").hex()[:8]
 
 
 def load_key(
     file: str | Path | None = None, *, outside: Path, environment: Mapping[str, str] = os.environ
 ) -> PseudonymKey:
-    """The key in `file`, or, where none is given, in the environment variable SSREM_PSEUDONYM_KEY.
+    """Read the key from `file`, by default from the environment variable SSREM_PSEUDONYM_KEY.
 
-    outside: the home folder, which is what the key must not lie beside. Blanks around the key do not count. Raises
-    PrivacyError where there is no key, it is shorter than 32 bytes, or its file lies in the home folder.
+    outside: the home folder, in which the key must not be stored. Whitespace around the key is ignored. PrivacyError if
+    there is no key, it is shorter than 32 bytes, or its file lies in the home folder.
     """
     if file is not None:
         path = Path(file).expanduser().resolve()
@@ -55,7 +55,7 @@ def load_key(
         try:
             secret, where = path.read_bytes().strip(), "--pseudonym-key"
         except OSError as error:
-            # The file is not named: whoever gave the key itself would find it in logs.
+            # The message does not repeat the value: a user may have given the key itself, which must not get into logs.
             raise PrivacyError(
                 f"--pseudonym-key: its file cannot be read ({error.strerror}); {WAY_OUT}"
             ) from None
@@ -76,7 +76,7 @@ def load_key(
 def key_at_hand(
     file: str | Path | None = None, *, outside: Path, environment: Mapping[str, str] = os.environ
 ) -> PseudonymKey | None:
-    """`load_key`, or None where neither a file nor the variable is given."""
+    """As `load_key`, but None if neither a file nor the variable is given."""
     if file is None and not environment.get(VARIABLE):
         return None
     return load_key(file, outside=outside, environment=environment)

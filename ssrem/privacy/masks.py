@@ -1,7 +1,7 @@
 """Masks: e-mail addresses, user handles and phone numbers in text become [email], [user] and [phone].
 
-The expressions run in an engine without backtracking, so time is linear in the text, whatever it holds. The engine
-looks neither ahead nor behind: what must stand before a match is captured and put back.
+The regular expressions run in an engine without backtracking, so time is linear in the length of the text. The engine
+has no look-around: what must precede a match is captured and put back.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ EMAIL, USER, PHONE = "[email]", "[user]", "[phone]"
 _NAME = r"[\w][\w.-]*"
 _SITES = "twitter|x|instagram|facebook|fb|tiktok|snapchat|linkedin|github|youtube|twitch|t|discord|vk|threads"
 
-# Not after a digit with a decimal sign, a letter or a currency: that is part of a number, a word or a price.
+# Not after a digit with a decimal point, a letter or a currency sign, as part of a number, a word or a price.
 _BEFORE_NUMBER = r"(^|[^\w.,$€£¥+]|[^\d][.,+])"
 _GAP = r"[ .\u00a0‑–-]"
 
@@ -59,26 +59,26 @@ RULES: tuple[tuple[str, str, str], ...] = (
     # ten or eleven digits in a row
     (PHONE, "0123456789", rf"{_BEFORE_NUMBER}\d{{10,11}}\b"),
 )
-"""(placeholder, a sign of which one must be there, expression whose first group is kept), in order."""
+"""(placeholder, characters of which a text must contain one, expression whose first group is put back), in order."""
 
 
 def mask(texts: pl.Series) -> pl.Series:
-    """The texts with what identifies people masked; null stays null, and masking twice is masking once."""
+    """The texts with identifying parts masked; null stays null, and masking again changes nothing."""
     import polars as pl
 
     texts = texts.clone()  # scatter writes into what it is called on
     for placeholder, signs, expression in RULES:
         pattern = f"[{signs}]" if len(signs) > 1 else signs
-        there = texts.str.contains(pattern, literal=len(signs) == 1).fill_null(value=False)
-        if not there.any():
+        candidates = texts.str.contains(pattern, literal=len(signs) == 1).fill_null(value=False)
+        if not candidates.any():
             continue
-        masked = texts.filter(there).str.replace_all(expression, "${1}" + placeholder)
-        texts = texts.scatter(there.arg_true(), masked) if not there.all() else masked
+        masked = texts.filter(candidates).str.replace_all(expression, "${1}" + placeholder)
+        texts = texts.scatter(candidates.arg_true(), masked) if not candidates.all() else masked
     return texts.cast(pl.String)
 
 
 def mask_texts(texts: Sequence[str]) -> list[str]:
-    """`mask` of a few texts."""
+    """`mask` for a few texts."""
     import polars as pl
 
     masked: list[str] = mask(pl.Series(list(texts), dtype=pl.String)).to_list()

@@ -1,4 +1,4 @@
-"""Known ids in text: where one stands as a word of its own, it becomes a placeholder."""
+"""Masks known ids in text where they occur as whole words."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 SHORTEST, SHORTEST_NUMBER = 3, 6
-"""Characters of an id that is looked for: a shorter one, or a shorter number, is a word or a figure of other texts."""
+"""Minimum length of an id, and of a numeric id, that is masked; shorter ones are likely ordinary words or numbers."""
 
 _WORD = re.compile(r"\w+")
 _EDGES = re.compile(r"^\W+|\W+$")
@@ -20,7 +20,7 @@ _PLACEHOLDERS = {"email", "user", "phone"}
 
 
 def is_telling(id: str) -> bool:
-    """Whether the id names its bearer wherever it stands as a word, rather than being an ordinary word or number."""
+    """Whether the id identifies its bearer wherever it occurs as a word, unlike an ordinary word or number."""
     core = _EDGES.sub("", id)
     return (
         len(core) >= (SHORTEST_NUMBER if core.isdecimal() else SHORTEST) and core.lower() not in _PLACEHOLDERS
@@ -28,8 +28,8 @@ def is_telling(id: str) -> bool:
 
 
 class Mentions:
-    """Finds ids in text. An id of letters alone is found as written, capitalised or in capitals (`will` is a name
-    and a word), any other whatever its case. Time is linear in the text, however many ids there are."""
+    """Finds ids in text. An id of letters only matches as written, capitalised or in capitals (`will` is a name and a
+    word), any other regardless of case. Time is linear in the text, independent of the number of ids."""
 
     def __init__(self, ids: Iterable[str]) -> None:
         #: First word of an id, in lower case → the ids that begin with it, longest first.
@@ -44,17 +44,17 @@ class Mentions:
 
     def mask(self, text: str, placeholder: str = USER) -> str:
         """The text with every mention replaced."""
-        found, done = [], 0
+        pieces, done = [], 0
         for word in _WORD.finditer(text):
             if word.start() < done:
                 continue
             for id in self._by_word.get(word[0].lower(), ()):
                 stop = word.start() + len(id)
                 if _ends_word(text, stop) and _same(id, text[word.start() : stop]):
-                    found += [text[done : word.start()], placeholder]
+                    pieces += [text[done : word.start()], placeholder]
                     done = stop
                     break
-        return "".join([*found, text[done:]]) if found else text
+        return "".join([*pieces, text[done:]]) if pieces else text
 
     def mask_series(self, texts: pl.Series) -> pl.Series:
         """The texts with every mention replaced; null stays null."""
@@ -63,14 +63,14 @@ class Mentions:
         if not self._by_word:
             return texts
         ids = [id for same in self._by_word.values() for id in same]
-        # Ids that hold other signs may differ in case by more than ASCII, so these texts are all looked at.
-        there = (
+        # The prefilter ignores the case of ASCII letters only, so with other ids every text is searched.
+        candidates = (
             texts.str.contains_any(ids, ascii_case_insensitive=True)
             if all(id.isascii() for id in ids)
             else texts.is_not_null()
         ).fill_null(value=False)
-        masked = [self.mask(text) for text in texts.filter(there).to_list()]
-        return texts.clone().scatter(there.arg_true(), pl.Series(masked, dtype=pl.String))
+        masked = [self.mask(text) for text in texts.filter(candidates).to_list()]
+        return texts.clone().scatter(candidates.arg_true(), pl.Series(masked, dtype=pl.String))
 
 
 def _ends_word(text: str, stop: int) -> bool:

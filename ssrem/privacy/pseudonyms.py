@@ -1,4 +1,4 @@
-"""A stream of raw record batches in which nobody is named: pseudonyms for ids, masks over text, no other metadata."""
+"""Pseudonymises a stream of raw record batches: ids become keyed hashes, text is masked, metadata are removed."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ KINDS = {
     "utterance_id": UTTERANCE,
     "reply_to": UTTERANCE,
 }
-"""Column of the raw schema to the kind of id it holds: columns of one kind still join."""
+"""Column of the raw schema → the kind of its ids; equal ids of one kind get the same pseudonym."""
 
 
 def speakers_of(batches: Iterable[pa.RecordBatch]) -> set[str]:
-    """Everybody who speaks or is spoken to in the stream."""
-    found: set[str] = set()
+    """All speakers and addressees in the stream."""
+    people: set[str] = set()
     for batch in batches:
         for name in ("speaker", "addressee"):
-            found.update(value for value in pc.unique(batch.column(name)).to_pylist() if value is not None)
-    return found
+            people.update(value for value in pc.unique(batch.column(name)).to_pylist() if value is not None)
+    return people
 
 
 def pseudonymised(
@@ -41,9 +41,9 @@ def pseudonymised(
 ) -> Iterator[pa.RecordBatch]:
     """The batches of RAW_SCHEMA with every id replaced by its pseudonym and text masked.
 
-    known: ids that are masked in text where they stand as words. A message's metadata go: what a dump calls its
-    fields says nothing of what they hold. Of a conversation's, its ratings stay, criteria and numbers alone. Of a row
-    that cannot be read its reason stays, not its bytes.
+    known: ids that are masked in text where they occur as words. Metadata of messages are removed, since their fields
+    may hold anything; of a conversation's metadata only the ratings stay (criteria and numbers), and of an unreadable
+    row only its reason, not its bytes.
     """
     ids = set(known)
     mentions = Mentions(ids)
@@ -60,9 +60,9 @@ def pseudonymised(
 
 
 def ratings_alone(metadata: str, known: Collection[str] = ()) -> str | None:
-    """A conversation's metadata with nothing but its ratings: criterion to number.
+    """A conversation's metadata reduced to its ratings (criterion → number); None if there are none.
 
-    A criterion that is somebody's id, or that a mask would change, is left out.
+    A criterion that is a known id, or that a mask would change, is left out.
     """
     ratings = json.loads(metadata).get("ratings")
     if not isinstance(ratings, dict):
@@ -85,12 +85,12 @@ def _is_plain(criterion: str) -> bool:
 
 
 def _hashed(column: pa.Array, key: PseudonymKey, kind: str) -> pa.Array:
-    """What is blank stays as it is: it names nobody, and the reason of its row depends on it."""
+    """Pseudonyms of the ids. A blank id stays: it names nobody, and why its row is rejected depends on it."""
     return _each_value(column, lambda id: key.pseudonym(id, kind) if id.strip() else id)
 
 
 def _each_value(column: pa.Array, change: Callable[[str], str | None]) -> pa.Array:
-    """`change` of every value, called once for each that differs."""
+    """`change` applied to every value, called once for each distinct one."""
     coded = column.dictionary_encode()
     changed = pa.array([change(value) for value in coded.dictionary.to_pylist()], pa.string())
     return changed.take(coded.indices)

@@ -1,4 +1,4 @@
-"""Proof that somebody was forgotten: what is left of their ids and words in the files of a home folder."""
+"""Audit after an erasure: counts what is left of people's ids and words in the files of a home folder."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 SHORTEST_PART = 4
-"""Characters of a text that is looked for inside longer ones, too; a shorter one is part of everybody's words."""
+"""Minimum length of a text that is also searched inside longer ones; shorter ones occur in anyone's words."""
 
 NAMES = ("speaker", "addressee")
 MENTIONING = (
@@ -31,7 +31,7 @@ MENTIONING = (
     "parameters",
     "outputs",
 )
-"""Columns in which an id would be a whole value, and those in which it would be a part of one."""
+"""Columns in which an id is a whole value, and columns in which it may be part of one."""
 
 READABLE = """
     SELECT corpus, row_no, CASE
@@ -39,31 +39,31 @@ READABLE = """
             THEN decode(raw)::JSON
     END AS row
     FROM quarantine WHERE record = 'message' AND row IS NOT NULL"""
-"""Quarantined messages whose fields could be read."""
+"""Quarantined messages whose fields were readable."""
 
 _BATCH = 65_536
 
 
 @dataclass(frozen=True)
 class Words:
-    """What somebody said and nobody else did: as a whole message, and (`parts`) not even inside a longer one."""
+    """Texts that only certain people wrote. whole: not anyone else's message. parts: nor part of one."""
 
     whole: frozenset[str]
     parts: frozenset[str]
 
     def in_bytes(self, raw: bytes) -> bool:
-        """Whether a row that could not be read quotes them."""
+        """Whether an unreadable row contains one of `parts`."""
         text = raw.decode("utf-8", "replace")
         return any(part in text for part in self.parts)
 
 
 def words_of(connection: duckdb.DuckDBPyConnection, ids: Collection[str], corpora: Collection[str]) -> Words:
-    """The words of these people in these corpora that nobody else said, in any corpus or annotated set, or in a row
-    that was quarantined but could be read."""
+    """The messages of these people in these corpora that nobody else wrote in any corpus, annotated set or readable
+    quarantined row."""
     theirs = "list_contains(?, speaker) AND list_contains(?, corpus)"
     who = [list(ids), list(corpora)]
-    said = connection.execute(f"SELECT DISTINCT text FROM utterances WHERE {theirs}", who).fetchall()
-    whole = {text for (text,) in said}
+    messages = connection.execute(f"SELECT DISTINCT text FROM utterances WHERE {theirs}", who).fetchall()
+    whole = {text for (text,) in messages}
     parts = {text for text in whole if len(text.strip()) >= SHORTEST_PART}
     for texts in _fetched(
         connection,
@@ -77,10 +77,10 @@ def words_of(connection: duckdb.DuckDBPyConnection, ids: Collection[str], corpor
         whole.difference_update(texts.to_list())
         if parts:
             patterns = sorted(parts)
-            heard = texts.filter(texts.str.contains_any(patterns)).str.extract_many(
+            quoted = texts.filter(texts.str.contains_any(patterns)).str.extract_many(
                 patterns, overlapping=True
             )
-            parts.difference_update(heard.explode().drop_nulls().to_list())
+            parts.difference_update(quoted.explode().drop_nulls().to_list())
     return Words(frozenset(whole), frozenset(parts & whole))
 
 
@@ -93,9 +93,10 @@ def _fetched(connection: duckdb.DuckDBPyConnection, query: str, values: list[Any
 
 
 def left_of(home: Warehouse, traces: Traces, words: Words, skip: Collection[Path] = ()) -> dict[str, int]:
-    """Count what every Parquet file of the home folder, published or not, still holds of them, but for those in `skip`.
+    """Search every Parquet file of the home folder, published or not, except those in `skip`.
 
-    ids: values that are or mention an id; texts: values that hold their words; vectors: encodings of their words.
+    Returns the number of files read, of values that are or mention an id (ids), of values that contain their words
+    (texts), and of encodings of their words (vectors).
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -123,7 +124,7 @@ def left_of(home: Warehouse, traces: Traces, words: Words, skip: Collection[Path
 
 
 def _texts(column: Any) -> pl.Series | None:
-    """The text values of a column of text, of lists of text or of bytes; None of any other."""
+    """The values of a column of text, lists of text or bytes as text; None for other types."""
     import polars as pl
     import pyarrow as pa
 
@@ -150,14 +151,14 @@ def _ids(name: str, texts: pl.Series, traces: Traces) -> int:
 
 
 def _words(texts: pl.Series, words: Words) -> int:
-    found = texts.is_in(sorted(words.whole))
+    hits = texts.is_in(sorted(words.whole))
     if words.parts:
-        found |= texts.str.contains_any(sorted(words.parts))
-    return int(found.sum())
+        hits |= texts.str.contains_any(sorted(words.parts))
+    return int(hits.sum())
 
 
 def other_files(home: Warehouse, traces: Traces) -> list[str]:
-    """Files without rows, such as a workflow engine's database, whose bytes hold a telling id; models are not read."""
+    """Other files, such as the database of Prefect, whose bytes contain a telling id; models are not searched."""
     ids = [id.encode() for id in traces.ids if traces.mentions(id)]
     skipped = (home.models, home.vectors, home.staging)
     files: Iterable[Path] = (
@@ -173,6 +174,6 @@ def other_files(home: Warehouse, traces: Traces) -> list[str]:
 def _holds(path: Path, ids: list[bytes]) -> bool:
     try:
         content = path.read_bytes()
-    except OSError:  # gone since it was listed: an engine's scratch
+    except OSError:  # deleted since it was listed, as temporary files of Prefect are
         return False
     return any(id in content for id in ids)

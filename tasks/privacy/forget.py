@@ -1,4 +1,4 @@
-"""Forget: a person leaves the tables, the run folders and the caches, and what is left is looked for."""
+"""Stage `forget`: removes people from tables, run folders and caches, then audits what is left of them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tasks.warehouse.home import Warehouse
 from tasks.warehouse.partition import PartitionKey
 
 UNREADABLE = ("broken_json", "undecodable", "malformed_row")
-"""Reasons of quarantined rows that are the dump's bytes, not fields."""
+"""Reasons of quarantined rows that hold bytes of the dump rather than fields."""
 
 
 @task(name="forget")
@@ -36,10 +36,10 @@ def forget(
     corpora: Sequence[str] | None = None,
     resources: Resources | None = None,
 ) -> dict[str, Any]:
-    """Remove the people with these digests (see `who_is`) from the corpora; by default from all, future ones included.
+    """Remove the people with these digests (see `who_is`) from the corpora; by default from all, also future ones.
 
-    Returns, by corpus, what was removed and the settings of the speaker tables that left with it; the evaluators that
-    learned from those corpora; and what is left, which is nothing. Raises PrivacyError where something is.
+    Returns, by corpus, what was removed and the settings of the speaker tables that were unpublished; the evaluators
+    that learned from those corpora; and the audit's counts, all zero. PrivacyError if the audit finds anything left.
     """
     place = Warehouse.at(home)
     searched = chosen(place, corpora)
@@ -56,10 +56,10 @@ def forget(
         raise PrivacyError(
             f"nobody of these digests is in {', '.join(searched) or place.root}; see ssrem forget"
         )
-    traces = Traces({id for found in ids.values() for id in found})
-    with progress("looking for what they said"), place.reader() as connection:
+    traces = Traces({id for known in ids.values() for id in known})
+    with progress("collecting their messages"), place.reader() as connection:
         words = words_of(connection, traces.ids, held_by)
-        # Others' turns come back as they were, or nearly so: what was encoded of them need not be encoded again.
+        # The turns of others return when the tables are rebuilt, so their encodings are not deleted.
         turns = hashes_of(
             connection,
             "SELECT DISTINCT text FROM turns WHERE NOT (list_contains(?, speaker) AND list_contains(?, corpus))",
@@ -74,11 +74,11 @@ def forget(
         for corpus in held_by
     }
     with place.lock("forget"):
-        if not held_by:  # forgotten before, and perhaps broken off before the caches were clean
+        if not held_by:  # forgotten before, perhaps interrupted before the caches were purged
             ForgottenList.of(place).with_people(people, corpora).save(place)
         with progress("emptying caches"):
             purged = purge(place, np.union1d(held_texts(place), turns))
-        with progress("looking for what is left"):
+        with progress("auditing what is left"):
             skip = _of_other_corpora(place, searched) if corpora else ()
             left = left_of(place, traces, words, skip)
     if left["ids"] or left["texts"] or left["vectors"]:
@@ -110,7 +110,7 @@ def _forget_in(
 
     def build(stage: Stage) -> Built[dict[str, int]]:
         _, scope = landed_corpus(home, corpus)
-        # First, so that whatever happens now, landing the dump again does not bring them back.
+        # First, so that even after an interruption the dump does not bring them back when it lands again.
         ForgottenList.of(home).with_people(people, corpora).save(home)
         with progress(f"removing them from {corpus}"):
             theirs, changed = _quarantined(stage, corpus, traces, words)
@@ -125,7 +125,7 @@ def _forget_in(
             stage.create("kept_corpora", "5_privacy/kept_corpora", **values)
         counts, key = _counts(stage, corpus), PartitionKey(corpus=corpus)
         retired = derived_partitions(home, corpus)
-        if not _count(stage, "kept_messages"):  # a corpus of nobody: it goes as a whole
+        if not _count(stage, "kept_messages"):  # nobody else is in the corpus: all of it is unpublished
             return Built(counts, retired=[*retired, *((table, key) for table in LANDED)])
         for table in LANDED:
             stage.create(table)
@@ -137,7 +137,7 @@ def _forget_in(
 
 
 def table_settings(home: Warehouse, corpus: str) -> dict[str, Any] | None:
-    """Settings by which a corpus's speaker tables were built last; None where they are not there."""
+    """Settings with which a corpus's speaker tables were last built; None if it has none."""
     if ("candidates", PartitionKey(corpus=corpus)) not in {p.address for p in home.partitions()}:
         return None
     with home.reader() as connection:
@@ -153,8 +153,10 @@ def table_settings(home: Warehouse, corpus: str) -> dict[str, Any] | None:
 def _quarantined(
     stage: Stage, corpus: str, traces: Traces, words: Words
 ) -> tuple[list[int], dict[int, bytes]]:
-    """Rows of the quarantine that these people said, and what becomes of others that name or quote them: one that could
-    be read is cleaned, one that could not is emptied."""
+    """Quarantined rows of these people, and new content of others' rows that mention or quote them.
+
+    A readable row is cleaned, an unreadable one emptied. Returns row numbers, and row number → new bytes.
+    """
     theirs, changed = [], {}
     rows = stage.connection.execute(
         "SELECT row_no, record, reason, raw FROM quarantine WHERE corpus = ? AND octet_length(raw) > 0",
@@ -174,24 +176,24 @@ def _quarantined(
 
 
 def _clean(stage: Stage, table: str, traces: Traces, scope: str) -> None:
-    """Take these people out of the ids and the metadata of what stays."""
+    """Remove mentions of these people from the ids and metadata of the remaining rows."""
     changes: dict[str, Any] = dict.fromkeys(("conversation_id", "utterance_id", "reply_to"), traces.clean_id)
     changes |= dict.fromkeys(("metadata", "ratings"), traces.clean_json)
     if scope == "conversation":  # CONVERSATION/SPEAKER
         changes |= dict.fromkeys(("speaker", "addressee"), traces.clean_id)
-    there = {d[0] for d in stage.connection.execute(f"FROM {table} LIMIT 0").description or []}
-    for column in sorted(there & changes.keys()):
+    columns = {d[0] for d in stage.connection.execute(f"FROM {table} LIMIT 0").description or []}
+    for column in sorted(columns & changes.keys()):
         rows = stage.connection.execute(
             f"SELECT DISTINCT {column} FROM {table} WHERE {column} IS NOT NULL "
             f"AND len(list_filter(?, lambda id: contains({column}, id))) > 0",
             [sorted(traces.ids)],
         ).fetchall()
-        found = {value: changes[column](value) for (value,) in rows}
-        _update(stage, table, column, column, {old: new for old, new in found.items() if old != new})
+        cleaned = {value: changes[column](value) for (value,) in rows}
+        _update(stage, table, column, column, {old: new for old, new in cleaned.items() if old != new})
 
 
 def _update(stage: Stage, table: str, key: str, column: str, values: Mapping[Any, Any]) -> None:
-    """Give `column` another value where `key` has one of those in `values`."""
+    """Set `column` to `values[k]` in the rows whose `key` is k."""
     import pyarrow as pa
 
     if not values:
@@ -223,7 +225,7 @@ def _count(stage: Stage, table: str) -> int:
 
 
 def _evaluators(connection: Any, corpora: Collection[str]) -> list[dict[str, Any]]:
-    """Versions that learned from any of the corpora, whatever they held then."""
+    """Versions of evaluators that were trained on any of the corpora, in whatever state these were then."""
     rows = connection.execute(
         "SELECT evaluator, version, promoted, corpora FROM evaluators ORDER BY evaluator, version"
     ).fetchall()
@@ -235,7 +237,7 @@ def _evaluators(connection: Any, corpora: Collection[str]) -> list[dict[str, Any
 
 
 def _of_other_corpora(home: Warehouse, corpora: Collection[str]) -> set[Any]:
-    """Files of corpora in which nobody is to be forgotten."""
+    """Published files of other corpora, in which nobody is to be forgotten."""
     return {
         home.root / partition.path
         for partition in home.partitions()

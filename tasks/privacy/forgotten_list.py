@@ -1,7 +1,7 @@
-"""The list of people who were forgotten, so that landing their dump again does not bring them back.
+"""The list of forgotten people, so that landing their dump again does not bring them back.
 
-It holds digests under a salt of the home folder's own, never an id. An operator who has the list can tell whether an
-id that they know already is on it, and nothing else.
+It holds digests under the home folder's own salt, never ids: whoever has the list can only check whether it contains an
+id that they already know.
 """
 
 from __future__ import annotations
@@ -25,31 +25,31 @@ FILE = "forgotten.json"
 
 @dataclass(frozen=True)
 class ForgottenList:
-    """Digest of an id → the corpora that it is forgotten in; None: in all there are and will be."""
+    """people: digest of an id → the corpora in which it is forgotten; None: in all, also future ones."""
 
     salt: bytes
     people: dict[str, tuple[str, ...] | None]
 
     @classmethod
     def of(cls, home: Warehouse) -> ForgottenList:
-        """The home folder's list, or a new one. HomeError where the file is damaged: who is on it cannot be guessed."""
+        """The home folder's list, or a new one; HomeError if the file is damaged."""
         path = home.root / FILE
         if not path.exists():
             return cls(secrets.token_bytes(16), {})
         try:
-            found = json.loads(path.read_text(encoding="utf-8"))
+            content = json.loads(path.read_text(encoding="utf-8"))
             people = {
-                p["digest"]: None if p["corpora"] is None else tuple(p["corpora"]) for p in found["people"]
+                p["digest"]: None if p["corpora"] is None else tuple(p["corpora"]) for p in content["people"]
             }
-            return cls(bytes.fromhex(found["salt"]), people)
+            return cls(bytes.fromhex(content["salt"]), people)
         except (ValueError, KeyError, TypeError):
             raise HomeError(
                 f"{path} is damaged; restore it from a backup, or forget those people again"
             ) from None
 
     @classmethod
-    def kept_in(cls, home: Warehouse) -> ForgottenList:
-        """`of`, with the salt on disk: digests made now mean something later, also where two begin at once."""
+    def saved_in(cls, home: Warehouse) -> ForgottenList:
+        """As `of`, with the salt saved, so that digests stay valid; safe if two processes do it at once."""
         path = home.root / FILE
         if not path.exists():
             draft = cls.of(home)._draft(home)
@@ -67,12 +67,12 @@ class ForgottenList:
         return self.holds_digest(digest(id, self.salt), corpus)
 
     def holds_digest(self, of_id: str, corpus: str) -> bool:
-        """`holds`, for a digest."""
+        """Whether the id with this digest is forgotten in the corpus."""
         corpora = self.people.get(of_id, ())
         return corpora is None or corpus in corpora
 
     def with_people(self, digests: Sequence[str], corpora: Sequence[str] | None) -> ForgottenList:
-        """The list with these people, too."""
+        """The list with these people added; corpora as in `people`."""
         people = dict(self.people)
         for one in digests:
             before = people.get(one, ())
@@ -81,7 +81,7 @@ class ForgottenList:
         return replace(self, people=people)
 
     def save(self, home: Warehouse) -> None:
-        """Write the list in one step, under the home's lock."""
+        """Write the list atomically; the caller holds the home's lock."""
         self._draft(home).replace(home.root / FILE)
         sync_path(home.root)
 
@@ -97,13 +97,15 @@ class ForgottenList:
 
 
 def ids_of(speaker: str, key: PseudonymKey | None) -> list[str]:
-    """What the tables may call the speaker: the id itself and, with the key, its pseudonym; also of an id of the form
-    CONVERSATION/SPEAKER, which names a seat."""
+    """The ids that tables may have for the speaker: the id itself and, with the key, its pseudonym.
+
+    An id of the form CONVERSATION/SPEAKER names a seat, whose pseudonym is made of both parts.
+    """
     if key is None:
         return [speaker]
-    found = [speaker, key.pseudonym(speaker, SPEAKER)]
+    ids = [speaker, key.pseudonym(speaker, SPEAKER)]
     for at, sign in enumerate(speaker):
         if sign == "/":
             seat = key.pseudonym(speaker[:at], CONVERSATION), key.pseudonym(speaker[at + 1 :], SPEAKER)
-            found.append("/".join(seat))
-    return found
+            ids.append("/".join(seat))
+    return ids

@@ -1,4 +1,4 @@
-"""What an ingest does for people's privacy: those who were forgotten stay out, and pseudonyms come before any write."""
+"""Privacy at ingest: forgotten people are excluded, and ids pseudonymised before anything is written."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ if TYPE_CHECKING:
 
 
 def key_for(home: Warehouse, pseudonymise: bool, file: str | None) -> PseudonymKey | None:
-    """The key, if pseudonyms are asked for. PrivacyError where there is none, DumpError for a file without need."""
+    """The key; None without `pseudonymise`. PrivacyError if it is missing or unusable; DumpError if a key file is given
+    without `--pseudonymise`."""
     if not pseudonymise:
         if file is not None:
-            raise DumpError("--pseudonym-key speaks of --pseudonymise; give both")
+            raise DumpError("--pseudonym-key is used only with --pseudonymise; give both")
         return None
     return load_key(file, outside=home.root)
 
@@ -29,7 +30,10 @@ def key_for(home: Warehouse, pseudonymise: bool, file: str | None) -> PseudonymK
 def private(
     reader: Reader, home: Warehouse, corpus: str, speakers: str, key: PseudonymKey | None
 ) -> Iterable[pa.RecordBatch]:
-    """The reader's batches as they may be written. Where people have to be known first, the dump is read twice."""
+    """The reader's batches without forgotten people and, with a key, pseudonymised.
+
+    If the ids in the dump must be known first, it is read twice.
+    """
     stream: Iterable[pa.RecordBatch] = reader
     forgotten = ForgottenList.of(home)
     if forgotten.people:
@@ -39,32 +43,32 @@ def private(
         def is_listed(id: str) -> bool:
             return any(forgotten.holds(one, corpus) for one in ids_of(id, key))
 
-        if found := listed_in(reader, is_listed, scoped=speakers == "conversation"):
-            stream = without(stream, Traces(found))
+        if excluded := listed_in(reader, is_listed, scoped=speakers == "conversation"):
+            stream = without(stream, Traces(excluded))
     if key is not None:
         from ssrem.privacy.pseudonyms import pseudonymised, speakers_of
 
-        # A seat's id, such as user or agent, is a word of its own in every text.
+        # The id of a seat, such as user or agent, is an ordinary word, which is not masked in text.
         known = speakers_of(reader) if speakers != "conversation" else ()
         stream = pseudonymised(stream, key, known)
     return stream
 
 
 def landed_key(home: Warehouse, corpus: str) -> str | None:
-    """Fingerprint of the key by which a corpus's ids became pseudonyms when it landed; None where they did not."""
+    """Fingerprint of the key with which a corpus was pseudonymised when it landed; None if it was not."""
     with home.reader() as connection:
         row = connection.execute(
             "SELECT parameters FROM runs WHERE stage = 'ingest' AND parameters->>'$.corpus' = ? "
             "ORDER BY started DESC LIMIT 1",
             [corpus],
         ).fetchone()
-    found: str | None = json.loads(row[0]).get("pseudonym_key") if row else None
-    return found
+    fingerprint: str | None = json.loads(row[0]).get("pseudonym_key") if row else None
+    return fingerprint
 
 
 def check_same_way(home: Warehouse, corpus: str, key: PseudonymKey | None) -> None:
-    """Raise DumpError where content that has landed is to land another way: with pseudonyms, without, or by another
-    key. Nothing is done then, and saying that it is done already would be wrong."""
+    """DumpError if a landed corpus was pseudonymised with another key than `key`, or one of both is without pseudonyms,
+    so that it cannot count as landed already."""
     before, now = landed_key(home, corpus), key.fingerprint if key else None
     if before == now:
         return

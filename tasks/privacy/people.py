@@ -1,4 +1,4 @@
-"""Who is in a home folder, and by which digests somebody is known there."""
+"""The people in a home folder, and the digests of their ids."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from tasks.warehouse.home import Warehouse
 def who_is(
     home: Warehouse, speaker: str, corpora: Sequence[str] | None = None, key: PseudonymKey | None = None
 ) -> list[str]:
-    """Digests by which `forget` knows the speaker: neither a flow's parameters nor the ledger may hold the id itself.
+    """Digests of the speaker's ids, which `forget` takes so that neither parameters of flows nor the ledger hold an id.
 
-    Raises HomeError for a corpus that has not landed, PrivacyError where none of the corpora knows the speaker.
+    HomeError for a corpus that has not landed, PrivacyError if the speaker is in none of the corpora.
     """
     searched = chosen(home, corpora)
     listed = ForgottenList.of(home)
@@ -26,11 +26,11 @@ def who_is(
         hint = "" if key else "; where it landed with pseudonyms, give --pseudonym-key"
         where = ", ".join(searched) or f"{home.root}, where no corpus has landed"
         raise PrivacyError(f"nobody is called {speaker!r} in {where}{hint}")
-    return ForgottenList.kept_in(home).digests(ids)
+    return ForgottenList.saved_in(home).digests(ids)
 
 
 def chosen(home: Warehouse, corpora: Sequence[str] | None) -> list[str]:
-    """The corpora asked for, all that have landed if none is; HomeError for one that has not."""
+    """The chosen corpora in order of landing, by default all; HomeError for one that has not landed."""
     with home.reader() as connection:
         rows = connection.execute("SELECT corpus FROM corpora ORDER BY landed_at").fetchall()
     landed = [name for (name,) in rows]
@@ -43,7 +43,7 @@ def chosen(home: Warehouse, corpora: Sequence[str] | None) -> list[str]:
 
 
 def people_of(home: Warehouse, corpus: str) -> set[str]:
-    """Everybody who speaks or is spoken to in a corpus, also in rows that did not land."""
+    """All speakers and addressees of a corpus, and the speakers of its readable quarantined rows."""
     with home.reader() as connection:
         rows = connection.execute(
             "SELECT speaker FROM utterances WHERE corpus = $corpus UNION "
@@ -51,12 +51,12 @@ def people_of(home: Warehouse, corpus: str) -> set[str]:
             {"corpus": corpus},
         ).fetchall()
         raws = connection.execute("SELECT raw FROM quarantine WHERE corpus = ?", [corpus]).fetchall()
-    found = {id for (id,) in rows if id is not None}
-    return found | {id for (raw,) in raws if (id := speaker_of(raw))}
+    people = {id for (id,) in rows if id is not None}
+    return people | {id for (raw,) in raws if (id := speaker_of(raw))}
 
 
 def speaker_of(raw: bytes) -> str | None:
-    """Who said a quarantined row, where it could be read."""
+    """The speaker of a quarantined row; None if the row is unreadable."""
     try:
         row = json.loads(raw)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Purge: what no published table needs any more leaves the disk at once, whatever else is kept for a while."""
+"""Purge: deletes at once whatever no published table needs, also what is otherwise retained for a while."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import duckdb
 
 FOLDERS = ("failures", "reports", "checkpoints", "encoders", "masked-lm")
-"""What stages make anew where they need it. Whose texts it holds or was trained on does not show in its name."""
+"""Folders that stages recreate when needed, which may hold anyone's texts, or models trained on them."""
 
 _BATCH = 65_536
 
@@ -36,25 +36,25 @@ def derived_partitions(home: Warehouse, corpus: str) -> list[Address]:
 
 
 def held_texts(home: Warehouse) -> Hashes:
-    """Hashes of the texts that published tables hold, by which vectors are found."""
+    """Hashes of all texts in published tables, the keys of their vectors."""
     with home.reader() as connection:
         return hashes_of(connection, _TEXTS)
 
 
 def hashes_of(connection: duckdb.DuckDBPyConnection, query: str, values: Sequence[Any] = ()) -> Hashes:
-    """Hashes, sorted and without repeats, of the texts that a query of one column finds."""
-    found = [np.zeros(0, np.uint64)]
+    """Sorted, distinct hashes of the texts that a query of one column returns."""
+    hashes = [np.zeros(0, np.uint64)]
     cursor = connection.execute(query, list(values))
     while rows := cursor.fetchmany(_BATCH):
-        found.append(text_hashes([text for (text,) in rows]))
-    return np.unique(np.concatenate(found))
+        hashes.append(text_hashes([text for (text,) in rows]))
+    return np.unique(np.concatenate(hashes))
 
 
 def purge(home: Warehouse, held: Hashes) -> dict[str, int]:
-    """Delete Parquet files that are not published, what stages can make anew, and vectors of texts that are not `held`.
+    """Delete unpublished Parquet files, files that stages can recreate, and vectors of texts that are not in `held`.
 
-    To be called under the home's lock. Returns how much of what. A reader that has an older snapshot open loses it, and
-    there is no way back to one: no manifest names its files any more.
+    The caller holds the home's lock. Returns the number of files and vectors. Readers with an older snapshot lose it,
+    and it cannot be restored: no manifest names its files any more.
     """
     counts = {"files": 0, "vectors": VectorStore(home.vectors).retain(held)}
     published = {home.root / part.path for part in home.partitions()}

@@ -1,5 +1,5 @@
 -- table: quarantine
--- A forgotten message is counted and nothing else: its row holds none of it.
+-- Of a forgotten message only its count remains: its quarantined row is empty.
 SELECT row_no, octet_length(raw) AS bytes
 FROM quarantine
 WHERE reason = 'forgotten' AND octet_length(raw) > 0

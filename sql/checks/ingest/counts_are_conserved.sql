@@ -1,5 +1,5 @@
 -- table: corpora
--- Every message that was read landed or is in quarantine: nothing is lost in silence.
+-- Every message that was read has either landed or is in quarantine: none is lost silently.
 SELECT
     c.corpus,
     c.messages_read,

@@ -1,5 +1,5 @@
 -- table: conversations
--- A conversation counts the messages that landed in it.
+-- The message count of a conversation equals the messages that landed in it.
 SELECT c.corpus, c.conversation_id, c.messages
 FROM conversations AS c
 LEFT JOIN (

@@ -1,6 +1,6 @@
 -- table: utterances
--- A reply answers a message that landed or one that is in quarantine, never one that the dump does not have.
--- An ingest lands one corpus, so ids need no corpus beside them.
+-- A reply refers to a message that landed or is in quarantine, never to one that the dump lacks.
+-- An ingest lands one corpus, so ids are compared without their corpus.
 WITH unanswered AS (
     SELECT child.corpus, child.utterance_id, child.reply_to
     FROM utterances AS child

@@ -1,5 +1,5 @@
 -- table: negatives
--- An empty text is told from the true response without reading either.
+-- An evaluator would recognise an empty negative without learning anything about responses.
 SELECT *
 FROM negatives
 WHERE NOT regexp_matches(text, '\S')

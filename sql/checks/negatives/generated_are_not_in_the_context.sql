@@ -1,5 +1,5 @@
 -- table: negatives
--- A turn of the context is no negative: the evaluator would learn from its own input.
+-- A turn of the context is not a valid negative: the evaluator sees it as its input.
 SELECT n.*
 FROM negatives AS n
 INNER JOIN responses AS r ON n.corpus = r.corpus AND n.response_id = r.response_id

@@ -1,5 +1,5 @@
 -- table: negatives
--- A negative that reads as the true response teaches that the true one is wrong.
+-- A negative with the text of the true response would teach that the true one is wrong.
 SELECT n.*
 FROM negatives AS n
 INNER JOIN turns AS t ON n.corpus = t.corpus AND n.response_id = t.turn_id

@@ -1,5 +1,5 @@
 -- table: negatives
--- Of a response's tokens no more than all can be replaced; a drawn turn replaces all of them.
+-- At most all tokens of a response can be replaced; a drawn turn replaces all of them.
 SELECT *
 FROM negatives
 WHERE replaced > tokens

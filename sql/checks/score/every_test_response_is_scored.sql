@@ -1,5 +1,5 @@
 -- table: identification
--- Identification speaks of the whole test split, or of a sample of stated size, not of the part that was easy to score.
+-- Identification covers the whole test split or a sample of known size, not just the responses that are easy to score.
 SELECT i.*
 FROM identification AS i
 INNER JOIN evaluators AS e ON i.evaluator = e.evaluator AND i.version = e.version

@@ -1,5 +1,5 @@
 -- table: scores
--- h mixes f and g in unit range, so it lies between them; SSREM's is their mean (Bak and Oh 2020, section 5.1).
+-- h combines f and g, scaled to [0, 1], and lies between them; SSREM's h is their mean (Bak and Oh 2020, section 5.1).
 SELECT *
 FROM scores
 WHERE

@@ -1,5 +1,5 @@
 -- table: responses
--- A context that reaches into another conversation is not what was answered.
+-- A context lies within the conversation of its response.
 SELECT r.*
 FROM responses AS r
 INNER JOIN turns AS first ON r.context_from = first.turn_id

@@ -1,5 +1,5 @@
 -- table: turns
--- A conversation in two splits leaks its words from one to the other.
+-- A conversation in two splits would leak its content from one to the other.
 SELECT corpus, conversation_id, count(DISTINCT split) AS splits
 FROM turns
 GROUP BY corpus, conversation_id

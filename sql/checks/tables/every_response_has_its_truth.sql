@@ -1,5 +1,5 @@
 -- table: candidates
--- Each response has exactly one true candidate, itself.
+-- Each response has exactly one true candidate: itself.
 SELECT r.response_id, c.turn_id
 FROM responses AS r
 LEFT JOIN candidates AS c ON r.response_id = c.response_id AND c.kind = 'GT'

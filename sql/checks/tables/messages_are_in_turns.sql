@@ -1,5 +1,5 @@
 -- table: turns
--- Joining messages loses none: a conversation's turns hold as many as landed in it.
+-- The turns of a conversation hold as many messages as landed in it.
 SELECT t.conversation_id, t.messages, c.messages AS landed
 FROM (SELECT corpus, conversation_id, sum(messages) AS messages FROM turns GROUP BY corpus, conversation_id) AS t
 FULL OUTER JOIN (SELECT * FROM conversations WHERE corpus IN (SELECT DISTINCT corpus FROM turns)) AS c

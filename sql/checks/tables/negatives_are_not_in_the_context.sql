@@ -1,5 +1,5 @@
 -- table: candidates
--- A turn of the context is no negative: the evaluator would learn from its own input.
+-- A turn of the context is not a valid negative: the evaluator sees it as its input.
 SELECT c.*
 FROM candidates AS c
 INNER JOIN responses AS r ON c.response_id = r.response_id

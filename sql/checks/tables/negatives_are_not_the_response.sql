@@ -1,5 +1,5 @@
 -- table: candidates
--- A negative that says what the response says would be trained as wrong though it is right.
+-- A negative with the text of the response would be trained as wrong although it is right.
 SELECT c.*
 FROM candidates AS c
 INNER JOIN turns AS response ON c.response_id = response.turn_id

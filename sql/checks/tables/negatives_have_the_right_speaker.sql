@@ -1,5 +1,5 @@
 -- table: candidates
--- SC, SP and SS are the responder's own turns, Rand never is: the kinds grade difficulty by who speaks.
+-- Candidates of SC, SP and SS are turns of the responder, those of Rand never are.
 SELECT c.*
 FROM candidates AS c
 INNER JOIN responses AS r ON c.response_id = r.response_id

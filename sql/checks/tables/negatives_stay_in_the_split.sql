@@ -1,5 +1,5 @@
 -- table: candidates
--- A negative from another split leaks: validation and test would see turns of the training split.
+-- A negative from another split would leak: validation and test would contain turns of the training split.
 SELECT c.*
 FROM candidates AS c
 INNER JOIN responses AS r ON c.response_id = r.response_id

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from schemas import LANDED, TABLES
-from schemas.speaker_sets import SPEAKER_TABLES
 from ssrem.samples import Candidates
 from tasks.ingest.land import land
 from tasks.speaker_tables.build import TableSettings, build
@@ -22,6 +21,7 @@ from tasks.warehouse.partition import PartitionKey
 pytestmark = pytest.mark.usefixtures("sql_gate")
 
 SETTINGS = TableSettings(encoder="glove-6b-50d")
+SPEAKER_TABLES = ("turns", "responses", "sc", "sp", "ss", "rand", "candidates", "set_similarity")
 NOT_CONTENT = {"corpora": ("landed_at", "source")}
 
 
