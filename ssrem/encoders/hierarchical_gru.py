@@ -27,7 +27,6 @@ class HierarchicalGru(Encoder):
 
     kind: ClassVar[str] = "hierarchical-gru"
     specs: ClassVar[tuple[str, ...]] = ("adem:FOLDER",)
-    saved: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, adem: Adem) -> None:
         """EvaluatorError where `adem` is not trained or has no recurrent encoder."""

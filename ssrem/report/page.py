@@ -19,7 +19,7 @@ from ssrem.report.plots import identification_panels, learning_panels, similarit
 from ssrem.report.study import conditions, evaluators, said
 from ssrem.report.study_plot import GLYPHS, study_panels
 from ssrem.report.tables import csv_link, file_name
-from ssrem.studies import STUDIES
+from ssrem.studies import study_called
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -99,7 +99,7 @@ def render(data: ReportData) -> str:
             ),
             case_kinds=cases.KINDS,
             studies={key: Study.of(panel) for key, panel in study_panels(data.studies).items()},
-            study_kinds=STUDIES,
+            study_called=study_called,
             glyphs=GLYPHS,
             columns=COLUMNS,
             file_name=file_name,

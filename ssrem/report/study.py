@@ -6,7 +6,7 @@ import io
 
 from ssrem.report.data import Row, Rows
 from ssrem.report.tables import markdown_text
-from ssrem.studies import STUDIES
+from ssrem.studies import study_called
 from ssrem.studies.study import Finding
 
 _MARKS = ("o", "s", "D", "^", "v", "P", "X", "*")
@@ -15,7 +15,9 @@ _HEIGHT = 0.32  # inches a condition
 
 def said(rows: Rows) -> dict[str, tuple[str, str]]:
     """Evaluator to what its study says, in two sentences. rows: of one study on one dataset, as in `studies`."""
-    return {name: STUDIES[rows[0]["study"]].sentences(_findings(rows, name)) for name in evaluators(rows)}
+    return {
+        name: study_called(rows[0]["study"]).sentences(_findings(rows, name)) for name in evaluators(rows)
+    }
 
 
 def markdown(rows: Rows) -> str:
@@ -63,7 +65,7 @@ def figure(rows: Rows) -> str:
             axes.set_yticks(range(len(by_condition)), list(by_condition))
             axes.invert_yaxis()
             axes.grid(axis="x", color="#ddd")
-            axes.set_xlabel(STUDIES[rows[0]["study"]].axis)
+            axes.set_xlabel(study_called(rows[0]["study"]).axis)
             axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.25), ncols=4, frameon=False)
             with io.StringIO() as stream:
                 drawn.savefig(stream, format="svg", metadata={"Date": None})

@@ -7,7 +7,7 @@ from ssrem.report.drawing import Panel, canvas, grouped, styled
 from ssrem.report.numbers import is_figure, real
 from ssrem.report.study import conditions, evaluators
 from ssrem.report.svg import PAGE, paint
-from ssrem.studies import STUDIES
+from ssrem.studies import study_called
 
 MARKS = "os^Dv*Pph<>X"
 GLYPHS = "●■▲◆▼★✚⬟⬢◀▶✖"
@@ -57,7 +57,7 @@ def study_panels(rows: Rows) -> dict[tuple[str, str], Panel]:
         axes.spines["left"].set_visible(False)
         axes.margins(x=0.06)
         axes.grid(axis="x")
-        axes.set_xlabel(STUDIES[str(study)].axis)
+        axes.set_xlabel(study_called(str(study)).axis)
         if paint() is not PAGE:  # a page has the names of the marks beside the drawing
             figure.legend(loc="outside lower center", ncols=3, frameon=False)
         label = f"{study}: " + "; ".join(

@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from ssrem.errors import EvaluatorError
-from ssrem.studies import attacks, learned, scored
-from ssrem.studies.study import Study
 
-STUDIES: dict[str, Study[Any]] = {
-    study.name: study
-    for study in (
-        attacks.STUDY,
-        scored.CORPUS_BUCKETS,
-        scored.LENGTH,
-        scored.SCORE_BUCKETS,
-        scored.DISTRIBUTION,
-        scored.WITHOUT_SYSTEM,
-        learned.LOW_RESOURCE,
-        learned.LABEL_NOISE,
-        learned.LEAVE_ONE_SYSTEM_OUT,
-        learned.TRANSFER,
-    )
+if TYPE_CHECKING:
+    from ssrem.studies.study import Study
+
+STUDIES: dict[str, str] = {
+    "attacks": "ssrem.studies.attacks:STUDY",
+    "corpus-buckets": "ssrem.studies.scored:CORPUS_BUCKETS",
+    "length": "ssrem.studies.scored:LENGTH",
+    "buckets": "ssrem.studies.scored:SCORE_BUCKETS",
+    "distribution": "ssrem.studies.scored:DISTRIBUTION",
+    "without-system": "ssrem.studies.scored:WITHOUT_SYSTEM",
+    "low-resource": "ssrem.studies.learned:LOW_RESOURCE",
+    "label-noise": "ssrem.studies.learned:LABEL_NOISE",
+    "leave-one-system-out": "ssrem.studies.learned:LEAVE_ONE_SYSTEM_OUT",
+    "transfer": "ssrem.studies.learned:TRANSFER",
 }
-"""Every study by its name."""
+"""Name → module:object of every study."""
 
 
 def study_called(name: str) -> Study[Any]:
-    """The study of that name; EvaluatorError, naming them all, where there is none."""
+    """The study of that name; EvaluatorError that lists all studies if there is none."""
     if name not in STUDIES:
         raise EvaluatorError(f"no study {name!r}; one of {', '.join(STUDIES)}")
-    return STUDIES[name]
+    module, _, attribute = STUDIES[name].partition(":")
+    study: Study[Any] = getattr(import_module(module), attribute)
+    return study

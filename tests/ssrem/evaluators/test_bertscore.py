@@ -146,8 +146,8 @@ def test_signature_names_weights_layer_and_tokenizer(bert: Path, tmp_path: Path)
     ("settings", "message"),
     [
         ({"layers": 1}, "has no setting layers; it has model, layer"),
-        ({"layer": "last"}, "layer 'last' is no whole number"),
-        ({"layer": True}, "layer True is no whole number"),
+        ({"layer": "last"}, "layer 'last' is not a whole number"),
+        ({"layer": True}, "layer True is not a whole number"),
         ({"model": 3}, "model is 3, expected a name or a folder"),
     ],
 )

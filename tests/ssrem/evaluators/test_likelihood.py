@@ -380,7 +380,7 @@ def test_wrong_settings(settings: dict[str, Any], message: str, causal: Path) ->
 def test_wrong_models(causal: Path, masked: Path, tmp_path: Path) -> None:
     with pytest.raises(EvaluatorError, match="mlm-likelihood has no default model"):
         MlmLikelihood()
-    with pytest.raises(EvaluatorError, match="no causal language model"):
+    with pytest.raises(EvaluatorError, match="not a causal language model"):
         LmCoherence(model=masked).score(SAMPLES)
     with pytest.raises(EvaluatorError, match="cannot be loaded"):
         MlmLikelihood(model=causal).score(SAMPLES)

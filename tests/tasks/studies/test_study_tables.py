@@ -9,7 +9,7 @@ from statistics import mean
 import pytest
 
 from ssrem.errors import AnnotationError, EvaluatorError, HomeError
-from ssrem.studies import STUDIES
+from ssrem.studies import STUDIES, study_called
 from ssrem.studies.learned import Learning
 from support.small_home import Made
 from tasks.agreement.land import agree
@@ -21,7 +21,7 @@ from tasks.training.train import train
 from tasks.warehouse.home import Warehouse
 
 SSREM = [("ssrem", 1)]
-LEARNING = [name for name, kind in STUDIES.items() if issubclass(kind.data, Learning)]
+LEARNING = [name for name in STUDIES if issubclass(study_called(name).data, Learning)]
 
 
 @pytest.mark.usefixtures("sql_gate")

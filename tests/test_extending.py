@@ -1,0 +1,181 @@
+"""Each example of docs/extending.md, written to the file that the page names, registered by the page's line and run."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pytest
+
+import sql
+from schemas import TABLES
+from ssrem.annotated_sets import read_set
+from ssrem.encoders import load_encoder, load_saved
+from ssrem.evaluators import evaluator_class, load_evaluator
+from ssrem.negatives import load_generator
+from ssrem.readers import open_dump
+from ssrem.samples import Candidates, Sample
+from ssrem.studies import study_called
+from ssrem.studies.scored import Scored
+from support.paths import ROOT
+from tasks.stage.gate import check_tables
+
+PAGE = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
+FILE = re.compile(r"^`(?P<path>\S+)`:\n\n```\w+\n(?P<code>.*?)```$", re.MULTILINE | re.DOTALL)
+LINE = re.compile(
+    r"^In `(?P<registry>\w+)` of `(?P<path>\S+)`:\n\n```python\n(?P<line>.*)\n```$", re.MULTILINE
+)
+
+
+@dataclass(frozen=True)
+class Example:
+    """A section of the page: the file to write, and the registry with the line to add, if there is one."""
+
+    path: str
+    code: str
+    registry: tuple[str, str] | None
+    line: str
+
+
+def examples() -> dict[str, Example]:
+    """Heading → example."""
+    by_heading = {}
+    for section in re.split(r"^## ", PAGE, flags=re.MULTILINE)[1:]:
+        (file,) = FILE.finditer(section)
+        lines = list(LINE.finditer(section))
+        registry = (lines[0]["path"], lines[0]["registry"]) if lines else None
+        heading = section.partition("\n")[0]
+        by_heading[heading] = Example(file["path"], file["code"], registry, lines[0]["line"] if lines else "")
+    return by_heading
+
+
+EXAMPLES = examples()
+
+
+@pytest.fixture
+def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All modules of the page, importable under their own names, and registered."""
+    for example in EXAMPLES.values():
+        path = tmp_path / "page" / example.path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(example.code, encoding="utf-8")
+        if example.registry is None:
+            continue
+        package = importlib.import_module(".".join(Path(example.path).parent.parts))
+        monkeypatch.setattr(package, "__path__", [*package.__path__, str(path.parent)])
+        file, name = example.registry
+        registry = getattr(importlib.import_module(".".join(Path(file).parent.parts)), name)
+        ((key, place),) = ast.literal_eval(f"{{{example.line}}}").items()
+        assert key not in registry
+        monkeypatch.setitem(registry, key, place)
+
+
+def test_the_page_shows_one_of_each_in_under_twenty_lines() -> None:
+    assert list(EXAMPLES) == [
+        "A reader",
+        "An encoder",
+        "An evaluator",
+        "A negative generator",
+        "A check",
+        "A study",
+        "A layout of annotated sets",
+    ]
+    for heading, example in EXAMPLES.items():
+        assert len(example.code.splitlines()) < 20, heading
+        assert not (ROOT / example.path).exists(), heading
+
+
+@pytest.mark.usefixtures("build")
+def test_a_reader(tmp_path: Path) -> None:
+    dump = tmp_path / "dump"
+    dump.write_text("c1|anna|Hi there\nc1|ben|Hello | you\n", encoding="utf-8")
+    reader = open_dump(dump, format="pipes")
+    rows = [row for batch in reader for row in batch.to_pylist()]
+    assert [(row["conversation_id"], row["speaker"], row["text"]) for row in rows] == [
+        ("c1", "anna", "Hi there"),
+        ("c1", "ben", "Hello | you"),
+    ]
+
+
+@pytest.mark.usefixtures("build")
+def test_an_encoder(tmp_path: Path) -> None:
+    encoder = load_encoder("letters")
+    assert encoder.encode(["Abba"])[0, :2].tolist() == [2, 2]
+    encoder.save(tmp_path)
+    assert load_saved(tmp_path).signature == "letters"
+    cosine = evaluator_class("cosine")(encoder="letters")  # type: ignore[call-arg]
+    assert cosine.score([Sample(("abc",), "cba"), Sample(("abc",), "xyz")]).tolist() == pytest.approx([1, 0])
+
+
+@pytest.mark.usefixtures("build")
+def test_an_evaluator(tmp_path: Path) -> None:
+    samples = [Sample(("we like tea",), "we like coffee"), Sample(("we like tea",), ""), Sample((), "tea")]
+    evaluator = evaluator_class("novelty")()
+    assert evaluator.score(samples) == pytest.approx([1 / 3, 0, 1])
+    assert evaluator.signature == "novelty|context_turns:3|words:blanks"
+    evaluator.save(tmp_path)
+    assert np.array_equal(load_evaluator(tmp_path).score(samples), evaluator.score(samples))
+
+
+@pytest.mark.usefixtures("build")
+def test_a_negative_generator() -> None:
+    candidates = Candidates(
+        ["one two three", "yes"],
+        response=np.array([0, 1]),
+        context_start=np.array([0, 0]),
+        context_stop=np.array([0, 1]),
+        negatives={},
+        split=np.zeros(2, dtype=np.uint8),
+    )
+    (batch,) = load_generator("swap-2").generate(candidates, seed=1)
+    assert [(negative.response, negative.k, negative.replaced) for negative in batch] == [
+        (0, 0, 2),
+        (0, 1, 2),
+    ]
+    for negative in batch:
+        assert sum(a != b for a, b in zip(negative.text.split(), ["one", "two", "three"], strict=True)) == 2
+
+
+def test_a_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(ROOT / "sql", tmp_path / "sql")
+    example = EXAMPLES["A check"]
+    (tmp_path / example.path).write_text(example.code, encoding="utf-8")
+    monkeypatch.setattr(sql, "files", lambda package: tmp_path / package)
+    with duckdb.connect() as connection:
+        connection.execute("CREATE SCHEMA published")
+        for table in TABLES.values():
+            connection.execute(table.ddl())
+        connection.execute(
+            "INSERT INTO negatives BY NAME SELECT 'c' AS corpus, 1 AS response_id, 'g' AS generator, 0 AS k,"
+            " 'see http://x.org' AS text, 1 AS replaced, 2 AS tokens, false AS truncated"
+        )
+        results = check_tables(connection, "negatives", "run", [])
+    failed = [result.row["expectation"] for result in results if not result.row["passed"]]
+    assert failed == ["no row of generated_have_no_links: A link is recognised without reading the context."]
+
+
+@pytest.mark.usefixtures("build")
+def test_a_study() -> None:
+    study = study_called("ties")
+    zeros = np.zeros(4)
+    findings = study.findings(Scored(np.array([1.0, 1, 2, 3]), zeros, zeros, [None] * 4, {}), 0)
+    assert [(finding.value, finding.n) for finding in findings] == [(0.5, 4)]
+    assert study.sentences(findings)[0] == "A share of 0.50 is tied."
+
+
+@pytest.mark.usefixtures("build")
+def test_a_layout_of_annotated_sets(tmp_path: Path) -> None:
+    path = tmp_path / "set.txt"
+    path.write_text("Hi! => Hello there. => 4\nWhat now? => Tea. => 2.5\n", encoding="utf-8")
+    annotated = read_set(path, "arrows")
+    assert annotated.summary == "read as arrows: 2 responses"
+    assert [(row.context, row.response, row.ratings) for row in annotated.rows] == [
+        (("Hi!",), "Hello there.", {"overall": (4.0,)}),
+        (("What now?",), "Tea.", {"overall": (2.5,)}),
+    ]
