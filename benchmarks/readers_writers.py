@@ -25,8 +25,10 @@ from typing import Any
 import duckdb
 
 from tasks.query.sandbox import ask
+from tasks.stage.ledger import Recipe
 from tasks.stage.stage import Output, Resources, open_stage
 from tasks.warehouse.home import Warehouse
+from tasks.warehouse.partition import PartitionKey
 
 ROOT = Path(__file__).parent.parent
 GENERATIONS = (
@@ -58,14 +60,15 @@ def publish(home: Warehouse, generation: int) -> None:
         "conversations": "'a' AS corpus, i::VARCHAR AS conversation_id, $n AS conversation_no",
         "turns": "'a' AS corpus, i AS turn_id, $n AS messages, repeat('text ', 20) AS text",
     }
-    with open_stage(home, "ingest", {"generation": generation}, {}, Resources(threads=1)) as stage:
+    recipe = Recipe({"generation": generation}, {})
+    with open_stage(home, "ingest", lambda: recipe, Resources(threads=1)) as stage:
         for table, columns in fill.items():
             stage.create(table)
             stage.connection.execute(
                 f"INSERT INTO {table} BY NAME SELECT {columns} FROM range({ROWS[table]}) AS r (i)",
                 {"n": generation},
             )
-        stage.publish([Output(table, "a") for table in fill])
+        stage.publish([Output(table, PartitionKey(corpus="a")) for table in fill])
 
 
 def look(connection: duckdb.DuckDBPyConnection, seen: Seen) -> None:

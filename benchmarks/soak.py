@@ -27,7 +27,7 @@ from ssrem.errors import GateError
 from tasks.ingest.land import land
 from tasks.stage.gate import rules
 from tasks.stage.stage import Resources, Stage
-from tasks.warehouse import garbage as collect
+from tasks.warehouse import garbage
 from tasks.warehouse.home import Warehouse
 
 WORDS = [f"word{n}" for n in range(2000)]
@@ -133,7 +133,7 @@ def main() -> None:
     options.add_argument("--messages", type=int, default=300, help="of each corpus (default: %(default)s)")
     options.add_argument("--tables", action="store_true", help="build the speaker tables, too")
     options.add_argument(
-        "--keep-seconds", type=float, default=collect.KEPT_SECONDS, help="of old runs (default: %(default)s)"
+        "--keep-seconds", type=float, default=garbage.KEPT_SECONDS, help="of old runs (default: %(default)s)"
     )
     options.add_argument(
         "--plain-gate", action="store_true", help="gates as plain SQL, which show growth better"
@@ -141,7 +141,7 @@ def main() -> None:
     given = options.parse_args()
     if given.plain_gate:
         Stage.gate = plain_gate  # type: ignore[method-assign]
-    collect.collect.__defaults__ = (collect.KEPT_RUNS, given.keep_seconds)
+    garbage.prune_runs.__defaults__ = (garbage.KEPT_RUNS, given.keep_seconds)
     found = []
     with suppress(KeyboardInterrupt), tempfile.TemporaryDirectory() as folder:
         for landing in soak(Path(folder), given.corpora, given.messages, given.tables):

@@ -19,10 +19,11 @@ from benchmarks.measure import measure
 def build(home: str, corpus: str) -> None:
     """Build the tables in a stage that publishes nothing; print seconds and peak memory."""
     from tasks.speaker_tables.build import TableSettings, create_tables
+    from tasks.stage.ledger import Recipe
     from tasks.stage.stage import open_stage
     from tasks.warehouse.home import Warehouse
 
-    with open_stage(Warehouse.at(home), "tables", {}, {}) as stage:
+    with open_stage(Warehouse.at(home), "tables", lambda: Recipe({}, {})) as stage:
         start = time.perf_counter()
         create_tables(stage, corpus, "person", TableSettings())
         print(time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)

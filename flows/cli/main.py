@@ -12,7 +12,7 @@ from contextlib import contextmanager, nullcontext
 
 from flows.cli.parser import parser
 from ssrem.errors import SsremError
-from tasks.warehouse import waiting
+from tasks.warehouse import lock
 
 
 class Terminated(KeyboardInterrupt):
@@ -27,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if (
         getattr(options, "wait", None) is not None
     ):  # as an environment, so that workers' processes know it, too
-        os.environ[waiting.VARIABLE] = str(options.wait)
+        os.environ[lock.VARIABLE] = str(options.wait)
     try:
         from flows.cli import dispatch as commands
 

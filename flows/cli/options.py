@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
-from tasks.warehouse import waiting
+from tasks.warehouse import lock
 
 
 class Parser(argparse.ArgumentParser):
@@ -176,7 +176,7 @@ def at_least(lowest: int) -> Callable[[str], int]:
 
 def time(text: str) -> float:
     try:
-        return waiting.seconds(text)
+        return lock.seconds(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
 

@@ -30,11 +30,9 @@ from tasks.warehouse.clock import utc_now
 from tasks.warehouse.error_translation import out_of_room
 from tasks.warehouse.files import file_digest, sync_path
 from tasks.warehouse.home import Warehouse
-from tasks.warehouse.incidents import note
+from tasks.warehouse.incidents import clean_up, log_incident
 from tasks.warehouse.integrity import Damage, find_damage, remember_intact
-from tasks.warehouse.interrupted_runs import clean_up
-from tasks.warehouse.partition import Partition
-from tasks.warehouse.replicas import KEPT_TWICE, second_copy
+from tasks.warehouse.partition import REPLICATED, Partition, replica_path
 from tasks.warehouse.snapshot import manifests
 
 LEDGER = ("runs", "check_results")
@@ -121,8 +119,8 @@ def _repair_partitions(home: Warehouse, damaged: list[Damage]) -> list[str]:
 def _from_replica(home: Warehouse, partition: Partition) -> bool:
     """Whether the partition's replica took its place: the same bytes at the same path."""
     path = home.root / partition.path
-    replica = second_copy(path)
-    if partition.table not in KEPT_TWICE or not replica.is_file() or file_digest(replica) != partition.sha256:
+    replica = replica_path(path)
+    if partition.table not in REPLICATED or not replica.is_file() or file_digest(replica) != partition.sha256:
         return False
     draft = path.with_name(f".{path.name}.tmp")
     try:
@@ -229,6 +227,6 @@ def _outcome(home: Warehouse, partition: Partition) -> str:
 
 
 def _report(home: Warehouse, line: str) -> str:
-    note(home.root, utc_now(), line)
+    log_incident(home.root, utc_now(), line)
     print(f"ssrem: {line}", file=sys.stderr)
     return line

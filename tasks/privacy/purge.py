@@ -12,8 +12,7 @@ import numpy as np
 from schemas import LANDED
 from ssrem.encoders.store import Hashes, VectorStore, text_hashes
 from tasks.warehouse.home import Warehouse
-from tasks.warehouse.partition import Address
-from tasks.warehouse.replicas import second_copy
+from tasks.warehouse.partition import Address, replica_path
 from tasks.warehouse.snapshot import drop_manifests
 
 if TYPE_CHECKING:
@@ -58,7 +57,7 @@ def purge(home: Warehouse, held: Hashes) -> dict[str, int]:
     """
     counts = {"files": 0, "vectors": VectorStore(home.vectors).retain(held)}
     published = {home.root / part.path for part in home.partitions()}
-    published |= {second_copy(path) for path in published}
+    published |= {replica_path(path) for path in published}
     drop_manifests(home.lake, keep=1)
     for catalog in home.root.glob("catalog.*.duckdb"):
         catalog.unlink()

@@ -19,7 +19,15 @@ from ssrem.evaluators.base import Scores
 from ssrem.samples import TEST, Candidates, Sample
 from tasks.speaker_tables.vectors import encode_option
 from tasks.stage.progress import progress
-from tasks.stage.shards import cuts, distributed, incoming, map_shards, room_for_shards, shard_task, whole
+from tasks.stage.shards import (
+    atomic_write,
+    distributed,
+    incoming,
+    map_shards,
+    room_for_shards,
+    shard_ranges,
+    shard_task,
+)
 from tasks.warehouse.home import Warehouse
 
 if TYPE_CHECKING:
@@ -54,7 +62,7 @@ def score_candidates(
 ) -> dict[str, Floats]:
     """`evaluator.score_candidates` of the test split, by the evaluator that lies in `folder`."""
     rows = candidates.rows(TEST)
-    pieces = cuts(len(rows), RESPONSES if evaluator.test_sample is None else SLOW_RESPONSES)
+    pieces = shard_ranges(len(rows), RESPONSES if evaluator.test_sample is None else SLOW_RESPONSES)
     if len(pieces) <= 1:
         found: dict[str, Floats] = evaluator.score_candidates(
             candidates, TEST, **encode_option(home, evaluator, scratch)
@@ -86,7 +94,7 @@ def score_samples(
     Evaluators with an encoder are fast once the texts are encoded, and share the cache, so they stay here, one
     after the other; the others go to workers where there are some.
     """
-    pieces = cuts(len(samples), SAMPLES)
+    pieces = shard_ranges(len(samples), SAMPLES)
     found: dict[int, Scores] = {}
     elsewhere: list[int] = []
     with room_for_shards(scratch) as room:
@@ -137,7 +145,7 @@ def components_shard(evaluator: str, samples: str) -> str:
 
 
 def _save(path: Path, arrays: Mapping[str, Any]) -> str:
-    with whole(path) as aside, aside.open("wb") as stream:
+    with atomic_write(path) as aside, aside.open("wb") as stream:
         np.savez(stream, **arrays)
     return str(path)
 

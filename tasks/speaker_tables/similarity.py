@@ -11,7 +11,7 @@ import numpy as np
 
 from ssrem.agreement.similarity import Integers, SetMeans, set_similarity, summarise
 from tasks.stage.progress import progress
-from tasks.stage.shards import distributed, incoming, map_shards, room_for_shards, shard_task, whole
+from tasks.stage.shards import atomic_write, distributed, incoming, map_shards, room_for_shards, shard_task
 
 if TYPE_CHECKING:
     from ssrem.encoders import Encoder
@@ -102,7 +102,7 @@ def similarity_shard(vectors: str, sets: str) -> str:
     given = np.load(incoming(Path(sets)))
     found = set_similarity(np.load(incoming(Path(vectors)), mmap_mode="r"), given["set_id"], given["rows"])
     means = Path(sets).with_suffix(".means.npz")
-    with whole(means) as aside, aside.open("wb") as stream:
+    with atomic_write(means) as aside, aside.open("wb") as stream:
         np.savez(stream, set_id=found.set_id, mean=found.mean, n=found.n)
     return str(means)
 

@@ -15,11 +15,19 @@ import numpy as np
 from ssrem.encoders import load_encoder, load_saved
 from ssrem.errors import EvaluatorError
 from tasks.stage.progress import progress
-from tasks.stage.shards import cuts, distributed, incoming, map_shards, room_for_shards, shard_task, whole
+from tasks.stage.shards import (
+    atomic_write,
+    distributed,
+    incoming,
+    map_shards,
+    room_for_shards,
+    shard_ranges,
+    shard_task,
+)
 from tasks.warehouse.clock import utc_now
 from tasks.warehouse.files import whole_folder
 from tasks.warehouse.home import Warehouse
-from tasks.warehouse.incidents import note
+from tasks.warehouse.incidents import log_incident
 
 if TYPE_CHECKING:
     from ssrem.encoders import Encoder
@@ -48,7 +56,7 @@ def encoder_for(
         except (
             EvaluatorError
         ) as error:  # it was damaged, or made by another version: here it can be made again
-            note(home.root, utc_now(), f"{error}; it was trained again")
+            log_incident(home.root, utc_now(), f"{error}; it was trained again")
     with progress("training word2vec"):
         encoder = load_encoder(spec, train_texts=texts(), seed=seed)
     with whole_folder(folder) as draft:
@@ -73,7 +81,7 @@ def encode_option(home: Warehouse, evaluator: Evaluator, scratch: Path) -> dict[
 
 def encoded_in_shards(encoder: Encoder, texts: Sequence[str], scratch: Path) -> Vectors:
     """`encoder.encode(texts)` a shard at a time, on workers where there are some and more than one shard."""
-    pieces = [texts[first:last] for first, last in cuts(len(texts), TEXTS)]
+    pieces = [texts[first:last] for first, last in shard_ranges(len(texts), TEXTS)]
     if not distributed() or len(pieces) == 1:
         return np.concatenate([encoder.encode(piece) for piece in pieces])
     saved = scratch / "encoders" / hashlib.sha256(encoder.signature.encode()).hexdigest()[:16]
@@ -95,7 +103,7 @@ def encode_shard(encoder: str, texts: str) -> str:
         json.loads(incoming(Path(texts)).read_text(encoding="utf-8"))
     )
     vectors = Path(texts).with_suffix(".npy")
-    with whole(vectors) as aside, aside.open("wb") as stream:
+    with atomic_write(vectors) as aside, aside.open("wb") as stream:
         np.save(stream, found)
     return str(vectors)
 

@@ -42,7 +42,7 @@ def distributed() -> bool:
     return _RUNNER.get() is not None
 
 
-def cuts(n: int, size: int) -> list[tuple[int, int]]:
+def shard_ranges(n: int, size: int) -> list[tuple[int, int]]:
     """First and last + 1 of each shard of n rows. They do not depend on who works on them, so neither do results."""
     return [(first, min(first + size, n)) for first in range(0, n, size)]
 
@@ -115,7 +115,7 @@ def room_for_shards(scratch: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def whole(path: Path) -> Iterator[Path]:
+def atomic_write(path: Path) -> Iterator[Path]:
     """Where to write what becomes `path` when the block ends: a shard that is worked on twice leaves it whole."""
     aside = path.with_name(f".{socket.gethostname()}-{os.getpid()}-{path.name}")
     yield aside

@@ -22,14 +22,13 @@ from ssrem.errors import GateError
 from tasks.stage.ledger import Recipe, write_outputs
 from tasks.warehouse.catalog import create_views, quoted
 from tasks.warehouse.clock import utc_now
-from tasks.warehouse.error_translation import in_plain_words
+from tasks.warehouse.error_translation import translated_errors
 from tasks.warehouse.files import sync_path
-from tasks.warehouse.garbage import collect
+from tasks.warehouse.garbage import prune_runs
 from tasks.warehouse.home import Warehouse
+from tasks.warehouse.incidents import clean_up
 from tasks.warehouse.integrity import find_damage, remember_published
-from tasks.warehouse.interrupted_runs import clean_up
-from tasks.warehouse.partition import Address, Partition, PartitionKey
-from tasks.warehouse.replicas import keep_twice
+from tasks.warehouse.partition import Address, Partition, PartitionKey, write_replica
 
 if TYPE_CHECKING:
     import duckdb
@@ -192,7 +191,7 @@ class Stage:
                     shutil.rmtree(leftover, ignore_errors=True)
             raise
         remember_published(self.home.root, [*kept, *written], written)
-        collect(self.home)
+        prune_runs(self.home)
 
     def _draft(self, folder: str) -> Path:
         return self.home.lake / f".{folder}.tmp"
@@ -208,7 +207,7 @@ class Stage:
             file = draft / f"{output.table}{f'.{number}' if number else ''}.parquet"
             rows = self._write_file(output, file)
             written.append(Partition.of_file(output.address, f"lake/{folder}/{file.name}", rows, file))
-            keep_twice(output.table, file)
+            write_replica(output.table, file)
         return written
 
     def _write_file(self, output: Output, path: Path) -> int:
@@ -260,7 +259,7 @@ def open_stage(
     import duckdb
 
     resources = resources or Resources()
-    with in_plain_words(home), home.lock(name):
+    with translated_errors(home), home.lock(name):
         snapshot = home.snapshot()
         for message in clean_up(home, snapshot):
             on_cleanup(message)

@@ -1,4 +1,4 @@
-"""A full disk, a full memory, a damaged file: what to say of them, whichever library met them."""
+"""Translate errors of a full disk, a full memory or a damaged file into one line, whichever library raised them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tasks.warehouse.partition import Partition
 
 
 @contextmanager
-def in_plain_words(home: Warehouse) -> Iterator[None]:
-    """A full disk or memory and a damaged file as one line, whichever library met them, wherever in the stage."""
+def translated_errors(home: Warehouse) -> Iterator[None]:
+    """Raise out-of-disk and out-of-memory errors and those of damaged partitions as HomeError; others as they are."""
     try:
         yield
     except SsremError as error:
@@ -29,7 +29,7 @@ def in_plain_words(home: Warehouse) -> Iterator[None]:
 
 
 def out_of_room(home: Warehouse, error: Exception) -> HomeError | None:
-    """The error as what it comes from, where that is a disk or a memory that is full."""
+    """Translate out-of-disk and out-of-memory errors; None for others."""
     text = str(error)
     full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
     if full or "No space left" in text or "File too large" in text:

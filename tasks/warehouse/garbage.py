@@ -1,4 +1,4 @@
-"""Collect: what a home folder no longer needs goes, but not under the feet of a reader."""
+"""Garbage collection: delete what a home folder no longer needs, but nothing that a reader may still have open."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import shutil
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from ssrem.errors import HomeError
@@ -18,64 +18,63 @@ from tasks.warehouse.partition import Partition
 from tasks.warehouse.snapshot import drop_manifests, manifests
 
 KEPT_RUNS = 5
-"""Run folders that the snapshot no longer uses are kept for readers with an older one: the last few at least …"""
+"""Run folders that no snapshot uses stay for readers of an older snapshot: at least this many, the newest …"""
 
 KEPT_SECONDS = 600.0
-"""… and each for as long after it was first seen unused."""
+"""… and each of them for this long after it was first seen unused."""
 
 KEPT_FAILURES = 20
-"""What failed gates saw is kept of the last few runs that failed."""
+"""Rows that failed gates refused stay for this many runs, the newest."""
 
 STALE_AFTER = 30 * 86400.0
-"""Seconds after which a training that was broken off is not expected to be taken up again."""
+"""Seconds after which an interrupted training is not expected to be resumed."""
 
 PIN = "backup-"
 """Catalogs of this name, `catalog.backup-….duckdb`, keep what a backup in progress still has to copy."""
 
 MARK = ".unused"
-"""File in a run folder: since its time of change, no snapshot has used the folder."""
+"""File in a run folder: since its modification time, no snapshot has used the folder."""
 
 
 @dataclass(frozen=True)
-class Collected:
-    """What was removed: paths relative to the home folder, and the bytes that they took."""
+class Pruned:
+    """What was deleted: paths relative to the home folder, and their size in bytes."""
 
-    removed: list[str] = field(default_factory=list)
-    bytes: int = 0
+    removed: list[str]
+    bytes: int
 
 
-def collect_old(
+def prune(
     home: Warehouse,
     keep_runs: int = KEPT_RUNS,
     keep_failures: int = KEPT_FAILURES,
     *,
     keep_seconds: float = KEPT_SECONDS,
-) -> Collected:
-    """Remove old run folders, what failed gates saw, models that no version names and trainings given up.
+) -> Pruned:
+    """Delete old run folders, rows that failed gates refused, models of no version, and checkpoints of old trainings.
 
-    keep_runs: run folders kept although no snapshot uses them; keep_seconds: how long each of them is kept at least;
-    keep_failures: failed runs whose rows are kept. Raises HomeError where another process writes.
+    keep_runs: unused run folders that stay; keep_seconds: how long each unused folder stays at least; keep_failures:
+    failed runs whose rows stay. Raises HomeError where another process writes.
     """
-    with home.lock("collect"):
+    with home.lock("prune"):
         home.check()
-        gone = collect(home, keep_runs, keep_seconds)
+        runs = prune_runs(home, keep_runs, keep_seconds)
         failed = sorted(home.failures.glob("*"), key=_changed)
         old = failed[: max(0, len(failed) - keep_failures)]
-        found = [*old, *_models_without_version(home), *_stale_checkpoints(home)]
-        rest = _remove(home, found)
-    return Collected(gone.removed + rest.removed, gone.bytes + rest.bytes)
+        rest = _delete(home, [*old, *_models_without_version(home), *_stale_checkpoints(home)])
+    return Pruned(runs.removed + rest.removed, runs.bytes + rest.bytes)
 
 
-def collect(home: Warehouse, keep_runs: int = KEPT_RUNS, keep_seconds: float = KEPT_SECONDS) -> Collected:
-    """Remove run folders that no snapshot has used for a while, but for the newest few; to be called under the lock.
+def prune_runs(home: Warehouse, keep_runs: int = KEPT_RUNS, keep_seconds: float = KEPT_SECONDS) -> Pruned:
+    """Delete run folders that no snapshot has used for a while, except the newest few; call it under the lock.
 
-    A folder is marked when it is first seen unused and goes at a later call, so that whoever opened the snapshot
-    before has `keep_seconds` at least. A clock that was set back only makes it stay longer.
+    A folder is marked when it is first seen unused and deleted by a later call, so that a reader that opened the
+    snapshot before has `keep_seconds` at least. A clock that was set back only makes it stay longer.
     """
     try:
-        used = {p.folder for p in _used_partitions(home)}
-    except HomeError:  # what such a catalog keeps cannot be told, so nothing goes
-        return Collected()
+        used = {partition.folder for partition in _used_partitions(home)}
+    except HomeError:  # it cannot be told what such a catalog needs, so nothing is deleted
+        return Pruned([], 0)
     now = time.time()
     unused: dict[str, list[Path]] = {}
     since: dict[str, float] = {}
@@ -88,13 +87,13 @@ def collect(home: Warehouse, keep_runs: int = KEPT_RUNS, keep_seconds: float = K
         run = folder.name.split(".")[0]
         unused.setdefault(run, []).append(folder)
         since[run] = max(since.get(run, 0.0), _marked(mark, now))
-    # A manifest counts for recovery only as long as its files are there.
+    # A manifest can replace a damaged catalog only as long as its files exist.
     drop_manifests(home.lake, keep=keep_runs + 1)
-    named = {partition.folder for m in manifests(home.lake) for partition in m.partitions}
+    named = {partition.folder for manifest in manifests(home.lake) for partition in manifest.partitions}
     newest_last = sorted(unused, key=lambda run: (since[run], run))
     old = newest_last[: max(0, len(newest_last) - keep_runs)]
-    gone = (run for run in old if now - since[run] >= keep_seconds)
-    return _remove(home, (folder for run in gone for folder in unused[run] if folder.name not in named))
+    expired = (folder for run in old if now - since[run] >= keep_seconds for folder in unused[run])
+    return _delete(home, (folder for folder in expired if folder.name not in named))
 
 
 def _used_partitions(home: Warehouse) -> Iterator[Partition]:
@@ -112,7 +111,7 @@ def _used_partitions(home: Warehouse) -> Iterator[Partition]:
 
 
 def _abandoned(pin: Path) -> bool:
-    """Whether the process that set the pin has ended: the kernel then drops its lock."""
+    """Whether the process that set the pin has ended: the kernel then releases its lock."""
     try:
         with pin.open("rb") as handle:
             fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -124,7 +123,7 @@ def _abandoned(pin: Path) -> bool:
 
 
 def _marked(mark: Path, now: float) -> float:
-    """When the mark was set, seconds; set now where there is none, or one from the future."""
+    """Time of the mark, seconds; set now where there is none, or one from the future."""
     with suppress(FileNotFoundError):
         since = mark.stat().st_mtime
         if since <= now:
@@ -143,7 +142,7 @@ def _models_without_version(home: Warehouse) -> list[Path]:
 
 
 def _stale_checkpoints(home: Warehouse) -> list[Path]:
-    """Trainings broken off long ago, and those that were finished by a run that died before it could tidy up."""
+    """Checkpoints of trainings interrupted long ago, and of those that published but died before they tidied up."""
     with home.reader() as connection:
         done = {key[:16] for (key,) in connection.execute("SELECT key FROM runs").fetchall()}
     folders = (home.root / "checkpoints").glob("*")
@@ -151,11 +150,11 @@ def _stale_checkpoints(home: Warehouse) -> list[Path]:
 
 
 def _changed(path: Path) -> float:
-    """When anything in the folder changed last, seconds."""
+    """Latest modification time of anything in the folder, seconds."""
     return max(p.stat().st_mtime for p in (path, *path.rglob("*")))
 
 
-def _remove(home: Warehouse, paths: Iterable[Path]) -> Collected:
+def _delete(home: Warehouse, paths: Iterable[Path]) -> Pruned:
     removed, size = [], 0
     for path in paths:
         size += sum(f.stat().st_size for f in (path, *path.rglob("*")) if f.is_file())
@@ -164,4 +163,4 @@ def _remove(home: Warehouse, paths: Iterable[Path]) -> Collected:
         else:
             path.unlink(missing_ok=True)
         removed.append(str(path.relative_to(home.root)))
-    return Collected(removed, size)
+    return Pruned(removed, size)

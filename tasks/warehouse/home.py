@@ -1,4 +1,4 @@
-"""The home folder: where things lie, who may write, and which snapshot is published."""
+"""The home folder: its paths, its lock, and its published snapshot."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tasks.warehouse.catalog import (
 from tasks.warehouse.clock import utc_now
 from tasks.warehouse.files import sync_path
 from tasks.warehouse.integrity import Damage, damage_behind, find_damage
-from tasks.warehouse.lock import holder, locked
+from tasks.warehouse.lock import lock_holder, locked
 from tasks.warehouse.partition import Partition
 from tasks.warehouse.snapshot import (
     KEPT_SNAPSHOTS,
@@ -63,7 +63,7 @@ class Warehouse:
 
     @property
     def failures(self) -> Path:
-        """What failed gates saw, a folder a run."""
+        """Rows that failed gates refused, one folder for each run."""
         return self.root / "failures"
 
     @property
@@ -83,16 +83,13 @@ class Warehouse:
 
     @contextmanager
     def lock(self, what: str) -> Iterator[None]:
-        """Hold the home folder for writing. The kernel drops the lock of a process that dies.
-
-        Where another writer has it, wait as long as $SSREM_WAIT says; HomeError, naming the holder, after that.
-        """
+        """Hold the home folder for writing; see `tasks.warehouse.lock.locked`."""
         with locked(self.root, what):
             yield
 
     def writer(self) -> dict[str, Any] | None:
-        """Who holds the lock: pid, host, what, since; None where nobody does, whatever the file still says."""
-        return holder(self.root)
+        """Who holds the lock: pid, host, what, since; None where nobody does."""
+        return lock_holder(self.root)
 
     def partitions(self) -> list[Partition]:
         """Partitions of the published snapshot; empty where nothing was published."""

@@ -1,54 +1,88 @@
-"""What went wrong in a home folder and what became of it: a log that `ssrem status` reads."""
+"""Incidents: clean-up after interrupted runs, and the log of what went wrong, which `ssrem status` shows."""
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections import deque
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
+
+from tasks.warehouse.clock import utc_now
+from tasks.warehouse.home import Warehouse
+from tasks.warehouse.snapshot import Snapshot, drop_manifests
 
 KEPT = 200
 """Lines of the log that stay."""
 
 _LOG = "incidents.jsonl"
 
+_DRAFT_FILES = (
+    *(".catalog.tmp", ".catalog.tmp.wal", ".verified.json.*.tmp"),
+    *("lake/.snapshot=*.tmp", "lake/run=*/.*.tmp", "vectors/*/*.tmp"),
+)
+_DRAFT_FOLDERS = ("lake/.run=*.tmp", "encoders/*.tmp", "masked-lm/*.tmp")
 
-def note(root: Path, at: datetime, text: str) -> None:
-    """Append one line, unless it is what the log ended with. A disk that is full must not stop a repair."""
-    before = incidents(root)
-    if before and before[-1][1] == text:
+
+def clean_up(home: Warehouse, snapshot: Snapshot) -> list[str]:
+    """Delete what interrupted runs left behind, under the lock; one line for each, which is logged, too.
+
+    snapshot: the published one.
+    """
+    messages = []
+    published = {partition.run for partition in snapshot.partitions}
+    for scratch in sorted(home.staging.glob("*")):
+        try:
+            run = json.loads((scratch / "run.json").read_text())
+            name = f"{run['stage']} of {run['started']} UTC"
+        except (OSError, ValueError, KeyError):
+            name = scratch.name
+        done = "it had published" if scratch.name in published else "it had published nothing"
+        messages.append(f"an earlier run was interrupted ({name}); {done} and was cleaned up")
+        log_incident(home.root, utc_now(), messages[-1])
+        shutil.rmtree(scratch, ignore_errors=True)
+    if snapshot.damage is None:  # manifests of snapshots that were never published
+        drop_manifests(home.lake, above=snapshot.number)
+    for path in (path for pattern in _DRAFT_FILES for path in home.root.glob(pattern)):
+        path.unlink(missing_ok=True)
+    for path in (path for pattern in _DRAFT_FOLDERS for path in home.root.glob(pattern)):
+        shutil.rmtree(path, ignore_errors=True)
+    return messages
+
+
+def log_incident(root: Path, at: datetime, text: str) -> None:
+    """Append one line to the log, unless it is its last one already. A full disk does not raise an error."""
+    logged = incidents(root)
+    if logged and logged[-1][1] == text:
         return
     path = root / _LOG
     with suppress(OSError):
-        if len(before) >= 2 * KEPT:
+        if len(logged) >= 2 * KEPT:
             draft = root / f"{_LOG}.tmp"
-            draft.write_text("".join(_line(*one) for one in before[-KEPT:]), encoding="utf-8")
+            draft.write_text("".join(_line(*entry) for entry in logged[-KEPT:]), encoding="utf-8")
             draft.replace(path)
         with path.open("ab") as handle:
+            content = path.read_bytes()
             # What a killed run left half written must not swallow this line.
-            handle.write(b"" if _ends_whole(path) else b"\n")
+            handle.write(b"\n" if content and not content.endswith(b"\n") else b"")
             handle.write(_line(f"{at:%F %T}", text).encode())
             handle.flush()
             os.fsync(handle.fileno())
 
 
 def incidents(root: Path, last: int | None = None) -> list[tuple[str, str]]:
-    """When (UTC) and what, oldest first; the `last` ones, if given. Half-written lines are passed over."""
-    found: deque[tuple[str, str]] = deque(maxlen=last)
+    """Time (UTC) and text of each logged incident, oldest first; the `last` ones, if not None. Half-written lines are
+    skipped."""
+    logged: deque[tuple[str, str]] = deque(maxlen=last)
     with suppress(OSError):
         for line in (root / _LOG).read_text(encoding="utf-8", errors="replace").splitlines():
             with suppress(ValueError, KeyError, TypeError):
                 row = json.loads(line)
-                found.append((str(row["at"]), str(row["what"])))
-    return list(found)
+                logged.append((str(row["at"]), str(row["what"])))
+    return list(logged)
 
 
 def _line(at: str, text: str) -> str:
     return json.dumps({"at": at, "what": text}, ensure_ascii=False) + "\n"
-
-
-def _ends_whole(path: Path) -> bool:
-    content = path.read_bytes()
-    return not content or content.endswith(b"\n")

@@ -1,28 +1,52 @@
-"""The home folder's lock: one writer at a time, whoever it is told to all."""
+"""Exclusive write lock of a home folder; blocked writers see who holds it."""
 
 from __future__ import annotations
 
 import fcntl
 import json
 import os
+import re
 import socket
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
 from ssrem.errors import HomeError
 from tasks.warehouse.clock import utc_now
-from tasks.warehouse.waiting import POLL_SECONDS, patience
+
+VARIABLE = "SSREM_WAIT"
+"""Environment variable: how long a writer of this process or its children waits for the one before it."""
+
+POLL_SECONDS = 0.2
+
+_UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def seconds(text: str) -> float:
+    """Seconds in a duration: a number, with s, m, h or d after it, such as 90, 30m or 6h; ValueError otherwise."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhd]?)", text.strip())
+    if match is None:
+        raise ValueError(f"{text!r} is no time to wait, such as 90, 30m or 6h")
+    return float(match[1]) * _UNITS[match[2]]
+
+
+def patience() -> float:
+    """Seconds to wait for another writer: $SSREM_WAIT, or 0. HomeError where its value is no duration."""
+    try:
+        return seconds(os.environ.get(VARIABLE) or "0")
+    except ValueError as error:
+        raise HomeError(f"${VARIABLE}: {error}") from None
 
 
 @contextmanager
 def locked(root: Path, what: str) -> Iterator[None]:
-    """Hold the home folder for writing. The kernel drops the lock of a process that dies.
+    """Hold the write lock of the home folder. The kernel releases the lock of a process that dies.
 
-    Where another writer has it, wait as long as $SSREM_WAIT says; HomeError, naming the holder, after that.
+    what: named to others that want the lock. Where another writer holds it, waits as long as $SSREM_WAIT says and then
+    raises HomeError, naming the holder.
     """
     try:
         root.mkdir(parents=True, exist_ok=True)
@@ -34,73 +58,66 @@ def locked(root: Path, what: str) -> Iterator[None]:
     with handle:
         _acquire(root, handle)
         handle.truncate(0)
-        json.dump(
-            {
-                "pid": os.getpid(),
-                "host": socket.gethostname(),
-                "what": what,
-                "since": f"{utc_now():%F %T}",
-            },
-            handle,
-        )
+        holder = {
+            "pid": os.getpid(),
+            "host": socket.gethostname(),
+            "what": what,
+            "since": f"{utc_now():%F %T}",
+        }
+        json.dump(holder, handle)
         handle.flush()
         yield
 
 
 def _acquire(root: Path, handle: TextIO) -> None:
-    limit, told = patience(), False
-    deadline = time.monotonic() + limit  # whatever happens to the clock on the wall
+    limit, waiting = patience(), False
+    deadline = time.monotonic() + limit
     while True:
         try:
             return fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            handle.seek(0)
-            who = _holder(handle.read())
+            holder = _holder(handle)
+        who = "another process"
+        if {"pid", "host", "what", "since"} <= holder.keys():
+            who = "process {pid} on {host} ({what} since {since} UTC)".format_map(holder)
         if time.monotonic() >= deadline:
             waited = f" after {limit:g} s" if limit else ""
             way_out = "wait longer" if limit else "wait for it to end, or let ssrem do so with --wait 6h"
-            raise HomeError(f"{root} is{' still' * told} in use by {who}{waited}; {way_out}")
-        if not told:
+            raise HomeError(f"{root} is{' still' * waiting} in use by {who}{waited}; {way_out}")
+        if not waiting:
             print(f"ssrem: waiting for {who}, which writes to {root}", file=sys.stderr, flush=True)
-            told = True
+            waiting = True
         time.sleep(min(POLL_SECONDS, max(0.0, deadline - time.monotonic())))
 
 
-def holder(root: Path) -> dict[str, Any] | None:
-    """Who holds the lock: pid, host, what, since; None where nobody does, whatever the file still says."""
+def lock_holder(root: Path) -> dict[str, Any] | None:
+    """Who holds the lock: pid, host, what, since; None where nobody does, whatever the lock file still says."""
     try:
         handle = (root / ".lock").open(encoding="utf-8")
     except OSError:
         return None
     with handle:
-        text = handle.read()
-        held = _held(text)
-        if held and held.get("host") == socket.gethostname() and not alive(held.get("pid")):
-            return None  # without trying the lock, which would stand in the way of a run that starts just now
+        holder = _holder(handle)
+        if holder and holder.get("host") == socket.gethostname() and not alive(holder.get("pid")):
+            return None  # without trying the lock, which could block a run that starts just now
         try:
             fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except OSError:
-            return held or {}
+            return holder
     return None
 
 
-def _holder(text: str) -> str:
+def _holder(handle: TextIO) -> dict[str, Any]:
+    handle.seek(0)
     try:
-        held = json.loads(text)
-        return f"process {held['pid']} on {held['host']} ({held['what']} since {held['since']} UTC)"
-    except (ValueError, KeyError):
-        return "another process"
-
-
-def _held(text: str) -> dict[str, Any]:
-    with suppress(ValueError):
-        found = json.loads(text)
-        return found if isinstance(found, dict) else {}
-    return {}
+        holder = json.loads(handle.read())
+    except ValueError:
+        return {}
+    return holder if isinstance(holder, dict) else {}
 
 
 def alive(pid: object) -> bool:
-    """Whether there is a process of this number on this machine."""
+    """Whether a process of this number runs on this machine."""
     try:
         os.kill(int(str(pid)), 0)
     except (ValueError, ProcessLookupError):
@@ -108,7 +125,3 @@ def alive(pid: object) -> bool:
     except OSError:
         return True
     return True
-
-
-def _first_line(error: BaseException) -> str:
-    return str(error).strip().splitlines()[0]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from tasks.warehouse.files import file_digest
+from tasks.warehouse.files import file_digest, sync_path
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,14 @@ KEY_FIELDS = tuple(field.name for field in fields(PartitionKey))
 
 Address = tuple[str, PartitionKey]
 """A table and the key of one of its partitions: a snapshot has at most one file for each."""
+
+
+REPLICATED = (
+    *("corpora", "evaluators", "learning_curves", "identification", "correlations"),
+    *("agreement", "comparisons", "rankings", "rater_agreement"),
+    *("annotated", "annotations", "human_scores", "runs", "check_results"),
+)
+"""Small tables that no stage can recompute as they were: a replica of each file lies beside it."""
 
 
 @dataclass(frozen=True)
@@ -85,3 +94,14 @@ class Partition:
 
     def __str__(self) -> str:
         return f"{self.path} (table {self.table}, {self.key})"
+
+
+def write_replica(table: str, path: Path) -> None:
+    """Copy the file of a partition beside it, if its table is one of REPLICATED."""
+    if table in REPLICATED:
+        sync_path(Path(shutil.copyfile(path, replica_path(path))))
+
+
+def replica_path(path: Path) -> Path:
+    """Where the replica of a partition's file lies, if its table is one of REPLICATED."""
+    return path.with_name(f"{path.name}.copy")

@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks import readers_writers, soak
 from tasks.stage import stage
-from tasks.warehouse.garbage import KEPT_RUNS, collect
+from tasks.warehouse.garbage import KEPT_RUNS, prune_runs
 
 
 def test_readers_see_no_failure_and_no_mixed_snapshot(tmp_path: Path) -> None:
@@ -38,7 +38,7 @@ def test_a_mixed_snapshot_is_noticed(tmp_path: Path) -> None:
 def test_small_corpora_leave_nothing_behind(
     tmp_path: Path, sql_gate: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stage, "collect", lambda home: collect(home, keep_seconds=0))
+    monkeypatch.setattr(stage, "prune_runs", lambda home: prune_runs(home, keep_seconds=0))
     landings = list(soak.soak(tmp_path, corpora=KEPT_RUNS + 6, messages=40))
     for landing in landings[KEPT_RUNS + 1 :]:
         # A folder a corpus, one of the ledger, and its last few for readers of older snapshots.

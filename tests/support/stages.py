@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
 from support.paths import ROOT
@@ -55,22 +56,39 @@ def publish(
     return stage.run_id
 
 
-def python(code: str, *arguments: object) -> list[str]:
-    """A command that runs the code in a Python of its own, started in ROOT with PYTHONPATH from `ENVIRONMENT`."""
-    return [sys.executable, "-c", code, *map(str, arguments)]
-
-
-def run_python(code: str, *arguments: object) -> subprocess.CompletedProcess[str]:
-    """Run the code in a Python of its own that can import the tests' `support`."""
-    return subprocess.run(
-        python(code, *arguments),
+def start_python(
+    code: str, *arguments: object, environment: Mapping[str, str] | None = None, **pipes: Any
+) -> subprocess.Popen[str]:
+    """Start the code in a Python of its own that can import `support`; its stdout is a pipe."""
+    return subprocess.Popen(
+        [sys.executable, "-c", dedent(code), *map(str, arguments)],
         cwd=ROOT,
-        env=ENVIRONMENT,
-        capture_output=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "tests"), **(environment or {})},
+        stdout=subprocess.PIPE,
         text=True,
-        timeout=60,
-        check=False,
+        **pipes,
     )
 
 
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT / "tests")}
+def run_python(code: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+    """`start_python`, waited for."""
+    with start_python(code, *arguments, stderr=subprocess.PIPE) as process:
+        out, err = process.communicate(timeout=60)
+    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+
+@contextmanager
+def held(home: Warehouse) -> Iterator[subprocess.Popen[str]]:
+    """Another process holds the lock, as for training, until it is killed or a line comes to its stdin."""
+    code = """
+        import sys
+        from tasks.warehouse.home import Warehouse
+        with Warehouse.at(sys.argv[1]).lock("train"):
+            print("held", flush=True)
+            sys.stdin.readline()
+        """
+    with start_python(code, home.root, stdin=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "held\n"
+        yield other
+        other.kill()

@@ -15,7 +15,7 @@ from support.paths import ROOT
 from support.stages import CORPUS, staging
 from tasks.stage.stage import Output
 from tasks.warehouse.home import Warehouse
-from tasks.warehouse.waiting import VARIABLE
+from tasks.warehouse.lock import VARIABLE
 
 
 @pytest.fixture

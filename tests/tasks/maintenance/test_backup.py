@@ -6,8 +6,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
 import tarfile
 from pathlib import Path
 
@@ -16,20 +14,19 @@ import pytest
 
 from ssrem.errors import HomeError
 from ssrem.evaluators import load_evaluator
-from support.paths import ROOT
-from support.stages import ENVIRONMENT, python
 from support.stages import publish as publish_at
+from support.stages import run_python, start_python
 from tasks.maintenance import backup
 from tasks.maintenance.backup import back_up, restore
 from tasks.stage.ledger import Recipe, already_done
-from tasks.warehouse.garbage import collect
+from tasks.warehouse.garbage import prune_runs
 from tasks.warehouse.home import Warehouse
 
 LOOP = """
 import sys
 from support.stages import publish
 from tasks.warehouse import garbage
-garbage.collect.__defaults__ = (0, 1.0)  # a folder goes a second after its snapshot
+garbage.prune_runs.__defaults__ = (0, 1.0)  # a folder goes a second after its snapshot
 number = 1
 print("going", flush=True)
 while True:
@@ -46,8 +43,7 @@ def publish(home: Warehouse, number: int) -> None:
 def test_a_backup_is_a_whole_snapshot_while_another_process_publishes(
     home: Warehouse, tmp_path: Path
 ) -> None:
-    command = python(LOOP, home.root)
-    with subprocess.Popen(command, cwd=ROOT, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True) as writer:
+    with start_python(LOOP, home.root) as writer:
         assert writer.stdout is not None
         writer.stdout.readline()
         while not home.catalog.exists():
@@ -83,7 +79,7 @@ def test_what_a_backup_has_yet_to_copy_is_not_collected(
         yield next(found)
         for number in range(1, 4):
             publish(home, number)
-            collect(home, keep_runs=0, keep_seconds=0)
+            prune_runs(home, keep_runs=0, keep_seconds=0)
         yield from found
 
     monkeypatch.setattr(backup, "_files", slow)
@@ -92,7 +88,7 @@ def test_what_a_backup_has_yet_to_copy_is_not_collected(
     restore(there, tmp_path / "saved.tar")
     with there.reader() as reader:
         assert reader.execute("SELECT bytes FROM corpora").fetchone() == (0,)
-    collect(home, keep_runs=0, keep_seconds=0)
+    prune_runs(home, keep_runs=0, keep_seconds=0)
     assert {f.name for f in home.lake.glob("run=*")} == {p.folder for p in home.partitions()}
 
 
@@ -106,9 +102,7 @@ from tasks.warehouse.home import Warehouse
 backup._files = lambda home, pin: os.kill(os.getpid(), signal.SIGKILL)
 backup.back_up(Warehouse.at(sys.argv[1]), Path(sys.argv[2]))
 """
-    killed = subprocess.run(
-        [sys.executable, "-c", code, str(home.root), str(tmp_path / "saved")], cwd=ROOT, check=False
-    )
+    killed = run_python(code, home.root, tmp_path / "saved")
     assert killed.returncode == -signal.SIGKILL
     assert len(list(home.root.glob("catalog.backup-*.duckdb"))) == 1
     assert not (tmp_path / "saved").exists()

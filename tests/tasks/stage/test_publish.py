@@ -6,12 +6,10 @@ import hashlib
 import json
 import os
 import signal
-import subprocess
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from textwrap import dedent
 from typing import Any
 
 import duckdb
@@ -20,8 +18,7 @@ import pytest
 
 from schemas import TABLES
 from ssrem.errors import HomeError
-from support.paths import ROOT
-from support.stages import CORPUS, ENVIRONMENT, publish, python, run_python, staging
+from support.stages import CORPUS, held, publish, run_python, staging, start_python
 from tasks.stage.ledger import Recipe, already_done
 from tasks.stage.stage import Output
 from tasks.warehouse.catalog import LAYOUT
@@ -43,7 +40,7 @@ def test_readers_see_whole_snapshots_only(home: Warehouse) -> None:
         "for n in range(1, 16): publish(sys.argv[1], n, n % 4 + 1)"
     )
     seen = []
-    with subprocess.Popen(python(code, home.root), cwd=ROOT, env=ENVIRONMENT) as writer:
+    with start_python(code, home.root) as writer:
         while writer.poll() is None:
             # Both doors: the library's reader, and the catalog as any DuckDB client opens it.
             seen.append(snapshot(home))
@@ -110,7 +107,7 @@ def test_a_killed_run_leaves_the_old_snapshot(home: Warehouse, point: str) -> No
         {KILLS[point]}
         publish(sys.argv[1], 2)
         """
-    killed = run_python(dedent(code), home.root)
+    killed = run_python(code, home.root)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert (snapshot(home), home.partitions()) == before
     said: list[str] = []
@@ -146,17 +143,7 @@ def test_a_run_that_fails_leaves_nothing_behind(home: Warehouse, monkeypatch: py
 
 
 def test_a_second_writer_is_told_who_writes(home: Warehouse) -> None:
-    code = """
-        import sys
-        from tasks.warehouse.home import Warehouse
-        with Warehouse.at(sys.argv[1]).lock("train"):
-            print("open", flush=True)
-            sys.stdin.read()
-        """
-    command, pipe = python(dedent(code), home.root), subprocess.PIPE
-    with subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe, text=True) as writer:
-        assert writer.stdout is not None
-        assert writer.stdout.readline() == "open\n"
+    with held(home) as writer:
         with pytest.raises(HomeError, match=rf"process {writer.pid} on \S+ \(train since .* UTC\)") as error:
             publish(home.root, 1)
         assert len(str(error.value).splitlines()) == 1
@@ -332,7 +319,7 @@ def test_a_full_disk_is_one_line_and_harmless(home: Warehouse, room: int) -> Non
         except HomeError as error:
             print(error)
         """
-    full = run_python(dedent(code), home.root, room)
+    full = run_python(code, home.root, room)
     assert full.returncode == 0, full.stderr
     assert full.stdout.startswith(f"no room left on the disk of {home.root}; nothing was published")
     assert len(full.stdout.splitlines()) == 1

@@ -1,4 +1,4 @@
-"""Shards in this process: where cuts fall, what a shard reads and leaves, and that cutting changes no figure."""
+"""Shards in this process: their ranges, what they read and leave, and that sharding changes no figure."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from tasks.speaker_tables.load import load_candidates
 from tasks.speaker_tables.similarity import bucket_edges, similarity_shard
 from tasks.speaker_tables.vectors import encode_shard, encoded_in_shards
 from tasks.stage import shards
-from tasks.stage.shards import cuts, incoming, map_shards, room_for_shards, shard_task, whole
+from tasks.stage.shards import atomic_write, incoming, map_shards, room_for_shards, shard_ranges, shard_task
 from tasks.warehouse.home import Warehouse
 
 
 def test_cuts_cover_all_rows_once() -> None:
-    assert cuts(0, 3) == []
-    assert cuts(3, 3) == [(0, 3)]
-    assert cuts(7, 3) == [(0, 3), (3, 6), (6, 7)]
+    assert shard_ranges(0, 3) == []
+    assert shard_ranges(3, 3) == [(0, 3)]
+    assert shard_ranges(7, 3) == [(0, 3), (3, 6), (6, 7)]
 
 
 def test_buckets_are_of_whole_sets() -> None:
@@ -87,11 +87,11 @@ def test_a_worker_that_does_not_see_the_home_folder(tmp_path: Path) -> None:
 
 
 def test_what_a_shard_leaves_is_whole_or_not_there(tmp_path: Path) -> None:
-    with pytest.raises(OSError, match="full"), whole(tmp_path / "a.npy") as aside:
+    with pytest.raises(OSError, match="full"), atomic_write(tmp_path / "a.npy") as aside:
         aside.write_bytes(b"half")
         raise OSError("full")
     assert not (tmp_path / "a.npy").exists()
-    with whole(tmp_path / "a.npy") as aside:
+    with atomic_write(tmp_path / "a.npy") as aside:
         aside.write_bytes(b"all")
     assert (tmp_path / "a.npy").read_bytes() == b"all"
     with room_for_shards(tmp_path) as room:

@@ -12,7 +12,7 @@ import pytest
 from ssrem.errors import HomeError
 from support.stages import CORPUS, staging
 from tasks.stage.stage import Output
-from tasks.warehouse.garbage import KEPT_RUNS, KEPT_SECONDS, MARK, STALE_AFTER, collect_old
+from tasks.warehouse.garbage import KEPT_RUNS, KEPT_SECONDS, MARK, STALE_AFTER, prune
 from tasks.warehouse.home import Warehouse
 
 
@@ -59,10 +59,10 @@ def test_a_folder_that_was_never_seen_unused_waits_its_time(home: Warehouse) -> 
     names = [f"run=20000101T0000{i:02}-abcdef" for i in range(KEPT_RUNS + 3)]
     for name in names:
         (home.lake / name).mkdir()
-    collect_old(home)
+    prune(home)
     assert set(names) <= folders(home)
     age(home, KEPT_SECONDS)
-    gone = collect_old(home).removed
+    gone = prune(home).removed
     assert gone == [f"lake/{name}" for name in names[:3]], "the oldest go"
     assert set(names[3:]) <= folders(home)
     assert used(home) <= folders(home)
@@ -72,13 +72,13 @@ def test_a_clock_that_was_set_back_keeps_folders_longer(home: Warehouse) -> None
     publish(home, 0)
     lost = home.lake / "run=20000101T000000-abcdef"
     lost.mkdir()
-    collect_old(home)
+    prune(home)
     age(home, -86400.0)
-    collect_old(home, keep_runs=0)
+    prune(home, keep_runs=0)
     assert lost.exists()
     assert (lost / MARK).stat().st_mtime <= time.time(), "it counts from now"
     age(home, KEPT_SECONDS)
-    collect_old(home, keep_runs=0)
+    prune(home, keep_runs=0)
     assert not lost.exists()
 
 
@@ -88,7 +88,7 @@ def test_a_folder_in_use_again_starts_anew(home: Warehouse) -> None:
     publish(home, 1)
     age(home, KEPT_SECONDS)
     home.write_catalog(old)
-    collect_old(home, keep_runs=0)
+    prune(home, keep_runs=0)
     assert used(home) <= folders(home)
     assert not any((home.lake / name / MARK).exists() for name in used(home))
 
@@ -96,10 +96,10 @@ def test_a_folder_in_use_again_starts_anew(home: Warehouse) -> None:
 def test_all_at_once_where_it_is_asked(home: Warehouse) -> None:
     for number in range(3):
         publish(home, number)
-    found = collect_old(home, keep_runs=0, keep_seconds=0)
+    found = prune(home, keep_runs=0, keep_seconds=0)
     assert folders(home) == used(home)
     assert found.bytes > 1000
-    assert collect_old(home, keep_runs=0, keep_seconds=0).removed == []
+    assert prune(home, keep_runs=0, keep_seconds=0).removed == []
 
 
 def write(path: Path, seconds_ago: float = 0.0) -> Path:
@@ -121,7 +121,7 @@ def test_failures_models_and_trainings_that_nobody_needs(home: Warehouse) -> Non
         row = reader.execute("SELECT key FROM runs").fetchone()
     assert row is not None
     finished = write(home.root / "checkpoints" / row[0][:16] / "state")
-    found = collect_old(home, keep_failures=2)
+    found = prune(home, keep_failures=2)
     gone = [*failed[:3], lost, stale, finished]
     assert sorted(found.removed) == sorted(str(path.relative_to(home.root)) for path in gone)
     assert found.bytes == 5 * len(gone)
@@ -132,7 +132,7 @@ def test_failures_models_and_trainings_that_nobody_needs(home: Warehouse) -> Non
 def test_a_model_of_a_version_stays(copy: Warehouse) -> None:
     before = sorted(copy.models.rglob("*"))
     assert before
-    collect_old(copy, keep_runs=0, keep_failures=0, keep_seconds=0)
+    prune(copy, keep_runs=0, keep_failures=0, keep_seconds=0)
     assert sorted(copy.models.rglob("*")) == before
     with copy.reader() as reader:
         assert reader.execute("SELECT count(*) FROM scores").fetchone() != (0,)
@@ -141,7 +141,7 @@ def test_a_model_of_a_version_stays(copy: Warehouse) -> None:
 def test_nobody_collects_while_another_writes(home: Warehouse) -> None:
     publish(home, 0)
     with home.lock("train"), pytest.raises(HomeError, match="train since"):
-        collect_old(home)
+        prune(home)
 
 
 def test_a_copy_of_a_catalog_that_cannot_be_read_stops_collecting_not_publishing(home: Warehouse) -> None:
@@ -151,5 +151,5 @@ def test_a_copy_of_a_catalog_that_cannot_be_read_stops_collecting_not_publishing
     with pin.open("rb") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)  # as a backup in progress does
         publish(home, 1)
-        assert collect_old(home, keep_runs=0, keep_seconds=0).removed == []
+        assert prune(home, keep_runs=0, keep_seconds=0).removed == []
     assert first in folders(home)

@@ -3,33 +3,23 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from flows.cli.parser import parser
 from ssrem.errors import DumpError, HomeError
-from support.paths import ROOT
+from support.stages import held, start_python
 from tasks.ingest.land import land
 from tasks.warehouse import home as home_module
 from tasks.warehouse import lock as lock_module
-from tasks.warehouse import waiting
 from tasks.warehouse.home import Warehouse
+from tasks.warehouse.lock import VARIABLE, patience, seconds
 
-HOLD = """
-import sys
-from tasks.warehouse.home import Warehouse
-with Warehouse.at(sys.argv[1]).lock("train"):
-    print("held", flush=True)
-    sys.stdin.readline()
-"""
 LAND = """
 import sys
 from tasks.ingest.land import land
@@ -39,28 +29,8 @@ print(*land.fn(sys.argv[1], sys.argv[2]))
 """
 
 
-@contextmanager
-def held(home: Warehouse) -> Iterator[subprocess.Popen[str]]:
-    """Another process holds the lock until it is killed or a line comes to its stdin."""
-    command = [sys.executable, "-c", HOLD, str(home.root)]
-    with subprocess.Popen(
-        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as other:
-        assert other.stdout is not None
-        assert other.stdout.readline() == "held\n"
-        yield other
-        other.kill()
-
-
 def start_landing(dump: str, home: Warehouse, wait: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-c", LAND, dump, str(home.root)],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, waiting.VARIABLE: wait},
-    )
+    return start_python(LAND, dump, home.root, stderr=subprocess.PIPE, environment={VARIABLE: wait})
 
 
 ROWS = [
@@ -133,8 +103,8 @@ def test_other_content_of_the_same_name_is_refused_even_after_waiting(
 
 
 def test_a_writer_without_patience_is_told_at_once(home: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(waiting.VARIABLE, raising=False)
-    monkeypatch.setattr(time, "sleep", lambda seconds: pytest.fail("it waited"))
+    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.setattr(time, "sleep", lambda duration: pytest.fail("it waited"))
     with held(home) as other:
         says = rf"in use by process {other.pid} on \S+ \(train since [-\d]+ [:\d]+ UTC\); .*--wait"
         with pytest.raises(HomeError, match=says), home.lock("ingest"):
@@ -159,11 +129,11 @@ def test_waiting_ends_and_does_not_look_at_the_clock(
             return now[0]
 
         @staticmethod
-        def sleep(seconds: float) -> None:
-            assert seconds > 0
-            now[0] += seconds
+        def sleep(duration: float) -> None:
+            assert duration > 0
+            now[0] += duration
 
-    monkeypatch.setenv(waiting.VARIABLE, "90")
+    monkeypatch.setenv(VARIABLE, "90")
     monkeypatch.setattr(lock_module, "time", Jumping)
     says = r"still in use by process .* after 90 s"
     with held(home), pytest.raises(HomeError, match=says), home.lock("ingest"):
@@ -173,7 +143,7 @@ def test_waiting_ends_and_does_not_look_at_the_clock(
 
 
 def test_threads_of_one_process_wait_for_each_other(home: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(waiting.VARIABLE, "30")
+    monkeypatch.setenv(VARIABLE, "30")
     inside: list[int] = []
     together: list[int] = []
 
@@ -214,18 +184,18 @@ def test_a_dump_that_changes_while_it_is_read_does_not_land(
     ("text", "expected"), [("0", 0), ("90", 90), ("1.5", 1.5), ("30m", 1800), ("6h", 21600), ("1d", 86400)]
 )
 def test_times(text: str, expected: float) -> None:
-    assert waiting.seconds(text) == expected
+    assert seconds(text) == expected
     assert parser().parse_args(["ingest", "dump", "--wait", text]).wait == expected
 
 
 @pytest.mark.parametrize("text", ["", "h", "-1", "6 hours", "nan"])
 def test_no_times(text: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(ValueError, match="no time"):
-        waiting.seconds(text)
+        seconds(text)
     with pytest.raises(SystemExit):
         parser().parse_args(["ingest", "dump", f"--wait={text}"])
     assert "--wait" in capsys.readouterr().err
     if text:
-        monkeypatch.setenv(waiting.VARIABLE, text)
-        with pytest.raises(HomeError, match=waiting.VARIABLE):
-            waiting.patience()
+        monkeypatch.setenv(VARIABLE, text)
+        with pytest.raises(HomeError, match=VARIABLE):
+            patience()
