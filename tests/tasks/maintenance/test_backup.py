@@ -166,7 +166,7 @@ def test_what_cannot_be_backed_up(home: Warehouse, tmp_path: Path) -> None:
     with pytest.raises(HomeError, match="is there already"):
         back_up(home, tmp_path / "taken")
     (home.root / home.partitions()[0].path).unlink()
-    with pytest.raises(HomeError, match=r"corpora.parquet is missing.*ssrem status"):
+    with pytest.raises(HomeError, match=r"conversations.parquet is missing.*ssrem status"):
         back_up(home, tmp_path / "saved.tar")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["home", "taken"]
     assert not list(home.root.glob("catalog.*.duckdb"))
