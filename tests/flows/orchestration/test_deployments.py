@@ -14,7 +14,7 @@ from prefect.client.schemas.objects import ConcurrencyLimitStrategy
 from prefect.client.schemas.schedules import CronSchedule, IntervalSchedule
 
 from support.paths import ROOT
-from tasks.warehouse import waiting
+from tasks.warehouse import lock
 
 FILE = ROOT / "prefect.yaml"
 DEPLOYMENTS = {d["name"]: d for d in yaml.safe_load(FILE.read_text())["deployments"]}
@@ -78,7 +78,7 @@ def test_entrypoint_is_a_flow_that_has_the_parameters(name: str) -> None:
 def test_work_goes_to_the_pool(name: str) -> None:
     pool = DEPLOYMENTS[name]["work_pool"]
     assert pool["name"] == "ssrem"
-    assert waiting.seconds(pool["job_variables"]["env"][waiting.VARIABLE]) >= 3600
+    assert lock.seconds(pool["job_variables"]["env"][lock.VARIABLE]) >= 3600
 
 
 def test_every_flow_is_deployed() -> None:
