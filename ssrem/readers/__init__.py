@@ -1,4 +1,4 @@
-"""Dumps of conversations → streams of Arrow record batches of one raw schema; one file a format."""
+"""Readers of dumps: each format becomes a stream of Arrow record batches of one raw schema; one file a format."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FIELDS", "FORMATS", "guess_format", "open_dump", "parse_mapping", "prefetched", "reader_class"]
 
-#: Format → where its reader is, in the order in which a dump's content is tried.
+#: Format → its reader, in the order in which content is tried; imported when first used.
 FORMATS: Mapping[str, str] = {
     "convokit": "ssrem.readers.convokit:ConvokitReader",
     "cornell": "ssrem.readers.cornell:CornellReader",
@@ -29,16 +29,16 @@ FORMATS: Mapping[str, str] = {
 
 
 def reader_class(format: str) -> type[Reader]:
-    """The reader of a format; DumpError, with the formats there are, on an unknown name."""
+    """The reader of a format; DumpError that lists the formats for an unknown name."""
     if format not in FORMATS:
         raise DumpError(f"there is no format {format!r}; the formats are {', '.join(sorted(FORMATS))}")
     module, name = FORMATS[format].split(":")
-    found: type[Reader] = getattr(import_module(module), name)
-    return found
+    reader: type[Reader] = getattr(import_module(module), name)
+    return reader
 
 
 def guess_format(path: Path) -> str | None:
-    """The first format whose content `path` looks like, or None."""
+    """The first format that the content of `path` looks like, or None."""
     return next((format for format in FORMATS if reader_class(format).sniff(path)), None)
 
 
@@ -49,12 +49,11 @@ def open_dump(
     mapping: Mapping[str, str | Sequence[str]] | None = None,
     batch_rows: int = 65_536,
 ) -> Reader:
-    """A reader for a file, a folder, or `"chitchat"`, the corpus that the package chitchat-dataset ships.
+    """A reader for a file, a folder, or `"chitchat"`, the corpus shipped with the package chitchat-dataset.
 
-    format: a key of FORMATS; guessed from the content where it is not given. mapping: field → column, or
-    columns (a sequence, or joined by +) whose values make a composite key; see `parse_mapping`. Raises
-    DumpError: no such file, nothing in it, an unknown format, a format that the content is not, a column in
-    the mapping that is not there, or no column for a field that must have one.
+    format: a key of FORMATS; recognised from the content if None. mapping: field → column, or columns (a sequence, or
+    joined by +) that form a composite; see `parse_mapping`. DumpError if the path does not exist or is empty, the
+    format is unknown or not that of the content, a mapped column is missing, or a needed field has no column.
     """
     fields = checked_mapping(mapping)
     chosen = reader_class(format) if format else None

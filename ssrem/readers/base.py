@@ -1,4 +1,4 @@
-"""The raw schema, the base of every reader, and the builder that turns rows into batches."""
+"""The raw schema, the base class of readers, and the builder of batches from single rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RAW_SCHEMA = pa.schema(
     [
         ("record", pa.string()),  # 'message' | 'conversation'; a row with a problem is always a 'message'
         ("file", pa.string()),
-        ("line", pa.int64()),  # 1-based; the ordinal where the format has no lines
+        ("line", pa.int64()),  # 1-based; an ordinal if the format has no lines
         ("conversation_id", pa.string()),
         ("utterance_id", pa.string()),
         ("speaker", pa.string()),
@@ -31,10 +31,10 @@ RAW_SCHEMA = pa.schema(
 
 
 class Reader(ABC):
-    """A dump → a stream of record batches of RAW_SCHEMA, in the dump's order.
+    """Reads a dump as a stream of record batches of RAW_SCHEMA, in the dump's order.
 
-    Memory does not grow with the dump. A row that cannot be read is a row with a `problem`; DumpError is
-    raised only where the dump as a whole cannot be read on. A reader may be iterated more than once.
+    Memory does not grow with the dump. An unreadable row becomes a row with a `problem`; DumpError is raised only if
+    the rest of the dump cannot be read. A reader may be iterated more than once.
 
     path: file or folder. mapping: field of `--map` → columns. batch_rows: most rows of a batch.
     """
@@ -61,30 +61,33 @@ class Reader(ABC):
     @classmethod
     @abstractmethod
     def sniff(cls, path: Path) -> bool:
-        """Whether the content at `path` looks like this format; names and suffixes of files do not count."""
+        """Whether the content at `path` looks like this format; file names are ignored."""
 
     @abstractmethod
     def __iter__(self) -> Iterator[pa.RecordBatch]: ...
 
     def check(self) -> None:  # noqa: B027 - a format without a mapping has nothing to check
-        """Raise DumpError if the start of the dump shows that it cannot be read, as with this mapping."""
+        """Raise DumpError if the start of the dump shows that it cannot be read, or not with this mapping."""
 
     def files(self) -> list[Path]:
-        """Every file that is part of the dump, sorted: what a hash of its content covers."""
+        """Every file of the dump, sorted; the hash of its content covers them."""
         return [self.path]
 
     @property
     def total_bytes(self) -> int:
-        """What `bytes_read` reaches at the end."""
+        """The value of `bytes_read` at the end."""
         return sum(file.stat().st_size for file in self.files())
+
+    def _advance(self, stored: int) -> None:
+        self.bytes_read = stored
 
 
 BATCH_BYTES = 32 << 20
-"""A batch is full at so many bytes of text, however few its rows."""
+"""A batch with this many bytes of text is full, however few rows it has."""
 
 
 class RowBuilder:
-    """Collects rows one at a time and hands them out as batches; the exact path, for whatever is unusual."""
+    """Collects single rows into batches; slower than whole columns, but exact for unusual rows."""
 
     def __init__(self, batch_rows: int) -> None:
         self._batch_rows = batch_rows
@@ -96,7 +99,7 @@ class RowBuilder:
         return len(self._rows)
 
     def add(self, record: str, file: str, line: int, values: Mapping[str, object]) -> None:
-        """One readable row; `values` holds the other columns, those that are not there are null."""
+        """Add a readable row; values: its other columns, null if absent."""
         self._places.append((record, file, line))
         self._rows.append(values)
         self._bytes += sum(len(value) for value in values.values() if isinstance(value, str | bytes))
@@ -104,11 +107,11 @@ class RowBuilder:
     def add_problem(
         self, problem: str, file: str, line: int, raw: bytes, values: Mapping[str, object] | None = None
     ) -> None:
-        """One row that cannot be read: its reason code and its exact bytes."""
+        """Add an unreadable row with its reason code and exact bytes."""
         self.add("message", file, line, {**(values or {}), "problem": problem, "raw": raw})
 
     def full_batches(self) -> Iterator[pa.RecordBatch]:
-        """The batch that is full, if one is."""
+        """The collected rows, if they fill a batch."""
         if len(self) >= self._batch_rows or self._bytes >= BATCH_BYTES:
             yield from self.batches()
 
@@ -125,6 +128,6 @@ class RowBuilder:
 
 
 def sliced(batch: pa.RecordBatch, rows: int) -> Iterator[pa.RecordBatch]:
-    """`batch` in pieces of at most `rows` rows, without a copy."""
+    """`batch` in slices of at most `rows` rows, without copying."""
     for start in range(0, batch.num_rows, rows):
         yield batch.slice(start, rows)

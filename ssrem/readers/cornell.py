@@ -26,13 +26,12 @@ _LINE_ID = re.compile(rb"'([^']+)'")
 
 
 class CornellReader(Reader):
-    """Conversations in the order of movie_conversations.txt, each its 'conversation' record and then its
-    messages.
+    """Conversations in the order of movie_conversations.txt: a 'conversation' record, then its messages.
 
-    A conversation's id is that of its first line; a speaker is a character, the addressee the other of the
-    two. A line that a conversation names and that is not there is a 'malformed_row' with the conversation's
-    bytes. Lines in no conversation, and rows of movie_lines.txt that are malformed, come last. Of the lines'
-    file only an index is held: 17 bytes a line (5 MB for the corpus as distributed), not the texts.
+    A conversation's id is that of its first line; speaker and addressee are its two characters. A line that a
+    conversation names but the corpus lacks is a 'malformed_row' with the conversation's bytes. Lines of no conversation
+    and malformed rows of movie_lines.txt come last. Of that file only an index is in memory, 17 bytes a line (5 MB for
+    the corpus as distributed), not the texts.
     """
 
     format: ClassVar[str] = "cornell"
@@ -81,7 +80,7 @@ class CornellReader(Reader):
 
 
 class _Lines:
-    """The rows of movie_lines.txt by line id: sorted hashes of the ids and where the rows start."""
+    """Index of movie_lines.txt by line id: sorted hashes of the ids, and the offsets of their rows."""
 
     def __init__(self, path: Path, content: mmap.mmap) -> None:
         self._content = content
@@ -102,7 +101,7 @@ class _Lines:
         self.used = np.zeros(len(starts), bool)
         self._starts = np.frombuffer(starts, np.int64)
         hashed = np.frombuffer(hashes, np.int64)
-        # Stable: of rows with the same id the first is found.
+        # Stable, so that `find` returns the first of rows with the same id.
         self._order = np.argsort(hashed, kind="stable")
         self._sorted = hashed[self._order]
 
@@ -112,7 +111,7 @@ class _Lines:
         return self._content[start : stop if stop >= 0 else len(self._content)].rstrip(b"\r")
 
     def find(self, line_id: bytes) -> int | None:
-        """The index of the well-formed row with this id; None where there is none."""
+        """The index of the first well-formed row with this id, or None."""
         wanted = _hash(line_id)
         at = int(np.searchsorted(self._sorted, wanted))
         while at < len(self._sorted) and self._sorted[at] == wanted:
@@ -129,7 +128,7 @@ def _hash(line_id: bytes) -> int:
 
 
 def _fields(row: bytes) -> list[bytes] | None:
-    """id, character, movie, name and, where it is there, text; None for a row of another shape."""
+    """id, character, movie, name and, if present, text; None for a row of another form."""
     fields = _SEPARATOR.split(row, 4)
     return fields if len(fields) >= 4 and all(fields[:2]) else None
 

@@ -20,11 +20,11 @@ from ssrem.readers.rows import raw_batch, row_values
 from ssrem.readers.streams import LONGEST_ROW, blocks, head, head_lines, text_name
 from ssrem.readers.times import NotVectorisableError
 
-#: A quoted cell over more lines than this is taken for a stray quote, so that one cannot swallow the file.
+#: A quoted cell with more lines is treated as a stray quote, which otherwise would swallow the rest of the file.
 _MOST_LINES_A_ROW = 1_000
 _BLOCK = 4 << 20
 
-#: Lines of a quoted cell may hold so many bytes together, for the same reason.
+#: Most bytes of the lines of a quoted cell, for the same reason.
 _MOST_BYTES_A_ROW = LONGEST_ROW
 
 #: (first physical line, its bytes if it is a problem, cells, reason code)
@@ -36,10 +36,10 @@ class _RunawayQuoteError(Exception):
 
 
 class DelimitedReader(Reader):
-    """Rows of cells. An empty cell is an absent value; columns that no field uses go to the metadata.
+    """Rows of cells. An empty cell is null; columns that no field uses go to the metadata.
 
-    A row with too few or too many cells, or with a quote that is not closed, is 'malformed_row': its first
-    line is reported and reading goes on with its second. Bytes that are not UTF-8 make the row 'undecodable'.
+    A row with too few or too many cells, or with an unclosed quote, is 'malformed_row': its first line is reported, and
+    reading continues with its second. Bytes that are not UTF-8 make the row 'undecodable'.
     """
 
     takes_mapping: ClassVar[bool] = True
@@ -103,9 +103,6 @@ class DelimitedReader(Reader):
             if last:
                 yield last
 
-    def _advance(self, stored: int) -> None:
-        self.bytes_read = stored
-
     def _batches(
         self, rows: list[_Row], header: list[str], plan: Plan, layout: Layout
     ) -> Iterator[pa.RecordBatch]:
@@ -149,9 +146,9 @@ def _vectorised(rows: list[_Row], header: list[str], plan: Plan, layout: Layout,
 
 
 def _rows(lines: Iterator[bytes], delimiter: str) -> Iterator[_Row]:
-    """The rows with the bytes they came from; blank lines are no rows."""
+    """Parse lines into rows with their bytes; blank lines are skipped."""
     csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
-    again: deque[bytes] = deque()  # lines read as part of a row that turned out to be none
+    again: deque[bytes] = deque()  # lines to parse again, after the row they were part of proved malformed
     taken: list[bytes] = []
     size = 0
     undecodable = False

@@ -1,8 +1,7 @@
-"""Canonical JSON lines: one utterance a line, or one conversation a line with `utterances`; plain, gzip or
-zstd.
+"""JSON lines: an utterance a line, or a conversation a line with `utterances`; plain, gzip or zstd.
 
-Blocks of like rows are read by Arrow, whole columns at once. A block with anything unusual in it is read
-again line by line, which gives the same rows, and the exact bytes of the lines that cannot be read.
+Arrow reads blocks of similar rows as whole columns. A block with anything unusual in it is read again line by line,
+which gives the same rows, and the exact bytes of the lines that cannot be read.
 """
 
 from __future__ import annotations
@@ -17,8 +16,8 @@ import pyarrow as pa
 import pyarrow.json
 
 from ssrem.errors import DumpError
+from ssrem.readers.arrow_types import LearnedSchema
 from ssrem.readers.base import Reader, RowBuilder, sliced
-from ssrem.readers.jsontypes import LearnedSchema
 from ssrem.readers.layout import Layout
 from ssrem.readers.metadata import DEEPEST, canonical, canonical_object, too_deep
 from ssrem.readers.rows import MalformedRowError, as_text, raw_batch, row_values
@@ -30,12 +29,12 @@ UTTERANCES = "utterances"
 _SAMPLE_ROWS = 1_000
 _NEWLINE, _RETURN = ord("\n"), ord("\r")
 
-# NaN and Infinity, which are not JSON but are written by some programs, are no value.
+# NaN and Infinity, which some programs write although they are not JSON, are read as null.
 _DECODER = json.JSONDecoder(parse_constant=lambda _: None)
 
 
 class JsonlReader(Reader):
-    """JSON lines. Keys that are no field go to the metadata; a null is the same as an absent key.
+    """JSON lines. Keys that no field uses go to the metadata; null is the same as an absent key.
 
     A conversation line gives one 'conversation' record and then its messages, all with the line's number.
     """
@@ -72,7 +71,7 @@ class JsonlReader(Reader):
             return False
         start = head(path)
         if start.lstrip().startswith(b"{") and b"\n" not in start.strip():
-            return True  # the first line is longer than what is looked at, or the only one
+            return True  # the first line is the only one, or longer than the bytes inspected
         lines = head_lines(path)
         if lines and lines[0].strip() == b"[":
             return False  # one array over many lines
@@ -96,24 +95,21 @@ class JsonlReader(Reader):
         if not rows:
             return
         absent = sorted(wanted - set(columns))
-        there = ", ".join(list(columns)[:20]) or "none"
+        known = ", ".join(list(columns)[:20]) or "none"
         if absent:
             raise DumpError(
-                f"{self.path}: --map names the key {absent[0]!r}, which is not there; the keys are {there}"
+                f"{self.path}: --map names the key {absent[0]!r}, which is not there; the keys are {known}"
             )
-        found = self._layout.plan(tuple(columns)).sources
-        if UTTERANCES not in columns and not {"conversation", "speaker", "text"} & set(found):
+        fields = self._layout.plan(tuple(columns)).sources.keys()
+        if UTTERANCES not in columns and not {"conversation", "speaker", "text"} & fields:
             raise DumpError(
-                f"{self.path}: no key is known as conversation, speaker or text; the keys are {there}; "
+                f"{self.path}: no key is known as conversation, speaker or text; the keys are {known}; "
                 "say which is which with --map, for example --map text=KEY"
             )
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         self.bytes_read = 0
         yield from self._lines(self._advance)
-
-    def _advance(self, stored: int) -> None:
-        self.bytes_read = stored
 
     def _lines(self, progress: Callable[[int], None]) -> Iterator[pa.RecordBatch]:
         builder = RowBuilder(self.batch_rows)
@@ -136,7 +132,7 @@ class JsonlReader(Reader):
                 self._learned.learn(value)
 
     def _vectorised(self, block: bytes, newlines: np.ndarray[Any, Any], first: int) -> pa.RecordBatch | None:
-        """The block by whole columns, or None where that could differ from reading it line by line."""
+        """The block read as whole columns, or None if that might differ from reading it line by line."""
         rows = len(newlines) + (not block.endswith(b"\n"))
         schema = self._learned.schema()
         if not len(schema) or not _one_object_a_line(block, newlines) or not _is_utf8(block):
@@ -166,7 +162,7 @@ class JsonlReader(Reader):
     def _add_line(
         self, line: bytes, number: int, builder: RowBuilder, *, learn: bool
     ) -> Iterator[pa.RecordBatch]:
-        """Add the line's records to the builder, and give the batches that are full before its last."""
+        """Add the line's records to the builder, and yield the batches that fill up before its last record."""
         row = _parsed(line)
         if not isinstance(row, dict):
             return builder.add_problem(
@@ -219,8 +215,8 @@ class JsonlReader(Reader):
 def _one_object_a_line(block: bytes, newlines: np.ndarray[Any, Any]) -> bool:
     """Whether every line starts with `{` and ends with `}`.
 
-    Between valid JSON values `}` newline `{` can only stand at the top level, so a block of which this is
-    true and that holds as many objects as lines has exactly one on each line.
+    In valid JSON, `}` newline `{` occurs between top-level values only, so a block of which this is true and that holds
+    as many objects as lines has exactly one on each line.
     """
     signs = np.frombuffer(block, np.uint8)
     ends = newlines if block.endswith(b"\n") else np.append(newlines, len(block))
@@ -233,7 +229,7 @@ def _one_object_a_line(block: bytes, newlines: np.ndarray[Any, Any]) -> bool:
 
 
 def _parsed(line: bytes) -> object:
-    """The JSON value of a line, or None where it has none, or one that nests too deep to be data."""
+    """The JSON value of a line; None if it is not JSON, or nested too deeply to be data."""
     try:
         value = _DECODER.decode(line.decode("utf-8"))
     except (ValueError, RecursionError):
@@ -243,7 +239,7 @@ def _parsed(line: bytes) -> object:
 
 
 def _encodable(row: object, line: bytes) -> bool:
-    """False where an escape such as \\ud800, half of a pair, makes text that no encoding can hold."""
+    """Whether UTF-8 can encode the row, unlike one with an escape such as \\ud800, half of a surrogate pair."""
     if b"\\ud" not in line and b"\\uD" not in line:
         return True
     try:

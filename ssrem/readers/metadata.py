@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ssrem.readers.values import python_values
+from ssrem.readers.arrow_types import python_values
 
 _NEEDS_ESCAPE = r'[\x00-\x1f"\\]'
 DEEPEST = 100

@@ -1,4 +1,4 @@
-"""Parquet, through Arrow, a row group's worth of rows at a time."""
+"""Parquet, read by Arrow in batches of rows."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from ssrem.errors import DumpError
+from ssrem.readers.arrow_types import python_values
 from ssrem.readers.base import BATCH_BYTES, Reader, RowBuilder
 from ssrem.readers.layout import Layout, Plan, check_columns
 from ssrem.readers.rows import MalformedRowError, raw_batch, row_values
 from ssrem.readers.streams import text_name
 from ssrem.readers.times import NotVectorisableError
-from ssrem.readers.values import python_values
 
 _MAGIC = b"PAR1"
-# What Arrow raises where bytes are not what they should be; ValueError is that of names that are no UTF-8.
+# The exceptions of Arrow for damaged bytes; ValueError is raised for names that are not UTF-8.
 _DAMAGE = (OSError, pa.ArrowException, ValueError, OverflowError)
 
 
 class ParquetReader(Reader):
-    """One row, one utterance; `line` is the row's ordinal. Columns that no field uses go to the metadata.
+    """An utterance a row; `line` is the row's ordinal. Columns that no field uses go to the metadata.
 
-    A row whose text is not UTF-8 is 'undecodable', with the cell's bytes as `raw`, since a column store has
-    no rows of bytes; one with a list or struct for a field is 'malformed_row', with the row's text.
+    A row whose text is not UTF-8 is 'undecodable', with the cell's bytes as `raw`, since column stores have no bytes
+    of rows; a row with a list or struct in a field is 'malformed_row', with the row as text.
     """
 
     format: ClassVar[str] = "parquet"
@@ -70,11 +70,11 @@ class ParquetReader(Reader):
                 ) from error
             if first - 1 != rows:
                 raise DumpError(
-                    f"{self.path}: says that it has {rows:,} rows and has {first - 1:,}; fetch the file again"
+                    f"{self.path}: its header says {rows:,} rows, but it has {first - 1:,}; fetch the file again"
                 )
 
     def _rows_at_once(self, about: pyarrow.parquet.FileMetaData) -> int:
-        """So many rows that a batch is about BATCH_BYTES at most, by the sizes that the file gives."""
+        """Number of rows for batches of at most about BATCH_BYTES, estimated from the sizes in the file's metadata."""
         groups = [about.row_group(number) for number in range(about.num_row_groups)]
         widest = max((group.total_byte_size // max(group.num_rows, 1) for group in groups), default=1)
         return max(1, min(self.batch_rows, BATCH_BYTES // max(widest, 1)))
@@ -118,7 +118,7 @@ class ParquetReader(Reader):
 
 
 def _plain(column: pa.Array) -> pa.Array:
-    """Dictionary, large and view strings as strings, all bytes as one type of bytes."""
+    """The column with dictionary, large and view strings as strings, and all kinds of bytes as one."""
     kind = column.type
     if pa.types.is_dictionary(kind):
         column = column.dictionary_decode()
@@ -131,7 +131,7 @@ def _plain(column: pa.Array) -> pa.Array:
 
 
 def _valid(column: pa.Array) -> pa.Array:
-    """The column with its strings checked; Arrow itself does not check what a file calls UTF-8."""
+    """The column with its strings validated as UTF-8, which Arrow does not do when it reads a file."""
     if not (pa.types.is_string(column.type) or pa.types.is_binary(column.type)):
         if pa.types.is_nested(column.type):
             try:
@@ -148,7 +148,7 @@ def _valid(column: pa.Array) -> pa.Array:
 
 
 def _python(column: pa.Array) -> list[object]:
-    """The column's values; a string that is not UTF-8 as its bytes."""
+    """The column's values; strings that are not UTF-8 as bytes."""
     if not (pa.types.is_string(column.type) or pa.types.is_binary(column.type)):
         return python_values(column)
     return [value if value is None else _decoded(value) for value in column.cast(pa.binary()).to_pylist()]

@@ -1,4 +1,4 @@
-"""Reading ahead in a thread, so that a consumer's work and the reader's overlap."""
+"""Reads ahead in a thread, so that the work of reader and consumer overlaps."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _POLL_S = 0.1
 
 
 def prefetched(items: Iterable[Item], ahead: int = 4) -> Iterator[Item]:
-    """The same items in the same order, made in another thread, at most `ahead` before they are asked for.
+    """The same items in the same order, produced by another thread at most `ahead` items in advance.
 
-    An error in the source is raised here, after the items before it. Closing the iterator stops the thread.
+    An error of the source is raised after the items before it. Closing the iterator stops the thread.
     """
-    # (item, error, whether it is the last)
+    # (item, error, end of the source)
     ready: Queue[tuple[Item | None, BaseException | None, bool]] = Queue(ahead)
     stopped = threading.Event()
 
@@ -35,7 +35,7 @@ def prefetched(items: Iterable[Item], ahead: int = 4) -> Iterator[Item]:
                 if stopped.is_set():
                     return
             put(None, last=True)
-        except BaseException as error:  # handed on to the consumer, whatever it is
+        except BaseException as error:  # whatever it is, the consumer raises it
             put(None, error, last=True)
 
     thread = threading.Thread(target=work, name="prefetch", daemon=True)

@@ -1,4 +1,4 @@
-"""Source rows → fields of the raw schema: one row (`row_values`) or whole columns (`raw_batch`), alike."""
+"""Maps source rows to fields of the raw schema, one row (`row_values`) or whole columns (`raw_batch`), equally."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from ssrem.readers.times import NotVectorisableError, parse_time, parse_times
 
 
 class MalformedRowError(ValueError):
-    """A field holds what cannot be one: a list, an object, true or false; never leaves the readers."""
+    """A field holds a list, an object, true or false; never raised outside the readers."""
 
 
 def as_text(value: object) -> str | None:
-    """A field's value as text: strings stay, numbers become their shortest text."""
+    """A field's value as text; numbers become their shortest form. Raises MalformedRowError for other types."""
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, bool | list | dict | bytes):
@@ -27,10 +27,10 @@ def as_text(value: object) -> str | None:
 
 
 def row_values(row: Mapping[str, object], plan: Plan, layout: Layout) -> dict[str, object]:
-    """The columns of RAW_SCHEMA that one source row fills.
+    """The values of RAW_SCHEMA's columns for one source row.
 
-    A time that cannot be read leaves `time` null and stays in the metadata as written, under "time".
-    Raises MalformedRowError.
+    If a time cannot be parsed, `time` is null, and the metadata hold it as written, under "time". Raises
+    MalformedRowError.
     """
     values: dict[str, object] = {}
     for name, column in plan.single:
@@ -64,9 +64,9 @@ def _composite(row: Mapping[str, object], columns: tuple[str, ...], join: str) -
 def raw_batch(
     columns: Mapping[str, pa.Array], plan: Plan, layout: Layout, file: str, lines: pa.Array
 ) -> pa.RecordBatch:
-    """What `row_values` gives for every row of these columns, as one batch of messages.
+    """The results of `row_values` for every row of these columns, as one batch of messages.
 
-    lines: int64 of shape (rows,). Raises NotVectorisableError where only the row by row path is exact.
+    lines: int64 of shape (rows,). Raises NotVectorisableError if only reading row by row is exact.
     """
     if plan.ambiguous:
         raise NotVectorisableError

@@ -1,4 +1,4 @@
-"""Files as byte blocks: plain, gzip or zstd by their first bytes, with the stored bytes counted."""
+"""Reads files as blocks of bytes, plain, gzip or zstd (by their first bytes), and counts the stored bytes read."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from ssrem.errors import DumpError
 _CODECS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 UTF8_BOM = b"\xef\xbb\xbf"
 LONGEST_ROW = 128 << 20
-"""Most bytes of one row of a dump, a line or a member, that are read into memory."""
+"""Most bytes of one row of a dump, such as a line, that are read into memory."""
 
 
 def text_name(path: Path) -> str:
-    """The name of a file as text; bytes in it that are no UTF-8 are escaped."""
+    """The name of a file as text; bytes that are not UTF-8 are escaped."""
     return os.fsencode(path.name).decode("utf-8", "backslashreplace")
 
 
 def too_long(path: Path, row: str) -> DumpError:
-    """The error of a row that is larger than LONGEST_ROW."""
+    """The error for a row that is longer than LONGEST_ROW."""
     return DumpError(
-        f"{path}: {row} is longer than {LONGEST_ROW >> 20} MB; is it the right file? Split what is one row there"
+        f"{path}: {row} is longer than {LONGEST_ROW >> 20} MB; is it the right file? Split that row"
     )
 
 
@@ -36,9 +36,9 @@ def codec(path: Path) -> str | None:
 
 
 def chunks(path: Path, size: int, progress: Callable[[int], None] | None = None) -> Iterator[bytes]:
-    """The file's content, unpacked, in pieces of at most `size` bytes.
+    """The file's decompressed content in pieces of at most `size` bytes.
 
-    progress: called with the stored bytes read so far. Raises DumpError where a compressed file is damaged.
+    progress: called with the number of stored bytes read so far. DumpError if a compressed file is damaged.
     """
     name = codec(path)
     with pa.OSFile(os.fsencode(path), "rb") as stored:
@@ -51,7 +51,7 @@ def chunks(path: Path, size: int, progress: Callable[[int], None] | None = None)
                     f"{path}: the {name or 'file'} data is damaged or cut off near byte {stored.tell():,}; "
                     "fetch or pack the file again"
                 ) from error
-            if progress:  # also at the end: what is packed there may hold nothing
+            if progress:  # also at the end, where compressed data may unpack to nothing
                 progress(stored.tell())
             if not piece:
                 return
@@ -59,11 +59,10 @@ def chunks(path: Path, size: int, progress: Callable[[int], None] | None = None)
 
 
 def blocks(path: Path, size: int, progress: Callable[[int], None] | None = None) -> Iterator[bytes]:
-    """The file's content in blocks of about `size` bytes that end with a line; a longer line makes a longer
-    block.
+    """The file's content in blocks of whole lines, of about `size` bytes, or one longer line.
 
-    A byte order mark at the start is left out. Only the last block may lack the final newline. DumpError on a
-    line longer than LONGEST_ROW.
+    A byte order mark at the start is removed. Only the last block may lack the final newline. DumpError for a line
+    longer than LONGEST_ROW.
     """
     held: list[bytes] = []
     held_bytes = lines = 0
@@ -87,7 +86,7 @@ def blocks(path: Path, size: int, progress: Callable[[int], None] | None = None)
 
 
 def head(path: Path, size: int = 65_536) -> bytes:
-    """The first `size` bytes of the content, unpacked, or all there are; damage counts as the end."""
+    """The first `size` bytes of the decompressed content, or up to its end or a damaged place."""
     try:
         return next(chunks(path, size), b"").removeprefix(UTF8_BOM)
     except DumpError:
@@ -95,5 +94,5 @@ def head(path: Path, size: int = 65_536) -> bytes:
 
 
 def head_lines(path: Path, size: int = 65_536) -> list[bytes]:
-    """The non-blank lines among the first `size` bytes; the last may be cut."""
+    """The non-blank lines in the first `size` bytes; the last may be incomplete."""
     return [line for line in head(path, size).split(b"\n") if line.strip()]

@@ -1,7 +1,7 @@
-"""Times as dumps write them → microseconds since 1970-01-01 UTC.
+"""Parses times in dumps to microseconds since 1970-01-01 UTC.
 
-Understood: ISO 8601 with or without `Z` or an offset (a blank for the `T` is fine), and seconds since 1970 as
-a number or a numeric string. A time without an offset is taken as UTC. Years 1 to 9999.
+Accepted are ISO 8601, with `T` or a space, with or without `Z` or an offset (UTC by default), and seconds since 1970 as
+a number or a numeric string; years 1 to 9999.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _EARLIEST_S, _LATEST_S = -62_135_596_800, 253_402_300_799
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?", re.ASCII)
-# Lengths of YYYY-MM-DD HH:MM:SS without and with milli- or microseconds, which Arrow and Python read alike.
+# Lengths of YYYY-MM-DD HH:MM:SS without and with milli- or microseconds, which Arrow and Python parse equally.
 _PLAIN_LENGTHS = (19, 23, 26)
 
 
 class NotVectorisableError(Exception):
-    """These values need the exact path, row by row; never leaves the readers."""
+    """Only reading row by row is exact for these values; never raised outside the readers."""
 
 
 def parse_time(value: object) -> int | None:
-    """Microseconds since 1970 UTC of one time as a dump writes it; None where it is not a time."""
+    """Microseconds since 1970 UTC of one value of a dump; None if it is not a time."""
     if isinstance(value, str):
         value = value.strip()
         if _NUMBER.fullmatch(value):
@@ -42,7 +42,7 @@ def parse_time(value: object) -> int | None:
         return _from_datetime(datetime(value.year, value.month, value.day))
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    # Compared before it becomes a float: a JSON integer may be larger than any float.
+    # Compared before conversion: a JSON integer may be larger than any float.
     return _from_seconds(float(value)) if _EARLIEST_S <= value <= _LATEST_S else None
 
 
@@ -50,7 +50,7 @@ def _from_datetime(moment: datetime) -> int | None:
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     micros = (moment - _EPOCH) // _MICROSECOND
-    # An offset may lead out of the years that there are.
+    # An offset may lead out of the years 1 to 9999.
     return micros if _EARLIEST_S * 1_000_000 <= micros < (_LATEST_S + 1) * 1_000_000 else None
 
 
@@ -61,18 +61,17 @@ def _from_seconds(seconds: float) -> int | None:
 
 
 def parse_times(values: pa.Array) -> pa.Array:
-    """A column of times (strings, numbers, timestamps, dates) → timestamp('us'), the same as `parse_time`
-    gives.
+    """`parse_time` for a column (strings, numbers, timestamps or dates), as timestamp('us').
 
-    Raises NotVectorisableError where some value is not a time, so that the caller can keep what was written.
+    Raises NotVectorisableError if a value is not a time, so that the caller can store it as written.
     """
     kind = values.type
     if pa.types.is_null(kind):
         return values.cast(pa.timestamp("us"))
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
-        # A timestamp with a zone already counts from 1970 in UTC, so dropping the zone leaves UTC.
+        # Timestamps with a zone are stored in UTC, so removing the zone leaves UTC.
         zone = getattr(kind, "tz", None)
-        finer = getattr(kind, "unit", None) == "ns"  # only then a cast cuts off, otherwise it may overflow
+        finer = getattr(kind, "unit", None) == "ns"  # casting ns truncates; casting others may overflow
         try:
             times = values.cast(pa.timestamp("us", zone), safe=not finer).cast(pa.timestamp("us"))
         except pa.ArrowInvalid:
@@ -103,7 +102,7 @@ def _from_strings(values: pa.Array) -> pa.Array:
     zulu = pc.ends_with(values, "Z")
     bare = pc.utf8_slice_codeunits(values, 0, -1) if pc.all(zulu).as_py() else values
     length = pc.min_max(pc.binary_length(bare)).as_py()
-    # Year 0 exists for Arrow and not for Python.
+    # Arrow accepts year 0, Python does not.
     if length["min"] == length["max"] in _PLAIN_LENGTHS and not pc.any(pc.starts_with(bare, "0000")).as_py():
         with suppress(pa.ArrowInvalid):
             return bare.cast(pa.timestamp("us"))

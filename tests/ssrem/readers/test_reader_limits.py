@@ -275,4 +275,4 @@ def test_a_parquet_file_with_fewer_rows_than_it_says(tmp_path: Path, monkeypatch
         yield next(iter(some(file, 4)))
 
     monkeypatch.setattr(pyarrow.parquet.ParquetFile, "iter_batches", fewer)
-    assert "says that it has 10 rows and has 4" in says(tmp_path / "dump")
+    assert "its header says 10 rows, but it has 4" in says(tmp_path / "dump")

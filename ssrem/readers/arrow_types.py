@@ -1,4 +1,4 @@
-"""Learns, from parsed JSON rows, an Arrow schema with which whole blocks of like rows can be read exactly."""
+"""Arrow types of JSON values, learned row by row, and Arrow columns as Python values."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ from collections.abc import Callable, Mapping
 
 import pyarrow as pa
 
-_MOST_COLUMNS = 256  # and members of an object: keys that are data, such as ids, must not fill the memory
+_MOST_COLUMNS = 256
+"""Most columns, and members of an object: objects whose keys are data, such as ids, must not fill the memory."""
 
 
 class LearnedSchema:
-    """Column → Arrow type, from the rows seen. Only types that keep every value exactly are learned; a row
-    with anything else (a fraction, a list of objects) leaves its column out, so that its block is read row by
-    row.
+    """An Arrow schema learned from parsed JSON rows, with which blocks of similar rows are read as whole columns.
 
-    is_time: tells columns of times, where a number may be a fraction.
+    Only types that represent every value exactly are learned. A column with other values (fractions, lists of objects)
+    stays out of the schema, so that its blocks are read row by row. is_time: whether a column holds times, which may
+    be fractions.
     """
 
     def __init__(self, is_time: Callable[[str], bool]) -> None:
@@ -39,7 +40,7 @@ class LearnedSchema:
 
 
 def _can_be_written(name: str) -> bool:
-    """Whether a column can be called so: JSON's escapes can name half a surrogate pair."""
+    """Whether Arrow can store the name: JSON's escapes can write half a surrogate pair."""
     return not any("\ud800" <= character <= "\udfff" for character in name)
 
 
@@ -48,7 +49,7 @@ def _is_number(value: object) -> bool:
 
 
 def exact_type(value: object) -> pa.DataType | None:
-    """The Arrow type that keeps this JSON value exactly, or None."""
+    """The Arrow type that represents this JSON value exactly, or None."""
     if value is None:
         return pa.null()
     if isinstance(value, str):
@@ -70,7 +71,7 @@ def exact_type(value: object) -> pa.DataType | None:
 
 
 def _merged(old: pa.DataType, new: pa.DataType) -> pa.DataType:
-    """The type for values of both; where there is none, the newer."""
+    """A type for the values of both; the newer one if there is none."""
     if pa.types.is_null(new):
         return old
     if pa.types.is_struct(old) and pa.types.is_struct(new):
@@ -83,3 +84,30 @@ def _merged(old: pa.DataType, new: pa.DataType) -> pa.DataType:
     if pa.types.is_list(old) and pa.types.is_list(new):
         return pa.list_(_merged(old.value_type, new.value_type))
     return new
+
+
+def python_values(column: pa.Array) -> list[object]:
+    """The column's values.
+
+    If Python cannot represent one of them (a date in the year 300,000, an unknown time zone, text that is not UTF-8),
+    all times of the column are returned as the stored integers, and all texts as the stored bytes.
+    """
+    try:
+        values: list[object] = column.to_pylist()
+    except (ArithmeticError, ValueError, LookupError):
+        values = column.cast(_stored(column.type), safe=False).to_pylist()
+    return values
+
+
+def _stored(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_temporal(kind):
+        return pa.int64() if kind.bit_width == 64 else pa.int32()
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return pa.large_binary()
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_stored(field.type)) for field in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(_stored(kind.key_type), _stored(kind.item_type))
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return pa.large_list(_stored(kind.value_type))
+    return kind
