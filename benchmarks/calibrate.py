@@ -1,4 +1,4 @@
-"""`python -m benchmarks.calibrate HOME`: the means and deviations with which `lm-sum` comes for the packaged model."""
+"""`python -m benchmarks.calibrate HOME`: the means and deviations of `lm-sum` for the packaged model."""
 
 from __future__ import annotations
 

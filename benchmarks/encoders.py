@@ -59,22 +59,22 @@ def read_turns(source: str) -> Turns:
                 turns[-1][1].append(text)
             else:
                 turns.append((row["speaker"], [text]))
-    made = Turns()
+    result = Turns()
     for conversation, turns in messages.items():
         tenth = int(hashlib.md5(conversation.encode()).hexdigest(), 16) % 10
-        start = len(made.text)
+        start = len(result.text)
         for position, (speaker, parts) in enumerate(turns):
             neighbour = turns[position - 1] if position else (turns[1] if len(turns) > 1 else None)
-            made.text.append(" ".join(parts))
-            made.speaker.append(speaker)
-            made.partner.append(neighbour[0] if neighbour else None)
-            made.start.append(start)
-            made.split.append({8: VALID, 9: TEST}.get(tenth, TRAIN))
-    return made
+            result.text.append(" ".join(parts))
+            result.speaker.append(speaker)
+            result.partner.append(neighbour[0] if neighbour else None)
+            result.start.append(start)
+            result.split.append({8: VALID, 9: TEST}.get(tenth, TRAIN))
+    return result
 
 
 def draw_candidates(turns: Turns, seed: int) -> Candidates:
-    """One SC, SP and SS and four Rand negatives a response, -1 where none is found."""
+    """One SC, SP and SS and four Rand negatives a response, -1 if the draws give none."""
     generator = np.random.default_rng(seed)
     sets: dict[object, list[int]] = defaultdict(list)
     for row, speaker in enumerate(turns.speaker):

@@ -81,7 +81,7 @@ def write_samples(file: str, source: str, count: str, seed: str) -> None:
     Path(file).write_text(json.dumps(rows), encoding="utf-8")
 
 
-def made(what: str) -> Evaluator:
+def load_named(what: str) -> Evaluator:
     """The evaluator of that name, as it comes, or the one that was saved in that folder."""
     return evaluator_class(what)() if what in EVALUATORS and what not in packaged() else load_evaluator(what)
 
@@ -107,12 +107,12 @@ def speed(what: str, file: str, seconds: str) -> None:
     samples = read_samples(Path(file))
     start = time.perf_counter()
     try:
-        evaluator = made(what)
+        evaluator = load_named(what)
         evaluator.score(samples[:1])
     except SsremError as error:
         print(json.dumps({"skipped": str(error)}))
         return
-    found: dict[str, float] = {"ready": time.perf_counter() - start, "peak_one": peak()}
+    figures: dict[str, float] = {"ready": time.perf_counter() - start, "peak_one": peak()}
     singles = []
     for sample in samples[1 : 1 + SINGLES]:
         start = time.perf_counter()
@@ -125,7 +125,7 @@ def speed(what: str, file: str, seconds: str) -> None:
     print(
         json.dumps(
             {
-                **found,
+                **figures,
                 "one": statistics.median(singles) * 1000,
                 "n": len(some),
                 "rate": len(some) / taken,
@@ -138,7 +138,7 @@ def speed(what: str, file: str, seconds: str) -> None:
 def vectors(what: str, file: str, seconds: str) -> None:
     """Print, as JSON, what an evaluator with an encoder takes where encoding is done already."""
     samples = read_samples(Path(file))
-    evaluator: Any = made(what)
+    evaluator: Any = load_named(what)
     if evaluator.encoder is None:
         print(json.dumps({"skipped": "has no encoder"}))
         return
@@ -157,8 +157,8 @@ def vectors(what: str, file: str, seconds: str) -> None:
     start = time.perf_counter()
     evaluator.score(samples[:PAPER_RESPONSES])
     some = time.perf_counter() - start
-    found = {"n": len(bare), "rate": len(bare) / statistics.median(taken), "some": some}
-    print(json.dumps({**found, "times": PAPER_SECONDS / some}))
+    figures = {"n": len(bare), "rate": len(bare) / statistics.median(taken), "some": some}
+    print(json.dumps({**figures, "times": PAPER_SECONDS / some}))
 
 
 def bleu(order: int) -> Scorer:
@@ -202,10 +202,10 @@ def bert_score() -> Scorer:
         scorer = BERTScorer(model_type=hub.model_folder(hub.MINILM), num_layers=6)
 
     def score(samples: Sequence[Sample]) -> Sequence[float]:
-        found: list[float] = scorer.score(
+        figures: list[float] = scorer.score(
             [s.response for s in samples], [s.reference or "" for s in samples]
         )[2]
-        return [float(f) for f in found]
+        return [float(f) for f in figures]
 
     return score
 
@@ -235,7 +235,7 @@ def compare(what: str, file: str, seconds: str) -> None:
     except ImportError as error:
         print(json.dumps({"skipped": f"{LIBRARIES[what][0]} is not installed ({error})"}))
         return
-    evaluator = made(what)
+    evaluator = load_named(what)
     samples = [sample for sample in read_samples(Path(file)) if comparable(sample)]
     theirs(samples[:1])
     some = affordable(theirs, samples, float(seconds) / (2 * ROUNDS))
@@ -249,13 +249,13 @@ def compare(what: str, file: str, seconds: str) -> None:
         times["ours"].append(between - start)
         times["theirs"].append(time.perf_counter() - between)
     ratio = statistics.median(b / a for a, b in zip(times["ours"], times["theirs"], strict=True))
-    found: dict[str, float] = {name: statistics.median(taken) for name, taken in times.items()}
+    figures: dict[str, float] = {name: statistics.median(taken) for name, taken in times.items()}
     differences = np.abs(ours - np.asarray(other))
     # bert-score's figures depend on the batch: where a token's best cosine is below 0, its padding counts as 0.
     worst = np.argsort(-differences)[:WORST]
     alone = max(abs(ours[at] - theirs([some[at]])[0]) for at in worst)
-    found |= {"n": len(some), "ratio": ratio, "difference": float(differences.max()), "alone": float(alone)}
-    print(json.dumps(found))
+    figures |= {"n": len(some), "ratio": ratio, "difference": float(differences.max()), "alone": float(alone)}
+    print(json.dumps(figures))
 
 
 def main() -> None:
@@ -269,19 +269,21 @@ def main() -> None:
     options.add_argument("--count", type=int, default=10_000)
     options.add_argument("--seconds", type=float, default=60)
     options.add_argument("--seed", type=int, default=0)
-    given = options.parse_args()
+    parsed = options.parse_args()
     names = (
         [name for name in EVALUATORS if not evaluator_class(name).trained]
-        if given.only is None
-        else given.only
+        if parsed.only is None
+        else parsed.only
     )
     with tempfile.TemporaryDirectory() as scratch:
         file = f"{scratch}/samples.json"
-        source, saved = str(given.file.resolve() if given.file else ""), [f.resolve() for f in given.saved]
-        measure(["-m", "benchmarks.evaluators", "--samples", file, source, str(given.count), str(given.seed)])
+        source, saved = str(parsed.file.resolve() if parsed.file else ""), [f.resolve() for f in parsed.saved]
+        measure(
+            ["-m", "benchmarks.evaluators", "--samples", file, source, str(parsed.count), str(parsed.seed)]
+        )
 
         def child(worker: str, what: str) -> dict[str, Any]:
-            arguments = ["-m", "benchmarks.evaluators", worker, what, file, str(given.seconds)]
+            arguments = ["-m", "benchmarks.evaluators", worker, what, file, str(parsed.seconds)]
             return dict(json.loads(measure(arguments).output.splitlines()[-1]))
 
         heading("evaluator | ready, s | one, ms | responses | a second | MB, first | MB, last")
@@ -302,9 +304,11 @@ def heading(names: str) -> None:
     print(f"| {names} |\n|{'---|' * len(names.split(' | '))}")
 
 
-def line(what: str, found: dict[str, Any], form: str) -> None:
+def line(what: str, figures: dict[str, Any], form: str) -> None:
     """A line of a table, or why there is none."""
-    print(f"| {what} | {found['skipped'] if 'skipped' in found else form.format(**found)} |", flush=True)
+    print(
+        f"| {what} | {figures['skipped'] if 'skipped' in figures else form.format(**figures)} |", flush=True
+    )
 
 
 if __name__ == "__main__":

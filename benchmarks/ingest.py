@@ -58,9 +58,13 @@ def write_subset(dump: str, conversations: int, jsonl: Path, folder: Path) -> No
                 break
             speakers.setdefault(row["speaker"], {"meta": {}, "vectors": []})
             plain.write(line)
-            kept = {"id": row["utterance_id"], "conversation_id": row["conversation_id"], "text": row["text"]}
-            kept |= {"speaker": row["speaker"], "reply-to": row.get("reply_to"), "timestamp": row["time"]}
-            utterances.write(json.dumps({**kept, "meta": {}, "vectors": []}) + "\n")
+            fields = {
+                "id": row["utterance_id"],
+                "conversation_id": row["conversation_id"],
+                "text": row["text"],
+            }
+            fields |= {"speaker": row["speaker"], "reply-to": row.get("reply_to"), "timestamp": row["time"]}
+            utterances.write(json.dumps({**fields, "meta": {}, "vectors": []}) + "\n")
     kept_conversations = dict(itertools.islice(seen.items(), conversations))
     index = {"utterances-index": {}, "speakers-index": {}, "conversations-index": {}, "overall-index": {}}
     for name, content in (
@@ -80,22 +84,22 @@ def main() -> None:
     options.add_argument("dump", help="dump written by benchmarks.generate_corpus")
     options.add_argument("--rounds", type=int, default=1, help="times that each is measured, in turn")
     options.add_argument("--convokit-conversations", type=int, default=200_000, help="0 leaves convokit out")
-    given = options.parse_args()
+    parsed = options.parse_args()
     me = ["-m", "benchmarks.ingest"]
     with tempfile.TemporaryDirectory() as scratch:
         place = Path(scratch)
-        for number in range(given.rounds):
-            base = measure([*me, "--scan", given.dump, str(place / f"{number}.duckdb")])
-            ours = measure([*me, "--land", given.dump, str(place / f"home{number}")])
+        for number in range(parsed.rounds):
+            base = measure([*me, "--scan", parsed.dump, str(place / f"{number}.duckdb")])
+            ours = measure([*me, "--land", parsed.dump, str(place / f"home{number}")])
             print(
                 f"read_json into a table {base}\nssrem ingest           {ours}\nratio {ours.wall / base.wall:.2f}"
             )
-        if given.convokit_conversations:
+        if parsed.convokit_conversations:
             jsonl, folder = place / "subset.jsonl", place / "convokit"
-            write_subset(given.dump, given.convokit_conversations, jsonl, folder)
+            write_subset(parsed.dump, parsed.convokit_conversations, jsonl, folder)
             ours = measure([*me, "--land", str(jsonl), str(place / "subset-home")])
             theirs = measure([*me, "--convokit", str(folder)])
-            print(f"{given.convokit_conversations:,} conversations:")
+            print(f"{parsed.convokit_conversations:,} conversations:")
             print(
                 f"convokit.Corpus        {theirs}\nssrem ingest           {ours}\nratio {theirs.wall / ours.wall:.2f}"
             )

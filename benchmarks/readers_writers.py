@@ -74,18 +74,18 @@ def publish(home: Warehouse, generation: int) -> None:
 def look(connection: duckdb.DuckDBPyConnection, seen: Seen) -> None:
     """Ask the three tables in turn, and note whether they agree."""
     started = time.perf_counter()
-    found = [connection.execute(query).fetchall()[0] for query in GENERATIONS]
+    rows_seen = [connection.execute(query).fetchall()[0] for query in GENERATIONS]
     seen.slowest = max(seen.slowest, time.perf_counter() - started)
-    note(seen, found)
+    note(seen, rows_seen)
 
 
-def note(seen: Seen, found: list[tuple[Any, ...]]) -> None:
+def note(seen: Seen, rows_seen: list[tuple[Any, ...]]) -> None:
     """Note an answer of each table: lowest and highest number of the publish, and rows."""
     seen.asked += 1
-    numbers = {n for row in found for n in row[:2]}
-    rows = [row[2] for row in found]
+    numbers = {n for row in rows_seen for n in row[:2]}
+    rows = [row[2] for row in rows_seen]
     if len(numbers) != 1 or rows != list(ROWS.values()):
-        seen.wrong.append(f"mixed: {found}")
+        seen.wrong.append(f"mixed: {rows_seen}")
     else:
         seen.generations |= numbers
 
@@ -100,9 +100,9 @@ def read(root: str, kind: str) -> None:
             try:
                 if kind == "sql":
                     started = time.perf_counter()
-                    found = ask(home, f"({') UNION ALL ('.join(GENERATIONS)})")[1]
+                    rows_seen = ask(home, f"({') UNION ALL ('.join(GENERATIONS)})")[1]
                     seen.slowest = max(seen.slowest, time.perf_counter() - started)
-                    note(seen, found)
+                    note(seen, rows_seen)
                 elif kind == "duckdb":
                     with duckdb.connect(str(home.catalog), read_only=True) as connection:
                         look(connection, seen)
@@ -187,9 +187,9 @@ def main() -> None:
     )
     options.add_argument("--readers", type=int, default=8, help="processes (default: %(default)s)")
     options.add_argument("--publishes", type=int, default=50, help="(default: %(default)s)")
-    given = options.parse_args()
+    arguments = options.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        outcome = run(Path(folder) / "home", given.readers, given.publishes)
+        outcome = run(Path(folder) / "home", arguments.readers, arguments.publishes)
     print(f"{outcome.publishes} publishes in {outcome.seconds:.1f} s")
     for kind, row in outcome.kinds.items():
         print(

@@ -27,9 +27,9 @@ def size(paths: Iterable[Path]) -> int:
 
 def rows(path: Path) -> int:
     """Rows of a Parquet file."""
-    found = duckdb.execute("SELECT num_rows FROM parquet_file_metadata(?)", [str(path)]).fetchone()
-    assert found is not None
-    return int(found[0])
+    counted = duckdb.execute("SELECT num_rows FROM parquet_file_metadata(?)", [str(path)]).fetchone()
+    assert counted is not None
+    return int(counted[0])
 
 
 def main() -> None:
@@ -43,21 +43,21 @@ def main() -> None:
     messages = sum(part.rows for part in parts if part.table == "utterances")
     print(f"{messages:,} messages")
     for group, tables in GROUPS.items():
-        found = size(home.root / part.path for part in parts if part.table in tables)
-        print(f"{group:28} {found / 1e6:9.2f} MB {found / messages:9.1f} bytes a message")
+        bytes_used = size(home.root / part.path for part in parts if part.table in tables)
+        print(f"{group:28} {bytes_used / 1e6:9.2f} MB {bytes_used / messages:9.1f} bytes a message")
     for part in parts:
         if part.table == "scores":
-            found = size([home.root / part.path])
+            bytes_used = size([home.root / part.path])
             print(
-                f"scores {part.key!s:60} {found / 1e6:9.2f} MB {found / max(part.rows, 1):9.1f} bytes a score"
+                f"scores {part.key!s:60} {bytes_used / 1e6:9.2f} MB {bytes_used / max(part.rows, 1):9.1f} bytes a score"
             )
     for folder in sorted(home.models.glob("*/*")):
         print(f"model {folder.relative_to(home.models)!s:34} {size([folder]) / 1e6:9.2f} MB")
     for folder in sorted(home.vectors.glob("*")):
         vectors = sum(rows(path) for path in folder.glob("*.parquet"))
-        found = size([folder])
-        each = f"{found / max(vectors, 1):9.1f} bytes a text, {vectors:,} texts"
-        print(f"vectors {folder.name:44} {found / 1e6:9.2f} MB {each}")
+        bytes_used = size([folder])
+        each = f"{bytes_used / max(vectors, 1):9.1f} bytes a text, {vectors:,} texts"
+        print(f"vectors {folder.name:44} {bytes_used / 1e6:9.2f} MB {each}")
     for folder in sorted((home.root / "encoders").glob("*")):
         print(f"encoder {folder.name:32} {size([folder]) / 1e6:9.2f} MB")
     print(f"catalog {home.catalog.stat().st_size / 1e6:9.2f} MB for {len(parts)} parts")

@@ -96,8 +96,8 @@ def plain_gate(stage: Stage) -> None:
     """The gate's rules as plain SQL: a gate that takes the same second whatever is there would hide what grows."""
     queries = [rule.offending for table in stage.staged for rule in rules(TABLES[table])]
     for query in [*queries, *(check.query for check in checks(stage.name))]:
-        if found := stage.connection.execute(query).fetchall():
-            raise GateError(f"{query}: {found[:3]}")
+        if offending := stage.connection.execute(query).fetchall():
+            raise GateError(f"{query}: {offending[:3]}")
 
 
 def _resident() -> int:
@@ -138,17 +138,17 @@ def main() -> None:
     options.add_argument(
         "--plain-gate", action="store_true", help="gates as plain SQL, which show growth better"
     )
-    given = options.parse_args()
-    if given.plain_gate:
+    parsed = options.parse_args()
+    if parsed.plain_gate:
         Stage.gate = plain_gate  # type: ignore[method-assign]
-    garbage.prune_runs.__defaults__ = (garbage.KEPT_RUNS, given.keep_seconds)
-    found = []
+    garbage.prune_runs.__defaults__ = (garbage.KEPT_RUNS, parsed.keep_seconds)
+    landings = []
     with suppress(KeyboardInterrupt), tempfile.TemporaryDirectory() as folder:
-        for landing in soak(Path(folder), given.corpora, given.messages, given.tables):
-            found.append(landing)
-            if landing.number % max(1, given.corpora // 10) == 0:
+        for landing in soak(Path(folder), parsed.corpora, parsed.messages, parsed.tables):
+            landings.append(landing)
+            if landing.number % max(1, parsed.corpora // 10) == 0:
                 print(f"{landing}", file=sys.stderr, flush=True)
-    print(table(found))
+    print(table(landings))
 
 
 if __name__ == "__main__":

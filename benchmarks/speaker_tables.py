@@ -50,15 +50,15 @@ def main() -> None:
     options.add_argument("dump", nargs="+", help="dumps written by benchmarks.generate_corpus")
     options.add_argument("--rounds", type=int, default=1, help="times that each is measured")
     options.add_argument("--home", help="home folder in which the dumps have landed, or land and stay")
-    given = options.parse_args()
+    arguments = options.parse_args()
     times = []
     with tempfile.TemporaryDirectory() as scratch:
-        home = given.home or scratch
-        for dump in given.dump:
+        home = arguments.home or scratch
+        for dump in arguments.dump:
             from tasks.ingest.land import land
 
             corpus, _ = land.fn(dump, home)
-            for _ in range(given.rounds):
+            for _ in range(arguments.rounds):
                 me = ["-m", "benchmarks.speaker_tables"]
                 built, peak = map(float, measure([*me, "--build", home, corpus]).output.split())
                 with tempfile.TemporaryDirectory() as folder:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import import_module
 from pathlib import Path
 
 from ssrem.annotated_sets.base import AnnotatedSet, Content, Layout
 from ssrem.errors import AnnotationError
+from ssrem.registry import registered
 
 __all__ = ["EVAL", "LAYOUTS", "AnnotatedSet", "layout_of", "read_set"]
 
@@ -62,6 +62,5 @@ def layout_of(path: Path) -> str:
 
 def layout_class(name: str) -> type[Layout]:
     """The layout of a name in LAYOUTS."""
-    module, class_name = LAYOUTS[name].split(":")
-    layout: type[Layout] = getattr(import_module(module), class_name)
+    layout: type[Layout] = registered(LAYOUTS[name])
     return layout

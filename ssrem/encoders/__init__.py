@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
-from importlib import import_module
 from pathlib import Path
 
 from ssrem.encoders.base import Encoder
 from ssrem.errors import EvaluatorError
 from ssrem.files import read_json
+from ssrem.registry import nearest, registered
 
 __all__ = ["DEFAULT_ENCODER", "ENCODERS", "Encoder", "load_encoder", "load_saved"]
 
@@ -37,16 +36,15 @@ def load_encoder(spec: str, *, train_texts: Sequence[str] | None = None, seed: i
     """
     names: list[str] = []
     patterns: list[str] = []
-    for kind in ENCODERS:
-        encoder_class = _class(kind)
+    for place in ENCODERS.values():
+        encoder_class: type[Encoder] = registered(place)
         encoder = encoder_class.from_spec(spec, train_texts=train_texts, seed=seed)
         if encoder is not None:
             return encoder
         for known in encoder_class.specs:
             (patterns if ":" in known else names).append(known)
-    near = difflib.get_close_matches(spec.rpartition(":")[0] or spec, names, n=3, cutoff=0.3) or names[:2]
-    *most, last = [*near, *patterns]
-    raise EvaluatorError(f"no encoder or file {spec!r}; did you mean {', '.join(most)} or {last}?")
+    near = nearest(spec.rpartition(":")[0] or spec, names, cutoff=0.3)
+    raise EvaluatorError(f"no encoder or file {spec!r}; did you mean {near}, {', '.join(patterns)}?")
 
 
 def load_saved(folder: Path) -> Encoder:
@@ -54,10 +52,5 @@ def load_saved(folder: Path) -> Encoder:
     kind = read_json(folder / "encoder.json", ("kind",))["kind"]
     if kind not in ENCODERS:
         raise EvaluatorError(f"{folder}: an encoder of kind {kind!r}; this ssrem knows {', '.join(ENCODERS)}")
-    return _class(kind).load(folder)
-
-
-def _class(kind: str) -> type[Encoder]:
-    module, _, name = ENCODERS[kind].partition(":")
-    encoder_class: type[Encoder] = getattr(import_module(module), name)
-    return encoder_class
+    encoder_class: type[Encoder] = registered(ENCODERS[kind])
+    return encoder_class.load(folder)

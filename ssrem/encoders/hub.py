@@ -6,10 +6,13 @@ import difflib
 import hashlib
 import importlib.metadata
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ssrem.encoders import trusted_sources
 from ssrem.errors import EvaluatorError, one_line
@@ -146,6 +149,28 @@ def max_tokens(tokenizer: Any, model: Any) -> int | None:
         padding = next((getattr(table, "padding_idx", None) for table in tables), None)
         limits.append(positions if padding is None else positions - padding - 1)
     return min((int(limit) for limit in limits if limit is not None and limit < _UNLIMITED), default=None)
+
+
+def token_ids(tokenizer: Any, texts: Sequence[str], max_length: int | None = None) -> list[list[int]]:
+    """Each text's token ids, with the tokens that the tokenizer adds, cut to `max_length` if it is not None."""
+    # The tokenizer needs UTF-8, which half of a surrogate pair does not have.
+    clean = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
+    with quiet():
+        ids: list[list[int]] = tokenizer(
+            clean, truncation=max_length is not None, max_length=max_length, padding=False
+        )["input_ids"]
+    return ids
+
+
+def equal_lengths(ids: Sequence[Sequence[int]], tokens: int) -> Iterator[NDArray[np.int64]]:
+    """Positions of texts with equally many token ids, in batches of at most `tokens` tokens, short texts first.
+
+    Without padding, a text's vectors do not depend on the other texts of its batch. A text without tokens is skipped.
+    """
+    lengths = np.array([len(text) for text in ids], dtype=np.int64)
+    for length in np.unique(lengths[lengths > 0]):
+        rows, step = np.flatnonzero(lengths == length), max(1, tokens // int(length))
+        yield from (rows[start : start + step] for start in range(0, len(rows), step))
 
 
 def weights_hash(model: Any) -> str:

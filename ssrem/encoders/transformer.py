@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -79,41 +79,28 @@ class Transformer(Encoder):
 
     def truncated(self, texts: Sequence[str]) -> NDArray[np.bool_]:
         """Whether each text has more than `max_length` tokens, bool (n,): its end is not encoded."""
-        lengths = [len(tokens) for chunk in self._tokens(texts, cut=False) for tokens in chunk]
+        lengths = [
+            len(ids) for start in range(0, len(texts), _CHUNK) for ids in self._tokens(texts, start, None)
+        ]
         return np.asarray(lengths, dtype=np.int64) > self.max_length
 
     def _encode(self, texts: Sequence[str]) -> NDArray[Any]:
-        result = np.empty((len(texts), self.dimensions), dtype=np.float32)
-        start = 0
-        for tokens in self._tokens(texts, cut=True):
-            for rows in self._batches([len(one) for one in tokens]):
-                result[start + rows] = self._pooled([tokens[row] for row in rows])
-            start += len(tokens)
+        # Zero for a text to which the tokenizer adds no token and in which it finds none.
+        result = np.zeros((len(texts), self.dimensions), dtype=np.float32)
+        budget = _BATCH_TOKENS.get(self.model.device.type, _BATCH_TOKENS["cpu"])
+        for start in range(0, len(texts), _CHUNK):
+            ids = self._tokens(texts, start, self.max_length)
+            for rows in hub.equal_lengths(ids, budget):
+                result[start + rows] = self._pooled([ids[row] for row in rows])
         if not np.isfinite(result).all():
             raise EvaluatorError(f"encoder {self.name}: its vectors are not finite; its weights are broken")
         return result
 
-    def _tokens(self, texts: Sequence[str], *, cut: bool) -> Iterator[list[list[int]]]:
-        for start in range(0, len(texts), _CHUNK):
-            # The tokenizer needs UTF-8, which half of a surrogate pair does not have.
-            chunk = [
-                text.encode("utf-8", "replace").decode("utf-8") for text in texts[start : start + _CHUNK]
-            ]
-            if self.pooling.lower:
-                chunk = [text.lower() for text in chunk]
-            limit = self.max_length if cut else None
-            with hub.quiet():
-                ids = self.tokenizer(chunk, truncation=cut, max_length=limit, padding=False)["input_ids"]
-            yield ids
-
-    def _batches(self, lengths: Sequence[int]) -> Iterator[NDArray[np.int64]]:
-        """Positions of texts of equal length, batch by batch, short texts first."""
-        sizes = np.asarray(lengths, dtype=np.int64)
-        order = np.argsort(sizes, kind="stable")
-        budget = _BATCH_TOKENS.get(self.model.device.type, _BATCH_TOKENS["cpu"])
-        for group in np.split(order, np.flatnonzero(np.diff(sizes[order])) + 1):
-            step = max(1, budget // max(int(sizes[group[0]]), 1))
-            yield from (group[start : start + step] for start in range(0, len(group), step))
+    def _tokens(self, texts: Sequence[str], start: int, max_length: int | None) -> list[list[int]]:
+        """Token ids of a chunk of the texts."""
+        chunk = texts[start : start + _CHUNK]
+        lower = [text.lower() for text in chunk] if self.pooling.lower else chunk
+        return hub.token_ids(self.tokenizer, lower, max_length)
 
     def _pooled(self, tokens: Sequence[Sequence[int]]) -> NDArray[Any]:
         """Vectors (b, d) of texts with equally many tokens."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import zlib
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import IO
 
@@ -48,19 +49,14 @@ def _read(path: Path, stream: IO[bytes]) -> WordVectors:
             raise EvaluatorError(f"{path}:1: the header says {dimensions} dimensions; expected 1 or more")
         opening = stream.readline(1_000_000)
         if _is_text(opening, dimensions):
-            words, vectors = _read_text(path, _chain(opening, stream), dimensions, first_line=2)
+            words, vectors = _read_text(path, chain([opening], stream), dimensions, first_line=2)
         else:
             words, vectors = _read_binary(path, opening, stream, count, dimensions)
         if len(words) != count:
             raise EvaluatorError(f"{path}: the header promises {count} words, the file has {len(words)}")
     else:
-        words, vectors = _read_text(path, _chain(first, stream), len(header) - 1, first_line=1)
+        words, vectors = _read_text(path, chain([first], stream), len(header) - 1, first_line=1)
     return _without_repeats(words, vectors)
-
-
-def _chain(opening: bytes, stream: IO[bytes]) -> Iterator[bytes]:
-    yield opening
-    yield from stream
 
 
 def _is_text(line: bytes, dimensions: int) -> bool:

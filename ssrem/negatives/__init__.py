@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import re
-from importlib import import_module
 from typing import Any
 
 from ssrem.errors import EvaluatorError
 from ssrem.negatives.base import Generator, Mixture
+from ssrem.registry import nearest, registered
 
 GENERATORS: dict[str, str] = {
     "random": "ssrem.negatives.speaker_sets:Random",
@@ -38,8 +37,8 @@ def load_generator(spec: str, **settings: Any) -> Generator:
     known = sorted({name for generator, _ in parts for name in generator.settings_class.names()})
     for name in settings:
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=3, cutoff=0.5) or known
-            raise EvaluatorError(f"negatives {spec}: no setting {name!r}; did you mean {', '.join(near)}?")
+            near = nearest(name, known, cutoff=0.5)
+            raise EvaluatorError(f"negatives {spec}: no setting {name!r}; did you mean {near}?")
     generators = [
         generator.of(
             {name: settings[name] for name in settings if name in generator.settings_class.names()} | count
@@ -61,13 +60,11 @@ def _parse(spec: str) -> list[tuple[str, dict[str, int]]]:
         counted = _COUNTED.fullmatch(part)
         name = counted[1] if counted else part
         if name not in GENERATORS:
-            near = difflib.get_close_matches(name, GENERATORS, n=3, cutoff=0.4) or list(GENERATORS)
-            raise EvaluatorError(f"no negatives {part or spec!r}; did you mean {', '.join(near)}?")
+            raise EvaluatorError(f"no negatives {part or spec!r}; did you mean {nearest(name, GENERATORS)}?")
         parts.append((name, {"count": int(counted[2])} if counted else {}))
     return parts
 
 
 def _class(name: str) -> type[Generator]:
-    module, _, attribute = GENERATORS[name].partition(":")
-    generator_class: type[Generator] = getattr(import_module(module), attribute)
+    generator_class: type[Generator] = registered(GENERATORS[name])
     return generator_class

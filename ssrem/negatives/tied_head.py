@@ -1,4 +1,4 @@
-"""A masked language model where none is at hand: a sentence encoder with a head tied to its embeddings."""
+"""Makes a masked language model from a sentence encoder, by a head that is tied to its embeddings."""
 
 from __future__ import annotations
 
@@ -141,14 +141,14 @@ def fine_tune(
 
 
 class _Reader:
-    """Rows of the candidates → masked inputs, in the form in which mask-and-fill asks."""
+    """Rows of the candidates → masked inputs, in the form that mask-and-fill uses."""
 
     def __init__(self, candidates: Candidates, tokenizer: Any, settings: TiedHeadSettings) -> None:
         self.candidates, self.tokenizer, self.settings = candidates, tokenizer, settings
         self.special = np.array(sorted(tokenizer.all_special_ids))
 
     def frequencies(self, rows: NDArray[np.int64], size: int) -> NDArray[np.float64]:
-        """How often each token stands in some of the training responses, one added for each; (v,)."""
+        """Relative frequency of each token in a sample of the responses, with one added to each count; (v,)."""
         counts = np.ones(size)
         some = rows[:: max(1, len(rows) // 20_000)]
         for first in range(0, len(some), 1000):
@@ -164,12 +164,12 @@ class _Reader:
         length = max(len(ids) for ids in inputs)
         ids = np.full((len(inputs), length), self.tokenizer.pad_token_id, dtype=np.int64)
         attention = np.zeros_like(ids)
-        for i, given in enumerate(inputs):
-            ids[i, : len(given)], attention[i, : len(given)] = given, 1
+        for i, tokens in enumerate(inputs):
+            ids[i, : len(tokens)], attention[i, : len(tokens)] = tokens, 1
         usable = (attention == 1) & ~np.isin(ids, self.special)
         chance = np.where(usable, random.random(ids.shape), np.inf)
         masked = chance < self.settings.masked
-        # One in each text that has any: the smallest draw is among the masked ones if there are some.
+        # At least one in each text with a usable token: the smallest draw, which is masked anyway if any is.
         first = chance.argmin(axis=1)
         masked[np.arange(len(ids)), first] = usable[np.arange(len(ids)), first]
         row, position = np.nonzero(masked)
@@ -195,10 +195,10 @@ class _Reader:
         return [start, *history[max(0, len(history) - room) :], *response, end]
 
     def _tokens(self, texts: Sequence[str]) -> list[list[int]]:
-        found: list[list[int]] = self.tokenizer(
+        ids: list[list[int]] = self.tokenizer(
             list(texts), add_special_tokens=False, split_special_tokens=True, verbose=False
         )["input_ids"]
-        return found
+        return ids
 
 
 def _start_head(model: Any, frequencies: NDArray[np.float64]) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ssrem.errors import EvaluatorError
+from ssrem.registry import registered
 
 if TYPE_CHECKING:
     from ssrem.studies.study import Study
@@ -29,6 +29,5 @@ def study_called(name: str) -> Study[Any]:
     """The study of that name; EvaluatorError that lists all studies if there is none."""
     if name not in STUDIES:
         raise EvaluatorError(f"no study {name!r}; one of {', '.join(STUDIES)}")
-    module, _, attribute = STUDIES[name].partition(":")
-    study: Study[Any] = getattr(import_module(module), attribute)
+    study: Study[Any] = registered(STUDIES[name])
     return study

@@ -49,12 +49,12 @@ def check_parts(metric: Metric, samples: list[Sample]) -> None:
     assert all(np.isnan(other).all() for other in others)
     bare = [Sample(sample.context, sample.response) for sample in samples]
     between = [sample for pair in zip(samples, bare, strict=True) for sample in pair]
-    found = metric.score(between)
-    assert np.abs(found[::2] - scores).max() < 1e-5
+    mixed = metric.score(between)
+    assert np.abs(mixed[::2] - scores).max() < 1e-5
     if "reference" in metric.needs:
-        assert np.isnan(found[1::2]).all() and not metric.components(bare).truncated.any()
+        assert np.isnan(mixed[1::2]).all() and not metric.components(bare).truncated.any()
     else:
-        assert np.abs(found[1::2] - scores).max() < 1e-5
+        assert np.abs(mixed[1::2] - scores).max() < 1e-5
 
 
 def check_saved(metric: Metric, samples: list[Sample], folder: Path) -> None:

@@ -77,13 +77,10 @@ class BertScore(PairMetric):
         """Each text's token ids and whether its end was cut off."""
         tokenizer, model = self._loaded
         most = hub.max_tokens(tokenizer, model) or hub.USUAL_TOKENS
-        # The tokenizer needs UTF-8, which half of a surrogate pair does not have.
-        clean = [text.strip().encode("utf-8", "replace").decode("utf-8") for text in texts]
-        with hub.quiet():
-            ids: list[list[int]] = tokenizer(clean, truncation=False, padding=False)["input_ids"]
-            long = [len(some) > most for some in ids]
-            for number in np.flatnonzero(long):
-                ids[number] = tokenizer(clean[number], truncation=True, max_length=most)["input_ids"]
+        ids = hub.token_ids(tokenizer, [text.strip() for text in texts])
+        long = [len(some) > most for some in ids]
+        for number in np.flatnonzero(long).tolist():
+            (ids[number],) = hub.token_ids(tokenizer, [texts[number].strip()], most)
         return ids, long
 
     def _own(self, ids: Sequence[Sequence[int]]) -> list[NDArray[np.bool_]]:
@@ -97,20 +94,17 @@ class BertScore(PairMetric):
         import torch
 
         _, model = self._loaded
-        lengths = np.array([len(some) for some in ids])
         result: list[NDArray[np.float32]] = [np.zeros((0, 1), dtype=np.float32)] * len(ids)
-        for length in np.unique(lengths[lengths > 0]):
-            same, step = np.flatnonzero(lengths == length), max(1, _BATCH_TOKENS // length)
-            for batch in (same[start : start + step] for start in range(0, len(same), step)):
-                inputs = torch.tensor([ids[number] for number in batch], device=model.device)
-                with torch.inference_mode():
-                    states = model(inputs, attention_mask=torch.ones_like(inputs), output_hidden_states=True)
-                    layer = states.hidden_states[self.settings["layer"]].float()
-                    unit = torch.nn.functional.normalize(layer, dim=-1).cpu().numpy()
-                if not np.isfinite(unit).all():
-                    raise EvaluatorError(
-                        f"{self.name}: the vectors of {self.settings['model']} are not finite; its weights are broken"
-                    )
-                for number, vectors in zip(batch, unit, strict=True):
-                    result[number] = vectors
+        for batch in hub.equal_lengths(ids, _BATCH_TOKENS):
+            inputs = torch.tensor([ids[number] for number in batch], device=model.device)
+            with torch.inference_mode():
+                states = model(inputs, attention_mask=torch.ones_like(inputs), output_hidden_states=True)
+                layer = states.hidden_states[self.settings["layer"]].float()
+                unit = torch.nn.functional.normalize(layer, dim=-1).cpu().numpy()
+            if not np.isfinite(unit).all():
+                raise EvaluatorError(
+                    f"{self.name}: the vectors of {self.settings['model']} are not finite; its weights are broken"
+                )
+            for number, vectors in zip(batch, unit, strict=True):
+                result[number] = vectors
         return result

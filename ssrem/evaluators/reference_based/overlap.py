@@ -105,6 +105,10 @@ class _Bleu(OverlapMetric):
     )
     order: ClassVar[int]
 
+    def __init_subclass__(cls, order: int) -> None:
+        super().__init_subclass__()
+        cls.name, cls.order, cls.range = f"bleu-{order}", order, (0.0, _highest_bleu(order))
+
     @cached_property
     def _sentence_bleu(self) -> Callable[[list[str], list[str]], float]:
         bleu = self._import("nltk.translate.bleu_score")
@@ -117,36 +121,20 @@ class _Bleu(OverlapMetric):
         return 0.0 if set(response).isdisjoint(reference) else self._sentence_bleu(response, reference)
 
 
-class Bleu1(_Bleu):
+class Bleu1(_Bleu, order=1):
     """BLEU of single tokens."""
 
-    name: ClassVar[str] = "bleu-1"
-    order: ClassVar[int] = 1
-    range: ClassVar[tuple[float, float]] = (0.0, _highest_bleu(1))
 
-
-class Bleu2(_Bleu):
+class Bleu2(_Bleu, order=2):
     """BLEU of one and two tokens."""
 
-    name: ClassVar[str] = "bleu-2"
-    order: ClassVar[int] = 2
-    range: ClassVar[tuple[float, float]] = (0.0, _highest_bleu(2))
 
-
-class Bleu3(_Bleu):
+class Bleu3(_Bleu, order=3):
     """BLEU of one to three tokens."""
 
-    name: ClassVar[str] = "bleu-3"
-    order: ClassVar[int] = 3
-    range: ClassVar[tuple[float, float]] = (0.0, _highest_bleu(3))
 
-
-class Bleu4(_Bleu):
+class Bleu4(_Bleu, order=4):
     """BLEU of one to four tokens."""
-
-    name: ClassVar[str] = "bleu-4"
-    order: ClassVar[int] = 4
-    range: ClassVar[tuple[float, float]] = (0.0, _highest_bleu(4))
 
 
 class RougeL(OverlapMetric):

@@ -32,10 +32,10 @@ def bert(tmp_path: Path) -> Path:
 def padded(folder: Path, pooling: str = "mean", **options: Any) -> NDArray[np.float64]:
     """Vectors of TEXTS as transformers' users pool them: one padded batch under its attention mask."""
     words, model = AutoTokenizer.from_pretrained(folder), AutoModel.from_pretrained(folder).eval()
-    given = words(list(TEXTS), padding=True, return_tensors="pt", return_token_type_ids=False, **options)
+    inputs = words(list(TEXTS), padding=True, return_tensors="pt", return_token_type_ids=False, **options)
     with torch.no_grad():
-        states = model(**given).last_hidden_state
-    mask = given["attention_mask"][..., None]
+        states = model(**inputs).last_hidden_state
+    mask = inputs["attention_mask"][..., None]
     pooled = {
         "mean": (states * mask).sum(1) / mask.sum(1),
         "cls": states[:, 0],
@@ -70,8 +70,8 @@ def test_pooled_as_the_folder_says(
 ) -> None:
     write_modules(bert, *kinds, pooling=settings)
     expected = padded(bert, pooling)
-    found = Transformer(str(bert)).encode(TEXTS)
-    assert found == pytest.approx(
+    vectors = Transformer(str(bert)).encode(TEXTS)
+    assert vectors == pytest.approx(
         unit(expected) if "Normalize" in kinds else expected, abs=FLOAT16, rel=FLOAT16
     )
 
@@ -174,22 +174,22 @@ def test_changed_models_are_not_the_saved_one(bert: Path, tmp_path: Path) -> Non
 
 
 def test_signature_follows_weights_pooling_length_and_tokenizer(bert: Path) -> None:
-    found = {Transformer(str(bert)).signature}
+    signatures = {Transformer(str(bert)).signature}
     write_modules(bert, "Pooling", pooling={"pooling_mode": "cls"})
-    found.add(Transformer(str(bert)).signature)
+    signatures.add(Transformer(str(bert)).signature)
     write_json(bert, "sentence_bert_config.json", {"max_seq_length": 5})
-    found.add(Transformer(str(bert)).signature)
+    signatures.add(Transformer(str(bert)).signature)
     tokenizer(("blue", "red")).save_pretrained(bert)
-    found.add(Transformer(str(bert)).signature)
+    signatures.add(Transformer(str(bert)).signature)
     write_bert(bert, seed=1)
-    found.add(Transformer(str(bert)).signature)
-    assert len(found) == 5
-    assert all("/" not in signature and len(signature) < 100 for signature in found)
+    signatures.add(Transformer(str(bert)).signature)
+    assert len(signatures) == 5
+    assert all("/" not in signature and len(signature) < 100 for signature in signatures)
 
 
 def test_specs(bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = {load_encoder(spec).signature for spec in (f"hf:{bert}", f"file:{bert}", str(bert))}
-    assert found == {Transformer(str(bert)).signature}
+    signatures = {load_encoder(spec).signature for spec in (f"hf:{bert}", f"file:{bert}", str(bert))}
+    assert signatures == {Transformer(str(bert)).signature}
     with pytest.raises(
         EvaluatorError, match=r"no encoder or file 'all-minilm'; did you mean all-minilm-l6-v2"
     ):

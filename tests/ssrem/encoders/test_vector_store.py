@@ -29,9 +29,9 @@ class Counting(WordAverage):
 @pytest.fixture
 def encoder() -> Counting:
     generator = np.random.default_rng(0)
-    made = Counting("counting", [f"w{number}" for number in range(40)], generator.normal(size=(40, 6)))
-    made.seen = []
-    return made
+    encoder = Counting("counting", [f"w{number}" for number in range(40)], generator.normal(size=(40, 6)))
+    encoder.seen = []
+    return encoder
 
 
 TEXTS = [f"w{number % 17} w{number % 5} w{number % 3}" for number in range(120)] + ["", "unknown"]

@@ -41,7 +41,7 @@ def by_loops(model: torch.nn.Module, response: str, reference: str, layer: int) 
         ids = words(text, return_tensors="pt").input_ids
         with torch.no_grad():
             rows.append(model(ids, output_hidden_states=True).hidden_states[layer][0].double().numpy())
-    a, b = ([row / np.linalg.norm(row) for row in found] for found in rows)
+    a, b = ([row / np.linalg.norm(row) for row in vectors] for vectors in rows)
     precision = np.mean([max(x @ y for y in b) for x in a[1:-1]])
     recall = np.mean([max(x @ y for x in a) for y in b[1:-1]])
     return float(2 * precision * recall / (precision + recall)) if min(precision, recall) > 0 else 0.0
@@ -49,11 +49,11 @@ def by_loops(model: torch.nn.Module, response: str, reference: str, layer: int) 
 
 @pytest.mark.parametrize("layer", [-1, 0, 1, 2, -3])
 def test_as_in_plain_loops(bert: Path, layer: int) -> None:
-    found = BertScore(model=str(bert), layer=layer).score(PAIRS)
+    scores = BertScore(model=str(bert), layer=layer).score(PAIRS)
     model = AutoModel.from_pretrained(bert).eval()
     expected = [by_loops(model, pair.response, str(pair.reference), layer) for pair in PAIRS]
-    assert np.abs(found - expected).max() < 1e-5
-    assert found.min() < 0.9 and found[:: len(TEXTS) + 1] == pytest.approx(1)
+    assert np.abs(scores - expected).max() < 1e-5
+    assert scores.min() < 0.9 and scores[:: len(TEXTS) + 1] == pytest.approx(1)
 
 
 def test_as_the_authors_package(bert: Path) -> None:
@@ -67,8 +67,8 @@ def test_as_the_authors_package(bert: Path) -> None:
         *_, expected = package.score(
             responses, references, model_type=str(bert), num_layers=layer, batch_size=5
         )
-        found = BertScore(model=str(bert), layer=layer).score(pairs)
-        assert np.abs(found - expected.numpy()).max() < 1e-4
+        scores = BertScore(model=str(bert), layer=layer).score(pairs)
+        assert np.abs(scores - expected.numpy()).max() < 1e-4
 
 
 def test_the_encoder_of_a_pair(tmp_path: Path) -> None:
@@ -122,14 +122,14 @@ def test_nothing_depends_on_what_is_held_at_a_time(bert: Path, monkeypatch: pyte
 
 def test_nothing_depends_on_the_number_of_threads(bert: Path) -> None:
     evaluator, before = BertScore(model=str(bert)), torch.get_num_threads()
-    found = []
+    scores = []
     try:
         for threads in (1, 2, 3):
             torch.set_num_threads(threads)
-            found.append(evaluator.score(PAIRS))
+            scores.append(evaluator.score(PAIRS))
     finally:
         torch.set_num_threads(before)
-    assert np.ptp(found, axis=0).max() < 1e-5
+    assert np.ptp(scores, axis=0).max() < 1e-5
 
 
 def test_signature_names_weights_layer_and_tokenizer(bert: Path, tmp_path: Path) -> None:

@@ -84,14 +84,14 @@ def test_with_a_transformer(tmp_path: Path) -> None:
 
 def test_nothing_depends_on_the_number_of_threads(tmp_path: Path) -> None:
     evaluator, before = Cosine(encoder=f"hf:{write_bert(tmp_path)}"), torch.get_num_threads()
-    found = []
+    scores = []
     try:
         for threads in (1, 2, 3):
             torch.set_num_threads(threads)
-            found.append(evaluator.score(odd_contexts()))
+            scores.append(evaluator.score(odd_contexts()))
     finally:
         torch.set_num_threads(before)
-    assert np.ptp(found, axis=0).max() < 1e-5
+    assert np.ptp(scores, axis=0).max() < 1e-5
 
 
 def test_truncated_where_a_text_does_not_fit(tmp_path: Path) -> None:
@@ -114,18 +114,18 @@ def test_truncated_where_a_text_does_not_fit(tmp_path: Path) -> None:
 
 def test_encode_stands_in_for_the_encoder(colours: str) -> None:
     evaluator = Cosine(encoder=colours)
-    asked: list[str] = []
+    encoded: list[str] = []
 
     def cached(texts: Sequence[str]) -> NDArray[np.float32]:
-        asked.extend(texts)
+        encoded.extend(texts)
         return evaluator.encoder.encode(texts)
 
     samples = [Sample(("red", "blue"), "green"), Sample(("blue",), "green")]
     assert np.array_equal(evaluator.score(samples, encode=cached), evaluator.score(samples))
-    assert sorted(asked) == ["blue", "green", "red blue"]  # each text once
-    asked.clear()
+    assert sorted(encoded) == ["blue", "green", "red blue"]  # each text once
+    encoded.clear()
     assert np.array_equal(evaluator.components(samples, encode=cached).f, evaluator.score(samples))
-    assert asked
+    assert encoded
 
 
 def test_nothing_depends_on_what_is_held_at_a_time(colours: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,13 +136,14 @@ def test_nothing_depends_on_what_is_held_at_a_time(colours: str, monkeypatch: py
 
 
 def test_signature_follows_settings_and_encoder(colours: str) -> None:
-    made = [
+    evaluators = [
         Cosine(encoder=colours, **settings)
         for settings in ({}, {"join": "text"}, {"context_turns": 1}, {"join": "mean"})
     ]
-    assert len({evaluator.signature for evaluator in made}) == 3
+    assert len({evaluator.signature for evaluator in evaluators}) == 3
     assert (
-        made[0].signature == f"cosine|context_turns:2|encoder:{colours}|join:mean|{made[0].encoder.signature}"
+        evaluators[0].signature
+        == f"cosine|context_turns:2|encoder:{colours}|join:mean|{evaluators[0].encoder.signature}"
     )
 
 

@@ -95,9 +95,9 @@ def average(a: list[Vector], b: list[Vector]) -> float:
 
 
 def greedy(a: list[Vector], b: list[Vector]) -> float:
-    there = [max(cosine(x, y) for y in b) for x in a]
+    forth = [max(cosine(x, y) for y in b) for x in a]
     back = [max(cosine(x, y) for x in a) for y in b]
-    return (sum(there) / len(there) + sum(back) / len(back)) / 2
+    return (sum(forth) / len(forth) + sum(back) / len(back)) / 2
 
 
 def extrema(a: list[Vector], b: list[Vector]) -> float:
@@ -124,17 +124,17 @@ def test_as_in_plain_loops(metric: type[EncoderMetric], by_loops, tmp_path: Path
     words = [*vectors, "unknown", "missing"]
     texts = [list(generator.choice(words, size)) for size in generator.integers(1, 15, 60)]
     pairs = list(zip(texts[::2], texts[1::2], strict=True))
-    found = metric(encoder=f"file:{path}:uniform").score(
+    scores = metric(encoder=f"file:{path}:uniform").score(
         [Sample((), " ".join(a), " ".join(b)) for a, b in pairs]
     )
-    for score, pair in zip(found, pairs, strict=True):
+    for score, pair in zip(scores, pairs, strict=True):
         a, b = ([vectors[word] for word in text if word in vectors] for text in pair)
         assert score == pytest.approx(by_loops(a, b) if a and b else 0, abs=1e-3)
     # All but the average are of the words' own vectors, which were not rounded again.
     if by_loops is not average:
         assert (
             np.abs(
-                found - [by_loops(*([vectors[w] for w in t if w in vectors] for t in p)) for p in pairs]
+                scores - [by_loops(*([vectors[w] for w in t if w in vectors] for t in p)) for p in pairs]
             ).max()
             < 1e-9
         )
@@ -196,8 +196,8 @@ def test_nothing_depends_on_what_is_held_at_a_time(
 def test_nearest_by_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     a, b = np.array([[1, 0], [0, 1], [1, 1]]), np.array([[2, 1], [-1, 5]])
     monkeypatch.setattr("ssrem.evaluators.reference_based.embedding._ROWS", 2)
-    there, back = nearest(a, b)
-    assert (there.tolist(), back.tolist()) == ([2, 5, 4], [3, 5])
+    forth, back = nearest(a, b)
+    assert (forth.tolist(), back.tolist()) == ([2, 5, 4], [3, 5])
 
 
 def test_the_default_is_the_packaged_glove() -> None:

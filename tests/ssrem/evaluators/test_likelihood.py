@@ -66,9 +66,9 @@ def make_tokenizer(folder: Path, *, pairs: bool) -> PreTrainedTokenizerFast:
             "mask_token": "[MASK]",
             "model_input_names": ["input_ids", "token_type_ids", "attention_mask"],
         }
-    made = PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special)
-    made.save_pretrained(folder)
-    return made
+    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special)
+    fast.save_pretrained(folder)
+    return fast
 
 
 @pytest.fixture(scope="module")
@@ -115,25 +115,25 @@ def ids(text: str) -> list[int]:
 def causal_log_p(folder: Path, before: Sequence[int], response: Sequence[int]) -> list[float]:
     """One call of the model a token."""
     model = GPT2LMHeadModel.from_pretrained(folder).eval()
-    found = []
+    values = []
     for at, token in enumerate(response):
         with torch.no_grad():
             logits = model(torch.tensor([[*before, *response[:at]]])).logits[0, -1].double()
-        found.append(float(logits.log_softmax(0)[token]))
-    return found
+        values.append(float(logits.log_softmax(0)[token]))
+    return values
 
 
 def masked_log_p(folder: Path, context: Sequence[int], response: Sequence[int]) -> list[float]:
     model = BertForMaskedLM.from_pretrained(folder).eval()
-    found = []
+    values = []
     for at, token in enumerate(response):
         row = [2, *context, 3, *response, 3]
         row[len(context) + 2 + at] = 4
         types = [0] * (len(context) + 2) + [1] * (len(response) + 1)
         with torch.no_grad():
             logits = model(torch.tensor([row]), token_type_ids=torch.tensor([types])).logits[0].double()
-        found.append(float(logits[len(context) + 2 + at].log_softmax(0)[token]))
-    return found
+        values.append(float(logits[len(context) + 2 + at].log_softmax(0)[token]))
+    return values
 
 
 def lines(sample: Sample, turns: int = 5) -> list[int]:
@@ -142,9 +142,9 @@ def lines(sample: Sample, turns: int = 5) -> list[int]:
 
 def test_coherence_is_the_mean_of_single_steps(causal: Path) -> None:
     expected = [causal_log_p(causal, [5, *lines(sample)], ids(sample.response)) for sample in SAMPLES]
-    found = LmCoherence(model=causal, speakers="", device="cpu").score(SAMPLES)
-    np.testing.assert_allclose(found, [np.mean(steps) for steps in expected], atol=1e-5)
-    assert np.ptp(found) > 1  # the models are far enough from uniform for the comparison to mean something
+    scores = LmCoherence(model=causal, speakers="", device="cpu").score(SAMPLES)
+    np.testing.assert_allclose(scores, [np.mean(steps) for steps in expected], atol=1e-5)
+    assert np.ptp(scores) > 1  # the models are far enough from uniform for the comparison to mean something
     total = LmCoherence(model=causal, speakers="", aggregate="sum").score(SAMPLES)
     np.testing.assert_allclose(total, [np.sum(steps) for steps in expected], atol=1e-5)
 
@@ -155,9 +155,9 @@ def test_pmi_subtracts_the_response_alone(causal: Path) -> None:
         - np.mean(causal_log_p(causal, [5], ids(sample.response)))
         for sample in SAMPLES
     ]
-    found = LmPmi(model=causal, speakers="").score(SAMPLES)
-    np.testing.assert_allclose(found, expected, atol=1e-5)
-    assert np.abs(found).max() > 0.5
+    scores = LmPmi(model=causal, speakers="").score(SAMPLES)
+    np.testing.assert_allclose(scores, expected, atol=1e-5)
+    assert np.abs(scores).max() > 0.5
 
 
 def test_mlm_masks_each_token_in_turn(masked: Path) -> None:
@@ -165,14 +165,14 @@ def test_mlm_masks_each_token_in_turn(masked: Path) -> None:
         return ids("\n".join(sample.context[-5:]))
 
     expected = [masked_log_p(masked, context(sample), ids(sample.response)) for sample in SAMPLES]
-    found = MlmLikelihood(model=masked).score(SAMPLES)
-    np.testing.assert_allclose(found, [np.mean(steps) for steps in expected], atol=1e-5)
-    assert np.ptp(found) > 1
+    scores = MlmLikelihood(model=masked).score(SAMPLES)
+    np.testing.assert_allclose(scores, [np.mean(steps) for steps in expected], atol=1e-5)
+    assert np.ptp(scores) > 1
     total = MlmLikelihood(model=masked, aggregate="sum").score(SAMPLES)
     np.testing.assert_allclose(total, [np.sum(steps) for steps in expected], atol=1e-5)
 
 
-def made(cls: type[Likelihood], causal: Path, masked: Path, **settings: Any) -> Likelihood:
+def evaluator_of(cls: type[Likelihood], causal: Path, masked: Path, **settings: Any) -> Likelihood:
     scales = {"coherence_mean": -3, "coherence_deviation": 0.5, "pmi_mean": 0.1, "pmi_deviation": 2.0}
     settings |= scales if cls is LmSum else {}
     return cls(model=masked if cls is MlmLikelihood else causal, **settings)
@@ -183,9 +183,9 @@ ALL = pytest.mark.parametrize("cls", [LmCoherence, LmPmi, LmSum, MlmLikelihood])
 
 @ALL
 def test_a_score_is_the_samples_own(cls: type[Likelihood], causal: Path, masked: Path) -> None:
-    expected = made(cls, causal, masked).score(SAMPLES)
+    expected = evaluator_of(cls, causal, masked).score(SAMPLES)
     for size in (1, 2, 64):
-        evaluator = made(cls, causal, masked, batch_size=size)
+        evaluator = evaluator_of(cls, causal, masked, batch_size=size)
         evaluator.model.forget()
         np.testing.assert_allclose(evaluator.score(SAMPLES[::-1])[::-1], expected, atol=1e-5)
         for sample, value in zip(SAMPLES, expected, strict=True):
@@ -198,7 +198,7 @@ def test_odd_texts_have_scores(cls: type[Likelihood], causal: Path, masked: Path
     texts = ["", "  \n ", "zebra", "你好吗", "\u0000", "[MASK] <|end|> [SEP]", "cats " * 500]
     samples = [Sample(("hi how are you",), text) for text in texts]
     samples += [Sample((text,), "fine") for text in texts] + [Sample((), "fine")]
-    evaluator = made(cls, causal, masked)
+    evaluator = evaluator_of(cls, causal, masked)
     scores = evaluator.components(samples)
     assert np.isfinite(scores.f).all()
     assert scores.truncated.tolist() == [*[False] * 6, True, *[False] * 6, True, False]
@@ -213,10 +213,10 @@ def test_odd_texts_have_scores(cls: type[Likelihood], causal: Path, masked: Path
 
 def test_special_tokens_in_a_text_are_plain_characters(causal: Path, masked: Path) -> None:
     for cls in (LmCoherence, MlmLikelihood):
-        model = made(cls, causal, masked).model
-        (found,) = model.tokens([(["hi <|end|>"], "[MASK]")], separator="\n", max_length=None)
-        assert found.response == tuple(ids("[ mask ]"))
-        assert not {2, 3, 4, 5} & {*found.response, *found.context}
+        model = evaluator_of(cls, causal, masked).model
+        (tokens,) = model.tokens([(["hi <|end|>"], "[MASK]")], separator="\n", max_length=None)
+        assert tokens.response == tuple(ids("[ mask ]"))
+        assert not {2, 3, 4, 5} & {*tokens.response, *tokens.context}
 
 
 def test_oldest_context_goes_first(causal: Path, masked: Path) -> None:
@@ -239,10 +239,10 @@ def test_oldest_context_goes_first(causal: Path, masked: Path) -> None:
     assert short.f[0] == pytest.approx(np.mean(first), abs=1e-5)
 
     context = ids("\n".join(sample.context))
-    found = MlmLikelihood(model=masked, max_length=3 + 2 + 4).components([sample])
-    assert found.truncated[0]
+    components = MlmLikelihood(model=masked, max_length=3 + 2 + 4).components([sample])
+    assert components.truncated[0]
     expected = masked_log_p(masked, context[-2:], ids(sample.response))
-    assert found.f[0] == pytest.approx(np.mean(expected), abs=1e-5)
+    assert components.f[0] == pytest.approx(np.mean(expected), abs=1e-5)
 
 
 def test_separator_and_turns(causal: Path) -> None:
@@ -260,11 +260,13 @@ def test_separator_and_turns(causal: Path) -> None:
 def test_speakers_take_turns_before_what_is_said(causal: Path) -> None:
     sample = SAMPLES[2]
     said = ids(f"cats : {sample.context[-2]}\n") + ids(f"dogs : {sample.context[-1]}\n")
-    given = causal_log_p(causal, [5, *said, *ids("cats :")], ids(sample.response))
+    after_context = causal_log_p(causal, [5, *said, *ids("cats :")], ids(sample.response))
     alone = causal_log_p(causal, [5, *ids("cats :")], ids(sample.response))
     settings = {"model": causal, "speakers": "cats+dogs", "context_turns": 2}
-    assert LmCoherence(**settings).score([sample])[0] == pytest.approx(np.mean(given), abs=1e-5)
-    assert LmPmi(**settings).score([sample])[0] == pytest.approx(np.mean(given) - np.mean(alone), abs=1e-5)
+    assert LmCoherence(**settings).score([sample])[0] == pytest.approx(np.mean(after_context), abs=1e-5)
+    assert LmPmi(**settings).score([sample])[0] == pytest.approx(
+        np.mean(after_context) - np.mean(alone), abs=1e-5
+    )
     assert LmPmi(**settings).score([Sample((), "fine")])[0] == 0
     # The name stays where the context has to go.
     scores = LmCoherence(
@@ -305,11 +307,11 @@ def test_responses_to_one_context_share_its_pass(
         return forward(*arguments, **options)
 
     monkeypatch.setattr(model.model, "forward", counted)
-    found = evaluator.score([Sample(context, response) for response in responses])
+    scores = evaluator.score([Sample(context, response) for response in responses])
     before = [5, *lines(Sample(context, ""))]
     expected = [sum(causal_log_p(causal, before, ids(response))) for response in responses]
     expected[2] = -math.log(model.vocabulary)
-    np.testing.assert_allclose(found, expected, atol=1e-5)
+    np.testing.assert_allclose(scores, expected, atol=1e-5)
     assert widths.count(len(before)) == 1, "the context is read once"
     assert max(width for width in widths if width != len(before)) < len(before)
 

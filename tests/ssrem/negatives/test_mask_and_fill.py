@@ -83,8 +83,8 @@ def candidates(*responses: str, context: Sequence[str] = CONTEXT) -> Candidates:
     return Candidates(texts, last, last - len(context), last, {}, split)
 
 
-def negatives(generator: MaskAndFill, given: Candidates, seed: int = 0, **how: Any) -> list[Negative]:
-    return [n for batch in generator.generate(given, seed=seed, **how) for n in batch]
+def negatives(generator: MaskAndFill, responses: Candidates, seed: int = 0, **how: Any) -> list[Negative]:
+    return [n for batch in generator.generate(responses, seed=seed, **how) for n in batch]
 
 
 class Loop:
@@ -108,13 +108,13 @@ class Loop:
 
     def log_p(self, with_history: bool, *, keep_masks: bool = False) -> list[float]:
         tokens, first = self.tokens(with_history)
-        found = []
+        values = []
         for i, token in enumerate(self.response):
             masked = tokens if keep_masks else list(tokens)
             masked[first + i] = "[MASK]"
             p = torch.softmax(self.logits(masked)[first + i], dim=-1)
-            found.append(float(torch.log(p[VOCABULARY.index(token)])))
-        return found
+            values.append(float(torch.log(p[VOCABULARY.index(token)])))
+        return values
 
     def fill(self, selected: Sequence[int], with_history: bool) -> list[str]:
         tokens, first = self.tokens(with_history)
@@ -196,11 +196,11 @@ def test_without_a_context_nothing_depends_on_it(bert: Path) -> None:
 
 def test_select_random_draws_the_share_from_the_seed(bert: Path) -> None:
     generator = make(bert, "select-random", share=0.3, count=4)
-    found = negatives(generator, candidates(RESPONSE))
-    assert [n.replaced for n in found] == [3] * len(found) and len(found) >= 3  # 9 usable of 10 tokens
-    assert len({n.text for n in found}) > 1
-    assert negatives(generator, candidates(RESPONSE)) == found
-    assert negatives(generator, candidates(RESPONSE), seed=1) != found
+    drawn = negatives(generator, candidates(RESPONSE))
+    assert [n.replaced for n in drawn] == [3] * len(drawn) and len(drawn) >= 3  # 9 usable of 10 tokens
+    assert len({n.text for n in drawn}) > 1
+    assert negatives(generator, candidates(RESPONSE)) == drawn
+    assert negatives(generator, candidates(RESPONSE), seed=1) != drawn
 
 
 RESPONSES = (
@@ -220,11 +220,11 @@ RESPONSES = (
 @pytest.mark.parametrize("spec", ["mask-and-fill", "select-random"])
 def test_negatives_do_not_depend_on_order_batch_or_neighbours(bert: Path, spec: str) -> None:
     generator = make(bert, spec)
-    given = candidates(*RESPONSES)
-    whole = negatives(generator, given)
+    responses = candidates(*RESPONSES)
+    whole = negatives(generator, responses)
     assert len(whole) >= 4
-    assert negatives(generator, given, batch_size=1) == whole
-    backwards = negatives(generator, given, rows=range(len(RESPONSES))[::-1])
+    assert negatives(generator, responses, batch_size=1) == whole
+    backwards = negatives(generator, responses, rows=range(len(RESPONSES))[::-1])
     assert sorted(backwards, key=lambda n: n.response) == whole
     for negative in whole:
         response = RESPONSES[negative.response]
@@ -361,8 +361,8 @@ def test_the_seed_decides_what_is_learned(encoder: Path, tmp_path: Path) -> None
 
 
 def test_no_training_split_is_an_error_and_nothing_is_written(encoder: Path, tmp_path: Path) -> None:
-    given = pairs()
-    given.split[:] = 2
+    untrained = pairs()
+    untrained.split[:] = 2
     with pytest.raises(EvaluatorError, match="the training split has no response"):
-        fine_tune(given, tmp_path / "none", TiedHeadSettings(encoder=str(encoder)))
+        fine_tune(untrained, tmp_path / "none", TiedHeadSettings(encoder=str(encoder)))
     assert not (tmp_path / "none").exists()

@@ -47,8 +47,8 @@ def negatives(generator: Generator, rows: Iterable[int] | None = None, **how: in
 
 
 def test_random_hands_on_the_first_drawn_turns_that_are_no_copy() -> None:
-    found = negatives(load_generator("random-2"))
-    assert [(n.response, n.k, n.text) for n in found] == [
+    generated = negatives(load_generator("random-2"))
+    assert [(n.response, n.k, n.text) for n in generated] == [
         (0, 0, TEXTS[3]),  # 2 is the context and 4 the response, in other letters
         (0, 1, TEXTS[5]),
         (1, 0, TEXTS[3]),  # drawn twice, handed on once
@@ -58,8 +58,8 @@ def test_random_hands_on_the_first_drawn_turns_that_are_no_copy() -> None:
         (3, 0, TEXTS[0]),
         (3, 1, TEXTS[7]),  # 1 is the context and 2 is 0 again, in other letters
     ]
-    assert {n.generator for n in found} == {"random-2"}
-    assert (found[0].replaced, found[0].tokens) == (8, 8)
+    assert {n.generator for n in generated} == {"random-2"}
+    assert (generated[0].replaced, generated[0].tokens) == (8, 8)
 
 
 def test_speaker_sets_skip_what_was_not_drawn() -> None:
@@ -81,9 +81,9 @@ def test_missing_draws_are_named_before_the_first_batch() -> None:
 
 def test_drop_golden_keeps_the_order_of_what_is_left() -> None:
     words = TEXTS[1].split()
-    found = [n for n in negatives(load_generator("drop-golden", count=20)) if n.response == 0]
-    assert len(found) == 20 and len({n.text for n in found}) > 3
-    for negative in found:
+    generated = [n for n in negatives(load_generator("drop-golden", count=20)) if n.response == 0]
+    assert len(generated) == 20 and len({n.text for n in generated}) > 3
+    for negative in generated:
         left = negative.text.split()
         assert len(left) == 6 and negative.replaced == 2 and negative.tokens == 8  # 0.2728 * 8 = 2.2
         rest = iter(words)
@@ -91,9 +91,9 @@ def test_drop_golden_keeps_the_order_of_what_is_left() -> None:
 
 
 def test_shuffle_golden_moves_words_and_gives_up_where_no_order_differs() -> None:
-    found = negatives(load_generator("shuffle-golden"))
-    assert [n.response for n in found] == [0, 3]
-    for negative, response in zip(found, (TEXTS[1], TEXTS[5]), strict=True):
+    generated = negatives(load_generator("shuffle-golden"))
+    assert [n.response for n in generated] == [0, 3]
+    for negative, response in zip(generated, (TEXTS[1], TEXTS[5]), strict=True):
         assert negative.text != response and sorted(negative.text.split()) == sorted(response.split())
         moved = sum(a != b for a, b in zip(negative.text.split(), response.split(), strict=True))
         assert negative.replaced == moved > 0
@@ -147,15 +147,15 @@ def test_no_negative_is_blank_the_response_or_the_context() -> None:
 
 
 def test_batches_are_made_as_they_are_asked_for() -> None:
-    asked: list[int] = []
+    rows: list[int] = []
 
     class Counting(Careless):
         def negatives(self, case: Case, seed: int) -> Iterable[Negative]:
-            asked.append(case.row)
+            rows.append(case.row)
             return super().negatives(case, seed)
 
     batches = Counting().generate(candidates(), seed=0, batch_size=2)
-    assert len(next(batches)) == 1 + 3 and asked == [0, 1]
+    assert len(next(batches)) == 1 + 3 and rows == [0, 1]
 
 
 def test_a_mixture_is_its_parts_one_after_the_other() -> None:
@@ -211,14 +211,14 @@ def test_generators_without_a_model_have_signatures_of_their_own() -> None:
 
 
 def test_statistics_count_a_response_once() -> None:
-    made = [
+    generated = [
         Negative(0, "mask-and-fill", 0, "a", 1, 4),
         Negative(0, "mask-and-fill", 1, "b", 4, 4),
         Negative(0, "random-1", 0, "c", 4, 4),
         Negative(2, "mask-and-fill", 0, "d", 3, 4),
     ]
-    found = negative_statistics(iter(made), responses=5)
-    assert (found.with_negative, found.replaced, found.replaced_where_any) == (0.4, 0.2, 0.5)
+    statistics = negative_statistics(iter(generated), responses=5)
+    assert (statistics.with_negative, statistics.replaced, statistics.replaced_where_any) == (0.4, 0.2, 0.5)
     assert np.isnan(negative_statistics([], 3).replaced_where_any)
     with pytest.raises(EvaluatorError, match="more than the 1 in all"):
-        negative_statistics(made, 1)
+        negative_statistics(generated, 1)

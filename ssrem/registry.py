@@ -1,0 +1,20 @@
+"""Registries name objects as "module:name"; the module is imported when the object is first used."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from importlib import import_module
+from typing import Any
+
+
+def registered(place: str) -> Any:
+    """The object at "module:name"."""
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name)
+
+
+def nearest(name: str, known: Iterable[str], cutoff: float = 0.4) -> str:
+    """The up to three known names that are most similar to `name`, or all if none is, joined by commas."""
+    names = list(known)
+    return ", ".join(difflib.get_close_matches(name, names, n=3, cutoff=cutoff) or names)
