@@ -1,5 +1,5 @@
--- One row is a run of neighbouring records of one conversation, with that conversation's rank. Grain: run_no.
--- Most dumps have a conversation in one piece, so runs are few and messages need no sorting by a text id.
+-- One row is a run of consecutive records of one conversation, with the conversation's rank. Grain: run_no.
+-- In most dumps conversations are contiguous, so runs are few, and messages are not sorted by a textual id.
 WITH runs AS (
     SELECT raw.run_no, any_value(raw.conversation_id) AS conversation_id, min(raw.row_no) AS row_no
     FROM raw

@@ -1,6 +1,6 @@
--- One row is an id that messages of the dump carry. Grain: utterance_id.
--- keeper is the message that lands under it: the first one that could land by itself.
--- A forgotten message is known by its id alone, so that replies to it are accounted for.
+-- One row is an id of messages of the dump. Grain: utterance_id.
+-- keeper is the message that lands under it: the first one without a problem of its own.
+-- Forgotten messages are included, so that replies to them are accounted for.
 SELECT
     utterance_id,
     min(row_no) AS row_no,

@@ -1,5 +1,5 @@
--- One row is a message that lands: where in its conversation it stands. Grain: row_no.
--- Texts stay out of the windows: sorting them would be most of the work.
+-- One row is a message that lands, with its position in its conversation. Grain: row_no.
+-- Texts are not part of the windows, since sorting them would dominate the running time.
 WITH kept AS (
     SELECT raw.row_no, ranks.conversation_no, raw.speaker, raw.time
     FROM raw

@@ -1,5 +1,5 @@
--- One row is a record of the dump that did not land, whole, with the reason. Grain: row_no.
--- Of a conversation in which only forgotten people spoke, nothing is kept.
+-- One row is a record of the dump that did not land, unabridged, with the reason. Grain: row_no.
+-- Conversations in which only forgotten people spoke are left out.
 WITH described AS (
     SELECT raw.row_no, 'no_messages' AS reason
     FROM raw

@@ -1,7 +1,7 @@
--- One row is a message that answers itself through others. Grain: row_no.
--- A cycle needs a reply to a later message, so a dump without one has none. Each round doubles the jump
--- (message, what it answers, and so on): after log2(n) rounds only chains without an end are left, and they all
--- point into cycles, whatever the length.
+-- One row is a message in a cycle of replies. Grain: row_no.
+-- A cycle contains a reply to a later message, so a dump without such replies has none. Each round doubles the length
+-- of the jump along the chain of replies: after log2(n) rounds only endless chains remain, and all of them lead into
+-- cycles of any length.
 WITH RECURSIVE suspect AS (
     SELECT row_no FROM replies WHERE EXISTS (SELECT 1 FROM replies AS forward WHERE forward.parent_no > forward.row_no)
 ),

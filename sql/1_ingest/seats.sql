@@ -1,5 +1,5 @@
--- One row is a speaker id that names a seat, not a person: two ids that both speak in nearly every conversation.
--- Fewer than five conversations between two people prove nothing. Grain: speaker.
+-- One row is a speaker id that names a seat, not a person: one of two ids that both speak in nearly every conversation.
+-- Fewer than five conversations between two people are no evidence. Grain: speaker.
 WITH spoken AS (
     SELECT DISTINCT ranks.conversation_no, raw.speaker
     FROM raw

@@ -7,7 +7,7 @@ WITH answered AS (
     WHERE child.addressee IS NULL
 ),
 
--- What a forgotten person said is no longer answered by anyone.
+-- A reply to a forgotten message loses its reference.
 to_forgotten AS (
     SELECT replies.row_no
     FROM replies

@@ -1,1 +1,1 @@
-"""Stage `ingest`: dumps become corpora."""
+"""Stage `ingest`: lands dumps as corpora."""

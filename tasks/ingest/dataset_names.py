@@ -1,4 +1,4 @@
-"""Names that people or files give to corpora and annotated sets: what may be one."""
+"""Valid names of corpora and annotated sets."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _RESERVED = "@annotated"
 
 
 def checked_name(name: str, what: str, way_out: str, error: type[SsremError]) -> str:
-    """`name`, if it may be the name of a corpus or set: a line of text that is no path.
+    """Return `name` if it is valid for a corpus or annotated set: one line of printable text that is not a path.
 
-    Raises `error`, which says `what` cannot be called so and the `way_out`.
+    Otherwise raises `error` that says why `what` cannot have this name, followed by `way_out`.
     """
     if not name.strip():
         wrong = "is empty"
@@ -34,5 +34,5 @@ def checked_name(name: str, what: str, way_out: str, error: type[SsremError]) ->
 
 
 def as_text(path: str) -> str:
-    """A path as text that can be stored: bytes in it that are no UTF-8 are escaped."""
+    """A path as text that tables can store: bytes that are not UTF-8 are escaped."""
     return os.fsencode(path).decode("utf-8", "backslashreplace")

@@ -1,4 +1,4 @@
-"""The drop folder: dumps that appear in it, and where they go once they have landed or were refused."""
+"""The drop folder: detects complete dumps in it, and moves them away after they landed or were rejected."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from ssrem.errors import DumpError
 
 DONE, REJECTED = "done", "rejected"
 UNFINISHED = (".part", ".partial", ".tmp", ".crdownload", ".filepart", ".swp", "~")
-"""Endings under which programs write what is not complete yet."""
+"""Name endings under which programs write incomplete files."""
 
 Stamp = tuple[tuple[str, int, int], ...]
 
 
 def complete(folder: Path, settle: float, sleep: Callable[[float], None] = time.sleep) -> list[Path]:
-    """Files and folders in the drop folder that are complete, by name: nothing in them changed for `settle` seconds.
+    """Complete files and folders in the drop folder, by name: nothing in them changed for `settle` seconds.
 
-    Hidden ones and those with an ending of UNFINISHED are not looked at. No clock is read but to wait, so one that
-    jumps does no harm. Raises DumpError where there is no such folder.
+    Hidden ones and those with an ending of UNFINISHED are ignored. Changes are detected by comparing before and after
+    the wait, so changes of the system clock do no harm. DumpError if the folder does not exist.
     """
     before = _look(folder)
     if not before:
@@ -30,9 +30,9 @@ def complete(folder: Path, settle: float, sleep: Callable[[float], None] = time.
 
 
 def file_away(path: Path, where: str, reason: str | None = None) -> Path:
-    """Move what was looked at into the subfolder `where`, under a free name; the reason lies beside it.
+    """Move a dump into the subfolder `where` under a free name, with the reason in a file beside it.
 
-    Returns where it is now. The reason is written first, so that nothing rejected lies there without one.
+    Returns its new path. The reason is written first, so that every rejected dump has one.
     """
     folder = path.parent / where
     folder.mkdir(exist_ok=True)
@@ -51,16 +51,16 @@ def _reason(target: Path) -> Path:
 
 def _look(folder: Path) -> dict[Path, Stamp]:
     if not folder.is_dir():
-        raise DumpError(f"{folder} is no folder; make it, or name another one with --inbox")
-    found = {}
+        raise DumpError(f"{folder} is not a folder; create it, or name another one with --inbox")
+    stamps = {}
     for path in folder.iterdir():
         if path.name in (DONE, REJECTED) or path.name.startswith(".") or path.name.endswith(UNFINISHED):
             continue
         try:
-            found[path] = _stamp(path)
-        except FileNotFoundError:  # renamed while we looked: it is not complete
+            stamps[path] = _stamp(path)
+        except FileNotFoundError:  # renamed meanwhile, so not complete
             continue
-    return found
+    return stamps
 
 
 def _stamp(path: Path) -> Stamp:

@@ -1,4 +1,4 @@
-"""Numbers the records of a dump as they stream by, and names what keeps a record by itself from landing."""
+"""Numbers the records of a dump in a stream, and marks records that cannot land because of their own content."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 from ssrem.readers.base import RAW_SCHEMA
 
 SCHEMA = pa.schema([*RAW_SCHEMA, ("row_no", pa.int64()), ("run_no", pa.int64()), ("reason", pa.string())])
-"""RAW_SCHEMA with row_no, the rank in the dump; run_no, the run of neighbours of one conversation; and the reason
-why the record cannot land whatever the others are, null where there is none."""
+"""RAW_SCHEMA with row_no, the rank in the dump; run_no, the number of the run of consecutive records of one
+conversation; and reason, why the record cannot land regardless of others, or null."""
 
 REQUIRED = (("conversation_id", "no_conversation"), ("speaker", "no_speaker"), ("text", "no_text"))
 
@@ -36,7 +36,7 @@ def numbered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _reasons(batch: pa.RecordBatch) -> pa.Array:
-    """The reader's problem, else the first required field that is missing or blank."""
+    """Each record's problem by the reader, else the code of its first required field that is missing or blank."""
     blanks = [_blank(batch.column(name)) for name, _ in REQUIRED]
     if batch.column("problem").null_count == batch.num_rows and not any(pc.any(b).as_py() for b in blanks):
         return pa.nulls(batch.num_rows, pa.string())

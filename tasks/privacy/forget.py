@@ -129,8 +129,8 @@ def _forget_in(
             return Built(counts, retired=[*retired, *((table, key) for table in LANDED)])
         for table in LANDED:
             stage.create(table)
-            kept = "kept_messages" if table == "utterances" else f"kept_{table}"
-            stage.connection.execute(f"INSERT INTO {table} BY NAME SELECT * FROM {kept}")
+            remaining = "kept_messages" if table == "utterances" else f"kept_{table}"
+            stage.connection.execute(f"INSERT INTO {table} BY NAME SELECT * FROM {remaining}")
         return Built(counts, [Output(table, key) for table in LANDED], retired=retired)
 
     return run_stage(home, "forget", recipe, build, done=lambda _: None, resources=resources)

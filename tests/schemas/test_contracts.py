@@ -109,9 +109,9 @@ def test_a_contract_is_consistent(table: Table) -> None:
             case Finite(columns):
                 assert {types[c] for c in columns} == {"DOUBLE"}
             case References(columns, other, target):
-                there = {c.name: c.type for c in TABLES[other].columns}
+                referenced = {c.name: c.type for c in TABLES[other].columns}
                 targets = target or columns
-                assert [types[c] for c in columns] == [there[t] for t in targets]
+                assert [types[c] for c in columns] == [referenced[t] for t in targets]
                 assert set(targets) <= set(TABLES[other].key), "what is pointed at is a key"
             case NotEmpty():
                 pass
@@ -134,8 +134,8 @@ def test_ddl_and_empty_view_have_the_columns(table: Table) -> None:
     with duckdb.connect() as connection:
         connection.execute(table.ddl())
         for query in (table.name, f"({table.empty_select()})"):
-            found = connection.execute(f"DESCRIBE SELECT * FROM {query}").fetchall()
-            assert [(name, kind) for name, kind, *_ in found] == [(c.name, c.type) for c in table.columns]
+            described = connection.execute(f"DESCRIBE SELECT * FROM {query}").fetchall()
+            assert [(name, kind) for name, kind, *_ in described] == [(c.name, c.type) for c in table.columns]
 
 
 @pytest.mark.parametrize("name", QUERIES)
@@ -145,11 +145,11 @@ def test_a_statement_yields_the_columns_of_its_contract(
     text = statement(name)
     assert text.startswith("-- One row is ") and "Grain: " in text.split("SELECT")[0]
     cursor = connection.execute(text, bound(text, VALUES))
-    found = [d[0] for d in cursor.description or []]
+    described = [d[0] for d in cursor.description or []]
     target = filled(name)
-    assert len(set(found)) == len(found)
+    assert len(set(described)) == len(described)
     if target is not None:
-        assert sorted(found) == sorted(TABLES[target].column_names)
+        assert sorted(described) == sorted(TABLES[target].column_names)
         connection.execute(f"INSERT INTO {target} BY NAME {text}", bound(text, VALUES))
 
 

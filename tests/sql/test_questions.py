@@ -50,7 +50,7 @@ def answer(name: str, **tables: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def test_reasons_are_counted_against_what_was_read() -> None:
-    found = answer(
+    rows = answer(
         "quarantine_reasons",
         corpora=[{"corpus": "c", "messages_read": 8}],
         quarantine=[
@@ -59,7 +59,7 @@ def test_reasons_are_counted_against_what_was_read() -> None:
         ],
     )
     assert [
-        (row["reason"], row["records"], row["share_of_messages_read"], row["first_seen"]) for row in found
+        (row["reason"], row["records"], row["share_of_messages_read"], row["first_seen"]) for row in rows
     ] == [
         ("no_text", 2, 0.25, "d:3"),
         ("broken_json", 1, 0.125, "d:8"),
@@ -101,8 +101,8 @@ def test_the_worst_responses_are_those_that_somebody_gets() -> None:
     scores = [scored(n, "GT", 0.1 if n % 2 else 0.9) for n in range(1, 12)]
     scores += [scored(n, "SS", 0.05 if n == 1 else 0.5) for n in range(1, 12)]
     scores += [scored(n, "GT", 1.0, version=1) for n in range(1, 12)]
-    found = answer("speakers_who_get_the_worst_responses", evaluators=IN_USE, scores=scores, **spoken())
-    assert found == [
+    rows = answer("speakers_who_get_the_worst_responses", evaluators=IN_USE, scores=scores, **spoken())
+    assert rows == [
         {
             "corpus": "c",
             "speaker": "a",
@@ -126,18 +126,16 @@ def test_what_fools_stands_above_the_truth() -> None:
     drawn = [{"corpus": "c", "response_id": n, "kind": "SS", "k": 0, "turn_id": 10} for n in (1, 2, 3)]
     scores = [scored(n, "GT", 0.5) for n in (1, 2, 3)]
     scores += [scored(1, "SS", 0.6), scored(2, "SS", 0.9), scored(3, "SS", 0.5), scored(1, "Context", 1.0)]
-    found = answer(
-        "negatives_that_fool_ssrem", evaluators=IN_USE, scores=scores, candidates=drawn, **spoken()
-    )
-    shown = [(r["above_by"], r["said_before"], r["true_response"], r["negative"]) for r in found]
+    rows = answer("negatives_that_fool_ssrem", evaluators=IN_USE, scores=scores, candidates=drawn, **spoken())
+    shown = [(r["above_by"], r["said_before"], r["true_response"], r["negative"]) for r in rows]
     assert shown == [(0.4, "said 1", "said 2", "said 10"), (0.1, "said 0", "said 1", "said 10")]
 
 
 def test_disagreement_is_between_ranks() -> None:
     scores = [scored(n, "GT", f) for n, f in [(1, 0.1), (2, 0.2), (3, 0.3)]]
     scores += [scored(n, "GT", f, "rsrem", 1) for n, f in [(1, 900.0), (2, 500.0), (3, 501.0)]]
-    found = answer("where_two_evaluators_disagree", evaluators=IN_USE, scores=scores, **spoken())
-    assert [(row["response"], row["ssrem_place"], row["rsrem_place"], row["apart"]) for row in found] == [
+    rows = answer("where_two_evaluators_disagree", evaluators=IN_USE, scores=scores, **spoken())
+    assert [(row["response"], row["ssrem_place"], row["rsrem_place"], row["apart"]) for row in rows] == [
         ("said 1", 0.0, 1.0, 1.0),
         ("said 2", 0.5, 0.0, 0.5),
         ("said 3", 1.0, 0.5, 0.5),
@@ -166,8 +164,8 @@ def test_a_decision_shows_what_it_rests_on() -> None:
             "comparison": json.dumps(compared),
         },
     ]
-    found = answer("decisions_of_promotion", evaluators=versions)
-    assert [(row["version"], row["dataset"], row["low"], row["not_worse"]) for row in found] == [
+    rows = answer("decisions_of_promotion", evaluators=versions)
+    assert [(row["version"], row["dataset"], row["low"], row["not_worse"]) for row in rows] == [
         (1, None, None, None),
         (2, "c", -0.25, False),
         (2, "people", -0.25, False),
@@ -193,8 +191,8 @@ def test_change_is_against_the_version_before() -> None:
             ("ssrem", 2, 1.0, "system"),
         ]
     ]
-    found = answer("agreement_over_versions", correlations=correlations)
-    assert [(row["evaluator"], row["version"], row["change"]) for row in found] == [
+    rows = answer("agreement_over_versions", correlations=correlations)
+    assert [(row["evaluator"], row["version"], row["change"]) for row in rows] == [
         ("rsrem", 1, None),
         ("ssrem", 1, None),
         ("ssrem", 2, 0.3),
@@ -207,8 +205,8 @@ def test_a_strict_rater_lies_below_the_others() -> None:
         for n, scores in enumerate([(1, 3, 5), (1, 4, 4)])
         for rater, score in enumerate(scores)
     ]
-    found = answer("strict_raters", annotations=ratings)
-    assert [(row["rater"], row["ratings"], row["strictness"], row["agreement"]) for row in found] == [
+    rows = answer("strict_raters", annotations=ratings)
+    assert [(row["rater"], row["ratings"], row["strictness"], row["agreement"]) for row in rows] == [
         (0, 2, 3.0, None),  # who always gives the same agrees with nobody
         (1, 2, -0.75, -1.0),
         (2, 2, -2.25, -1.0),
@@ -217,7 +215,7 @@ def test_a_strict_rater_lies_below_the_others() -> None:
 
 def test_what_people_like_and_ssrem_does_not_comes_first() -> None:
     human, f = [1.0, 2.0, 3.0, 5.0], [0.3, 0.4, 0.0, 0.9]
-    found = answer(
+    rows = answer(
         "liked_by_people_but_not_by_ssrem",
         evaluators=IN_USE,
         annotated=[
@@ -241,9 +239,9 @@ def test_what_people_like_and_ssrem_does_not_comes_first() -> None:
         ],
         scores=[scored(n, "response", f[n]) for n in range(4)],
     )
-    assert [(row["response"], row["human_place"], row["ssrem_place"]) for row in found] == [
+    assert [(row["response"], row["human_place"], row["ssrem_place"]) for row in rows] == [
         ("r2", 1.0, 0.0),
         ("r0", 0.0, 0.5),
         ("r1", 0.5, 1.0),
     ]
-    assert found[0]["said_before"] == "before 2"
+    assert rows[0]["said_before"] == "before 2"

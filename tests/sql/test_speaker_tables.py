@@ -105,7 +105,7 @@ def random_corpus(seed: int, *, seats: bool = False) -> list[Message]:
 
 def turns_of(rows: Sequence[Message]) -> list[Turn]:
     """Neighbouring messages of one speaker joined; partner: who is addressed, else the latest other speaker."""
-    found: list[Turn] = []
+    turns: list[Turn] = []
     ordered = sorted(rows, key=lambda r: (r["conversation_no"], r["position"]))
     for name, talk in groupby(ordered, key=lambda r: r["conversation_id"]):
         blocks = [list(block) for _, block in groupby(talk, key=lambda r: r["speaker"])]
@@ -114,8 +114,8 @@ def turns_of(rows: Sequence[Message]) -> list[Turn]:
             near = blocks[rank - 1] if rank else blocks[1] if len(blocks) > 1 else None
             addressee = said[0] if said else near[0]["speaker"] if near else None
             text = " ".join(r["text"] for r in block)
-            found.append(Turn(len(found), name, rank, block[0]["speaker"], addressee, text, len(block)))
-    return found
+            turns.append(Turn(len(turns), name, rank, block[0]["speaker"], addressee, text, len(block)))
+    return turns
 
 
 def own_sets(turns: Sequence[Turn], scope: str) -> dict[str, dict[Any, list[int]]]:
@@ -200,15 +200,15 @@ def test_tables_are_what_the_definitions_say(
     rows = random_corpus(seed, seats=scope == "conversation")
     turns = turns_of(rows)
     with built(home, rows, scope=scope, settings=TableSettings(seed, context_turns)) as stage:
-        found = fetch(
+        stored = fetch(
             stage,
             "SELECT turn_id, conversation_id, turn, speaker, addressee, text, messages, split FROM turns ORDER BY 1",
         )
-        assert found == [
+        assert stored == [
             (t.id, t.conversation, t.rank, t.speaker, t.addressee, t.text, t.messages, t.split) for t in turns
         ]
-        found = fetch(stage, "SELECT * EXCLUDE corpus FROM responses ORDER BY response_id")
-        assert found == [
+        stored = fetch(stage, "SELECT * EXCLUDE corpus FROM responses ORDER BY response_id")
+        assert stored == [
             (
                 t.id,
                 t.id - min(t.rank, context_turns),
@@ -222,8 +222,10 @@ def test_tables_are_what_the_definitions_say(
             if t.rank > 0
         ]
         for kind, sets in own_sets(turns, scope).items():
-            found = fetch(stage, f"SELECT * EXCLUDE corpus FROM {SET_TABLES[kind]} ORDER BY set_id, position")
-            assert found == [
+            stored = fetch(
+                stage, f"SELECT * EXCLUDE corpus FROM {SET_TABLES[kind]} ORDER BY set_id, position"
+            )
+            assert stored == [
                 (min(ids), position, len(ids), turn_id)
                 for ids in sorted(sets.values())
                 for position, turn_id in enumerate(ids)
@@ -238,10 +240,10 @@ def test_rand_holds_turns_of_others_in_the_split(home: Warehouse, seed: int) -> 
     for t in turns:
         own[t.speaker, t.split].append(t)
     with built(home, rows) as stage:
-        found = fetch(
+        stored = fetch(
             stage, f"SELECT speaker, split, set_id, position, size, turn_id FROM {RAND} ORDER BY ALL"
         )
-    members = {who: list(rows) for who, rows in groupby(found, key=lambda row: row[:2])}
+    members = {who: list(rows) for who, rows in groupby(stored, key=lambda row: row[:2])}
     assert members.keys() == {
         (who, split) for who, split in own if any(t.speaker != who and t.split == split for t in turns)
     }
@@ -257,9 +259,9 @@ def test_splits_are_eighty_ten_ten_and_stay(home: Warehouse) -> None:
     assert [i for i in range(40) if split_of(names[i]) == "valid"] == [3, 5, 12, 20, 21, 26, 30, 36]
     assert [i for i in range(40) if split_of(names[i]) == "test"] == [7, 22, 37]
     with built(home, messages({n: [("A", "hi")] for n in names})) as stage:
-        found = dict(fetch(stage, "SELECT conversation_id, split FROM turns"))
-    assert found == {n: split_of(n) for n in names}
-    shares = [sum(s == split for s in found.values()) / 2000 for split in ("train", "valid", "test")]
+        stored = dict(fetch(stage, "SELECT conversation_id, split FROM turns"))
+    assert stored == {n: split_of(n) for n in names}
+    shares = [sum(s == split for s in stored.values()) / 2000 for split in ("train", "valid", "test")]
     assert shares == pytest.approx([0.8, 0.1, 0.1], abs=0.025)
 
 
@@ -343,18 +345,18 @@ def test_many_threads_draw_as_one(tmp_path: Path) -> None:
             AS speaker, CASE WHEN i % 3 = 0 THEN 'lol' ELSE 'text ' || i % 1000 END AS text, false AS time_backwards
         FROM range(131_072) AS r (i) ORDER BY hash(i + {shuffle})
     """
-    found = []
+    stored = []
     for threads, shuffle in ((1, 0), (4, 1)):
         place = Warehouse.at(tmp_path / str(threads))
         with staging(place, "tables", resources=Resources(threads=threads)) as stage:
             stage.create("utterances")
             stage.connection.execute(generated.format(shuffle=shuffle))
             create_tables(stage, "toy", "person", TableSettings())
-            found += fetch(
+            stored += fetch(
                 stage, "SELECT count(*), count(turn_id), bit_xor(hash(candidates)) FROM candidates"
             )
-    assert found[0][1] > 800_000
-    assert found[0] == found[1]
+    assert stored[0][1] > 800_000
+    assert stored[0] == stored[1]
 
 
 def test_seeds_draw_differently(home: Warehouse) -> None:

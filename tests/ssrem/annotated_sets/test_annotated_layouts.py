@@ -59,9 +59,9 @@ def said(path: Path, layout: str | None = None, mapping: Mapping[str, str] | Non
 
 def test_an_eval_file_is_read_as_ever(tmp_path: Path) -> None:
     row = {"context": "a\nb", "response": "r", "model": "x", "annotations": {"overall": [1]}}
-    found = read_set(written(tmp_path, [row]))
-    assert (found.layout, found.summary) == ("eval", "read as eval: 1 response of 1 system")
-    assert found.rows[0].context == ("a", "b")
+    annotated = read_set(written(tmp_path, [row]))
+    assert (annotated.layout, annotated.summary) == ("eval", "read as eval: 1 response of 1 system")
+    assert annotated.rows[0].context == ("a", "b")
 
 
 @pytest.mark.parametrize("change", [{"response": "\ud800"}, {"annotations": {"\udc00": [1]}}])
@@ -74,16 +74,20 @@ def test_what_is_no_text(tmp_path: Path, change: dict[str, Any]) -> None:
 
 
 def test_usr(tmp_path: Path) -> None:
-    found = read_set(written(tmp_path, [USR, USR]))
-    assert found.layout == "usr"
-    true, made = found.rows[:2]
-    assert true.context == made.context == ("hello there", "do you sail ?")
-    assert (made.response, made.reference, made.system) == ("i sail sail .", "every summer .", "Seq2Seq")
-    assert made.ratings == {"Natural": (1.0, 1.0), "Overall": (2.0,)}
-    assert (true.ground_truth, made.ground_truth) == (True, False)
-    assert [row.dialogue_id for row in found.rows] == ["0", "0", "1", "1"]
+    annotated = read_set(written(tmp_path, [USR, USR]))
+    assert annotated.layout == "usr"
+    true, generated = annotated.rows[:2]
+    assert true.context == generated.context == ("hello there", "do you sail ?")
+    assert (generated.response, generated.reference, generated.system) == (
+        "i sail sail .",
+        "every summer .",
+        "Seq2Seq",
+    )
+    assert generated.ratings == {"Natural": (1.0, 1.0), "Overall": (2.0,)}
+    assert (true.ground_truth, generated.ground_truth) == (True, False)
+    assert [row.dialogue_id for row in annotated.rows] == ["0", "0", "1", "1"]
     assert (
-        found.summary
+        annotated.summary
         == "read as usr: 4 responses of 2 systems; left out: 2 ratings given as N/A or left empty"
     )
 
@@ -113,24 +117,24 @@ def test_a_malformed_usr_file(tmp_path: Path, change: dict[str, Any], named: str
 
 
 def test_fed(tmp_path: Path) -> None:
-    found = read_set(written(tmp_path, [FED, WHOLE, FED]))
-    assert found.layout == "fed"
-    row = found.rows[0]
+    annotated = read_set(written(tmp_path, [FED, WHOLE, FED]))
+    assert annotated.layout == "fed"
+    row = annotated.rows[0]
     assert row.context == ("Hi!", "Hello: how are you?\nand yours?", "Fine")
     assert (row.response, row.system, row.reference) == ("Good to hear", "Ada", None)
     assert row.ratings == {"Interesting": (0.0, 2.0)}
-    assert found.left_out == {
+    assert annotated.left_out == {
         "row about a whole dialogue, without a response": 1,
         "rating given as N/A or left empty": 6,
     }
-    assert "1 row about a whole dialogue" in found.summary
+    assert "1 row about a whole dialogue" in annotated.summary
 
 
 def test_a_fed_row_without_any_rating_is_counted(tmp_path: Path) -> None:
     none = {**FED, "annotations": {"Correct": ["N/A (x)"]}}
-    found = read_set(written(tmp_path, [FED, none]))
-    assert len(found.rows) == 1
-    assert found.left_out["response without any rating"] == 1
+    annotated = read_set(written(tmp_path, [FED, none]))
+    assert len(annotated.rows) == 1
+    assert annotated.left_out["response without any rating"] == 1
 
 
 def test_fed_with_dialogues_alone_has_nothing_to_compare(tmp_path: Path) -> None:
@@ -155,9 +159,9 @@ def test_a_malformed_fed_file(tmp_path: Path, change: dict[str, Any], named: str
 
 
 def test_grade_of_one_data_set(tmp_path: Path) -> None:
-    found = read_set(written(tmp_path, [GRADE]))
-    (row,) = found.rows
-    assert (found.layout, found.part) == ("grade", None)
+    annotated = read_set(written(tmp_path, [GRADE]))
+    (row,) = annotated.rows
+    assert (annotated.layout, annotated.part) == ("grade", None)
     assert row.context == ("do you sail ?", "every summer .")
     assert (row.dialogue_id, row.response, row.system) == ("7", "i like boats .", "ranker")
     assert row.ratings == {"coherence": (4.0, 5.0, 3.0)}
@@ -167,9 +171,9 @@ def test_grade_of_several_data_sets_wants_a_part(tmp_path: Path) -> None:
     path = written(tmp_path, [GRADE, {**GRADE, "Dataset": "talk"}])
     assert "holds the sets chat, talk; name one, as in --layout grade:chat" in said(path)
     assert "no set 'gossip'; it holds chat, talk" in said(path, "grade:gossip")
-    found = read_set(path, "grade:talk")
-    assert (len(found.rows), found.part) == (1, "talk")
-    assert found.summary.startswith("read as grade:talk: 1 response")
+    annotated = read_set(path, "grade:talk")
+    assert (len(annotated.rows), annotated.part) == (1, "talk")
+    assert annotated.summary.startswith("read as grade:talk: 1 response")
 
 
 @pytest.mark.parametrize("scores", ["4, 5", "[4,", 4, {"a": 1}])
@@ -195,13 +199,13 @@ def grade_folder(root: Path, scores: Path, references: bool = True) -> Path:
 def test_a_grade_folder_with_scores_in_it_or_in_the_tree_beside(tmp_path: Path, beside: bool) -> None:
     root = tmp_path / "eval_data"
     scores = tmp_path / "human_score" / "chat" if beside else root / "chat"
-    found = read_set(grade_folder(root, scores))
-    assert found.layout == "grade"
-    assert [row.system for row in found.rows] == ["generator", "generator", "ranker", "ranker"]
-    row = found.rows[-1]
+    annotated = read_set(grade_folder(root, scores))
+    assert annotated.layout == "grade"
+    assert [row.system for row in annotated.rows] == ["generator", "generator", "ranker", "ranker"]
+    row = annotated.rows[-1]
     assert (row.context, row.response, row.reference) == (("c", "d"), "ranker two", "true two")
     assert row.ratings == {"coherence": (4.0,)}
-    assert len(found.files) == 8
+    assert len(annotated.files) == 8
 
 
 def test_a_grade_folder_whose_files_do_not_match(tmp_path: Path) -> None:

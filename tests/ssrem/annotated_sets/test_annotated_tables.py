@@ -26,9 +26,9 @@ def said(tmp_path: Path, content: str, *pairs: str, name: str = "t.csv") -> str:
 
 
 def test_well_known_names_need_no_map(tmp_path: Path) -> None:
-    found = read(tmp_path, 'Dialogue ID,context,Reply,Model,reference,Overall\n7,"a\n b ",r,gpt,t,4\n')
-    (row,) = found.rows
-    assert (found.layout, row.dialogue_id, row.context, row.response) == ("csv", "7", ("a", "b"), "r")
+    annotated = read(tmp_path, 'Dialogue ID,context,Reply,Model,reference,Overall\n7,"a\n b ",r,gpt,t,4\n')
+    (row,) = annotated.rows
+    assert (annotated.layout, row.dialogue_id, row.context, row.response) == ("csv", "7", ("a", "b"), "r")
     assert (row.system, row.reference, row.ratings) == ("gpt", "t", {"Overall": (4.0,)})
 
 
@@ -40,33 +40,33 @@ def test_mapped_columns_alike_in_every_table(tmp_path: Path, name: str) -> None:
     else:
         content = "".join(("," if name == "t.csv" else "\t").join(row) + "\n" for row in rows)
     pairs = ["context=ctx", "response=resp", "score=Fluency+Relevance", "separator=|||"]
-    found = read(tmp_path, content, *pairs, name=name)
-    assert [row.context for row in found.rows] == [("a", "b"), ("c",)]
-    assert [row.ratings for row in found.rows] == [
+    annotated = read(tmp_path, content, *pairs, name=name)
+    assert [row.context for row in annotated.rows] == [("a", "b"), ("c",)]
+    assert [row.ratings for row in annotated.rows] == [
         {"Fluency": (3.0,), "Relevance": (4.5,)},
         {"Relevance": (2.0,)},
     ]
-    assert found.left_out == {"rating given as N/A or left empty": 1}
-    assert [row.dialogue_id for row in found.rows] == ["0", "1"]
+    assert annotated.left_out == {"rating given as N/A or left empty": 1}
+    assert [row.dialogue_id for row in annotated.rows] == ["0", "1"]
 
 
 def test_raters_columns_of_a_criterion(tmp_path: Path) -> None:
     content = "context,response,r1,r2,fluency\na,b,4,5,1\n"
-    found = read(tmp_path, content, "score.overall=r1+r2", "score=fluency")
-    assert found.rows[0].ratings == {"overall": (4.0, 5.0), "fluency": (1.0,)}
+    annotated = read(tmp_path, content, "score.overall=r1+r2", "score=fluency")
+    assert annotated.rows[0].ratings == {"overall": (4.0, 5.0), "fluency": (1.0,)}
 
 
 def test_turns_a_column_each(tmp_path: Path) -> None:
-    found = read(tmp_path, "t1,t2,response,score\nhi,ho,r,1\n,ho,r,2\n", "context=t1+t2")
-    assert [row.context for row in found.rows] == [("hi", "ho"), ("ho",)]
+    annotated = read(tmp_path, "t1,t2,response,score\nhi,ho,r,1\n,ho,r,2\n", "context=t1+t2")
+    assert [row.context for row in annotated.rows] == [("hi", "ho"), ("ho",)]
 
 
 def test_lists_in_json_lines(tmp_path: Path) -> None:
-    found = read(
+    annotated = read(
         tmp_path, '{"context": ["a\\nb", "c"], "response": "r", "score": [4, null, 5]}', name="t.jsonl"
     )
-    assert found.rows[0].context == ("a\nb", "c")
-    assert found.rows[0].ratings == {"score": (4.0, 5.0)}
+    assert annotated.rows[0].context == ("a\nb", "c")
+    assert annotated.rows[0].ratings == {"score": (4.0, 5.0)}
     assert read(tmp_path, 'context;x,response,score\na,b,"[1, 2]"\n', "context=context;x").rows[
         0
     ].ratings == {"score": (1.0, 2.0)}
@@ -75,8 +75,8 @@ def test_lists_in_json_lines(tmp_path: Path) -> None:
 def test_a_json_list_of_rows_where_the_layout_is_named(tmp_path: Path) -> None:
     path = tmp_path / "t.json"
     path.write_text('[{"q": "a", "r": "b", "stars": 3}, {"q": "c", "r": "d", "stars": null}]')
-    found = read_set(path, "jsonl", {"context": "q", "response": "r", "score": "stars"})
-    assert [row.ratings for row in found.rows] == [{"stars": (3.0,)}]
+    annotated = read_set(path, "jsonl", {"context": "q", "response": "r", "score": "stars"})
+    assert [row.ratings for row in annotated.rows] == [{"stars": (3.0,)}]
 
 
 LONG = """\
@@ -91,10 +91,14 @@ a,r,other,fluency,3,ann
 
 
 def test_a_rater_a_row(tmp_path: Path) -> None:
-    found = read(tmp_path, LONG)
-    assert [(row.response, row.system) for row in found.rows] == [("r", "gpt"), ("s", "gpt"), ("r", "other")]
-    assert found.rows[0].ratings == {"fluency": (4.0, 5.0), "relevance": (2.0,)}
-    assert found.left_out == {"rating given as N/A or left empty": 1}
+    annotated = read(tmp_path, LONG)
+    assert [(row.response, row.system) for row in annotated.rows] == [
+        ("r", "gpt"),
+        ("s", "gpt"),
+        ("r", "other"),
+    ]
+    assert annotated.rows[0].ratings == {"fluency": (4.0, 5.0), "relevance": (2.0,)}
+    assert annotated.left_out == {"rating given as N/A or left empty": 1}
 
 
 def test_a_rater_who_scores_again(tmp_path: Path) -> None:
@@ -108,14 +112,14 @@ def test_a_rater_who_scores_again(tmp_path: Path) -> None:
 
 
 def test_what_is_not_there_is_counted(tmp_path: Path) -> None:
-    found = read(tmp_path, "context,response,score\na,,1\na,  ,2\na,r,\n,r,5\n")
-    assert [(row.context, row.ratings) for row in found.rows] == [((), {"score": (5.0,)})]
-    assert found.left_out == {
+    annotated = read(tmp_path, "context,response,score\na,,1\na,  ,2\na,r,\n,r,5\n")
+    assert [(row.context, row.ratings) for row in annotated.rows] == [((), {"score": (5.0,)})]
+    assert annotated.left_out == {
         "row without a response": 2,
         "response without any rating": 1,
         "rating given as N/A or left empty": 1,
     }
-    assert "2 rows without a response, 1 rating given" in found.summary
+    assert "2 rows without a response, 1 rating given" in annotated.summary
 
 
 @pytest.mark.parametrize(

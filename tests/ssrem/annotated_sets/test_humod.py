@@ -43,14 +43,14 @@ DRAWN = ("2", CONTEXT, "Speaker 1: the bank is shut.", "1")
 
 def test_humod(tmp_path: Path) -> None:
     rows = [(*FILM, "5"), (*FILM, "4"), (*DRAWN, "1"), (*DRAWN, "")]
-    found = read_set(written(tmp_path, humod(*rows)))
-    assert found.layout == "humod"
-    film, drawn = found.rows
+    annotated = read_set(written(tmp_path, humod(*rows)))
+    assert annotated.layout == "humod"
+    film, drawn = annotated.rows
     assert film.context == drawn.context == ("do you sail?", "every summer.")
     assert (film.response, film.reference, film.ground_truth) == ("lucky you.", "lucky you.", True)
     assert (drawn.response, drawn.reference, drawn.system) == ("the bank is shut.", "lucky you.", "random")
     assert (film.ratings, drawn.ratings) == ({"relevance": (5.0, 4.0)}, {"relevance": (1.0,)})
-    assert found.left_out == {"rating given as N/A or left empty": 1}
+    assert annotated.left_out == {"rating given as N/A or left empty": 1}
 
 
 def test_humod_rows_that_miss_the_last_tab_or_differ_in_a_sign(tmp_path: Path) -> None:

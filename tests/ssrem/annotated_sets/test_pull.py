@@ -24,14 +24,14 @@ BODY = b'[{"context": "a", "response": "b", "annotations": {"overall": [1, 2]}}]
 class Authors(ThreadingHTTPServer):
     """Serves BODY at /set.json, less than it promises at /short.json, more at /long.json; counts what is asked."""
 
-    asked = 0
+    requests = 0
 
 
 class Handler(BaseHTTPRequestHandler):
     server: Authors
 
     def do_GET(self) -> None:
-        self.server.asked += 1
+        self.server.requests += 1
         body = {"/set.json": BODY, "/short.json": BODY[:20], "/long.json": BODY * 1000}.get(self.path)
         if body is None:
             self.send_error(404, "Not Found")
@@ -81,14 +81,14 @@ def test_a_set_is_fetched_once(authors: Authors, tmp_path: Path) -> None:
     assert path.stat().st_mode & 0o777 == 0o644
     assert list(folder.iterdir()) == [path]
     assert pull(known(authors), folder) == (path, False)
-    assert authors.asked == 1
+    assert authors.requests == 1
 
 
 def test_a_wrong_checksum_keeps_nothing(authors: Authors, tmp_path: Path) -> None:
     other = replace(known(authors), sha256="0" * 64)
-    told = said(other, tmp_path)
-    assert f"what {other.url} holds is not what was registered" in told
-    assert "not 000000000000…), so it was deleted" in told
+    message = said(other, tmp_path)
+    assert f"what {other.url} holds is not what was registered" in message
+    assert "not 000000000000…), so it was deleted" in message
 
 
 def test_more_than_was_registered_is_not_read_to_its_end(authors: Authors, tmp_path: Path) -> None:
@@ -96,9 +96,10 @@ def test_more_than_was_registered_is_not_read_to_its_end(authors: Authors, tmp_p
 
 
 def test_a_body_that_is_cut_short(authors: Authors, tmp_path: Path) -> None:
-    told = said(known(authors, "short.json"), tmp_path)
+    message = said(known(authors, "short.json"), tmp_path)
     assert (
-        f"cannot be fetched (the connection ended after 20 of {len(BODY)} bytes); try again, or fetch" in told
+        f"cannot be fetched (the connection ended after 20 of {len(BODY)} bytes); try again, or fetch"
+        in message
     )
 
 
@@ -112,8 +113,8 @@ def test_without_a_network(authors: Authors, tmp_path: Path) -> None:
     with socket.socket() as nobody:  # bound, so that nobody else listens there, and not listening
         nobody.bind(("127.0.0.1", 0))
         one = replace(known(authors), url=f"http://127.0.0.1:{nobody.getsockname()[1]}/set.json")
-        told = said(one, tmp_path)
-    assert "mine: cannot be fetched (Connection refused); fetch http://127.0.0.1" in told
+        message = said(one, tmp_path)
+    assert "mine: cannot be fetched (Connection refused); fetch http://127.0.0.1" in message
     nowhere = replace(one, url="http://no-such-host.invalid/set.json")
     assert f"by hand to {tmp_path / 'mine.json'}" in said(nowhere, tmp_path)
 
@@ -122,16 +123,18 @@ def test_something_else_in_its_place_is_left(authors: Authors, tmp_path: Path) -
     (tmp_path / "mine.json").write_text("my own")
     assert "is something else; remove it" in said(known(authors), tmp_path)
     assert (tmp_path / "mine.json").read_text() == "my own"
-    assert authors.asked == 0
+    assert authors.requests == 0
 
 
 def test_a_set_without_a_checksum_is_fetched_by_hand(authors: Authors, tmp_path: Path) -> None:
     one = replace(known(authors), sha256=None)
-    told = said(one, tmp_path)
-    assert told.startswith(f"mine: no checksum is registered to verify a download; fetch {one.url} by hand")
+    message = said(one, tmp_path)
+    assert message.startswith(
+        f"mine: no checksum is registered to verify a download; fetch {one.url} by hand"
+    )
     (tmp_path / "mine.json").write_bytes(BODY)
     assert pull(one, tmp_path) == (tmp_path / "mine.json", False)
-    assert authors.asked == 0
+    assert authors.requests == 0
 
 
 # The registry

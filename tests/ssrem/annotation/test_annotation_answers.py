@@ -44,7 +44,7 @@ def save(tmp_path: Path, batch: Batch) -> Save:
 
 def fair(batch: Batch, rater: str, wrong_checks: bool = False, turned: bool = False) -> list[Answer]:
     """Scores by the item's number, nearly as the other raters'."""
-    found = []
+    result = []
     for at, item in enumerate(batch.items):
         score = 1 + (at + (at % 3 == int(rater[-1]) % 3)) % 5
         if item.expected:
@@ -52,8 +52,8 @@ def fair(batch: Batch, rater: str, wrong_checks: bool = False, turned: bool = Fa
             score = (5 if high < 3 else 1) if wrong_checks else low
         elif turned:
             score = 6 - score
-        found.append(Answer(rater, item.id, score))
-    return found
+        result.append(Answer(rater, item.id, score))
+    return result
 
 
 def test_page_files_and_tables_are_read(batch: Batch, save: Save, tmp_path: Path) -> None:
@@ -63,8 +63,8 @@ def test_page_files_and_tables_are_read(batch: Batch, save: Save, tmp_path: Path
     filled = [line.replace(",\r\n", ",3.0\r\n") if f",{first}," in line else line for line in lines]
     table = tmp_path / "2.csv"
     table.write_text("\ufeff" + "".join(filled), newline="")
-    found = read_answers([saved, table], batch)
-    assert found == [
+    result = read_answers([saved, table], batch)
+    assert result == [
         Answer("rater-1", first, 4),
         Answer("rater-1", second, 1),
         Answer("rater-2", first, 3),
@@ -96,9 +96,9 @@ def test_what_is_wrong_is_said_in_one_line(
     batch: Batch, save: Save, answers: list[Any], other: dict[str, Any], says: str
 ) -> None:
     first = batch.items[0].id
-    given = [{k: first if v == "FIRST" else v for k, v in one.items()} for one in answers]
+    rows = [{k: first if v == "FIRST" else v for k, v in one.items()} for one in answers]
     with pytest.raises(AnnotationError) as error:
-        read_answers([save("1.json", "rater-1", given, **other)], batch)
+        read_answers([save("1.json", "rater-1", rows, **other)], batch)
     assert says in str(error.value)
     assert "\n" not in str(error.value)
 
@@ -134,25 +134,25 @@ def test_careless_raters_are_left_out_and_named(batch: Batch, tmp_path: Path) ->
         *fair(batch, "rater-3", wrong_checks=True),
         *fair(batch, "rater-4", turned=True),
     ]
-    found = review(batch, answers, kappa=-0.3)
-    assert found.remaining == ["rater-1", "rater-2"]
-    reasons = {one.rater: one.reason for one in found.dropped}
+    result = review(batch, answers, kappa=-0.3)
+    assert result.remaining == ["rater-1", "rater-2"]
+    reasons = {one.rater: one.reason for one in result.dropped}
     assert reasons["rater-3"] == "passed 0 of 2 attention checks"
     assert reasons["rater-4"].startswith("mean kappa -")
-    assert found.before.value is not None
-    assert found.alpha.value is not None
-    assert found.alpha.value > found.before.value
+    assert result.before.value is not None
+    assert result.alpha.value is not None
+    assert result.alpha.value > result.before.value
     own = [
         [a.score for a in sorted(fair(batch, rater), key=lambda a: a.item) if batch.by_id[a.item].systems]
         for rater in ("rater-1", "rater-2")
     ]
-    assert found.alpha.value == pytest.approx(krippendorff_alpha(own, "ordinal").value)
-    noted = record(batch, found)
+    assert result.alpha.value == pytest.approx(krippendorff_alpha(own, "ordinal").value)
+    noted = record(batch, result)
     assert noted["aggregation"] == "mean+checks1+kappa-0.3"
     assert [one["rater"] for one in noted["dropped"]] == ["rater-3", "rater-4"]
 
     path = tmp_path / "b_eval.json"
-    path.write_text(json.dumps(annotated_rows(batch, found)))
+    path.write_text(json.dumps(annotated_rows(batch, result)))
     rows = read_annotated(path)
     assert len(rows) == 12
     assert sum(row.ground_truth for row in rows) == 6

@@ -84,8 +84,8 @@ def test_checks_are_spread_over_a_sheet() -> None:
 
 def test_the_page_tells_neither_systems_nor_checks() -> None:
     batch = batch_of(PLANS[1])
-    told = [render(batch), as_jsonl(batch), *(as_csv(batch, rater) for rater in batch.sheets)]
-    for text in told:
+    outputs = [render(batch), as_jsonl(batch), *(as_csv(batch, rater) for rater in batch.sheets)]
+    for text in outputs:
         assert "bot<1>" not in text
         assert "bot\\u003c1>" not in text
         assert not [word for word in ("ground-truth", "echo", "expected", "systems", "bm25") if word in text]
@@ -117,14 +117,14 @@ def test_a_key_is_read_back_and_a_changed_one_is_refused() -> None:
 def test_lengths_are_balanced_and_no_context_comes_twice() -> None:
     lengths = [2] * 60 + [6] * 20 + [12] * 20 + [30] * 3
     candidates = [context(number, words) for number, words in enumerate(lengths)]
-    found = length_balanced([*candidates, *candidates], 19)
-    bands = Counter(sum(len(c.truth.split()) > edge for edge in EDGES) for c in found)
+    chosen = length_balanced([*candidates, *candidates], 19)
+    bands = Counter(sum(len(c.truth.split()) > edge for edge in EDGES) for c in chosen)
     assert bands == {0: 6, 1: 5, 2: 5, 3: 3}
-    assert len({c.response_id for c in found}) == 19
-    again = length_balanced(candidates, 19, within={context_key(c.texts) for c in found})
-    assert again == found  # a system that answered just these gets these
+    assert len({c.response_id for c in chosen}) == 19
+    again = length_balanced(candidates, 19, within={context_key(c.texts) for c in chosen})
+    assert again == chosen  # a system that answered just these gets these
     with pytest.raises(AnnotationError, match=r"3 contexts are needed, .* there are 2 that every file"):
-        length_balanced(candidates, 3, within={context_key(c.texts) for c in found[:2]})
+        length_balanced(candidates, 3, within={context_key(c.texts) for c in chosen[:2]})
 
 
 def test_checks_have_a_known_score() -> None:
@@ -135,25 +135,25 @@ def test_checks_have_a_known_score() -> None:
         assert low == high
         assert f"choose {low}." in text
         assert 4 <= low <= 5
-        made, expected = gibberish(Random(seed), "We had a nice dinner there", 5)
+        text, expected = gibberish(Random(seed), "We had a nice dinner there", 5)
         assert expected == (1, 2)
-        assert sorted(made.replace(" ", "")) == sorted("wehadanicedinnerthere")
-        assert made != "we had a nice dinner there"
+        assert sorted(text.replace(" ", "")) == sorted("wehadanicedinnerthere")
+        assert text != "we had a nice dinner there"
         assert len(gibberish(Random(seed), "ok 👍", 5)[0].replace(" ", "")) == 12
 
 
 def test_bm25_finds_the_reply_to_the_most_similar_context() -> None:
     contexts = ["do you like pizza", "do you like the guitar", "???", "the guitar and the piano the guitar"]
-    found = Retrieval(contexts, ["yum", "strings", "what", "keys"])
-    assert found.respond("pizza tonight?") == "yum"
-    assert found.respond("Piano!") == "keys"
-    assert found.respond("zebra") is None
+    chosen = Retrieval(contexts, ["yum", "strings", "what", "keys"])
+    assert chosen.respond("pizza tonight?") == "yum"
+    assert chosen.respond("Piano!") == "keys"
+    assert chosen.respond("zebra") is None
     # By hand, Lucene's formula: the word is in 2 of 4 documents of lengths 4, 5, 1, 7 (a context without words has 1).
     from math import log
 
     idf, mean = log(1 + (4 - 2 + 0.5) / (2 + 0.5)), (4 + 5 + 1 + 7) / 4
     weight = [idf * tf / (tf + 1.5 * (1 - 0.75 + 0.75 * n / mean)) for tf, n in ((1, 5), (2, 7))]
-    scores = found._index.get_scores(["guitar"])
+    scores = chosen._index.get_scores(["guitar"])
     assert scores == pytest.approx([0, weight[0], 0, weight[1]], rel=1e-5)
 
 

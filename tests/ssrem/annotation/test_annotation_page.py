@@ -38,9 +38,9 @@ def address(batch: Batch, tmp_path: Path) -> str:
 
 @pytest.fixture
 def context(browser: Any) -> Iterator[Any]:
-    made = browser.new_context(viewport={"width": 390, "height": 844}, offline=True)
-    yield made
-    made.close()
+    context = browser.new_context(viewport={"width": 390, "height": 844}, offline=True)
+    yield context
+    context.close()
 
 
 def saved(page: Any, key: str, path: Path) -> Path:
@@ -136,8 +136,8 @@ def test_without_storage_it_warns_and_still_saves(
     page.click("#begin")
     page.keyboard.press("2")
     assert "does not keep your scores" in page.text_content("#said")
-    kept = saved(page, "s", tmp_path / "kept.json")
-    assert read_answers([kept], batch) == [Answer("rater-1", batch.sheets["rater-1"][0], 2)]
+    answers = saved(page, "s", tmp_path / "kept.json")
+    assert read_answers([answers], batch) == [Answer("rater-1", batch.sheets["rater-1"][0], 2)]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -147,9 +147,9 @@ def test_it_can_be_read_and_reached(browser: Any, address: str, scheme: str, wid
     page = opened(context, address, [])
 
     def legible() -> None:
-        found = page.evaluate(CONTRAST)
-        assert len(found) > 5
-        assert [one for one in found if one[1] < 4.5] == []
+        contrasts = page.evaluate(CONTRAST)
+        assert len(contrasts) > 5
+        assert [one for one in contrasts if one[1] < 4.5] == []
         assert page.evaluate("document.documentElement.scrollWidth") == width
 
     legible()

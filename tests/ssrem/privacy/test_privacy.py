@@ -48,8 +48,10 @@ def test_the_key_comes_from_the_environment_or_a_file(tmp_path: Path) -> None:
     file = tmp_path / "key"
     file.write_text(f"{SECRET}\n")
     home = tmp_path / "home"
-    given = {"SSREM_PSEUDONYM_KEY": f" {SECRET}\n"}
-    assert load_key(outside=home, environment=given) == load_key(file, outside=home, environment={}) == KEY
+    environment = {"SSREM_PSEUDONYM_KEY": f" {SECRET}\n"}
+    assert (
+        load_key(outside=home, environment=environment) == load_key(file, outside=home, environment={}) == KEY
+    )
     assert key_at_hand(outside=home, environment={}) is None
     other = {"SSREM_PSEUDONYM_KEY": "y" * 40}
     assert load_key(file, outside=home, environment=other) == KEY
@@ -267,5 +269,5 @@ def test_ids_still_join_and_nothing_else_stays() -> None:
     ],
 )
 def test_only_ratings_stay_of_a_conversation(metadata: Any, expected: Any) -> None:
-    found = ratings_alone(json.dumps(metadata), {"ann"})
-    assert (json.loads(found)["ratings"] if found else None) == expected
+    ratings = ratings_alone(json.dumps(metadata), {"ann"})
+    assert (json.loads(ratings)["ratings"] if ratings else None) == expected

@@ -54,8 +54,8 @@ def test_broken_rows_keep_their_bytes_and_the_others_are_read(tmp_path: Path) ->
         b'c,ann,"never closed,',
         b"c,ann,good,",
     ]
-    found = rows_of(open_dump(_write(tmp_path, HEAD + b"\n".join(rows))))
-    assert [(r["line"], r.get("problem"), r.get("raw")) for r in found] == [
+    records = rows_of(open_dump(_write(tmp_path, HEAD + b"\n".join(rows))))
+    assert [(r["line"], r.get("problem"), r.get("raw")) for r in records] == [
         (2, None, None),
         (3, "malformed_row", rows[1]),
         (4, "malformed_row", rows[2]),
@@ -135,8 +135,10 @@ def test_what_csv_writes_is_read_back(
     writer = csv.writer(text, delimiter=delimiter, quoting=csv.QUOTE_ALL)
     writer.writerows([("conversation", "speaker", "text"), *rows])
     reader = {",": CsvReader, "\t": TsvReader}[delimiter](_write(tmp_path, text.getvalue().encode()))
-    found = [(r.get("conversation_id", ""), r.get("speaker", ""), r.get("text", "")) for r in rows_of(reader)]
-    assert found == rows
+    records = [
+        (r.get("conversation_id", ""), r.get("speaker", ""), r.get("text", "")) for r in rows_of(reader)
+    ]
+    assert records == rows
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])

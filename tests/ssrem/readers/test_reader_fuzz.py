@@ -105,11 +105,11 @@ def dumps(draw: st.DrawFn, format: str) -> Files:
     files = draw(st.sampled_from(SOUND[format]))
     if draw(st.integers(0, 9)) == 0:
         files = {name: draw(st.binary(max_size=200)) for name in files}
-    found = {}
+    result = {}
     for name, content in files.items():
         packed = PACK[draw(st.sampled_from(sorted(PACK)))]
-        found[name] = draw(damaged(packed(draw(damaged(content)))))
-    return found
+        result[name] = draw(damaged(packed(draw(damaged(content)))))
+    return result
 
 
 def written(files: Files, folder: str) -> Path:
@@ -274,11 +274,11 @@ def test_each_line_of_a_cornell_dump_is_a_record(talks: list[Any], lines: list[A
     ]
     with TemporaryDirectory() as folder:
         files = {"movie_conversations.txt": b"\n".join(rows), "movie_lines.txt": b"\n".join(texts)}
-        found = outcome(partial(open_dump, written(files, folder), batch_rows=2))
-    assert found is not None
-    of_lines = {row["line"] for row in found if row["file"] == "movie_lines.txt"}
+        result = outcome(partial(open_dump, written(files, folder), batch_rows=2))
+    assert result is not None
+    of_lines = {row["line"] for row in result if row["file"] == "movie_lines.txt"}
     assert of_lines == {number for number, text in enumerate(texts, 1) if text.strip()}
-    numbers = [row["line"] for row in found if row["file"] == "movie_conversations.txt"]
+    numbers = [row["line"] for row in result if row["file"] == "movie_conversations.txt"]
     assert set(numbers) == {number for number, row in enumerate(rows, 1) if row.strip()}
 
 
@@ -362,8 +362,8 @@ def test_each_row_of_cells_is_a_record(rows: list[list[bytes]], newline: bytes, 
     lines = [b",".join(row).translate(unquoted) for row in [[b"c", b"ann", b"x"], *rows]]
     content = newline.join([b"conversation_id,speaker,text", *lines])
     with TemporaryDirectory() as folder:
-        found = outcome(
+        result = outcome(
             partial(open_dump, written({"": PACK[pack](content)}, folder), format="csv", batch_rows=3)
         )
-    assert found is not None
-    assert [row["line"] for row in found] == list(_cells(lines))
+    assert result is not None
+    assert [row["line"] for row in result] == list(_cells(lines))

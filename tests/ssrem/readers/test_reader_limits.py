@@ -183,8 +183,8 @@ def test_few_long_texts_fill_a_batch(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_texts_of_tens_of_megabytes_are_read_whole(tmp_path: Path) -> None:
     size = 16 << 20
     for dump in _dumps_of_long_texts(tmp_path, 1, size):
-        found = [len(row["text"]) for row in rows_of(open_dump(dump)) if "text" in row]
-        assert found == [size], dump
+        lengths = [len(row["text"]) for row in rows_of(open_dump(dump)) if "text" in row]
+        assert lengths == [size], dump
 
 
 def test_keys_that_are_data_do_not_fill_the_memory(write: Callable[..., Path]) -> None:

@@ -58,10 +58,10 @@ def test_odd_names_are_kept_as_they_are(home: Warehouse, write_dump: Callable[..
         dump = write_dump([{"conversation": f"c{number}", "speaker": "a", "text": "x"}])
         assert land.fn(dump, str(home.root), name=name) == (name, True)
     with home.reader() as reader:
-        found = reader.execute(
+        names = reader.execute(
             "SELECT corpus, corpus FROM utterances SEMI JOIN corpora USING (corpus)"
         ).fetchall()
-    assert sorted(found) == sorted((name, name) for name in GOOD)
+    assert sorted(names) == sorted((name, name) for name in GOOD)
     assert {path.parent.parent for path in home.root.rglob("*.parquet")} == {home.lake}
 
 

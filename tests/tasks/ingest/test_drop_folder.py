@@ -45,7 +45,7 @@ def test_what_is_being_written_is_not(tmp_path: Path) -> None:
 
 def test_an_empty_one_does_not_wait(tmp_path: Path) -> None:
     assert complete(tmp_path, 3, lambda _: pytest.fail("waited")) == []
-    with pytest.raises(DumpError, match="is no folder; make it"):
+    with pytest.raises(DumpError, match="is not a folder; create it"):
         complete(tmp_path / "none", 3, still)
 
 

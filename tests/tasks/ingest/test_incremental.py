@@ -47,13 +47,13 @@ def add(home: Warehouse, path: Path) -> None:
 
 def content(home: Warehouse) -> dict[str, Any]:
     """Every table that landing and building make, but for when and from where a dump landed."""
-    found = {}
+    tables = {}
     with home.reader() as reader:
         for table in (*LANDED, *SPEAKER_TABLES):
             left_out = NOT_CONTENT.get(table, ())
             columns = ", ".join(f'"{c}"' for c in TABLES[table].column_names if c not in left_out)
-            found[table] = reader.execute(f"SELECT {columns} FROM {table} ORDER BY ALL").fetchall()
-    return found
+            tables[table] = reader.execute(f"SELECT {columns} FROM {table} ORDER BY ALL").fetchall()
+    return tables
 
 
 def files(home: Warehouse, corpus: str) -> dict[str, bytes]:
