@@ -1,1 +1,1 @@
-"""When: Prefect flows over the stages, and the command line."""
+"""When the stages run: Prefect flows, and the command line that starts them."""

@@ -1,15 +1,12 @@
-"""Flow `agree`: annotated sets are scored and correlated with human scores."""
+"""Flow `correlate`: score annotated sets and correlate the scores with human scores."""
 
 from __future__ import annotations
 
-from typing import Any
-
-from prefect import flow
-
 from flows.orchestration.artifacts import shown
-from flows.orchestration.failure_hook import tell
-from flows.orchestration.task_runners import Runner, on_workers
-from tasks.agreement.land import agree as agree_with
+from flows.orchestration.failure_hook import flow
+from flows.orchestration.options import AnnotatedSetOptions, RunnerOptions
+from flows.orchestration.task_runners import on_workers
+from tasks.agreement.land import agree
 from tasks.agreement.measure import measure
 from tasks.maintenance.repair import repair
 from tasks.stage.stage import Resources
@@ -18,43 +15,44 @@ from tasks.training.versions import promoted, unregistered
 from tasks.warehouse.home import Warehouse
 
 
-@flow(name="agree", on_failure=[tell], on_crashed=[tell])
+@flow
 @on_workers
-def agree(
-    files: list[str],
+def correlate(
+    annotated_sets: AnnotatedSetOptions,
     home: str = "warehouse",
     evaluators: list[str] | None = None,
     keep_ground_truth: bool = False,
     force_systems: bool | None = None,
-    memory_limit: str | None = None,
-    threads: int | None = None,
-    runner: Runner | None = None,
-    runner_address: str | None = None,
-    workers: int = 2,
-    layout: str | None = None,
-    mapping: dict[str, str] | None = None,
+    resources: Resources = Resources(),
+    runner: RunnerOptions = RunnerOptions(),
 ) -> dict[str, bool]:
-    """Score each annotated file, folder or pulled set with the promoted evaluators and correlate; dataset to whether
-    anything was new.
+    """Score annotated sets with the promoted evaluators and correlate; returns for each dataset whether it is new.
 
-    layout, mapping: how the files are to be read, where their content does not tell. An evaluator that learns nothing
-    is registered first where it is asked for by name and was not. force_systems: figures at system level of too few
-    systems too; None: as it was for the set.
+    An evaluator that learns nothing is registered first if it is named and not yet registered.
+
+    Args:
+        evaluators: Names of evaluators; by default all that are promoted
+        keep_ground_truth: Correlate ground-truth responses too
+        force_systems: Figures at system level of fewer than five systems too; by default as before for the set
     """
-    resources = Resources(memory_limit, threads)
-    reading: dict[str, Any] = {"layout": layout, "mapping": mapping}
     repair(home)
-    place = Warehouse.at(home)
-    for name in unregistered(place, evaluators or ()):
+    warehouse = Warehouse.at(home)
+    for name in unregistered(warehouse, evaluators or ()):
         register(name, home, resources=resources)
-    versions = promoted(place, evaluators or ())
+    versions = promoted(warehouse, evaluators or ())
     with shown(home, "agree", ["agreement", "best"]):
-        done = dict(
-            agree_with(
-                file, versions, home, keep_ground_truth=keep_ground_truth, **reading, resources=resources
+        new = dict(
+            agree(
+                file,
+                versions,
+                home,
+                keep_ground_truth=keep_ground_truth,
+                layout=annotated_sets.layout,
+                mapping=annotated_sets.mapping,
+                resources=resources,
             )
-            for file in files
+            for file in annotated_sets.files
         )
-        for dataset in done:
-            done[dataset] |= measure(dataset, home, force_systems=force_systems, resources=resources)
-        return done
+        for dataset in new:
+            new[dataset] |= measure(dataset, home, force_systems=force_systems, resources=resources)
+        return new

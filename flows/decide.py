@@ -1,11 +1,9 @@
-"""Flow `decide`: versions that wait are compared with the ones in use, and promoted or not."""
+"""Flow `decide`: compare new versions with the ones in use, and promote those that are not worse."""
 
 from __future__ import annotations
 
-from prefect import flow
-
 from flows.orchestration.artifacts import shown
-from flows.orchestration.failure_hook import tell
+from flows.orchestration.failure_hook import flow
 from ssrem.evaluators import evaluator_class
 from tasks.agreement.measure import measure_all
 from tasks.agreement.rescore import agree_again
@@ -18,28 +16,27 @@ from tasks.training.promotion import decide as decide_on
 from tasks.warehouse.home import Warehouse
 
 
-@flow(name="decide", on_failure=[tell], on_crashed=[tell])
+@flow
 def decide(
     home: str = "warehouse",
     evaluators: list[str] | None = None,
-    margins: dict[str, float] | None = None,
-    memory_limit: str | None = None,
-    threads: int | None = None,
+    margins: Margins = Margins(),
+    resources: Resources = Resources(),
 ) -> dict[str, str]:
-    """Decide on every version that waits; `NAME VERSION` to what was decided and why.
+    """Decide on every version that waits; returns `NAME VERSION` to the decision and its reason.
 
-    Both versions are first scored on the held-back splits that the newer one learned beside and on all annotated sets.
-    margins: how much worse is still not worse, of `identification` and `agreement`; see `Margins`.
+    Both versions are first scored on the held-out splits that the newer one learned beside and on all annotated sets.
+
+    Args:
+        evaluators: Names of evaluators; by default all
     """
-    resources = Resources(memory_limit, threads)
-    allowed = Margins.of(margins or {})
     decided = {}
     repair(home)
     with shown(home, "train", ["evaluators", "identification", "agreement"]):
         while waiting := challenges(Warehouse.at(home), evaluators or ()):
             challenge = waiting[0]  # each decision may change what the next one is compared with
             _score(challenge, home, resources)
-            promoted, why = decide_on(challenge, home, margins=allowed, resources=resources)
+            promoted, why = decide_on(challenge, home, margins=margins, resources=resources)
             what = "promoted" if promoted else "not promoted"
             decided[f"{challenge.evaluator} {challenge.version}"] = f"{what}: {why}"
         if decided:

@@ -1,52 +1,53 @@
-"""Flow `inbox`: dumps that appeared in a drop folder land, and are moved out of the way."""
+"""Flow `drop_folder`: land the dumps that were put into a folder, and move them out of it."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
-
-from prefect import flow
 
 from flows.ingest import ingest
-from flows.orchestration.failure_hook import tell
+from flows.orchestration.failure_hook import flow
+from flows.orchestration.options import DumpOptions
 from ssrem.errors import DumpError, GateError
 from tasks.ingest.drop_folder import DONE, REJECTED, complete, file_away
+from tasks.stage.stage import Resources
 
 
-@flow(name="inbox", on_failure=[tell], on_crashed=[tell])
-def inbox(
+@flow
+def drop_folder(
     folder: str,
     home: str = "warehouse",
     settle: float = 5.0,
-    format: str | None = None,
-    mapping: dict[str, str] | None = None,
-    speakers: str = "auto",
-    pseudonymise: bool = False,
-    pseudonym_key_file: str | None = None,
+    dump: DumpOptions = DumpOptions(),
     announce: bool = True,
-    memory_limit: str | None = None,
-    threads: int | None = None,
+    resources: Resources = Resources(),
 ) -> dict[str, str]:
-    """Land what is complete in the drop folder, one dump a file or folder; name to what became of it.
+    """Land every complete dump of the folder; returns for each file or folder what became of it.
 
-    What did not change for `settle` seconds is complete. What landed is moved to `done/`, what cannot land to
-    `rejected/` with the reason in a file beside it; DumpError, after all others were looked at, says which. What
-    fails for another reason, such as a full disk, stays where it is.
+    Dumps that land are moved to `done/`; dumps that cannot land to `rejected/`, with the reason in a file beside
+    them. After all were tried, DumpError names the first rejected one. A dump that fails for another reason, such as a
+    full disk, stays where it is.
+
+    Args:
+        folder: Folder in which each file or folder is a dump
+        settle: Seconds without a change after which a dump is complete
+        dump: How the dumps are read and landed; each corpus is named as its file
+        announce: Emit the event `corpus.landed` for each new corpus
     """
-    room: dict[str, Any] = {"memory_limit": memory_limit, "threads": threads}
-    options: dict[str, Any] = {"format": format, "mapping": mapping, "speakers": speakers}
-    options |= {"pseudonymise": pseudonymise, "pseudonym_key_file": pseudonym_key_file}
-    found, refused = {}, []
+    if dump.name is not None:
+        raise DumpError(
+            f"the corpora of a drop folder are named as their files; leave out the name {dump.name}"
+        )
+    outcomes, rejected = {}, []
     for path in complete(Path(folder), settle):
         try:
-            corpus, new = ingest(str(path), home, announce=announce, **options, **room)
+            corpus, new = ingest(str(path), home, dump, announce, resources)
         except (DumpError, GateError) as error:
             moved = file_away(path, REJECTED, str(error))
-            refused.append(f"{path.name} was moved to {moved}: {error}")
+            rejected.append(f"{path.name} was moved to {moved}: {error}")
             continue
         file_away(path, DONE)
-        found[path.name] = f"landed as {corpus}" if new else f"is there already, as {corpus}"
-    if refused:
-        more = f" (and {len(refused) - 1} more)" if len(refused) > 1 else ""
-        raise DumpError(f"{refused[0]}{more}")
-    return found
+        outcomes[path.name] = f"landed as {corpus}" if new else f"is there already, as {corpus}"
+    if rejected:
+        more = f" (and {len(rejected) - 1} more)" if len(rejected) > 1 else ""
+        raise DumpError(f"{rejected[0]}{more}")
+    return outcomes

@@ -1,23 +1,25 @@
-"""Flow `import`: an evaluator that was trained elsewhere becomes a version of this home folder."""
+"""Flow `import_evaluator`: publish an evaluator that was trained in another home folder."""
 
 from __future__ import annotations
 
-from prefect import flow
-
-from flows.orchestration.failure_hook import tell
+from flows.orchestration.failure_hook import flow
 from tasks.maintenance.repair import repair
 from tasks.stage.stage import Resources
-from tasks.training.import_evaluator import import_evaluator
+from tasks.training.import_evaluator import import_evaluator as publish
 
 
-@flow(name="import", on_failure=[tell], on_crashed=[tell])
-def import_(
+@flow
+def import_evaluator(
     file: str,
     home: str = "warehouse",
     allow: list[str] | None = None,
-    memory_limit: str | None = None,
-    threads: int | None = None,
+    resources: Resources = Resources(),
 ) -> tuple[str, int, bool]:
-    """Publish the evaluator in `file`; returns its name, its version here, and whether it is new."""
+    """Publish the evaluator in a file; returns its name, its version here, and whether it is new.
+
+    Args:
+        file: File that ssrem evaluators export wrote
+        allow: Encoders and models, names or paths, that it may read or download though they are not in the file
+    """
     repair(home)
-    return import_evaluator(file, home, allowed=allow or (), resources=Resources(memory_limit, threads))
+    return publish(file, home, allowed=allow or (), resources=resources)

@@ -1,53 +1,37 @@
-"""Flow `ingest`: a dump lands; an event says so."""
+"""Flow `ingest`: land a dump, and emit an event if its corpus is new."""
 
 from __future__ import annotations
 
-from prefect import flow
 from prefect.events import emit_event
 
 from flows.orchestration.artifacts import shown
-from flows.orchestration.failure_hook import tell
+from flows.orchestration.failure_hook import flow
+from flows.orchestration.options import DumpOptions
 from tasks.ingest.land import land
 from tasks.maintenance.repair import repair
 from tasks.stage.stage import Resources
 from tasks.warehouse.home import Warehouse
 
 
-@flow(name="ingest", on_failure=[tell], on_crashed=[tell])
+@flow
 def ingest(
     source: str = "chitchat",
     home: str = "warehouse",
-    format: str | None = None,
-    mapping: dict[str, str] | None = None,
-    name: str | None = None,
-    speakers: str = "auto",
-    replace: bool = False,
-    pseudonymise: bool = False,
-    pseudonym_key_file: str | None = None,
+    dump: DumpOptions = DumpOptions(),
     announce: bool = True,
-    memory_limit: str | None = None,
-    threads: int | None = None,
+    resources: Resources = Resources(),
 ) -> tuple[str, bool]:
-    """Land a dump; returns the corpus's name and whether it is new. A new one emits `corpus.landed`, if `announce`.
+    """Land a dump; returns the corpus's name and whether it is new.
 
-    pseudonym_key_file: never the key itself, as Prefect keeps what flows are called with.
+    Args:
+        source: File or folder; chitchat is the corpus that comes with ssrem
+        announce: Emit the event `corpus.landed` if the corpus is new
     """
     repair(home)
     with shown(home, "ingest", ["corpora", "quarantine"]):
-        corpus, new = land(
-            source,
-            home,
-            format=format,
-            mapping=mapping,
-            name=name,
-            speakers=speakers,
-            replace=replace,
-            pseudonymise=pseudonymise,
-            pseudonym_key_file=pseudonym_key_file,
-            resources=Resources(memory_limit, threads),
-        )
+        corpus, new = land(source, home, **dump.model_dump(), resources=resources)
     if new and announce:
-        # Best effort: the ledger, not the event, is the truth about what has landed.
+        # Events can get lost; the ledger in the home folder says what has landed.
         emit_event(
             event="corpus.landed",
             resource={"prefect.resource.id": f"corpus.{corpus}"},

@@ -1,10 +1,8 @@
-"""Flow `negatives`: a generator's negatives of landed corpora, as a table."""
+"""Flow `negatives`: make negative responses of landed corpora, as a table."""
 
 from __future__ import annotations
 
-from prefect import flow
-
-from flows.orchestration.failure_hook import tell
+from flows.orchestration.failure_hook import flow
 from flows.tables import tables
 from tasks.maintenance.repair import repair
 from tasks.speaker_tables.negatives import NegativeSettings, make_negatives
@@ -13,7 +11,7 @@ from tasks.training.train import without_tables
 from tasks.warehouse.home import landed_corpora
 
 
-@flow(name="negatives", on_failure=[tell], on_crashed=[tell])
+@flow
 def negatives(
     generator: str,
     home: str = "warehouse",
@@ -22,17 +20,23 @@ def negatives(
     responses: int = 1000,
     model: str | None = None,
     seed: int = 0,
-    memory_limit: str | None = None,
-    threads: int | None = None,
+    resources: Resources = Resources(),
 ) -> dict[str, bool]:
-    """Make the generator's negatives of each corpus; corpus to whether they are new.
+    """Make negative responses; returns for each corpus whether they are new.
 
-    Speaker tables that were never built are built first, with default settings.
+    Speaker tables that are missing are built first, with default settings.
+
+    Args:
+        generator: Generators joined by +, such as random-2+mask-and-fill
+        corpora: Names of corpora; by default all that have landed
+        split: train, valid or test
+        responses: Number of true responses to make negatives for; 0 for all
+        model: Masked language model of mask-and-fill, a name or folder; by default one that is fine-tuned once
+        seed: Seed of every draw
     """
     settings = NegativeSettings(generator, split, responses, model, seed)
     repair(home)
     chosen = corpora or landed_corpora(home)
     if missing := without_tables(home, chosen):
-        tables(home, missing, memory_limit=memory_limit, threads=threads)
-    resources = Resources(memory_limit, threads)
+        tables(home, missing, resources=resources)
     return {corpus: make_negatives(corpus, home, settings, resources=resources) for corpus in chosen}

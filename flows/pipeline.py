@@ -1,22 +1,24 @@
-"""Flow `pipeline`: everything, in order; what is done already is passed over."""
+"""Flow `pipeline`: every stage in order; what is done already is skipped."""
 
 from __future__ import annotations
 
-from typing import Any
-
-from prefect import flow
-
-from flows.correlate import agree
-from flows.drop_folder import inbox as take_in
+from flows.correlate import correlate
+from flows.drop_folder import drop_folder
 from flows.ingest import ingest
-from flows.orchestration.failure_hook import tell
-from flows.orchestration.task_runners import Runner, on_workers
+from flows.orchestration.failure_hook import flow
+from flows.orchestration.options import (
+    AnnotatedSetOptions,
+    DumpOptions,
+    PipelineOptions,
+    RunnerOptions,
+    TableOptions,
+    TrainingOptions,
+)
+from flows.orchestration.task_runners import on_workers
 from flows.report import report
-from flows.retrain import retrain as retrain_others
+from flows.retrain import retrain
 from flows.tables import tables
 from flows.train import train
-from ssrem.annotated_sets.columns import divided
-from ssrem.encoders import DEFAULT_ENCODER
 from ssrem.errors import DumpError
 from tasks.agreement.annotated_sets import annotated_file
 from tasks.agreement.measure import measure_all
@@ -24,66 +26,48 @@ from tasks.stage.stage import Resources
 from tasks.warehouse.home import Warehouse
 
 
-@flow(name="pipeline", on_failure=[tell], on_crashed=[tell])
+@flow
 @on_workers
 def pipeline(
     source: str | None = "chitchat",
     home: str = "warehouse",
-    annotations: list[str] | None = None,
-    format: str | None = None,
-    mapping: dict[str, str] | None = None,
-    name: str | None = None,
-    speakers: str = "auto",
-    pseudonymise: bool = False,
-    pseudonym_key_file: str | None = None,
+    dump: DumpOptions = DumpOptions(),
+    annotated_sets: AnnotatedSetOptions = AnnotatedSetOptions(),
     evaluators: list[str] | None = None,
-    encoder: str | None = None,
-    seed: int = 0,
-    context_turns: int = 5,
-    inbox: str | None = None,
-    retrain: bool = False,
-    margins: dict[str, float] | None = None,
-    memory_limit: str | None = None,
-    threads: int | None = None,
-    runner: Runner | None = None,
-    runner_address: str | None = None,
-    workers: int = 2,
-    layout: str | None = None,
+    options: PipelineOptions = PipelineOptions(),
+    resources: Resources = Resources(),
+    runner: RunnerOptions = RunnerOptions(),
 ) -> str:
-    """Land the dump, build its speaker tables, train, score, correlate and report; returns the report's path.
+    """Land a dump, build its speaker tables, train, score, correlate and report; returns the report's path.
 
-    Evaluators are trained on all that has landed. inbox: a drop folder whose dumps land, too. retrain: not only the
-    evaluators named, but all in use that have not seen all that has landed. mapping: of the dump's fields and the
-    annotated sets', whose layout is `layout` where their content does not tell.
+    Evaluators are trained on all corpora that have landed.
+
+    Args:
+        source: Dump, a file or folder; chitchat is the corpus that comes with ssrem
+        evaluators: Names of evaluators; by default ssrem and rsrem
     """
-    of_dump, of_sets = divided(mapping)
-    for file in annotations or ():  # a slip in the last stage's input is told before the first one starts
-        annotated_file(Warehouse.at(home), file, layout, of_sets)
-    room: dict[str, Any] = {"memory_limit": memory_limit, "threads": threads}
-    private: dict[str, Any] = {"pseudonymise": pseudonymise, "pseudonym_key_file": pseudonym_key_file}
-    refused: DumpError | None = None
-    # Not announced: what listens for landed corpora would train beside us, and one home has one writer.
+    for file in annotated_sets.files:  # an unreadable file is reported before the first stage, not the last
+        annotated_file(Warehouse.at(home), file, annotated_sets.layout, annotated_sets.mapping)
+    rejected: DumpError | None = None
+    # Not announced: a deployment that listens to the event would train at the same time in the same home folder.
     if source:
-        landing: dict[str, Any] = {"format": format, "mapping": of_dump, "name": name, "speakers": speakers}
-        corpus, _ = ingest(source, home, announce=False, **landing, **private, **room)
-        built: dict[str, Any] = {
-            "seed": seed,
-            "context_turns": context_turns,
-            "encoder": encoder or DEFAULT_ENCODER,
-        }
-        tables(home, [corpus], **built, **room)
-    if inbox:
+        corpus, _ = ingest(source, home, dump, announce=False, resources=resources)
+        table = TableOptions(**options.model_dump(include=set(TableOptions.model_fields)))
+        tables(home, [corpus], table, resources)
+    if options.drop_folder:
         try:
-            take_in(inbox, home, announce=False, **private, **room)
-        except DumpError as error:  # one bad dump does not keep the others from being used
-            refused = error
-    train(home, evaluators, encoder=encoder, config={"seed": seed}, margins=margins, **room)
-    if retrain:
-        retrain_others(home, margins=margins, **room)
-    if annotations:
-        agree(annotations, home, evaluators, layout=layout, mapping=of_sets, **room)
-    measure_all(home, resources=Resources(memory_limit, threads))  # also of sets that landed before
+            unnamed = DumpOptions(**dump.model_dump(include={"pseudonymise", "pseudonym_key_file"}))
+            drop_folder(options.drop_folder, home, dump=unnamed, announce=False, resources=resources)
+        except DumpError as error:  # a rejected dump does not stop the others from being used
+            rejected = error
+    training = TrainingOptions(encoder=options.encoder, config={"seed": options.seed})
+    train(home, evaluators, training=training, margins=options.margins, resources=resources)
+    if options.retrain:
+        retrain(home, margins=options.margins, resources=resources)
+    if annotated_sets.files:
+        correlate(annotated_sets, home, evaluators, resources=resources)
+    measure_all(home, resources=resources)  # also of annotated sets that landed before
     path = report(home)
-    if refused:
-        raise refused
+    if rejected:
+        raise rejected
     return path

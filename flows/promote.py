@@ -1,27 +1,28 @@
-"""Flow `promote`: a version comes into use by hand."""
+"""Flow `promote`: bring a version of an evaluator into use by hand."""
 
 from __future__ import annotations
 
-from prefect import flow
-
-from flows.orchestration.failure_hook import tell
+from flows.orchestration.failure_hook import flow
 from tasks.agreement.measure import measure_all
 from tasks.maintenance.repair import repair
 from tasks.stage.stage import Resources
-from tasks.training.promotion import promote as promote_by_hand
+from tasks.training.promotion import promote as promote_version
 
 
-@flow(name="promote", on_failure=[tell], on_crashed=[tell])
+@flow
 def promote(
     evaluator: str,
     version: int | None = None,
     home: str = "warehouse",
-    memory_limit: str | None = None,
-    threads: int | None = None,
+    resources: Resources = Resources(),
 ) -> tuple[int, int | None]:
-    """Bring `version` into use, or for None the one that was before; returns it and the one that it replaces."""
-    resources = Resources(memory_limit, threads)
+    """Promote a version; returns it and the version that it replaces, None if it was in use already.
+
+    Args:
+        evaluator: Name of the evaluator
+        version: Its version; by default the one that was in use before the present one
+    """
     repair(home)
-    chosen, replaced = promote_by_hand(evaluator, version, home, resources=resources)
-    measure_all(home, resources=resources)  # who is compared with whom has changed
+    chosen, replaced = promote_version(evaluator, version, home, resources=resources)
+    measure_all(home, resources=resources)  # the versions that are compared have changed
     return chosen, replaced

@@ -1,18 +1,24 @@
-"""Flow `collect`: what a home folder no longer needs goes."""
+"""Flow `prune`: delete the files of a home folder that nothing needs any more."""
 
 from __future__ import annotations
 
-from prefect import flow
-
-from flows.orchestration.failure_hook import tell
-from tasks.warehouse.garbage import KEPT_FAILURES, KEPT_RUNS, prune
+from flows.orchestration.failure_hook import flow
+from tasks.warehouse.garbage import KEPT_FAILURES, KEPT_RUNS
+from tasks.warehouse.garbage import prune as delete_unused
 from tasks.warehouse.home import Warehouse
 
 
-@flow(name="collect", on_failure=[tell], on_crashed=[tell])
-def collect(
+@flow
+def prune(
     home: str = "warehouse", keep_runs: int = KEPT_RUNS, keep_failures: int = KEPT_FAILURES
 ) -> dict[str, int]:
-    """Remove old run folders, what failed gates saw, models of no version and trainings given up; how much went."""
-    gone = prune(Warehouse.at(home), keep_runs, keep_failures)
-    return {"removed": len(gone.removed), "bytes": gone.bytes}
+    """Delete unused files; returns how many files and folders and how many bytes were deleted.
+
+    Unused are old run folders, rows kept of failed gates, models without a version, and abandoned trainings.
+
+    Args:
+        keep_runs: Unused run folders to keep
+        keep_failures: Failed runs whose rows to keep
+    """
+    pruned = delete_unused(Warehouse.at(home), keep_runs, keep_failures)
+    return {"removed": len(pruned.removed), "bytes": pruned.bytes}

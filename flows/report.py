@@ -1,19 +1,21 @@
-"""Flows `report` and `compare`: the published tables on one page, and what differs between two runs."""
+"""Flows `report` and `compare`: the published tables on one page, and the differences between two runs."""
 
 from __future__ import annotations
 
-from prefect import flow
-
 from flows.orchestration.artifacts import link_report
-from flows.orchestration.failure_hook import tell
+from flows.orchestration.failure_hook import flow
 from tasks.maintenance.repair import repair
 from tasks.report.compare_runs import write_run_comparison
 from tasks.report.report import write_figures, write_report
 
 
-@flow(name="report", on_failure=[tell], on_crashed=[tell])
+@flow
 def report(home: str = "warehouse", figures: str | None = None) -> str:
-    """Write the report of a home folder, and its figures and tables into the folder `figures`; the report's path."""
+    """Write the report of a home folder; returns its path.
+
+    Args:
+        figures: Folder to write the figures and tables into as well
+    """
     repair(home)
     path = write_report(home)
     link_report(path)
@@ -22,9 +24,9 @@ def report(home: str = "warehouse", figures: str | None = None) -> str:
     return path
 
 
-@flow(name="compare", on_failure=[tell], on_crashed=[tell])
+@flow
 def compare(first: str, second: str, home: str = "warehouse") -> str:
-    """Write what differs between two runs of a home folder; returns the page's path."""
+    """Write a page of the differences between two runs; returns its path."""
     repair(home)
     path = write_run_comparison(home, first, second)
     link_report(path)

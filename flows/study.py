@@ -1,21 +1,19 @@
-"""Flow `study`: what the scores of evaluators hang on besides quality."""
+"""Flow `study`: what else than quality the scores of evaluators depend on."""
 
 from __future__ import annotations
 
-from prefect import flow
-
 from flows.orchestration.artifacts import shown
-from flows.orchestration.failure_hook import tell
+from flows.orchestration.failure_hook import flow
 from tasks.maintenance.repair import repair
 from tasks.stage.stage import Resources
 from tasks.studies.source import StudySettings
 from tasks.studies.study import datasets_of, write_study
-from tasks.studies.study import study as study_of
+from tasks.studies.study import study as study_dataset
 from tasks.training.versions import promoted
 from tasks.warehouse.home import Warehouse
 
 
-@flow(name="study", on_failure=[tell], on_crashed=[tell])
+@flow
 def study(
     name: str,
     home: str = "warehouse",
@@ -23,20 +21,25 @@ def study(
     evaluators: list[str] | None = None,
     responses: int = 200,
     seed: int = 0,
-    memory_limit: str | None = None,
-    threads: int | None = None,
+    resources: Resources = Resources(),
 ) -> dict[str, str]:
-    """Study the evaluators in use on corpora (attacks, corpus-buckets) or annotated sets; dataset to its page's path.
+    """Study the evaluators in use; returns for each dataset the path of its page.
 
     Evaluators that cannot give what the study needs are left out, unless none can.
+
+    Args:
+        name: Name of the study, such as attacks or length
+        datasets: Names of corpora or annotated sets; by default all that the study applies to
+        evaluators: Names of evaluators; by default all that are promoted
+        responses: Number of true responses to attack; 0 for all of the test split
+        seed: Seed of every draw
     """
     settings = StudySettings(name, responses, seed)
     repair(home)
     versions = promoted(Warehouse.at(home), evaluators or ())
-    resources = Resources(memory_limit, threads)
     with shown(home, "study", ["studies"]):
         pages = {}
         for dataset in datasets or datasets_of(home, name):
-            study_of(dataset, versions, home, settings, resources=resources)
+            study_dataset(dataset, versions, home, settings, resources=resources)
             pages[dataset] = str(write_study(home, name, dataset))
         return pages

@@ -1,12 +1,11 @@
-"""Flow `tables`: speaker tables of landed corpora."""
+"""Flow `tables`: build the speaker tables of landed corpora."""
 
 from __future__ import annotations
 
-from prefect import flow
-
 from flows.orchestration.artifacts import shown
-from flows.orchestration.failure_hook import tell
-from flows.orchestration.task_runners import Runner, on_workers
+from flows.orchestration.failure_hook import flow
+from flows.orchestration.options import RunnerOptions, TableOptions
+from flows.orchestration.task_runners import on_workers
 from ssrem.encoders import DEFAULT_ENCODER
 from tasks.maintenance.repair import repair
 from tasks.speaker_tables.build import TableSettings, build
@@ -14,26 +13,21 @@ from tasks.stage.stage import Resources
 from tasks.warehouse.home import landed_corpora
 
 
-@flow(name="tables", on_failure=[tell], on_crashed=[tell])
+@flow
 @on_workers
 def tables(
     home: str = "warehouse",
     corpora: list[str] | None = None,
-    seed: int = 0,
-    context_turns: int = 5,
-    encoder: str = DEFAULT_ENCODER,
-    memory_limit: str | None = None,
-    threads: int | None = None,
-    runner: Runner | None = None,
-    runner_address: str | None = None,
-    workers: int = 2,
+    table: TableOptions = TableOptions(),
+    resources: Resources = Resources(),
+    runner: RunnerOptions = RunnerOptions(),
 ) -> dict[str, bool]:
-    """Build the speaker tables of the corpora, by default of all that have landed; corpus to whether it was new.
+    """Build the speaker tables of corpora; returns for each corpus whether they are new.
 
-    runner, runner_address, workers: who works on shards (flows/orchestration/task_runners.py).
+    Args:
+        corpora: Names of corpora; by default all that have landed
     """
-    settings = TableSettings(seed, context_turns, encoder)
-    resources = Resources(memory_limit, threads)
+    settings = TableSettings(table.seed, table.context_turns, table.encoder or DEFAULT_ENCODER)
     repair(home)
     with shown(home, "tables", ["speaker_sets"]):
         return {

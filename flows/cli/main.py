@@ -10,35 +10,33 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 
-from flows.cli.parser import parser
+from flows.cli.parser import parse
 from ssrem.errors import SsremError
 from tasks.warehouse import lock
 
 
 class Terminated(KeyboardInterrupt):
-    """Asked to end by a service manager or `kill`: what an interrupt tidies up is tidied up, and no server stays."""
+    """SIGTERM, from a service manager or `kill`: cleaned up after as an interrupt, so that no server stays."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; returns its exit status: 0, 1 for a failure told in one line or a figure that differs, 130 when
-    interrupted, 143 when terminated."""
-    options = parser().parse_args(arguments)
+    """Run a command; returns its exit status: 0, 1 after an error or if a figure differs, 130 if interrupted, 143 if
+    terminated. Errors are reported in one line."""
+    options = parse(arguments)
     atexit.register(close_stderr)  # first registered, so run last
-    if (
-        getattr(options, "wait", None) is not None
-    ):  # as an environment, so that workers' processes know it, too
-        os.environ[lock.VARIABLE] = str(options.wait)
+    if getattr(options, "wait", None) is not None:
+        os.environ[lock.VARIABLE] = str(options.wait)  # worker processes need it too
     try:
-        from flows.cli import dispatch as commands
+        from flows.cli import dispatch  # after the options, so that help answers at once
 
-        # The prompt of `sql` takes an interrupt for the end of a query; it holds nothing that a signal could leave.
+        # `sql` writes nothing, so that a signal leaves nothing to clean up.
         with nullcontext() if options.verb == "sql" else _terminated():
-            return commands.run(options)
+            return dispatch.run(options)
     except SsremError as error:
         print(f"ssrem: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt as stopped:
-        return _told(stopped, options.verb)
+        return _report_signal(stopped, options.verb)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
@@ -48,24 +46,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         reason = "Prefect's server did not start within its time; try again, or name a running one in PREFECT_API_URL"
         print(f"ssrem: {reason}", file=sys.stderr)
         return 1
-    except OSError as error:  # a disk that is full or a folder that may not be written, wherever it showed
+    except OSError as error:  # a full disk or a folder that may not be written, wherever it happened
         where = f"{error.filename}: " if error.filename else ""
         print(
             f"ssrem: {where}{error.strerror or error}; make room, or change its permissions", file=sys.stderr
         )
         return 1
     except Exception as error:
-        # A signal to the whole group ends Prefect's server too, and Prefect then fails to tell it of the interrupt.
-        behind = error.__context__
-        while behind is not None and not isinstance(behind, KeyboardInterrupt):
-            behind = behind.__context__
-        if behind is None:
+        # A signal to the whole process group also ends Prefect's server, so that Prefect fails to report to it.
+        cause = error.__context__
+        while cause is not None and not isinstance(cause, KeyboardInterrupt):
+            cause = cause.__context__
+        if cause is None:
             raise
-        return _told(behind, options.verb)
+        return _report_signal(cause, options.verb)
 
 
-def _told(stopped: KeyboardInterrupt, verb: str) -> int:
-    """Say that a signal ended the command; its exit status."""
+def _report_signal(stopped: KeyboardInterrupt, verb: str) -> int:
+    """Report that a signal ended the command; returns the exit status."""
     left = "" if verb == "sql" else "; nothing of this stage was published, run it again to go on"
     how, status = ("terminated", 143) if isinstance(stopped, Terminated) else ("interrupted", 130)
     print(f"ssrem: {how}{left}", file=sys.stderr)
@@ -74,7 +72,7 @@ def _told(stopped: KeyboardInterrupt, verb: str) -> int:
 
 @contextmanager
 def _terminated() -> Iterator[None]:
-    """SIGTERM as an exception, where that can be had: in the main thread of a process that does not handle it."""
+    """Raise SIGTERM as an exception, in the main thread of a process that does not handle it otherwise."""
 
     def end(*_: object) -> None:
         raise Terminated
@@ -91,6 +89,6 @@ def _terminated() -> Iterator[None]:
 
 
 def close_stderr() -> None:
-    """DuckDB's bindings list what a gate's libraries still hold when the interpreter ends; nobody can act on it."""
+    """Drop the list of leaked objects that DuckDB's bindings print at exit after Great Expectations used them."""
     sys.stderr.flush()
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)

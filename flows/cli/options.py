@@ -1,180 +1,78 @@
-"""What several verbs' options share: groups of them, and what their values must look like."""
+"""Options that several verbs share, and the forms that their values must have."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from tasks.warehouse import lock
 
+Option = Callable[[Any], Any]
+"""Adds an option to a verb's parser."""
+
 
 class Parser(argparse.ArgumentParser):
-    """Tells what is wrong with a command in one line, as every other error."""
+    """Reports a wrong command in one line, as every other error."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"ssrem: {message}; see {self.prog} --help\n")
 
 
-def home() -> Parser:
-    group = Parser(add_help=False)
-    group.add_argument(
-        "--home",
-        type=Path,
-        metavar="FOLDER",
-        default=Path(os.environ.get("SSREM_HOME", "warehouse")),
-        help="home folder (default: $SSREM_HOME or ./warehouse)",
-    )
-    return group
+def text(usage: str, help: str, **settings: Any) -> Option:
+    """An option that takes a value, such as `--output FILE`, or an argument without dashes; help adds its default."""
+    name, metavar = usage.split()
+    shown = "" if settings.get("default") in (None, []) else " (default: %(default)s)"
+    return lambda verb: verb.add_argument(name, metavar=metavar, help=f"{help}{shown}", **settings)
 
 
-def as_json() -> Parser:
-    group = Parser(add_help=False)
-    group.add_argument("--json", action="store_true", help="print JSON instead of tables")
-    return group
+def choice(name: str, choices: Sequence[str], help: str, **settings: Any) -> Option:
+    """An option with one of a few values."""
+    return lambda verb: verb.add_argument(name, choices=choices, help=help, **settings)
 
 
-def dump() -> Parser:
-    group = Parser(add_help=False)
-    group.add_argument(
-        "--format",
-        help="chitchat, jsonl, csv, tsv, parquet, convokit or cornell (default: guessed from the content)",
-    )
-    mapped(group, "which column is which field; FIELD=A+B joins columns to a key")
-    group.add_argument("--name", help="name of the corpus (default: that of the file)")
-    group.add_argument(
-        "--speakers",
-        choices=("auto", "person", "conversation"),
-        default="auto",
-        help="what a speaker id names: a person, whatever the conversation, or a seat in one conversation "
-        "(default: person, but ids that look like seats stop the ingest)",
-    )
-    group.add_argument(
-        "--pseudonymise",
-        action="store_true",
-        help="land keyed hashes instead of ids, and mask e-mail addresses, phone numbers and user handles",
-    )
-    key(group)
-    return group
+def flag(name: str, help: str) -> Option:
+    """An option without a value."""
+    return lambda verb: verb.add_argument(name, action="store_true", help=help)
 
 
-def mapped(verb: argparse.ArgumentParser, help: str) -> None:
-    verb.add_argument("--map", nargs="+", action="extend", default=[], metavar="FIELD=COLUMN", help=help)
+def several(usage: str, help: str) -> Option:
+    """An option that takes several values and may be repeated, such as `--set KEY=VALUE`."""
+    return text(usage, help, nargs="+", action="extend", default=[])
 
 
-def layout(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument(
-        "--layout",
-        metavar="LAYOUT",
-        help="of annotated sets: eval, usr, fed, grade, grade:PART, humod, csv, tsv or jsonl (default: guessed from "
-        "the content)",
-    )
+def number(name: str, least: int, default: int | None, help: str) -> Option:
+    """An option that takes a whole number from `least` up."""
+    return text(f"{name} N", help, type=at_least(least), default=default)
 
 
-def corpora() -> Parser:
-    group = Parser(add_help=False)
-    group.add_argument("--corpus", nargs="+", metavar="NAME", help="corpora (default: all that have landed)")
-    return group
+def either(*options: Option) -> Option:
+    """Options that exclude each other."""
+
+    def add(verb: argparse.ArgumentParser) -> None:
+        group = verb.add_mutually_exclusive_group()
+        for one in options:
+            one(group)
+
+    return add
 
 
-def wait() -> Parser:
-    group = Parser(add_help=False)
-    group.add_argument(
-        "--wait",
-        type=time,
-        metavar="TIME",
-        help="how long to wait for another writer, such as 90, 30m or 6h (default: $SSREM_WAIT, or not at all)",
-    )
-    return group
+def at_least(least: int) -> Callable[[str], int]:
+    """The type of an option that takes a whole number from `least` up."""
 
-
-def room() -> Parser:
-    group = Parser(add_help=False, parents=[wait()])
-    group.add_argument(
-        "--memory-limit",
-        type=memory,
-        metavar="SIZE",
-        help="DuckDB spills to disk above it (default: by stage, 2GB at most)",
-    )
-    group.add_argument(
-        "--threads", type=at_least(1), metavar="N", help="threads of DuckDB (default: all cores)"
-    )
-    return group
-
-
-def runner() -> Parser:
-    group = Parser(add_help=False)
-    group.add_argument(
-        "--runner",
-        choices=("process", "dask", "ray"),
-        default="process",
-        help="who encodes and scores: this process, or workers of Dask or Ray, which must all see the home folder "
-        "under the same path (default: %(default)s)",
-    )
-    group.add_argument(
-        "--runner-address", metavar="ADDRESS", help="a cluster there is (default: workers here)"
-    )
-    group.add_argument(
-        "--workers",
-        type=at_least(1),
-        metavar="N",
-        default=2,
-        help="workers started here (default: %(default)s)",
-    )
-    return group
-
-
-def learn() -> Parser:
-    group = Parser(add_help=False)
-    group.add_argument(
-        "--encoder",
-        metavar="SPEC",
-        help="word2vec, glove-6b-50d, all-minilm-l6-v2, a vectors file, a transformer's folder or hf:NAME, a "
-        "gensim.downloader name, or A+B (default: glove-6b-50d+word2vec)",
-    )
-    return group
-
-
-def margins() -> Parser:
-    group = Parser(add_help=False)
-    group.add_argument(
-        "--margin",
-        nargs="+",
-        action="extend",
-        default=[],
-        metavar="MEASURE=VALUE",
-        help="how much worse than the version in use is still not worse: identification (share of negatives that "
-        "the true response is above, default 0.01) and agreement (Spearman with human scores, default 0.05)",
-    )
-    return group
-
-
-def draws(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument(
-        "--seed", type=at_least(0), metavar="N", default=0, help="seed of every draw (default: %(default)s)"
-    )
-    verb.add_argument(
-        "--context-turns",
-        type=at_least(1),
-        metavar="N",
-        default=5,
-        help="turns of a context at most (default: %(default)s)",
-    )
-
-
-def at_least(lowest: int) -> Callable[[str], int]:
-    def number(text: str) -> int:
-        if not text.isdecimal() or int(text) < lowest:
-            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {lowest} up")
+    def parse(text: str) -> int:
+        if not text.isdecimal() or int(text) < least:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {least} up")
         return int(text)
 
-    return number
+    return parse
 
 
-def time(text: str) -> float:
+def seconds(text: str) -> float:
+    """The type of an option that takes a time, such as 30m, in seconds."""
     try:
         return lock.seconds(text)
     except ValueError as error:
@@ -182,14 +80,103 @@ def time(text: str) -> float:
 
 
 def memory(text: str) -> str:
+    """The type of an option that takes an amount of memory, such as 2GB."""
     if not re.fullmatch(r"\d+(\.\d+)?\s*([KMGT]i?B)", text, re.IGNORECASE):
         raise argparse.ArgumentTypeError(f"{text!r} is no amount of memory, such as 2GB or 500MB")
     return text
 
 
-def key(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument(
-        "--pseudonym-key",
-        metavar="FILE",
-        help="holds the key of the pseudonyms; outside the home folder (default: $SSREM_PSEUDONYM_KEY is the key)",
-    )
+def share(text: str) -> float:
+    """The type of an option that takes a share."""
+    return _number(text, 0, 1, "share above 0, up to 1")
+
+
+def bound(text: str) -> float | None:
+    """The type of an option that takes a coefficient, or None for no bound."""
+    return None if text == "none" else _number(text, -1, 1, "number from -1 to 1")
+
+
+def _number(text: str, low: float, high: float, description: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = float("nan")
+    if not low <= value <= high or (low == value == 0):
+        raise argparse.ArgumentTypeError(f"{text!r} is no {description}")
+    return value
+
+
+HOME = text(
+    "--home FOLDER",
+    "home folder; $SSREM_HOME sets the default",
+    type=Path,
+    default=Path(os.environ.get("SSREM_HOME", "warehouse")),
+)
+JSON = flag("--json", "print JSON instead of tables")
+CORPORA = text("--corpus NAME", "corpora (default: all that have landed)", nargs="+")
+SEED = number("--seed", 0, 0, "seed of every draw")
+CONTEXT_TURNS = number("--context-turns", 1, 5, "turns of a context at most")
+LAYOUT = text(
+    "--layout LAYOUT",
+    "layout of annotated sets: eval, usr, fed, grade, grade:PART, humod, csv, tsv or jsonl (default: guessed from the "
+    "content)",
+)
+ENCODER = text(
+    "--encoder SPEC",
+    "word2vec, glove-6b-50d, all-minilm-l6-v2, a vectors file, a transformer's folder or hf:NAME, a gensim.downloader "
+    "name, or A+B (default: glove-6b-50d+word2vec)",
+)
+MARGINS = several(
+    "--margin MEASURE=VALUE",
+    "how much worse than the version in use is still not worse: identification (share of negatives that the true "
+    "response is above, default 0.01) and agreement (Spearman with human scores, default 0.05)",
+)
+PSEUDONYM_KEY = text(
+    "--pseudonym-key FILE",
+    "file with the key of the pseudonyms, outside the home folder (default: $SSREM_PSEUDONYM_KEY is the key)",
+)
+WAIT = text(
+    "--wait TIME",
+    "how long to wait for another writer, such as 90, 30m or 6h (default: $SSREM_WAIT, or not at all)",
+    type=seconds,
+)
+RESOURCES = (
+    WAIT,
+    text(
+        "--memory-limit SIZE",
+        "memory above which DuckDB spills to disk (default: by stage, 2GB at most)",
+        type=memory,
+    ),
+    number("--threads", 1, None, "threads of DuckDB (default: all cores)"),
+)
+RUNNER = (
+    choice(
+        "--runner",
+        ("process", "dask", "ray"),
+        "where to encode and score: in this process, or on workers of Dask or Ray, which must all see the home folder "
+        "under the same path (default: %(default)s)",
+        default="process",
+    ),
+    text("--runner-address ADDRESS", "a running cluster (default: workers here)"),
+    number("--workers", 1, 2, "workers started here"),
+)
+DUMP = (
+    text(
+        "--format FORMAT",
+        "chitchat, jsonl, csv, tsv, parquet, convokit or cornell (default: guessed from the content)",
+    ),
+    several("--map FIELD=COLUMN", "which column is which field; FIELD=A+B joins columns to a key"),
+    text("--name NAME", "name of the corpus (default: that of the file)"),
+    choice(
+        "--speakers",
+        ("auto", "person", "conversation"),
+        "what a speaker id names: a person, whatever the conversation, or a seat in one conversation (default: person, "
+        "but ids that look like seats stop the ingest)",
+        default="auto",
+    ),
+    flag(
+        "--pseudonymise",
+        "land keyed hashes instead of ids, and mask e-mail addresses, phone numbers and user handles",
+    ),
+    PSEUDONYM_KEY,
+)

@@ -1,7 +1,8 @@
-"""What a person sees: tables on stdout, or JSON."""
+"""What commands print: tables on stdout, or JSON."""
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
 import sys
@@ -10,10 +11,13 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
+from tasks.query.summaries import summary, title
+from tasks.warehouse.home import Warehouse
+
 Rows = Sequence[Mapping[str, Any]]
 
 UNBOUNDED = 100_000
-"""Columns of what is no terminal: a row stays on its line, so that it can be searched and cut."""
+"""Output width when stdout is not a terminal: each row stays on one line, to be searched and cut."""
 
 
 def as_json(value: Any) -> None:
@@ -22,17 +26,17 @@ def as_json(value: Any) -> None:
     print()
 
 
-def tables(found: Mapping[str, Rows], *, raw: bool = False) -> None:
+def tables(titled: Mapping[str, Rows], *, raw: bool = False) -> None:
     """Print each list of rows as a titled table; `raw` shows numbers as they are, not rounded for reading."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
 
-    # What people wrote is shown as it is: [words in brackets] and :names: are no markup here.
+    # Utterances are shown as they are: [words in brackets] and :names: are not markup.
     console = Console(
         width=None if sys.stdout.isatty() else UNBOUNDED, highlight=False, markup=False, emoji=False
     )
-    for title, rows in found.items():
+    for heading, rows in titled.items():
         table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
         for name in rows[0]:
             number = any(_is_number(row[name]) for row in rows)
@@ -44,9 +48,33 @@ def tables(found: Mapping[str, Rows], *, raw: bool = False) -> None:
             table.add_row(*(_raw(value) if raw else _cell(name, value) for name, value in row.items()))
         with console.capture() as capture:
             console.print(table)
-        print(_bold(title))
+        print(_bold(heading))
         print("\n".join(line.rstrip() for line in capture.get().splitlines()))
         print()
+
+
+def after(
+    options: argparse.Namespace, home: Warehouse, names: list[str], outcomes: Mapping[str, str]
+) -> None:
+    """Print what was done to what, and the named summaries of the home folder."""
+    rows = summary(home, names)
+    if options.json:
+        as_json({"done": outcomes, **rows})
+        return
+    for name, outcome in outcomes.items():
+        print(f"{name}: {outcome}")
+    print()
+    summaries(rows)
+
+
+def summaries(rows: Mapping[str, Rows]) -> None:
+    """Print summaries as tables; signatures, which are too long for a table, follow that of the evaluators."""
+    for name, some in rows.items():
+        tables({title(name): [{k: v for k, v in row.items() if k != "signature"} for row in some]})
+        if name == "evaluators":
+            for row in some:
+                print(f"{row['evaluator']} version {row['version']}: {row['signature']}")
+            print()
 
 
 def count(number: int, what: str) -> str:
@@ -88,7 +116,7 @@ def _raw(value: Any) -> str:
 
 
 def printable(text: str) -> str:
-    """`text` on one line: a line break or a terminal's control code in somebody's message would break the table."""
+    """`text` on one line: line breaks and control codes, which would break the table, are escaped."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 

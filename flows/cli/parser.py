@@ -3,28 +3,37 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from flows.cli.commands import public_sets
-from flows.cli.commands import ratings_options as annotate_options
 from flows.cli.options import (
+    CONTEXT_TURNS,
+    CORPORA,
+    DUMP,
+    ENCODER,
+    HOME,
+    JSON,
+    LAYOUT,
+    MARGINS,
+    PSEUDONYM_KEY,
+    RESOURCES,
+    RUNNER,
+    SEED,
+    WAIT,
+    Option,
     Parser,
-    as_json,
     at_least,
-    corpora,
-    draws,
-    dump,
-    home,
-    key,
-    layout,
-    learn,
-    mapped,
-    margins,
-    room,
-    runner,
-    time,
-    wait,
+    bound,
+    choice,
+    either,
+    flag,
+    number,
+    seconds,
+    several,
+    share,
+    text,
 )
 from ssrem import __version__
 
@@ -32,14 +41,354 @@ EPILOG = """\
 examples:
   ssrem run                                          everything, on the corpus that comes with the install
   ssrem run dump.jsonl --annotations human_eval.json everything, on your own
-  ssrem sql "SELECT * FROM identification"           ask the tables
+  ssrem sql "SELECT * FROM identification"           query the tables
 """
 
-Verb = Callable[..., argparse.ArgumentParser]
+GROUPS = {
+    "evaluators": "list evaluators, choose versions, retrain, and move them between home folders",
+    "ratings": "collect human ratings, and fetch public annotated sets",
+    "home": "prune, repair, back up and restore a home folder",
+}
+
+RENAMED = {
+    "agree": "is now ssrem correlate",
+    "annotate": "is now ssrem ratings collect (to write a batch) and ssrem ratings import",
+    "annotations": "is now ssrem ratings list and ssrem ratings pull",
+    "collect": "is now ssrem home prune",
+    "backup": "is now ssrem home backup",
+    "restore": "is now ssrem home restore",
+    "promote": "is now ssrem evaluators promote",
+    "rollback": "is now ssrem evaluators rollback",
+    "export": "is now ssrem evaluators export",
+    "import": "is now ssrem evaluators import",
+    "retrain": "is now ssrem evaluators retrain",
+    "upgrade": "is gone: with ssrem run, make a home folder of another layout anew from its dumps and ratings",
+}
+"""Verbs of version 0.1 and what replaced them."""
+
+EVALUATOR = text("evaluator NAME", "trained evaluator")
+EVALUATORS = text("--evaluator NAME", "trained evaluators (default: all)", nargs="+")
+
+Verbs = dict[str, tuple[str, Sequence[Option]]]
+"""Name to help and to the options beside --home and --json; a name of two words is a verb of a group."""
+
+STAGES: Verbs = {
+    "run": (
+        "land, build tables, train, score, correlate and report",
+        [
+            text("source SOURCE", "dump, a file or folder", nargs="?", default="chitchat"),
+            *DUMP,
+            text(
+                "--annotations FILE",
+                "annotated sets: files, folders or pulled sets; fields of --map as in ssrem correlate",
+                nargs="+",
+                default=[],
+            ),
+            LAYOUT,
+            text("--evaluator NAME", "evaluators to train (default: ssrem rsrem)", nargs="+"),
+            *(SEED, CONTEXT_TURNS, ENCODER, MARGINS, *RESOURCES, *RUNNER),
+        ],
+    ),
+    "ingest": (
+        "land a dump of conversations",
+        [
+            text("source SOURCE", "dump, a file or folder; chitchat comes with the install", nargs="?"),
+            *DUMP,
+            flag("--replace", "land again what has landed, with other options"),
+            flag("--retrain", "then retrain the evaluators that have not seen every landed corpus"),
+            text(
+                "--inbox FOLDER",
+                "land the complete dumps of a folder, and move them to its done/, or to rejected/ with the reason in a "
+                "file beside them",
+            ),
+            text("--settle TIME", "time without a change that completes a dump", type=seconds, default=5),
+            text("--watch TIME", "look into --inbox again after so long, until interrupted", type=seconds),
+            *(MARGINS, *RESOURCES),
+        ],
+    ),
+    "tables": (
+        "build the speaker tables of landed corpora",
+        [CORPORA, SEED, CONTEXT_TURNS, ENCODER, *RESOURCES, *RUNNER],
+    ),
+    "negatives": (
+        "make negative responses, as a table",
+        [
+            text(
+                "generator SPEC",
+                "random-2, sc, sp, ss, mask-and-fill, drop-golden, shuffle-golden, …; A+B for several",
+            ),
+            CORPORA,
+            text("--split SPLIT", "train, valid or test", default="train"),
+            number("--responses", 0, 1000, "true responses to make negatives for, 0 for all"),
+            text(
+                "--model SPEC",
+                "masked language model of mask-and-fill, a name or folder (default: one fine-tuned here, once)",
+            ),
+            *(SEED, *RESOURCES),
+        ],
+    ),
+    "train": (
+        "train evaluators, score their test splits, and promote those that are not worse",
+        [
+            text("evaluator NAME", "evaluators (default: ssrem rsrem)", nargs="*"),
+            CORPORA,
+            number("--seed", 0, 0, "seed of the training"),
+            several("--set KEY=VALUE", "settings, such as epochs=10 or reference=embedding-average"),
+            text("--negatives SPEC", "negatives to learn from, such as random-1+mask-and-fill"),
+            text("--init MODEL", "transformer to start from, a name or folder"),
+            text("--device DEVICE", "cpu, cuda or mps (default: the best available)"),
+            text("--labels FILE", "annotated set whose human scores to learn from as well"),
+            text("--criterion NAME", "criterion of --labels to learn (default: overall)"),
+            flag("--labels-only", "learn from the human scores, not from the corpora"),
+            flag("--dry-run", "show what would be trained on what, and train nothing"),
+            *(ENCODER, MARGINS, *RESOURCES, *RUNNER),
+        ],
+    ),
+    "score": (
+        "print a score for each response in a file",
+        [
+            text("file FILE", "responses with their contexts, a JSON list or one object a line"),
+            text(
+                "--evaluator NAME",
+                "evaluator; one without a trained version comes with ssrem",
+                default="ssrem",
+            ),
+            text("--output FILE", "write there instead of to the terminal"),
+        ],
+    ),
+    "correlate": (
+        "correlate scores with human scores",
+        [
+            text("file FILE", "annotated sets: files, folders or sets of ssrem ratings pull", nargs="+"),
+            LAYOUT,
+            several(
+                "--map FIELD=COLUMN",
+                "which column of a table is which field: context response score criterion rater model reference "
+                "dialogue; score.NAME=A+B for raters' columns; separator=TEXT between turns (default: a line break)",
+            ),
+            EVALUATORS,
+            flag("--keep-ground-truth", "correlate ground-truth responses too (default: left out)"),
+            lambda verb: verb.add_argument(
+                "--force-systems",
+                action=argparse.BooleanOptionalAction,
+                help="figures at system level of fewer than five systems too, flagged as forced (default: as before, "
+                "at first none)",
+            ),
+            *(*RESOURCES, *RUNNER),
+        ],
+    ),
+    "study": (
+        "confounders: what else the scores depend on",
+        [
+            text(
+                "study NAME",
+                "attacks or corpus-buckets, of a corpus; length, buckets, distribution or without-system, of the "
+                "scores of an annotated set; low-resource, label-noise, leave-one-system-out or transfer, where "
+                "evaluators learn from its human scores",
+            ),
+            text("--of DATASET", "corpora or annotated sets (default: all that the study is for)", nargs="+"),
+            EVALUATORS,
+            number("--responses", 0, 200, "true responses to attack, 0 for all of the test split"),
+            *(SEED, *RESOURCES),
+        ],
+    ),
+}
+
+QUESTIONS: Verbs = {
+    "report": (
+        "write the report and print its path",
+        [
+            flag("--open", "open the page in the browser"),
+            either(
+                text(
+                    "--figures FOLDER",
+                    "write every figure there, too, as SVG, PDF and PNG, and every table as LaTeX, Markdown and CSV",
+                    type=Path,
+                ),
+                text(
+                    "--compare RUN",
+                    "write a page of the differences between two runs instead: ids in the table runs, or their starts",
+                    nargs=2,
+                ),
+            ),
+        ],
+    ),
+    "sql": (
+        "query the published tables, read-only",
+        [
+            text(
+                "query QUERY",
+                "one SELECT; SHOW TABLES lists the tables (default: DuckDB's shell, or the queries of a pipe)",
+                nargs="?",
+            ),
+            text("--csv FILE", "write the answer there as CSV; - for the terminal"),
+            text("--parquet FILE", "write the answer there as Parquet"),
+        ],
+    ),
+    "status": (
+        "show what has landed, how far each corpus is, and what went wrong",
+        [flag("--deep", "read every published file and compare it with its digest")],
+    ),
+    "reproduce": (
+        "compute a published figure again, and show what differs",
+        [text("signature SIGNATURE", "of a row of the table agreement")],
+    ),
+    "forget": (
+        "delete a person from every table, run folder and cache",
+        [
+            text("speaker SPEAKER", "the person's id, as in the dump or in the tables"),
+            *(PSEUDONYM_KEY, CORPORA, *RESOURCES),
+        ],
+    ),
+}
+
+OF_GROUPS: Verbs = {
+    "evaluators list": ("list the available evaluators, and the versions trained here", []),
+    "evaluators promote": (
+        "bring a version of an evaluator into use",
+        [EVALUATOR, text("version VERSION", "which of its versions", type=at_least(1)), *RESOURCES],
+    ),
+    "evaluators rollback": ("bring the previous version back into use", [EVALUATOR, *RESOURCES]),
+    "evaluators export": (
+        "write a trained evaluator into one file, for another home folder",
+        [
+            EVALUATOR,
+            number("--version", 1, None, "its version (default: the one in use)"),
+            text("--output FILE", "file to write (default: NAME-VERSION.ssrem, here)", type=Path),
+        ],
+    ),
+    "evaluators import": (
+        "add an evaluator that ssrem evaluators export wrote",
+        [
+            text("file FILE", "file that ssrem evaluators export wrote"),
+            text(
+                "--allow SPEC",
+                "encoders and models, names or paths, that it may read or download though the file lacks them",
+                nargs="+",
+            ),
+            *RESOURCES,
+        ],
+    ),
+    "evaluators retrain": (
+        "retrain the evaluators that have not seen every landed corpus",
+        [
+            text("evaluator NAME", "evaluators (default: all in use)", nargs="*"),
+            *(MARGINS, *RESOURCES, *RUNNER),
+        ],
+    ),
+    "ratings list": ("list the known public annotated sets, with their licences", []),
+    "ratings pull": (
+        "fetch public annotated sets, check them, and show their licences; ssrem correlate takes them by name",
+        [
+            text("name NAME", "sets that ssrem ratings list shows", nargs="+"),
+            text(
+                "--to DIR",
+                "folder for the files (default: annotated-sets in the home folder, where names are looked up)",
+                type=Path,
+            ),
+        ],
+    ),
+    "ratings collect": (
+        "draw a batch of responses, and write the page and tables that raters fill in, and the key that you keep",
+        [
+            text("folder FOLDER", "new folder of the batch", type=Path),
+            text("--corpus NAME", "corpus (default: the only one that has landed)"),
+            choice(
+                "--split",
+                ("valid", "test"),
+                "split of the contexts; bm25 answers them from the training split (default: %(default)s)",
+                default="test",
+            ),
+            several(
+                "--responses NAME=FILE",
+                "a system and its responses, a JSON list or one object a line with context and response; contexts are "
+                "drawn from those that every file answers",
+            ),
+            flag("--without-bm25", "no retrieved responses"),
+            number("--contexts", 1, 24, "contexts, each rated with every system's response"),
+            number("--raters", 1, 3, "raters, each with a sheet"),
+            number("--redundancy", 1, 3, "raters of each response"),
+            number("--checks", 0, 4, "attention checks of each rater"),
+            SEED,
+            text("--criterion NAME", "what is rated", default="overall"),
+            text(
+                "--question TEXT",
+                "question to the raters",
+                default="How well does the response fit the conversation?",
+            ),
+            text(
+                "--scale N",
+                "highest score, 2 to 9; 1 is the lowest",
+                type=int,
+                choices=range(2, 10),
+                default=5,
+            ),
+        ],
+    ),
+    "ratings import": (
+        "read raters' answers, leave out careless raters, report agreement, and write an annotated set",
+        [
+            text("answers ANSWERS", "files that raters saved, JSON or CSV", nargs="+", type=Path),
+            text("--batch FOLDER", "folder that ssrem ratings collect wrote", required=True, type=Path),
+            text(
+                "--checks-passed SHARE",
+                "leave out raters who passed a smaller share of their attention checks",
+                type=share,
+                default=1.0,
+            ),
+            text(
+                "--kappa BOUND",
+                "leave out raters whose mean quadratic kappa with the others is below, -1 to 1, or none",
+                type=bound,
+                default=0.2,
+            ),
+            text("--output FILE", "annotated set to write (default: FOLDER/BATCH_eval.json)", type=Path),
+            flag("--correlate", "then correlate trained evaluators with it"),
+            *(*RESOURCES, *RUNNER),
+        ],
+    ),
+    "home prune": (
+        "delete the files that no snapshot needs any more",
+        [
+            number("--keep-runs", 0, 5, "unused run folders to keep"),
+            number("--keep-failures", 0, 20, "failed runs whose rows to keep"),
+            WAIT,
+        ],
+    ),
+    "home repair": ("repair damaged tables", [WAIT]),
+    "home backup": (
+        "copy the published snapshot, with its models, while others read and write",
+        [text("target FILE_OR_FOLDER", "a new .tar, .tar.gz or .tgz file, or folder")],
+    ),
+    "home restore": (
+        "put a backup into a new or empty home folder",
+        [
+            text(
+                "source FILE_OR_FOLDER",
+                "what ssrem home backup wrote, or the home folder itself after a move",
+            ),
+            WAIT,
+        ],
+    ),
+}
+
+VERBS: Verbs = {**STAGES, **QUESTIONS, **OF_GROUPS}
 
 
-def parser() -> argparse.ArgumentParser:
-    """The command's options."""
+def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    """The options of a command, and its `verb`. Ends the process, with one line, if they are wrong."""
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    if arguments and arguments[0] in RENAMED:
+        parser().error(f"ssrem {arguments[0]} {RENAMED[arguments[0]]}")
+    if arguments == ["evaluators"] or (
+        arguments[:1] == ["evaluators"] and arguments[1] in ("--home", "--json")
+    ):
+        arguments.insert(1, "list")
+    return parser().parse_args(arguments)
+
+
+def parser() -> Parser:
+    """The parser of all verbs."""
     top = Parser(
         prog="ssrem",
         description="Learns from people's own conversations to tell good dialogue responses from bad ones.",
@@ -47,312 +396,17 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     top.add_argument("--version", action="version", version=f"ssrem {__version__}")
-    verbs = top.add_subparsers(title="verbs", dest="verb", required=True, metavar="VERB", parser_class=Parser)
-
-    def verb(name: str, help: str, *groups: Parser) -> argparse.ArgumentParser:
-        return verbs.add_parser(name, help=help, description=help, parents=[home(), *groups])
-
-    _stages(verb)
-    _evaluators(verb)
-    _questions(verb)
-    annotate_options.add(verbs)
-    public_sets.add(verbs)
-    _upkeep(verb)
+    verbs = {"": _verbs(top)}
+    for name, (help, options) in VERBS.items():
+        group, _, word = name.rpartition(" ")
+        if group not in verbs:
+            verbs[group] = _verbs(verbs[""].add_parser(group, help=GROUPS[group], description=GROUPS[group]))
+        verb = verbs[group].add_parser(word, help=help, description=help)
+        verb.set_defaults(verb=name)
+        for add in (HOME, JSON, *options):
+            add(verb)
     return top
 
 
-def _stages(verb: Verb) -> None:
-    """What is done to a corpus, in order."""
-    run = verb(
-        "run",
-        "land, build tables, train, score, correlate and report",
-        as_json(),
-        dump(),
-        room(),
-        learn(),
-        margins(),
-        runner(),
-    )
-    run.add_argument(
-        "source", nargs="?", default="chitchat", help="dump, a file or folder (default: %(default)s)"
-    )
-    run.add_argument(
-        "--annotations",
-        nargs="+",
-        metavar="FILE",
-        default=[],
-        help="responses with human scores, files, folders or pulled sets; fields of --map as in ssrem agree",
-    )
-    layout(run)
-    run.add_argument(
-        "--evaluator", nargs="+", metavar="NAME", help="evaluators to train (default: ssrem rsrem)"
-    )
-    draws(run)
-
-    ingest = verb("ingest", "land a dump of conversations", as_json(), dump(), room(), margins())
-    ingest.add_argument(
-        "source", nargs="?", help="dump, a file or folder; chitchat is the one that comes with the install"
-    )
-    ingest.add_argument(
-        "--replace", action="store_true", help="land again what has landed, with other options"
-    )
-    ingest.add_argument(
-        "--retrain", action="store_true", help="then train again what has not seen all that landed"
-    )
-    ingest.add_argument(
-        "--inbox",
-        metavar="FOLDER",
-        help="land what is complete in it, and move it to its done/, or to rejected/ with the reason beside it",
-    )
-    ingest.add_argument(
-        "--settle",
-        type=time,
-        metavar="TIME",
-        default=5.0,
-        help="what does not change for so long is complete (default: 5 s)",
-    )
-    ingest.add_argument(
-        "--watch", type=time, metavar="TIME", help="look into --inbox again after so long, until interrupted"
-    )
-
-    tables = verb(
-        "tables",
-        "build the speaker tables of landed corpora",
-        as_json(),
-        corpora(),
-        room(),
-        learn(),
-        runner(),
-    )
-    draws(tables)
-
-    negatives = verb(
-        "negatives", "make responses that are wrong on purpose, as a table", as_json(), corpora(), room()
-    )
-    negatives.add_argument(
-        "generator",
-        metavar="SPEC",
-        help="random-2, sc, sp, ss, mask-and-fill, drop-golden, shuffle-golden, …; A+B for several",
-    )
-    negatives.add_argument("--split", default="train", help="train, valid or test (default: %(default)s)")
-    negatives.add_argument(
-        "--responses",
-        type=at_least(0),
-        metavar="N",
-        default=1000,
-        help="how many responses, 0 for all (default: %(default)s)",
-    )
-    negatives.add_argument(
-        "--model",
-        metavar="SPEC",
-        help="masked language model of mask-and-fill, a name or folder (default: one fine-tuned here, once)",
-    )
-    negatives.add_argument(
-        "--seed", type=at_least(0), metavar="N", default=0, help="seed of every draw (default: %(default)s)"
-    )
-
-    train = verb(
-        "train",
-        "train evaluators, score their test splits, and promote those that are not worse",
-        as_json(),
-        corpora(),
-        room(),
-        learn(),
-        margins(),
-        runner(),
-    )
-    train.add_argument("evaluator", nargs="*", metavar="NAME", help="evaluators (default: ssrem rsrem)")
-    _training(train)
-
-    agree = verb("agree", "correlate scores with human scores", as_json(), room(), runner())
-    agree.add_argument(
-        "file",
-        nargs="+",
-        metavar="FILE",
-        help="annotated sets, files, folders or names of what ssrem annotations pull fetched",
-    )
-    layout(agree)
-    mapped(
-        agree,
-        "which column of a table is which field: context response score criterion rater model reference dialogue; "
-        "score.NAME=A+B for raters' columns; separator=TEXT between turns (default: a line break)",
-    )
-    agree.add_argument("--evaluator", nargs="+", metavar="NAME", help="trained evaluators (default: all)")
-    agree.add_argument(
-        "--keep-ground-truth", action="store_true", help="correlate ground-truth rows too (default: left out)"
-    )
-    agree.add_argument(
-        "--force-systems",
-        action=argparse.BooleanOptionalAction,
-        help="figures at system level of fewer than five systems too, flagged as forced (default: as before, at "
-        "first none)",
-    )
-
-    study = verb("study", "what the scores of evaluators hang on besides quality", as_json(), room())
-    study.add_argument(
-        "study",
-        metavar="NAME",
-        help="attacks or corpus-buckets, of a corpus; length, buckets, distribution or without-system, of an "
-        "annotated set's scores; low-resource, label-noise, leave-one-system-out or transfer, where evaluators learn "
-        "from its human scores",
-    )
-    study.add_argument(
-        "--of",
-        nargs="+",
-        metavar="DATASET",
-        help="corpora or annotated sets (default: all that there are for this study)",
-    )
-    study.add_argument("--evaluator", nargs="+", metavar="NAME", help="trained evaluators (default: all)")
-    study.add_argument(
-        "--responses",
-        type=at_least(0),
-        metavar="N",
-        default=200,
-        help="true responses to attack, 0 for all of the test split (default: %(default)s)",
-    )
-    study.add_argument(
-        "--seed", type=at_least(0), metavar="N", default=0, help="seed of every draw (default: %(default)s)"
-    )
-
-
-def _evaluators(verb: Verb) -> None:
-    """What is done with trained evaluators."""
-    verb("evaluators", "list the evaluators there are, and those trained", as_json())
-    retrain = verb(
-        "retrain", "train again what has not seen all that landed", as_json(), room(), margins(), runner()
-    )
-    retrain.add_argument("evaluator", nargs="*", metavar="NAME", help="evaluators (default: all in use)")
-
-    promote = verb("promote", "bring a version of an evaluator into use", as_json(), room())
-    promote.add_argument("evaluator", metavar="NAME", help="trained evaluator")
-    promote.add_argument("version", type=at_least(1), metavar="VERSION", help="which of its versions")
-
-    rollback = verb("rollback", "bring the version that was in use before back into use", as_json(), room())
-    rollback.add_argument("evaluator", metavar="NAME", help="trained evaluator")
-
-    export = verb("export", "write a trained evaluator into one file, to carry it elsewhere", as_json())
-    export.add_argument("evaluator", metavar="NAME", help="trained evaluator")
-    export.add_argument(
-        "--version", type=at_least(1), metavar="N", help="its version (default: the one in use)"
-    )
-    export.add_argument("--output", type=Path, metavar="FILE", help="default: NAME-VERSION.ssrem, here")
-
-    take = verb("import", "take in an evaluator that ssrem export wrote", as_json(), room())
-    take.add_argument("file", metavar="FILE", help="what ssrem export wrote")
-    take.add_argument(
-        "--allow",
-        nargs="+",
-        metavar="SPEC",
-        help="encoders and models, names or paths, that it may read or fetch though it does not bring them",
-    )
-
-
-def _questions(verb: Verb) -> None:
-    """What only reads."""
-    score = verb("score", "print a score for each response in a file", as_json())
-    score.add_argument(
-        "file", metavar="FILE", help="responses with their contexts, a JSON list or one object a line"
-    )
-    score.add_argument(
-        "--evaluator",
-        default="ssrem",
-        metavar="NAME",
-        help="evaluator (default: %(default)s, which comes trained where the home folder has none)",
-    )
-    score.add_argument("--output", metavar="FILE", help="write there instead of to the terminal")
-
-    sql = verb("sql", "ask the published tables, read-only", as_json())
-    sql.add_argument(
-        "query",
-        nargs="?",
-        help="one SELECT; SHOW TABLES lists the tables (default: a prompt, or what is piped in)",
-    )
-    sql.add_argument("--csv", metavar="FILE", help="write the answer there as CSV; - for the terminal")
-    sql.add_argument("--parquet", metavar="FILE", help="write the answer there as Parquet")
-
-    reproduce = verb("reproduce", "compute a published figure again, or say what differs", as_json())
-    reproduce.add_argument("signature", metavar="SIGNATURE", help="of a row of the table agreement")
-
-    status = verb("status", "show what has landed, how far each corpus is, and what went wrong", as_json())
-    status.add_argument(
-        "--deep", action="store_true", help="read every published file through and compare it with its digest"
-    )
-    report = verb("report", "write the report and print its path", as_json())
-    report.add_argument("--open", action="store_true", help="open the page in the browser")
-    what = report.add_mutually_exclusive_group()
-    what.add_argument(
-        "--figures",
-        type=Path,
-        metavar="FOLDER",
-        help="write every figure there, too, as SVG, PDF and PNG, and every table as LaTeX, Markdown and CSV",
-    )
-    what.add_argument(
-        "--compare",
-        nargs=2,
-        metavar="RUN",
-        help="write a page of what differs between two runs instead; ids, or their beginnings, of the table runs",
-    )
-
-
-def _upkeep(verb: Verb) -> None:
-    """What an operator does with a home folder."""
-    collect = verb("collect", "remove what no snapshot needs any more", as_json(), wait())
-    collect.add_argument(
-        "--keep-runs",
-        type=at_least(0),
-        metavar="N",
-        default=5,
-        help="unused run folders kept (default: %(default)s)",
-    )
-    collect.add_argument(
-        "--keep-failures",
-        type=at_least(0),
-        metavar="N",
-        default=20,
-        help="failed runs whose rows are kept (default: %(default)s)",
-    )
-
-    backup = verb("backup", "copy what is published, with its models, while others read and write", as_json())
-    backup.add_argument(
-        "target", metavar="FILE_OR_FOLDER", help="a new .tar, .tar.gz or .tgz file, or folder"
-    )
-    restore = verb("restore", "put a backup into a new or empty home folder", as_json(), wait())
-    restore.add_argument(
-        "source",
-        metavar="FILE_OR_FOLDER",
-        help="what ssrem backup wrote; or the home folder itself, after it was moved",
-    )
-    forget = verb(
-        "forget", "remove a person from every table, run folder and cache", as_json(), corpora(), room()
-    )
-    forget.add_argument("speaker", metavar="SPEAKER", help="the person's id, as in the dump or in the tables")
-    key(forget)
-
-
-def _training(train: argparse.ArgumentParser) -> None:
-    train.add_argument(
-        "--seed", type=at_least(0), metavar="N", default=0, help="seed of the training (default: %(default)s)"
-    )
-    train.add_argument(
-        "--set",
-        nargs="+",
-        action="extend",
-        default=[],
-        metavar="KEY=VALUE",
-        help="settings, such as epochs=10 or reference=embedding-average",
-    )
-    train.add_argument(
-        "--negatives",
-        metavar="SPEC",
-        help="what true responses are told from, such as random-1+mask-and-fill",
-    )
-    train.add_argument("--init", metavar="MODEL", help="transformer to start from, a name or folder")
-    train.add_argument("--device", help="cpu, cuda or mps (default: the best there is)")
-    train.add_argument("--labels", metavar="FILE", help="annotated set whose human scores to learn from, too")
-    train.add_argument("--criterion", metavar="NAME", help="which of its scores (default: overall)")
-    train.add_argument(
-        "--labels-only", action="store_true", help="learn from the human scores, not from the corpora"
-    )
-    train.add_argument(
-        "--dry-run", action="store_true", help="say what would be trained on what, and train nothing"
-    )
+def _verbs(parser: argparse.ArgumentParser) -> Any:
+    return parser.add_subparsers(title="verbs", required=True, metavar="VERB", parser_class=Parser)

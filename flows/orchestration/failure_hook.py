@@ -1,42 +1,53 @@
-"""Hooks: whoever runs the pipeline hears of a failure: which stage or gate, which rows, which run."""
+"""Flows that notify of their failure: which stage or gate, which rows, which run."""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
+
+import prefect
 
 from ssrem.errors import SsremError
 
 if TYPE_CHECKING:
-    from prefect import Flow
     from prefect.client.schemas.objects import FlowRun, State
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 VARIABLE = "SSREM_NOTIFY"
-"""Environment variable: where to tell, separated by blanks. An http(s) URL gets a POST of JSON; another URL, such as
-mailto://user:password@host?to=ops@example.org, goes through Apprise; TYPE/NAME is a Prefect notification block, and
-secret/NAME a Prefect secret that holds a URL of either sort."""
+"""Environment variable with the addresses to notify, separated by blanks. An http(s) URL gets a POST of JSON; another
+URL, such as mailto://user:password@host?to=ops@example.org, goes through Apprise; TYPE/NAME is a Prefect notification
+block, and secret/NAME a Prefect secret that holds a URL of either sort."""
 
 TIMEOUT = 10
+"""Seconds that an http(s) address has to answer."""
 
 
-def tell(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None:
-    """Hook of a flow that failed or crashed. A message that cannot be sent is told on stderr and hides nothing."""
-    if flow_run.parent_task_run_id is not None:  # the flow that called this one tells
+def flow(run: Callable[P, R]) -> prefect.Flow[P, R]:
+    """A Prefect flow with the name of its function, which notifies when it fails or crashes."""
+    return prefect.flow(name=run.__name__, on_failure=[notify], on_crashed=[notify])(run)
+
+
+def notify(flow: prefect.Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None:
+    """Send the failure to every address of VARIABLE; one that cannot be reached is reported on stderr."""
+    if flow_run.parent_task_run_id is not None:  # the calling flow notifies
         return
     message = _message(flow, flow_run, state)
     for address in os.environ.get(VARIABLE, "").split():
         try:
             send(address, message)
         except Exception as error:
-            print(f"ssrem: {_shown(address)} could not be told of the failure: {error}", file=sys.stderr)
+            print(f"ssrem: {_without_password(address)} could not be notified: {error}", file=sys.stderr)
 
 
 def send(address: str, message: dict[str, str]) -> None:
-    """Send the message to one address; see VARIABLE. Raises where it is not taken."""
+    """Send the message to one address, as described at VARIABLE. Raises an error if it is not accepted."""
     if address.startswith("secret/"):
         from prefect.blocks.system import Secret
 
@@ -61,21 +72,21 @@ def send(address: str, message: dict[str, str]) -> None:
 
     block = Block.load(address)
     if not isinstance(block, NotificationBlock):
-        raise SsremError("it is no notification block")
-    notify: Any = block.notify
-    notify(text, subject)
+        raise SsremError("it is not a notification block")
+    send_notification: Any = block.notify
+    send_notification(text, subject)
 
 
-def _message(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> dict[str, str]:
+def _message(flow: prefect.Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> dict[str, str]:
     error = state.result(raise_on_failure=False)
-    told = str(error) if isinstance(error, SsremError) else f"{type(error).__name__}: {error}"
+    text = str(error) if isinstance(error, SsremError) else f"{type(error).__name__}: {error}"
     return {
         "flow": flow.name,
         "run": flow_run.name,
         "run_id": str(flow_run.id),
         "state": state.name or state.type.value,
         "home": str(flow_run.parameters.get("home", "")),
-        "message": told if isinstance(error, BaseException) else state.message or "",
+        "message": text if isinstance(error, BaseException) else state.message or "",
     }
 
 
@@ -84,7 +95,6 @@ def _letter(message: dict[str, str]) -> tuple[str, str]:
     return subject, f"{message['message']}\n\nrun {message['run_id']} on home folder {message['home']}"
 
 
-def _shown(address: str) -> str:
-    """The address without what may be a password."""
+def _without_password(address: str) -> str:
     parts = urlsplit(address)
     return f"{parts.scheme}://{parts.hostname}" if parts.scheme else address

@@ -1,4 +1,4 @@
-"""Where a flow's shards are worked on: in this process, or by the workers of Dask or Ray."""
+"""Where the shards of a flow are processed: in this process, or by workers of Dask or Ray."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from inspect import signature
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from flows.cli.arguments import check_runner
+from flows.orchestration.options import RunnerOptions
 from ssrem.errors import RunnerError
 from tasks.stage.shards import distributed, workers
 
@@ -19,58 +19,54 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 
-Runner = Literal["process", "dask", "ray"]
 CONNECT_SECONDS = 30
 
 
 def on_workers(run: Callable[P, R]) -> Callable[P, R]:
-    """A flow's function whose parameters `runner`, `runner_address` and `workers` say who works on its shards.
+    """Process the shards of a flow where its parameter `runner` says.
 
-    The workers last as long as the flow, and flows that it calls share them. A deployment sets the parameters as it
-    sets any other.
+    The workers last as long as the flow, and flows that it calls share them.
     """
+
+    taken = signature(run, eval_str=True)
 
     @wraps(run)
     def inner(*args: P.args, **kwargs: P.kwargs) -> R:
-        given = signature(run).bind(*args, **kwargs)
-        given.apply_defaults()
-        chosen = [given.arguments[name] for name in ("runner", "runner_address", "workers")]
-        with opened(*chosen):
+        with opened(taken.bind(*args, **kwargs).arguments.get("runner", RunnerOptions())):
             return run(*args, **kwargs)
 
+    vars(inner)["__signature__"] = taken  # Prefect looks up the names of types in this module's globals
     return inner
 
 
 @contextmanager
-def opened(runner: Runner | None, address: str | None, count: int) -> Iterator[None]:
-    """Have shards worked on by the runner until the block ends; those of a flow around it, where there are some.
+def opened(runner: RunnerOptions) -> Iterator[None]:
+    """Process shards on the runner until the block ends, or on the workers of a flow around it where it has some.
 
-    address: of a cluster there is; without one, `count` workers are started here. Raises RunnerError where the
-    package is missing or the cluster does not answer.
+    Raises RunnerError if the cluster does not answer.
     """
-    check_runner(runner, address)
-    if runner in (None, "process") or distributed():
+    if runner.name == "process" or distributed():
         yield
         return
-    with started(runner, address, count) as task_runner, workers(task_runner):
+    with started(runner) as task_runner, workers(task_runner):
         yield
 
 
 @contextmanager
-def started(runner: Runner | None, address: str | None, count: int) -> Iterator[TaskRunner[Any]]:
-    """Prefect's task runner of that name, connected; RunnerError where the cluster does not answer."""
-    task_runner = _dask(address, count) if runner == "dask" else _ray(address, count)
+def started(runner: RunnerOptions) -> Iterator[TaskRunner[Any]]:
+    """Prefect's task runner of that name, connected; RunnerError if the cluster does not answer."""
+    task_runner = (_dask if runner.name == "dask" else _ray)(runner.address, runner.workers)
     try:
         task_runner.__enter__()
-        if runner == "dask":
+        if runner.name == "dask":
             _ = task_runner.client  # connects
     except Exception as error:
         task_runner.__exit__(type(error), error, error.__traceback__)
-        where = address or "this machine"
+        where = runner.address or "this machine"
         reason = " ".join(str(error).split())[:200]
         raise RunnerError(
-            f"--runner {runner}: no cluster at {where} ({reason}); start it, or leave out --runner-address for "
-            "workers here"
+            f"--runner {runner.name}: no cluster at {where} ({reason}); start it, or leave out --runner-address "
+            "for workers here"
         ) from error
     try:
         yield task_runner
@@ -79,7 +75,7 @@ def started(runner: Runner | None, address: str | None, count: int) -> Iterator[
 
 
 def _dask(address: str | None, count: int) -> Any:
-    # Its processes tell of workers that come and go; what matters of it, an error says.
+    # Dask logs every worker that starts or ends; failures that matter are raised as errors.
     os.environ.setdefault("DASK_LOGGING__DISTRIBUTED", "critical")
     import dask
     from prefect_dask.task_runners import DaskTaskRunner
@@ -87,7 +83,7 @@ def _dask(address: str | None, count: int) -> Any:
     client = {"timeout": CONNECT_SECONDS}
     if address:
         return DaskTaskRunner(address=address, client_kwargs=client)
-    # Workers have as many threads for sums as this process: with another number the last bits would be others.
+    # Workers use as many threads for arithmetic as this process: another number would change the last bits.
     dask.config.set({f"distributed.nanny.pre-spawn-environ.{name}": None for name in THREADS})
     local = {
         "n_workers": count,
@@ -107,7 +103,7 @@ def _ray(address: str | None, count: int) -> Any:
 
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": "CRITICAL"}
     if not address:
-        # Left alone, Ray gives each worker one thread, and the last bits would be others than here.
+        # By default Ray gives each worker one thread, which would change the last bits.
         threads = os.environ.get("OMP_NUM_THREADS", str(_cores()))
         options |= {"num_cpus": count, "include_dashboard": False}
         options |= {"runtime_env": {"env_vars": {"OMP_NUM_THREADS": threads}}}

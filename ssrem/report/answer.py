@@ -126,7 +126,7 @@ def _without_annotations(data: ReportData) -> str:
         "of single responses agree with people."
         if failed
         else "There are no annotated sets, so nothing here says how far the scores of single responses agree "
-        "with people: ssrem agree FILE measures it."
+        "with people: ssrem correlate FILE measures it."
     )
     rows = [row for cells in headline(data, "conversation").values() for row in cells.values()]
     if rows:

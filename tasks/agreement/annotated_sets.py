@@ -46,11 +46,11 @@ def annotated_file(
             layout = known.layout
         elif not path.suffix and path.name == given:
             raise AnnotationError(
-                f"{given} does not exist, and is no set that ssrem annotations list names; give a file or such a name"
+                f"{given} does not exist, and is no set that ssrem ratings list names; give a file or such a name"
             )
     if known is not None and not path.exists():
         raise AnnotationError(
-            f"{given} is known, but not in {path.parent}; ssrem annotations pull {given} fetches it"
+            f"{given} is known, but not in {path.parent}; ssrem ratings pull {given} fetches it"
         )
     if known is not None and not known.same(path):
         raise AnnotationError(f"{path} is not what was pulled any more; remove it and pull {given} again")

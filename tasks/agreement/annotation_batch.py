@@ -92,7 +92,7 @@ def import_answers(
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
         raise AnnotationError(
-            f"{path} cannot be read; give the folder that ssrem annotate export wrote"
+            f"{path} cannot be read; give the folder that ssrem ratings collect wrote"
         ) from None
     batch = Batch.from_json(text, str(path))
     answers = read_answers(files, batch)

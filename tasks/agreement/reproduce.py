@@ -106,7 +106,7 @@ def _set(connection: duckdb.DuckDBPyConnection, home: Warehouse, wanted: Signatu
     if found is None:
         there = ", ".join(names) or "none"
         raise AnnotationError(
-            f"the annotated set {wanted.dataset} is not in {home.root} (there: {there}); ssrem agree FILE lands it"
+            f"the annotated set {wanted.dataset} is not in {home.root} (there: {there}); ssrem correlate FILE lands it"
         )
     return found
 
@@ -124,7 +124,7 @@ def _version(
     there = ", ".join(f"{name}@{version}" for name, version in scored) or "none"
     raise EvaluatorError(
         f"{wanted.evaluator} has not scored {measured.dataset} in {home.root} (those that have: {there}); "
-        "ssrem agree FILE --evaluator NAME does"
+        "ssrem correlate FILE --evaluator NAME does"
     )
 
 

@@ -93,7 +93,7 @@ def restore(home: Warehouse, source: Path) -> Saved:
             home.write_catalog(parts)
         return Saved(home.root, len(parts), sum((home.root / p.path).stat().st_size for p in parts))
     if not source.exists():
-        raise HomeError(f"{source} does not exist; name what ssrem backup wrote")
+        raise HomeError(f"{source} does not exist; name what ssrem home backup wrote")
     with home.lock("restore"):
         if taken := sorted({p.name for p in home.root.iterdir()} - OWN):
             raise HomeError(

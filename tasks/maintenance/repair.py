@@ -220,7 +220,7 @@ def _retire(home: Warehouse, partition: Partition) -> None:
 def _outcome(home: Warehouse, partition: Partition) -> str:
     run = next((p.run for p in home.partitions() if p.address == partition.address), None)
     if run is None:
-        return "it left the snapshot; the command that made it, such as ssrem agree FILE, makes it again"
+        return "it left the snapshot; the command that made it, such as ssrem correlate FILE, makes it again"
     if partition.table in LEDGER:
         return f"that of run {run} took its place"
     return f"it was made again by run {run}"

@@ -15,6 +15,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic import BaseModel, Field
+
 from schemas import TABLES
 from sql import statement
 from ssrem import __version__
@@ -40,12 +42,14 @@ DEFAULT_MEMORY_LIMIT = "2GB"
 """What DuckDB takes before it spills, by stage: with 5 M turns ingest then stays under 2 GB, speaker tables under 3."""
 
 
-@dataclass(frozen=True)
-class Resources:
-    """What DuckDB may take: memory before it spills to disk (None: by stage), and threads (None: all cores)."""
+class Resources(BaseModel, frozen=True, extra="forbid"):
+    """What DuckDB may use."""
 
-    memory_limit: str | None = None
-    threads: int | None = None
+    memory_limit: str | None = Field(
+        None,
+        description="Memory before DuckDB spills to disk, such as 2GB; by default it depends on the stage",
+    )
+    threads: int | None = Field(None, ge=1, description="Threads of DuckDB; by default all cores")
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Import: an evaluator comes in from the file that `ssrem export` wrote elsewhere."""
+"""Import: an evaluator comes in from the file that `ssrem evaluators export` wrote elsewhere."""
 
 from __future__ import annotations
 

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
+
+from pydantic import ConfigDict, Field
+from pydantic.dataclasses import dataclass
 
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import evaluator_class
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=ConfigDict(extra="forbid"))
 class HumanScores:
-    """Human scores to learn from. file: an annotated set; criterion: as `labels_of` takes it; alone: nothing else is
-    learned from."""
+    """Human scores to learn from."""
 
-    file: str
-    criterion: str | None = None
-    alone: bool = False
+    file: str = Field(description="Annotated set, a file or the name of a pulled set")
+    criterion: str | None = Field(None, description="Criterion to learn; by default overall")
+    alone: bool = Field(False, description="Learn from the human scores alone, not from the corpora")
 
 
 def check_labels(name: str, labels: HumanScores | None) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
+
+from pydantic import ConfigDict, Field
+from pydantic.dataclasses import dataclass
 
 from ssrem.errors import EvaluatorError
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=ConfigDict(extra="forbid"))
 class Margins:
     """How much worse a challenger may be and still be called not worse.
 
@@ -16,8 +19,12 @@ class Margins:
     human scores.
     """
 
-    identification: float = 0.01
-    agreement: float = 0.05
+    identification: float = Field(
+        default=0.01, ge=0, le=1, description="Of the mean share of negatives that the true response is above"
+    )
+    agreement: float = Field(
+        default=0.05, ge=0, le=1, description="Of Spearman's correlation with human scores"
+    )
 
     @classmethod
     def of(cls, given: Mapping[str, float]) -> Margins:

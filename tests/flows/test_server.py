@@ -75,16 +75,16 @@ def test_an_operators_day(server: PrefectServer, home: Warehouse, tmp_path: Path
     server.start()
     deploy(server, home, tmp_path)
     server.start_worker()
-    wait_for(lambda: server.runs("pipeline") and server.runs("collect"), 60)  # of the schedules
+    wait_for(lambda: server.runs("pipeline") and server.runs("prune"), 60)  # of the schedules
 
     # Of two dumps in the drop folder one is refused, with its rows, and one lands.
     inbox = tmp_path / "inbox"
     inbox.mkdir()
     (inbox / "bad.jsonl").write_text('{"conversation_id": "c"}\n')
     dump(inbox, "second", 40)
-    looked = server.run("inbox/inbox", folder=str(inbox), settle=0.1)
+    looked = server.run("drop_folder/drop_folder", folder=str(inbox), settle=0.1)
     assert server.finish(looked) == "FAILED"
-    (run,) = server.runs("inbox")
+    (run,) = server.runs("drop_folder")
     assert "bad.jsonl was moved to" in run["state"]["message"]
     assert "none of the 1 messages" in (inbox / "rejected" / "bad.jsonl.reason.txt").read_text()
     assert (inbox / "done" / "second.jsonl").exists()

@@ -1,4 +1,4 @@
-"""A command in a terminal of its own, as somebody types into it and reads from it."""
+"""A command in a pseudo-terminal, to type into and to read from."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ import sys
 import termios
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 
 from support.paths import ROOT
 
 PATIENCE = 60
-"""Seconds to wait for what must come."""
+"""Seconds to wait for expected output."""
 
 # The new process takes the terminal for its own before it becomes the command: pty.fork() would do so in a copy of this
 # one, in which a lock that another thread held stays locked for good.
@@ -29,7 +28,7 @@ class Terminal:
     """Runs a command in a pseudo-terminal, 160 columns wide."""
 
     def __init__(self, command: Sequence[str], **environment: str) -> None:
-        given = {**os.environ, "TERM": "dumb", "OMP_NUM_THREADS": "1", **environment}
+        environment = {**os.environ, "TERM": "dumb", "OMP_NUM_THREADS": "1", **environment}
         self.screen, terminal = pty.openpty()
         fcntl.ioctl(self.screen, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 160, 0, 0))
         self.child = subprocess.Popen(
@@ -39,35 +38,23 @@ class Terminal:
             stderr=terminal,
             start_new_session=True,
             cwd=ROOT,
-            env=given,
+            env=environment,
         )
         os.close(terminal)
         self.unread = ""
 
     def type(self, text: str) -> None:
-        self.send(text.encode())
+        os.write(self.screen, text.encode())
 
-    def send(self, what: bytes) -> None:
-        os.write(self.screen, what)
-
-    def interrupt(self, pattern: str) -> str:
-        """Press Ctrl-C until the pattern comes: one that falls between Python's prompt and its wait for keys is seen
-        with the next key alone."""
-        for _ in range(PATIENCE):
-            self.send(b"\x03")
-            with suppress(AssertionError):
-                return self.until(pattern, patience=2)
-        raise AssertionError(f"{pattern!r} did not come: {self.unread!r}")
-
-    def until(self, pattern: str, patience: float = PATIENCE) -> str:
+    def until(self, pattern: str) -> str:
         """What the terminal shows up to and with the pattern; AssertionError if that does not come."""
-        limit = time.monotonic() + patience
-        while not (found := re.search(pattern, self.unread)):
+        limit = time.monotonic() + PATIENCE
+        while not (match := re.search(pattern, self.unread)):
             left = limit - time.monotonic()
             more = self._read() if left > 0 and select.select([self.screen], [], [], left)[0] else b""
             assert more, f"{pattern!r} did not come: {self.unread!r}"
             self.unread += more.decode("utf-8", "replace").replace("\r\n", "\n")
-        shown, self.unread = self.unread[: found.end()], self.unread[found.end() :]
+        shown, self.unread = self.unread[: match.end()], self.unread[match.end() :]
         return shown
 
     def close(self) -> tuple[int, str]:
@@ -77,7 +64,7 @@ class Terminal:
         return self.child.wait(), self.unread
 
     def end(self) -> None:
-        """Leave nothing running, whatever the test came to."""
+        """End the command, whatever the outcome of the test."""
         self.child.kill()
         self.child.wait()
         os.close(self.screen)
@@ -85,5 +72,5 @@ class Terminal:
     def _read(self) -> bytes:
         try:
             return os.read(self.screen, 65_536)
-        except OSError:  # what a terminal says at its end
+        except OSError:  # how a terminal signals its end
             return b""

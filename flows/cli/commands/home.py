@@ -1,45 +1,48 @@
-"""The verbs by which an operator keeps a home folder: collect, back up, restore."""
+"""`ssrem home`: prune, repair, back up and restore a home folder."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
-from flows.cli import output as show
-from flows.orchestration import settings
+from flows.cli import output
+from flows.cli.start import flow
+from flows.cli.start import repair as repair_home
+from tasks.maintenance.backup import Saved, back_up
+from tasks.maintenance.backup import restore as restore_home
 from tasks.warehouse.home import Warehouse
 
 
-def collect(options: argparse.Namespace, home: Warehouse) -> None:
-    """Remove what no snapshot needs any more."""
-    settings.prepare(home.root)
-    from flows.prune import collect as flow
-
-    gone = flow(str(home.root), options.keep_runs, options.keep_failures)
+def prune(options: argparse.Namespace, home: Warehouse) -> None:
+    """Delete the files that no snapshot needs any more."""
+    deleted = flow("prune", home)(str(home.root), options.keep_runs, options.keep_failures)
     if options.json:
-        show.as_json(gone)
+        output.as_json(deleted)
     else:
-        print(f"removed {gone['removed']} files and folders, {gone['bytes'] / 1e6:,.1f} MB")
+        print(f"removed {deleted['removed']} files and folders, {deleted['bytes'] / 1e6:,.1f} MB")
+
+
+def repair(options: argparse.Namespace, home: Warehouse) -> None:
+    """Repair damaged tables; print what was damaged and what became of it."""
+    repaired = repair_home(home) if home.root.exists() else []
+    if options.json:
+        output.as_json({"repaired": repaired})
+    elif not repaired:
+        print(f"nothing in {home.root} is damaged")
 
 
 def backup(options: argparse.Namespace, home: Warehouse) -> None:
     """Copy the published snapshot, with its models, into a file or folder."""
-    from tasks.maintenance.backup import back_up
-
-    saved = back_up(home, Path(options.target))
-    _say(options, "backed up to", saved.path, saved.files, saved.bytes)
+    _print(options, "backed up to", back_up(home, Path(options.target)))
 
 
 def restore(options: argparse.Namespace, home: Warehouse) -> None:
-    """Put a backup into a new home folder."""
-    from tasks.maintenance.backup import restore as restore_home
-
-    saved = restore_home(home, Path(options.source))
-    _say(options, "restored into", saved.path, saved.files, saved.bytes)
+    """Put a backup into a new or empty home folder."""
+    _print(options, "restored into", restore_home(home, Path(options.source)))
 
 
-def _say(options: argparse.Namespace, what: str, path: Path, files: int, size: int) -> None:
+def _print(options: argparse.Namespace, what: str, saved: Saved) -> None:
     if options.json:
-        show.as_json({"path": str(path), "files": files, "bytes": size})
+        output.as_json({"path": str(saved.path), "files": saved.files, "bytes": saved.bytes})
     else:
-        print(f"{what} {path}: {files:,} files, {size / 1e6:,.1f} MB")
+        print(f"{what} {saved.path}: {saved.files:,} files, {saved.bytes / 1e6:,.1f} MB")

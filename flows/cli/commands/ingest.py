@@ -1,4 +1,4 @@
-"""The verb by which dumps land: one at a time, or what a drop folder holds."""
+"""`ssrem ingest`: land a dump, or the dumps of a folder."""
 
 from __future__ import annotations
 
@@ -6,18 +6,17 @@ import argparse
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
-from flows.cli import arguments as given
-from flows.cli import output as show
-from flows.cli.outcome import summaries
-from flows.orchestration import settings
+from flows.cli import arguments, output
+from flows.cli.start import flow
 from ssrem.errors import SsremError
+from tasks.ingest.drop_folder import complete
+from tasks.query.summaries import summary
 from tasks.warehouse.home import Warehouse
 
 
 def ingest(options: argparse.Namespace, home: Warehouse) -> None:
-    """Land a dump, or what is in the drop folder, and retrain where that is asked for."""
+    """Land a dump or the dumps of --inbox, and retrain if that is wanted."""
     if (options.source is None) == (options.inbox is None):
         raise SsremError("ssrem ingest takes a dump or --inbox FOLDER, one of them")
     if options.inbox is None:
@@ -25,88 +24,63 @@ def ingest(options: argparse.Namespace, home: Warehouse) -> None:
             raise SsremError("--watch looks into --inbox FOLDER again and again; give it")
         _one(options, home)
     else:
-        _inbox(options, home)
+        _folder(options, home)
 
 
 def _one(options: argparse.Namespace, home: Warehouse) -> None:
-    private = given.pseudonyms(options)
-    given.check_dump(options)
-    settings.prepare(home.root)
-    from flows.ingest import ingest
-    from tasks.query.summaries import summary
-
-    corpus, new = ingest(
-        options.source,
-        str(home.root),
-        format=options.format,
-        mapping=given.mapping(options),
-        name=options.name,
-        speakers=options.speakers,
-        replace=options.replace,
-        **private,
-        **given.room(options),
-    )
-    retrained = _retrained(options, home)
-    found = summary(home, ["corpora", "quarantine"])
-    found = {
-        name: mine for name, rows in found.items() if (mine := [r for r in rows if r["corpus"] == corpus])
+    dump = arguments.dump(options, home, options.map)
+    run = flow("ingest", home)
+    corpus, new = run(options.source, str(home.root), dump, resources=arguments.resources(options))
+    retrained = _retrain(options, home)
+    rows = {
+        name: [row for row in some if row["corpus"] == corpus]
+        for name, some in summary(home, ["corpora", "quarantine"]).items()
     }
+    rows = {name: some for name, some in rows.items() if some}
+    landed = rows["corpora"][0]
     if options.json:
-        told = {
-            "corpus": corpus,
-            "new": new,
-            **found["corpora"][0],
-            "quarantine": found.get("quarantine", []),
-        }
-        show.as_json(told | ({"retrained": retrained} if options.retrain else {}))
+        answer = {"corpus": corpus, "new": new, **landed, "quarantine": rows.get("quarantine", [])}
+        output.as_json(answer | ({"retrained": retrained} if options.retrain else {}))
         return
-    form = found["corpora"][0]["format"]
+    form = landed["format"]
     print(f"landed {corpus}, read as {form}" if new else f"{corpus} has this content already; nothing to do")
     print()
-    summaries(found)
+    output.summaries(rows)
     for name, what in retrained.items():
         print(f"{name}: {what}")
 
 
-def _inbox(options: argparse.Namespace, home: Warehouse) -> None:
-    settings.prepare(home.root)
-    from flows.drop_folder import inbox
-    from tasks.ingest.drop_folder import complete
-
-    landing: dict[str, Any] = {
-        "format": options.format,
-        "mapping": given.mapping(options),
-        "speakers": options.speakers,
-        **given.pseudonyms(options),
-    }
+def _folder(options: argparse.Namespace, home: Warehouse) -> None:
+    dump = arguments.dump(options, home, options.map)
+    run = flow("drop_folder", home)
+    resources = arguments.resources(options)
     while True:
-        done: dict[str, str] = {}
+        outcomes: dict[str, str] = {}
         try:
-            if complete(Path(options.inbox), settle=0):  # a look that finds nothing starts no flow
-                done = inbox(options.inbox, str(home.root), options.settle, **landing, **given.room(options))
-                done |= _retrained(options, home)
+            if complete(Path(options.inbox), settle=0):  # an empty folder starts no flow
+                outcomes = run(options.inbox, str(home.root), options.settle, dump, resources=resources)
+                outcomes |= _retrain(options, home)
         except SsremError as error:
             if options.watch is None:
                 raise
             print(f"ssrem: {error}", file=sys.stderr)
-        _tell(options, done)
+        _print(options, outcomes)
         if options.watch is None:
             return
         time.sleep(options.watch)
 
 
-def _tell(options: argparse.Namespace, done: dict[str, str]) -> None:
+def _print(options: argparse.Namespace, outcomes: dict[str, str]) -> None:
     if options.json:
-        show.as_json(done)
-    elif done or options.watch is None:
-        for name, what in (done or {options.inbox: "nothing in it is complete"}).items():
+        output.as_json(outcomes)
+    elif outcomes or options.watch is None:
+        for name, what in (outcomes or {options.inbox: "nothing in it is complete"}).items():
             print(f"{name}: {what}", flush=True)
 
 
-def _retrained(options: argparse.Namespace, home: Warehouse) -> dict[str, str]:
+def _retrain(options: argparse.Namespace, home: Warehouse) -> dict[str, str]:
     if not options.retrain:
         return {}
-    from flows.retrain import retrain
-
-    done: dict[str, str] = retrain(str(home.root), margins=given.margins(options), **given.room(options))
-    return done
+    margins, resources = arguments.margins(options), arguments.resources(options)
+    outcomes: dict[str, str] = flow("retrain", home)(str(home.root), margins=margins, resources=resources)
+    return outcomes

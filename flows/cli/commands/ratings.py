@@ -1,41 +1,79 @@
-"""`ssrem annotate`: neither step writes a table, so neither starts Prefect."""
+"""`ssrem ratings`: collect human ratings, and fetch public annotated sets. Only a correlation starts Prefect."""
 
 from __future__ import annotations
 
 import argparse
 from collections import defaultdict
+from dataclasses import asdict
 from pathlib import Path
 from statistics import mean
 from typing import TYPE_CHECKING, Any
 
-from flows.cli import output as show
+from flows.cli import output
+from flows.cli.commands.correlate import correlate
+from ssrem.annotated_sets.known import known_sets
+from ssrem.annotated_sets.pull import pull as pull_set
+from ssrem.annotation.items import Batch, Plan
 from ssrem.errors import AnnotationError
+from tasks.agreement.annotated_sets import pulled
+from tasks.agreement.annotation_batch import export_batch, import_answers
 from tasks.warehouse.home import Warehouse
 
 if TYPE_CHECKING:
-    from ssrem.annotation.items import Batch
     from ssrem.annotation.review import Review
 
 
-def annotate(options: argparse.Namespace, home: Warehouse) -> None:
-    """Do the step that the options name."""
-    (_export if options.step == "export" else _import)(options, home)
+def list_(options: argparse.Namespace, home: Warehouse) -> None:
+    """List the known public annotated sets."""
+    sets = known_sets().values()
+    present = {known.name: known.file(pulled(home)).exists() for known in sets}
+    if options.json:
+        output.as_json([{**asdict(known), "pulled": present[known.name]} for known in sets])
+        return
+    rows = [
+        {
+            "name": known.name,
+            "responses": known.responses,
+            "layout": known.layout,
+            "pulled": "yes" if present[known.name] else "no" if known.sha256 else "by hand",
+            "licence": known.licence,
+        }
+        for known in sets
+    ]
+    output.tables({"public annotated sets": rows})
+    print("next: ssrem ratings pull NAME")
 
 
-def _export(options: argparse.Namespace, home: Warehouse) -> None:
-    from ssrem.annotation.items import Plan
-    from tasks.agreement.annotation_batch import export_batch
+def pull(options: argparse.Namespace, home: Warehouse) -> None:
+    """Fetch public annotated sets and check them."""
+    sets = known_sets()
+    names = list(dict.fromkeys(options.name))
+    if unknown := [name for name in names if name not in sets]:
+        raise AnnotationError(f"there is no set {unknown[0]!r}; the sets are {', '.join(sets)}")
+    rows = []
+    for name in names:
+        known = sets[name]
+        path, new = pull_set(known, options.to or pulled(home))
+        rows.append({**asdict(known), "file": str(path), "new": new})
+        if not options.json:
+            print(f"{name}: {'fetched' if new else 'there already'}, {path}")
+            print(f"  licence:  {known.licence}")
+            print(f"  citation: {known.citation}")
+            print(f"  sha256:   {known.sha256 or 'none is known; not checked'}")
+    if options.json:
+        output.as_json(rows)
+    elif options.to is None:
+        print(f"next: ssrem correlate {' '.join(names)}")
+    else:
+        print(
+            "next: ssrem correlate FILE, with the layout that ssrem ratings list shows where it has a colon"
+        )
 
-    plan = Plan(
-        options.contexts,
-        options.raters,
-        options.redundancy,
-        options.checks,
-        options.seed,
-        options.criterion,
-        options.question,
-        options.scale,
-    )
+
+def collect(options: argparse.Namespace, home: Warehouse) -> None:
+    """Draw a batch of responses and write what raters fill in."""
+    names = ("contexts", "raters", "redundancy", "checks", "seed", "criterion", "question", "scale")
+    plan = Plan(**{name: getattr(options, name) for name in names})
     batch = export_batch(
         home,
         options.folder,
@@ -46,72 +84,61 @@ def _export(options: argparse.Namespace, home: Warehouse) -> None:
         bm25=not options.without_bm25,
     )
     systems = _systems(batch)
-    sheet_sizes = sorted(len(sheet) for sheet in batch.sheets.values())
-    found = {
+    summary = {
         "batch": batch.id,
         "corpus": batch.corpus,
         "contexts": plan.contexts,
         "items": len(batch.items),
         "checks": sum(item.expected is not None for item in batch.items),
         "raters": len(batch.sheets),
-        "largest_sheet": sheet_sizes[-1],
+        "largest_sheet": max(len(sheet) for sheet in batch.sheets.values()),
     }
     if options.json:
-        show.as_json({**found, "systems": systems, "folder": str(options.folder)})
+        output.as_json({**summary, "systems": systems, "folder": str(options.folder)})
         return
-    show.tables({"batch": [found], "systems": systems})
+    output.tables({"batch": [summary], "systems": systems})
     print(f"hand out: {options.folder / 'raters'}   page.html, or a table for each rater")
     print(f"keep:     {options.folder / 'key.json'}   which system is which, and the checks")
-    print(f"next:     ssrem annotate import ANSWERS.json … --batch {options.folder}")
+    print(f"next:     ssrem ratings import ANSWERS.json … --batch {options.folder}")
 
 
-def _import(options: argparse.Namespace, home: Warehouse) -> None:
-    from tasks.agreement.annotation_batch import import_answers
-
-    name = options.batch.resolve().name
-    output = options.output or options.batch / f"{name}_eval.json"
-    batch, found = import_answers(
-        options.batch,
-        options.answers,
-        output=output,
-        least=options.checks_passed,
-        kappa=options.kappa,
+def import_(options: argparse.Namespace, home: Warehouse) -> None:
+    """Read raters' answers, leave out careless raters, and write an annotated set."""
+    file = options.output or options.batch / f"{options.batch.resolve().name}_eval.json"
+    batch, review = import_answers(
+        options.batch, options.answers, output=file, least=options.checks_passed, kappa=options.kappa
     )
-    if options.json and not options.agree:
-        from ssrem.annotation.review import record
+    if options.json and not options.correlate:
+        from ssrem.annotation.review import record  # imports SciPy
 
-        show.as_json({**record(batch, found), "annotated": str(output)})
+        output.as_json({**record(batch, review), "annotated": str(file)})
     elif not options.json:
-        _tell(batch, found, output, options.batch)
-    if options.agree:
-        from flows.cli import dispatch as commands
-
-        options.file, options.evaluator = [str(output)], None
-        options.keep_ground_truth, options.force_systems = False, None
-        options.layout, options.map = None, []
-        commands.VERBS["agree"](options, home)
+        _print(batch, review, file, options.batch)
+    if options.correlate:
+        settings: dict[str, Any] = {"file": [str(file)], "layout": None, "map": [], "evaluator": None}
+        settings |= {"keep_ground_truth": False, "force_systems": None}
+        correlate(argparse.Namespace(**{**vars(options), **settings}), home)
 
 
-def _tell(batch: Batch, found: Review, output: Path, folder: Path) -> None:
+def _print(batch: Batch, review: Review, file: Path, folder: Path) -> None:
     rated = sum(item.expected is None for item in batch.items)
-    absent = sorted(set(batch.sheets) - set(found.raters))
-    left = int((found.ratings == found.ratings).any(axis=0).sum())
+    absent = sorted(set(batch.sheets) - set(review.raters))
+    counted = int((review.ratings == review.ratings).any(axis=0).sum())
     figures = [
-        _figure("Krippendorff's alpha, ordinal, all raters", found.before.value, found.before.reason),
-        _figure("Krippendorff's alpha, ordinal, kept raters", found.alpha.value, found.alpha.reason),
-        _figure("one rater with the mean of the others, Spearman", found.one.statistic, found.one.reason),
-        _figure("noise ceiling: attainable by an evaluator", found.halves.attainable, found.halves.reason),
+        _figure("Krippendorff's alpha, ordinal, all raters", review.before.value, review.before.reason),
+        _figure("Krippendorff's alpha, ordinal, kept raters", review.alpha.value, review.alpha.reason),
+        _figure("one rater with the mean of the others, Spearman", review.one.statistic, review.one.reason),
+        _figure("noise ceiling: attainable by an evaluator", review.halves.attainable, review.halves.reason),
     ]
-    show.tables({"agreement among raters": figures})
-    if found.dropped:
-        show.tables(
-            {"left out": [{"rater": one.rater, "reason": one.reason} for one in found.dropped]}, raw=True
-        )
-    print(f"raters:    {len(found.remaining)} kept of {len(found.raters)} who answered")
+    output.tables({"agreement among raters": figures})
+    if review.dropped:
+        rows = [{"rater": one.rater, "reason": one.reason} for one in review.dropped]
+        output.tables({"left out": rows}, raw=True)
+    print(f"raters:    {len(review.remaining)} kept of {len(review.raters)} who answered")
     if absent:
         print(f"no answer: {', '.join(absent)}")
-    print(f"responses: {left} of {rated} have a score that counts")
-    print(f"written:   {output}; {folder / 'ratings.csv'}; {folder / 'import.json'}")
+    print(f"responses: {counted} of {rated} have a score that counts")
+    print(f"written:   {file}; {folder / 'ratings.csv'}; {folder / 'import.json'}")
 
 
 def _figure(name: str, value: float | None, reason: str) -> dict[str, Any]:
@@ -119,24 +146,24 @@ def _figure(name: str, value: float | None, reason: str) -> dict[str, Any]:
 
 
 def _systems(batch: Batch) -> list[dict[str, Any]]:
-    """Each system with how many responses and of what length."""
+    """Each system with the number of its responses and their mean length."""
     words: dict[str, list[int]] = defaultdict(list)
     for item in batch.items:
         for system in item.systems:
             words[system].append(len(item.response.split()))
     return [
-        {"system": name, "responses": len(found), "mean_words": float(mean(found))}
-        for name, found in sorted(words.items())
+        {"system": name, "responses": len(lengths), "mean_words": float(mean(lengths))}
+        for name, lengths in sorted(words.items())
     ]
 
 
 def _responses(pairs: list[str]) -> dict[str, Path]:
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     for pair in pairs:
         name, equals, file = pair.partition("=")
         if not (name.strip() and equals and file):
             raise AnnotationError(f"--responses {pair}: expected NAME=FILE, such as gpt2=responses.jsonl")
-        if name in found:
-            raise AnnotationError(f"--responses {pair}: {name} is given twice; name each system once")
-        found[name] = Path(file)
-    return found
+        if name in files:
+            raise AnnotationError(f"--responses {pair}: {name} occurs twice; name each system once")
+        files[name] = Path(file)
+    return files

@@ -1,4 +1,4 @@
-"""The verb by which reports are written and opened."""
+"""`ssrem report`: write reports and open them."""
 
 from __future__ import annotations
 
@@ -7,46 +7,40 @@ import sys
 import webbrowser
 from pathlib import Path
 
-from flows.cli import output as show
-from flows.orchestration import settings
+from flows.cli import output
+from flows.cli.start import flow
 from tasks.warehouse.home import Warehouse
 
 
 def report(options: argparse.Namespace, home: Warehouse) -> None:
-    """Write the report, or the page that compares two runs; say where it lies, and open it if that is asked."""
-    settings.prepare(home.root)
-    from flows import report as flows
-
-    said: dict[str, object] = {}
+    """Write the report, or the page that compares two runs; print its path, and open it if that is wanted."""
+    answer: dict[str, object] = {}
     if options.compare:
-        first, second = options.compare
-        path = flows.compare(first, second, str(home.root))
-        said["comparison"] = path
+        path = answer["comparison"] = flow("compare", home, module="report")(*options.compare, str(home.root))
     else:
-        figures = None if options.figures is None else str(options.figures.expanduser().resolve())
-        path = flows.report(str(home.root), figures)
-        said["report"] = path
+        figures = options.figures and str(options.figures.expanduser().resolve())
+        path = answer["report"] = flow("report", home)(str(home.root), figures)
         if figures:
-            said["figures"] = figures
+            answer["figures"] = figures
     if options.open:
-        said["opened"] = opened(Path(path))
+        answer["opened"] = opened(Path(path))
     if options.json:
-        show.as_json(said)
+        output.as_json(answer)
         return
     print(path)
-    if "figures" in said:
-        print(f"figures and tables: {said['figures']}")
+    if "figures" in answer:
+        print(f"figures and tables: {answer['figures']}")
 
 
 def opened(path: Path) -> bool:
-    """Whether a browser took the page; where none did, a line says so."""
+    """Whether a browser opened the page; if none did, a line says where the page is."""
     try:
-        found = webbrowser.open(path.resolve().as_uri())
+        success = webbrowser.open(path.resolve().as_uri())
     except (webbrowser.Error, OSError):
-        found = False
-    if not found:
+        success = False
+    if not success:
         print(
             f"no browser could be started; open {path} in one, here or elsewhere: it is one file",
             file=sys.stderr,
         )
-    return found
+    return success

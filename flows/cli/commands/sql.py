@@ -1,101 +1,93 @@
-"""`ssrem sql`: a query that was given, those of a pipe, or a prompt; and how answers are shown or written."""
+"""`ssrem sql`: answer a query or those of a pipe, or open DuckDB's shell; print answers or write them to files."""
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
-from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
-from flows.cli import output as show
-from ssrem.errors import SsremError
-from tasks.warehouse.home import Warehouse
+import duckdb
 
-SHOWN_ROWS = 200
-"""Rows of an answer that the prompt shows: more would take minutes to lay out, and nobody scrolls back so far."""
+from flows.cli import output
+from ssrem.errors import SsremError
+from tasks.query.export import print_csv, save_csv, save_parquet
+from tasks.query.sandbox import ask
+from tasks.warehouse.home import Warehouse
 
 
 def sql(options: argparse.Namespace, home: Warehouse) -> None:
-    """Answer the query, or where there is none, those of standard input; at a terminal that is a prompt."""
+    """Answer the query, or else those of standard input; on a terminal, open DuckDB's shell on the catalog."""
     if sum(map(bool, (options.json, options.csv, options.parquet))) > 1:
         raise SsremError("an answer takes one form: --json, --csv or --parquet")
     if options.query is not None:
-        answer(options, home, options.query)
+        _answer(options, home, options.query)
     elif not sys.stdin.isatty():
-        _piped(options, home)
-    elif options.csv or options.parquet:
-        raise SsremError('--csv and --parquet need a query: ssrem sql "SELECT …" --csv FILE')
+        _answer_pipe(options, home)
+    elif options.json or options.csv or options.parquet:
+        raise SsremError('--json, --csv and --parquet need a query: ssrem sql "SELECT …" --csv FILE')
     else:
-        from flows.cli.shell.prompt import prompt
-
-        prompt(options, home)
+        _open_shell(home)
 
 
-def answer(options: argparse.Namespace, home: Warehouse, query: str, most: int | None = None) -> None:
-    """Print the answer to one SELECT, `most` of its rows, or write it where the options say."""
-    if options.csv or options.parquet:
-        _write(options, home, query)
-        return
-    from tasks.query.sandbox import ask
-
-    columns, rows = ask(home, query)
-    found = [dict(zip(columns, row, strict=True)) for row in rows]
-    if options.json:
-        show.as_json(found)
-    elif found:
-        show.tables({show.count(len(found), "row"): found[:most]}, raw=True)
-        if most is not None and len(found) > most:
-            print(
-                f"the first {most:,} of {show.count(len(found), 'row')}; LIMIT and ORDER BY choose others\n"
-            )
-    else:
-        print(show.printable(f"no rows ({', '.join(columns)})"))
-
-
-def _write(options: argparse.Namespace, home: Warehouse, query: str) -> None:
-    from tasks.query import export as answer_files
-
+def _answer(options: argparse.Namespace, home: Warehouse, query: str) -> None:
+    """Print the answer to one SELECT, or write it where the options say."""
     if options.csv == "-":
-        answer_files.print_csv(home, query, sys.stdout)
-        return
-    if options.csv:
-        written, path = answer_files.save_csv(home, query, Path(options.csv)), options.csv
+        print_csv(home, query, sys.stdout)
+    elif options.csv:
+        _print_written(save_csv(home, query, Path(options.csv)), options.csv)
+    elif options.parquet:
+        _print_written(save_parquet(home, query, Path(options.parquet)), options.parquet)
     else:
-        written, path = answer_files.save_parquet(home, query, Path(options.parquet)), options.parquet
-    print(f"{show.count(written, 'row')} in {path}", file=sys.stderr)
+        columns, answer = ask(home, query)
+        rows = [dict(zip(columns, row, strict=True)) for row in answer]
+        if options.json:
+            output.as_json(rows)
+        elif rows:
+            output.tables({output.count(len(rows), "row"): rows}, raw=True)
+        else:
+            print(output.printable(f"no rows ({', '.join(columns)})"))
 
 
-def _piped(options: argparse.Namespace, home: Warehouse) -> None:
+def _print_written(rows: int, path: str) -> None:
+    print(f"{output.count(rows, 'row')} in {path}", file=sys.stderr)
+
+
+def _answer_pipe(options: argparse.Namespace, home: Warehouse) -> None:
     """Answer the queries of standard input, one after another, up to the first that fails."""
-    from flows.cli.shell.statements import Statements
-
-    statements, asked, begins = Statements(), 0, 1
-    for number, line in enumerate(_lines(), 1):
-        for query in statements.take(line.rstrip("\n")):
-            _asked(options, home, query, asked := asked + 1, begins)
-            begins = number
-        if not statements.pending:
-            begins = number + 1
-    if query := statements.rest():
-        asked += 1
-        _asked(options, home, query, asked, begins)
-    if not asked:
-        raise SsremError("standard input holds no query; give one, or open the prompt in a terminal")
-
-
-def _lines() -> Iterator[str]:
     try:
-        yield from sys.stdin
+        text = sys.stdin.read()
     except UnicodeDecodeError as error:
         raise SsremError(f"standard input is no {error.encoding} text; convert it first") from None
-
-
-def _asked(options: argparse.Namespace, home: Warehouse, query: str, number: int, line: int) -> None:
-    if number > 1 and (options.csv or options.parquet):
+    queries = _statements(text)
+    if not queries:
+        raise SsremError("standard input holds no query; give one, or open DuckDB's shell on a terminal")
+    if len(queries) > 1 and (options.csv or options.parquet):
         raise SsremError("--csv and --parquet take the answer of one query, and standard input holds more")
+    line = 1 + text[: len(text) - sum(map(len, queries))].count("\n")
+    for number, query in enumerate(queries, 1):
+        try:
+            _answer(options, home, query)
+            sys.stdout.flush()
+        except SsremError as error:
+            where = f" (query {number} of standard input, from line {line})"
+            raise type(error)(f"{error}{where}") from None
+        line += query.count("\n")
+
+
+def _statements(text: str) -> list[str]:
+    """The text cut at the end of each statement, without comments in front of the first one."""
     try:
-        answer(options, home, query)
-        sys.stdout.flush()
-    except SsremError as error:
-        where = f" (query {number} of standard input, from line {line})"
-        raise type(error)(f"{error}{where}") from None
+        return [statement.query for statement in duckdb.extract_statements(text)]
+    except (duckdb.Error, TypeError, ValueError):  # `ask` says what is wrong
+        return [text]
+
+
+def _open_shell(home: Warehouse) -> None:
+    ask(home, "SELECT 1")  # HomeError if nothing is published
+    if find_spec("duckdb_cli") is None:
+        raise SsremError(
+            "DuckDB's shell is not installed; pip install duckdb-cli, or give a query: ssrem sql QUERY"
+        )
+    os.execv(sys.executable, [sys.executable, "-m", "duckdb_cli", "-readonly", str(home.catalog)])

@@ -1,41 +1,38 @@
-"""The verb by which evaluators are studied: what a person reads of it."""
+"""`ssrem study`: what else than quality the scores of evaluators depend on."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
-from flows.cli import arguments as given
-from flows.cli import output as show
-from flows.orchestration import settings
+from flows.cli import arguments, output
+from flows.cli.start import flow
+from tasks.query.summaries import summary
 from tasks.warehouse.home import Warehouse
 
 
 def study(options: argparse.Namespace, home: Warehouse) -> None:
-    """Study the evaluators in use, and print the figures and two sentences of each."""
-    settings.prepare(home.root)
-    from flows.study import study as flow
-    from tasks.query.summaries import summary
-    from tasks.studies.study import read_study
-
-    pages = flow(
+    """Study the evaluators in use; print the figures and, for each evaluator, what they say."""
+    pages = flow("study", home)(
         options.study,
         str(home.root),
         options.of,
         options.evaluator,
         options.responses,
         options.seed,
-        **given.room(options),
+        arguments.resources(options),
     )
     rows = summary(home, ["studies"]).get("studies", [])
     rows = [row for row in rows if row["study"] == options.study and row["dataset"] in pages]
     if options.json:
-        show.as_json({"studies": rows, "pages": pages})
+        output.as_json({"studies": rows, "pages": pages})
         return
+    from tasks.studies.study import read_study  # imports Prefect
+
     for dataset, page in pages.items():
-        mine = [row for row in rows if row["dataset"] == dataset]
-        shown = [{k: v for k, v in row.items() if k not in ("study", "dataset")} for row in mine]
-        show.tables({f"{options.study} of {show.printable(dataset)}": shown})
+        of_dataset = [row for row in rows if row["dataset"] == dataset]
+        shown = [{k: v for k, v in row.items() if k not in ("study", "dataset")} for row in of_dataset]
+        output.tables({f"{options.study} of {output.printable(dataset)}": shown})
         for evaluator, sentences in read_study(home, options.study, dataset)[1].items():
             print(f"{evaluator}: {' '.join(sentences)}")
         print(f"page: {Path(page)}\n")

@@ -53,19 +53,21 @@ def unpack(file: Path, folder: Path) -> None:
             names = {entry.filename for entry in entries}
             sizes = sum(entry.file_size for entry in entries)
             if len(names) < len(entries) or len(names) > _MOST_ENTRIES or sizes > file.stat().st_size:
-                raise EvaluatorError(f"{file} holds more than itself; it was not made by ssrem export")
+                raise EvaluatorError(
+                    f"{file} holds more than itself; it was not made by ssrem evaluators export"
+                )
             if MANIFEST not in {entry.filename for entry in entries}:
-                raise EvaluatorError(f"{file} holds no evaluator; make one with ssrem export")
+                raise EvaluatorError(f"{file} holds no evaluator; make one with ssrem evaluators export")
             for entry in entries:
                 target = folder / entry.filename
                 target.parent.mkdir(parents=True, exist_ok=True)
                 with archive.open(entry) as source, target.open("wb") as sink:
                     shutil.copyfileobj(source, sink, 1 << 20)
     except FileNotFoundError:
-        raise EvaluatorError(f"{file} does not exist; give what ssrem export wrote") from None
+        raise EvaluatorError(f"{file} does not exist; give what ssrem evaluators export wrote") from None
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, ValueError, OSError) as error:
         raise EvaluatorError(
-            f"{file} is damaged or not what ssrem export wrote ({error}); copy it again"
+            f"{file} is damaged or not what ssrem evaluators export wrote ({error}); copy it again"
         ) from error
 
 
@@ -84,5 +86,5 @@ def _check(file: Path, entry: zipfile.ZipInfo) -> None:
         or not name.isprintable()
     ):
         raise EvaluatorError(
-            f"{file}: {name!r} is nothing that belongs to an evaluator; it was not made by ssrem export"
+            f"{file}: {name!r} is nothing that belongs to an evaluator; it was not made by ssrem evaluators export"
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -15,15 +16,16 @@ from typing import Any
 import duckdb
 import pytest
 
-from flows.cli import dispatch as commands
+from flows.cli import dispatch
+from flows.cli.commands import report as report_command
 from flows.cli.main import main
+from flows.cli.parser import GROUPS, RENAMED, VERBS
 from flows.orchestration import settings
 from support.paths import ROOT
 from support.small_home import Made
 from tasks.warehouse.home import Warehouse
 
 DAILYDIALOG = ROOT / ".." / "shared" / "data" / "corpora" / "dailydialog_valid.jsonl"
-VERBS = sorted(commands.VERBS)
 
 Say = Callable[..., str]
 
@@ -100,33 +102,71 @@ def test_help_is_light() -> None:
     assert time.perf_counter() - started < 1
     assert "ssrem run" in done.stdout
     loaded = {line.rpartition("|")[2].strip().split(".")[0] for line in done.stderr.splitlines()}
-    heavy = {"prefect", "torch", "duckdb", "numpy", "pyarrow", "polars", "gensim", "rich", "pydantic"}
+    heavy = {
+        "prefect",
+        "torch",
+        "duckdb",
+        "numpy",
+        "pyarrow",
+        "polars",
+        "gensim",
+        "rich",
+        "pydantic",
+        "typer",
+    }
     assert "argparse" in loaded
     assert not loaded & heavy
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", [*VERBS, *GROUPS])
 def test_every_verb_has_help(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
-        main([verb, "--help"])
+        main([*verb.split(), "--help"])
     assert ended.value.code == 0
     assert f"usage: ssrem {verb}" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_has_a_command(verb: str) -> None:
+    assert dispatch.command(verb).__doc__
+    assert set(VERBS) >= dispatch.WRITING
+
+
+@pytest.mark.parametrize("verb", RENAMED)
+def test_a_verb_of_version_0_1_names_the_new_one(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([verb, "people.json", "--whatever"])
+    assert ended.value.code == 2
+    line = capsys.readouterr().err
+    assert line.startswith(f"ssrem: ssrem {verb} is ") and line.count("\n") == 1
+    named = re.findall(
+        r"ssrem ((?:evaluators |ratings |home )?[a-z]+)", line.partition(" is ")[2].partition(";")[0]
+    )
+    assert named and set(named) <= set(VERBS)
+
+
+def test_evaluators_alone_lists_them(whole: Warehouse, capsys: pytest.CaptureFixture[str]) -> None:
+    shown = []
+    for verb in (["evaluators"], ["evaluators", "list"]):
+        assert main([*verb, "--json", "--home", str(whole.root)]) == 0
+        shown.append(capsys.readouterr().out)
+    assert shown[0] == shown[1]
+    assert {row["evaluator"] for row in json.loads(shown[0])["versions"]} == {"ssrem", "rsrem"}
+
+
 READING = """
 import sys
-from flows.cli import dispatch as commands
 from flows.cli.main import main
-assert main({arguments!r}) == 0
+for verb in {verbs!r}:
+    assert main(verb) == 0
 print(sorted({{m.split(".")[0] for m in sys.modules}} & {{"prefect", "great_expectations"}}), file=sys.stderr)
 """
 
 
 def test_verbs_that_write_nothing_start_no_prefect(whole: Warehouse, file: Any) -> None:
     responses = file("r.json", '[{"context": "do you like music", "response": "i play the guitar"}]')
-    verbs = [["sql", "SELECT 1"], ["status"], ["evaluators"], ["score", str(responses)]]
-    calls = "\n".join(f"assert main({[*v, '--home', str(whole.root)]!r}) == 0" for v in verbs)
-    code = READING.replace("assert main({arguments!r}) == 0", calls).format()
+    verbs = [["sql", "SELECT 1"], ["status"], ["evaluators"], ["ratings", "list"], ["score", str(responses)]]
+    code = READING.format(verbs=[[*verb, "--home", str(whole.root)] for verb in verbs])
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=False)
     assert (done.returncode, done.stderr) == (0, "[]\n")
 
@@ -164,8 +204,10 @@ def test_one_dump_or_a_drop_folder(whole: Warehouse, says: Say) -> None:
     assert "takes a dump or --inbox FOLDER, one of them" in says("ingest", *home)
     assert "one of them" in says("ingest", "dump.jsonl", "--inbox", "there", *home)
     assert "--watch looks into --inbox FOLDER" in says("ingest", "dump.jsonl", "--watch", "5", *home)
-    assert "no margin 'rho'" in says("retrain", "--margin", "rho=1", *home)
-    assert "expected KEY=VALUE, such as agreement=0.05" in says("retrain", "--margin", "rho", *home)
+    assert "no margin 'rho'" in says("evaluators", "retrain", "--margin", "rho=1", *home)
+    assert "expected KEY=VALUE, such as agreement=0.05" in says(
+        "evaluators", "retrain", "--margin", "rho", *home
+    )
 
 
 def test_missing_dump(whole: Warehouse, says: Say, tmp_path: Path) -> None:
@@ -260,7 +302,7 @@ def test_seats_stop_the_ingest_and_the_ways_out_work(own: Warehouse, home: Wareh
 def test_unknown_evaluator_names_the_nearest(whole: Warehouse, says: Say, made: Made) -> None:
     assert "did you mean ssrem" in says("train", "srem", "--home", whole.root)
     assert "did you mean rsrem" in says("score", made.annotated, "--evaluator", "rsrm", "--home", whole.root)
-    said = says("agree", made.annotated, "--evaluator", "srem", "--home", whole.root)
+    said = says("correlate", made.annotated, "--evaluator", "srem", "--home", whole.root)
     assert "did you mean ssrem" in said
 
 
@@ -292,7 +334,7 @@ def test_unknown_encoder(own: Warehouse) -> None:
 
 def test_nothing_before_training(tmp_path: Path, says: Say, made: Made) -> None:
     fresh = tmp_path / "fresh"
-    assert "ssrem train" in says("agree", made.annotated, "--home", fresh)
+    assert "ssrem train" in says("correlate", made.annotated, "--home", fresh)
     assert "ssrem train" in says("score", made.annotated, "--evaluator", "rsrem", "--home", fresh)
     assert "ssrem ingest" in says("train", "--home", fresh)
     assert "ssrem ingest" in says("tables", "--home", fresh)
@@ -317,19 +359,21 @@ def test_an_evaluator_is_carried_to_another_home(
     tmp_path: Path, made: Made, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file, other = tmp_path / "x.ssrem", tmp_path / "other"
-    assert main(["export", "rsrem", "--output", str(file), "--home", str(made.home.root)]) == 0
+    assert main(["evaluators", "export", "rsrem", "--output", str(file), "--home", str(made.home.root)]) == 0
     assert capsys.readouterr().out.strip() == str(file)
-    assert main(["import", str(file), "--home", str(other)]) == 0
-    assert "rsrem: version 1 taken in" in capsys.readouterr().out
-    assert main(["import", str(file), "--home", str(other)]) == 0
+    assert main(["evaluators", "import", str(file), "--home", str(other)]) == 0
+    assert "rsrem: version 1 imported" in capsys.readouterr().out
+    assert main(["evaluators", "import", str(file), "--home", str(other)]) == 0
     assert "rsrem: version 1 is there already" in capsys.readouterr().out
 
 
 def test_what_cannot_be_carried(says: Say, made: Made, tmp_path: Path) -> None:
     home = made.home.root
-    assert "versions: 1" in says("export", "ssrem", "--version", "7", "--home", home)
-    assert "does not exist" in says("import", tmp_path / "none.ssrem", "--home", home)
-    assert "not what ssrem export wrote" in says("import", made.annotated, "--home", home)
+    assert "versions: 1" in says("evaluators", "export", "ssrem", "--version", "7", "--home", home)
+    assert "does not exist" in says("evaluators", "import", tmp_path / "none.ssrem", "--home", home)
+    assert "not what ssrem evaluators export wrote" in says(
+        "evaluators", "import", made.annotated, "--home", home
+    )
 
 
 def test_a_model_that_was_changed_or_whose_encoder_is_gone(
@@ -375,7 +419,7 @@ def test_broken_annotated_files(
     path = tmp_path / "broken_eval.json"
     if content is not None:
         path.write_text(content)
-    said = says("agree", path, "--home", whole.root)
+    said = says("correlate", path, "--home", whole.root)
     assert str(path) in said
     assert named in said
 
@@ -571,7 +615,7 @@ def test_a_prefect_server_that_does_not_start_is_one_line(
     def fail(*_: object) -> None:
         raise RuntimeError("Timed out while attempting to connect to ephemeral Prefect API server.")
 
-    monkeypatch.setitem(commands.VERBS, "report", fail)
+    monkeypatch.setattr(report_command, "flow", fail)
     assert main(["report", "--home", str(tmp_path)]) == 1
     said = capsys.readouterr().err
     assert said.startswith("ssrem: Prefect's server did not start") and said.count("\n") == 1

@@ -1,18 +1,22 @@
-"""`ssrem annotations`, and annotated sets of other layouts as the command's options give them."""
+"""`ssrem ratings`: public sets, and annotated sets of other layouts as the command's options give them."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
+from importlib import import_module
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from flows.cli.commands import correlate, ratings, run
 from flows.cli.main import main
 from flows.orchestration import settings
-from ssrem.annotated_sets import known
 from ssrem.annotated_sets.known import KnownSet
+from tasks.training.noninferiority_margins import Margins
 from tasks.warehouse.home import Warehouse
 
 CONTENT = b'[{"context": "a", "responses": [{"response": "b", "model": "m", "Overall": [1, 2]}]}]'
@@ -32,7 +36,7 @@ def sets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, KnownSet]
     mine = KnownSet("mine", source.as_uri(), digest, len(CONTENT), "usr", 1, "CC BY 4.0", "Me: Mine. 2020.")
     other = KnownSet("other", "https://x.invalid/o.json", None, None, "usr", 1, "none stated", "You. 2020.")
     found = {one.name: one for one in (mine, other)}
-    monkeypatch.setattr(known, "known_sets", lambda: found)
+    monkeypatch.setattr(ratings, "known_sets", lambda: found)
     return found
 
 
@@ -46,7 +50,7 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
 def test_pull_shows_checksum_licence_and_citation(
     home: Warehouse, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["annotations", "pull", "mine", "--home", str(home.root)]) == 0
+    assert main(["ratings", "pull", "mine", "--home", str(home.root)]) == 0
     shown = capsys.readouterr().out
     path = home.root / "annotated-sets" / "mine.json"
     assert path.read_bytes() == CONTENT
@@ -57,31 +61,31 @@ def test_pull_shows_checksum_licence_and_citation(
         hashlib.sha256(CONTENT).hexdigest(),
     ):
         assert word in shown
-    assert shown.endswith("next: ssrem agree mine\n")
-    assert main(["annotations", "pull", "mine", "--home", str(home.root), "--json"]) == 0
+    assert shown.endswith("next: ssrem correlate mine\n")
+    assert main(["ratings", "pull", "mine", "--home", str(home.root), "--json"]) == 0
     (again,) = json.loads(capsys.readouterr().out)
     assert (again["new"], again["file"], again["licence"]) == (False, str(path), "CC BY 4.0")
 
 
 @pytest.mark.usefixtures("sets")
 def test_pull_to_another_folder(home: Warehouse, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["annotations", "pull", "mine", "--to", str(tmp_path / "x"), "--home", str(home.root)]) == 0
+    assert main(["ratings", "pull", "mine", "--to", str(tmp_path / "x"), "--home", str(home.root)]) == 0
     assert (tmp_path / "x" / "mine.json").exists()
     assert not home.root.exists()
-    assert "ssrem agree FILE" in capsys.readouterr().out
+    assert "ssrem correlate FILE" in capsys.readouterr().out
 
 
 @pytest.mark.usefixtures("sets")
 def test_list_says_what_is_there(home: Warehouse, capsys: pytest.CaptureFixture[str]) -> None:
     def listed() -> dict[str, Any]:
-        assert main(["annotations", "list", "--home", str(home.root), "--json"]) == 0
+        assert main(["ratings", "list", "--home", str(home.root), "--json"]) == 0
         return {row["name"]: row for row in json.loads(capsys.readouterr().out)}
 
     assert {name: row["pulled"] for name, row in listed().items()} == {"mine": False, "other": False}
-    main(["annotations", "pull", "mine", "--home", str(home.root)])
+    main(["ratings", "pull", "mine", "--home", str(home.root)])
     capsys.readouterr()
     assert {name: row["pulled"] for name, row in listed().items()} == {"mine": True, "other": False}
-    assert main(["annotations", "list", "--home", str(home.root)]) == 0
+    assert main(["ratings", "list", "--home", str(home.root)]) == 0
     shown = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert ["mine", "1", "usr", "yes", "CC", "BY", "4.0"] in shown
     assert ["other", "1", "usr", "by", "hand", "none", "stated"] in shown
@@ -89,9 +93,9 @@ def test_list_says_what_is_there(home: Warehouse, capsys: pytest.CaptureFixture[
 
 @pytest.mark.usefixtures("sets")
 def test_pull_of_what_cannot_be(home: Warehouse, capsys: pytest.CaptureFixture[str]) -> None:
-    told = said(capsys, "annotations", "pull", "bogus", "--home", home.root)
+    told = said(capsys, "ratings", "pull", "bogus", "--home", home.root)
     assert told == "ssrem: there is no set 'bogus'; the sets are mine, other"
-    told = said(capsys, "annotations", "pull", "other", "--home", home.root)
+    told = said(capsys, "ratings", "pull", "other", "--home", home.root)
     assert "no checksum is registered" in told
 
 
@@ -112,7 +116,7 @@ def test_pull_of_what_cannot_be(home: Warehouse, capsys: pytest.CaptureFixture[s
         ("t.json", CONTENT.decode(), ["--map", "score=Overall"], "--map does not apply to usr"),
         ("t.json", CONTENT.decode(), ["--layout", "fed"], "row 1: no annotations"),
         ("t.json", CONTENT.decode(), ["--layout", "bogus"], "there is no layout 'bogus'"),
-        ("t.dat", "words\n", [], "of no known layout; the layouts are eval, usr, fed"),
+        ("t.dat", "words\n", [], "of no known layout; the layouts are "),
     ],
 )
 def test_what_agree_cannot_read(
@@ -126,7 +130,7 @@ def test_what_agree_cannot_read(
 ) -> None:
     path = tmp_path / name
     path.write_text(content)
-    assert named in said(capsys, "agree", path, *options, "--home", made.home.root)
+    assert named in said(capsys, "correlate", path, *options, "--home", made.home.root)
 
 
 def test_labels_are_read_as_annotated_sets_are(
@@ -159,48 +163,57 @@ def test_run_has_one_map_for_dump_and_annotated_sets(
 # What reaches the flows
 
 
-def test_layout_and_mapping_reach_the_flow_agree(
-    made: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    import flows.correlate
+Called = dict[str, dict[str, Any]]
 
-    given: dict[str, Any] = {}
-    monkeypatch.setattr(settings, "prepare", lambda root: None)
-    monkeypatch.setattr(flows.correlate, "agree", lambda *_, **options: given.update(options) or {})
+
+@pytest.fixture
+def called(monkeypatch: pytest.MonkeyPatch) -> Called:
+    """Flow to the arguments that a command called it with, instead of running it."""
+    calls: Called = {}
+
+    def flow(name: str, _: Warehouse) -> Callable[..., Any]:
+        taken = signature(getattr(import_module(f"flows.{name}"), name).fn)
+
+        def record(*values: Any, **named: Any) -> Any:
+            calls[name] = taken.bind(*values, **named).arguments
+            return "report.html" if name == "pipeline" else {}
+
+        return record
+
+    monkeypatch.setattr(run, "flow", flow)
+    monkeypatch.setattr(correlate, "flow", flow)
+    return calls
+
+
+def test_layout_and_mapping_reach_the_flow_correlate(
+    made: Any, tmp_path: Path, called: Called, capsys: pytest.CaptureFixture[str]
+) -> None:
     table = tmp_path / "table.csv"
     table.write_text("before,answer,r1,r2\nhi,ho,4,5\n")
     pairs = ["context=before", "response=answer", "score.overall=r1+r2", r"separator=\t"]
-    arguments = ["agree", str(table), "--layout", "csv", "--map", *pairs, "--home", str(made.home.root)]
+    arguments = ["correlate", str(table), "--layout", "csv", "--map", *pairs, "--home", str(made.home.root)]
     assert main(arguments) == 0
-    assert given["layout"] == "csv"
-    assert given["mapping"] == dict(pair.split("=") for pair in pairs)
+    assert called["correlate"]["annotated_sets"].model_dump() == {
+        "files": [str(table)],
+        "layout": "csv",
+        "mapping": dict(pair.split("=") for pair in pairs),
+    }
     assert capsys.readouterr().err == ""
 
 
-def test_the_pipeline_divides_the_mapping(
-    home: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_run_divides_the_mapping(
+    home: Warehouse, tmp_path: Path, called: Called, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from importlib import import_module
-
-    module = import_module("flows.pipeline")
-    given: dict[str, dict[str, Any]] = {}
-
-    def record(name: str, answer: Any) -> None:
-        def called(*_: Any, **options: Any) -> Any:
-            given[name] = options
-            return answer
-
-        monkeypatch.setattr(module, name, called)
-
-    for name, answer in (("ingest", ("c", True)), ("tables", {}), ("train", {}), ("agree", {})):
-        record(name, answer)
-    record("measure_all", None)
-    record("report", "report.html")
-    table = tmp_path / "table.csv"
+    dump, table = tmp_path / "dump.csv", tmp_path / "table.csv"
+    dump.write_text("c,s,t\n1,ann,hi\n")
     table.write_text("before,answer,stars\nhi,ho,4\n")
-    mapping = {"speaker": "s", "text": "t", "context": "before", "response": "answer", "score": "stars"}
-    done = module.pipeline.fn("dump.csv", str(home.root), [str(table)], mapping=mapping, layout="csv")
-    assert done == "report.html"
-    assert given["ingest"]["mapping"] == {"speaker": "s", "text": "t"}
-    assert given["agree"]["mapping"] == {"context": "before", "response": "answer", "score": "stars"}
-    assert given["agree"]["layout"] == "csv"
+    fields = ["conversation=c", "speaker=s", "text=t", "context=before", "response=answer", "score=stars"]
+    annotations = ["--annotations", str(table), "--layout", "csv", "--seed", "3", "--margin", "agreement=0.2"]
+    assert main(["run", str(dump), *annotations, "--map", *fields, "--home", str(home.root)]) == 0
+    assert "report: report.html\n" in capsys.readouterr().out
+    settings = called["pipeline"]
+    assert settings["source"] == str(dump)
+    assert settings["dump"].mapping == {"conversation": "c", "speaker": "s", "text": "t"}
+    assert settings["annotated_sets"].mapping == {"context": "before", "response": "answer", "score": "stars"}
+    assert settings["annotated_sets"].layout == "csv"
+    assert (settings["options"].seed, settings["options"].margins) == (3, Margins(0.01, 0.2))

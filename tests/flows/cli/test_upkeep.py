@@ -32,18 +32,18 @@ def test_back_up_and_restore(
     published: Warehouse, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     saved, there = tmp_path / "saved.tar.gz", tmp_path / "there"
-    assert main(["backup", str(saved), "--home", str(published.root), "--json"]) == 0
+    assert main(["home", "backup", str(saved), "--home", str(published.root), "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert said["path"] == str(saved) and said["files"] > len(published.partitions()) and said["bytes"] > 1000
     shutil.rmtree(published.root)
-    assert main(["restore", str(saved), "--home", str(there)]) == 0
+    assert main(["home", "restore", str(saved), "--home", str(there)]) == 0
     assert f"restored into {there}: " in capsys.readouterr().out
     assert main(["sql", "SELECT bytes FROM corpora", "--home", str(there), "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == [{"bytes": 7}]
-    assert main(["backup", str(saved), "--home", str(there)]) == 0, (
+    assert main(["home", "backup", str(saved), "--home", str(there)]) == 0, (
         "a file is replaced when the new one is whole"
     )
-    assert main(["restore", str(saved), "--home", str(there)]) == 1
+    assert main(["home", "restore", str(saved), "--home", str(there)]) == 1
     assert "is not empty" in capsys.readouterr().err
 
 
@@ -53,20 +53,20 @@ def test_wait_is_how_long_the_lock_is_waited_for(
     monkeypatch.setenv(VARIABLE, "0")
     root = str(published.root)
     with published.lock("train"):
-        assert main(["restore", root, "--home", root]) == 1
+        assert main(["home", "restore", root, "--home", root]) == 1
         assert "waiting" not in capsys.readouterr().err
-        assert main(["restore", root, "--home", root, "--wait", "0.3"]) == 1
+        assert main(["home", "restore", root, "--home", root, "--wait", "0.3"]) == 1
     first, second = capsys.readouterr().err.splitlines()
     assert "waiting for process" in first and "(train since" in first
     assert "still in use by process" in second and "after 0.3 s" in second
-    assert main(["restore", root, "--home", root]) == 0
+    assert main(["home", "restore", root, "--home", root]) == 0
 
 
 def test_a_verb_of_upkeep_starts_no_prefect(published: Warehouse, tmp_path: Path) -> None:
     code = (
         "import sys; from flows.cli.main import main; main(sys.argv[1:]); sys.exit('prefect' in sys.modules)"
     )
-    for verb in (["backup", str(tmp_path / "saved")], ["restore", str(published.root)]):
+    for verb in (["home", "backup", str(tmp_path / "saved")], ["home", "restore", str(published.root)]):
         command = [sys.executable, "-c", code, *verb, "--home", str(published.root)]
         done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True)
         assert done.returncode == 0, done.stderr

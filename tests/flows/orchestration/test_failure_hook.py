@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from flows.orchestration.failure_hook import VARIABLE, send, tell
+from flows.orchestration.failure_hook import VARIABLE, notify, send
 from ssrem.errors import GateError
 
 MESSAGE = {
@@ -85,7 +85,7 @@ def test_the_web_hears_which_gate_which_rows_and_which_run(
 ) -> None:
     url, posted = web
     monkeypatch.setenv(VARIABLE, f"{url}/one {url}/two")
-    tell(*failed(GateError("gate of tables: table turns: expected turn to be at least 0", Path("x"))))
+    notify(*failed(GateError("gate of tables: table turns: expected turn to be at least 0", Path("x"))))
     assert posted == [MESSAGE, MESSAGE]
 
 
@@ -94,9 +94,9 @@ def test_a_flow_within_another_leaves_it_to_that_one(
 ) -> None:
     url, posted = web
     monkeypatch.setenv(VARIABLE, url)
-    tell(*failed(ValueError("x"), parent="0-2"))
+    notify(*failed(ValueError("x"), parent="0-2"))
     assert posted == []
-    tell(*failed(ValueError("x")))
+    notify(*failed(ValueError("x")))
     assert posted[0]["message"] == "ValueError: x"
 
 
@@ -114,10 +114,10 @@ def test_who_cannot_be_told_hides_nothing(
 ) -> None:
     url, posted = web
     monkeypatch.setenv(VARIABLE, f"{url}/broken http://user:secret@127.0.0.1:1/ {url}")
-    tell(*failed(ValueError("x")))
+    notify(*failed(ValueError("x")))
     assert len(posted) == 2
     said = capsys.readouterr().err
-    assert said.count("could not be told of the failure") == 2
+    assert said.count("could not be notified") == 2
     assert "secret" not in said
 
 

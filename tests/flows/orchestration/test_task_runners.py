@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from flows.cli import arguments as given
 from flows.cli.main import main
+from flows.orchestration import options
+from flows.orchestration.options import AnnotatedSetOptions, RunnerOptions, TableOptions, TrainingOptions
 from schemas import TABLES
 from ssrem.errors import RunnerError
 from support.small_home import annotated_rows, write_conversations
@@ -86,7 +87,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Pat
     plugin: Any = type("WatchPlugin", (Watch, WorkerPlugin), {})(folder)
     from flows.orchestration.task_runners import started
 
-    with started("dask", None, 2) as runner:
+    with started(RunnerOptions(name="dask")) as runner:
         runner.client.register_plugin(plugin)
         assert isinstance(runner.client, Client)
         yield runner.client.scheduler.address, folder
@@ -126,7 +127,7 @@ def contents(home: Warehouse) -> dict[str, list[tuple[Any, ...]]]:
 def test_two_workers_make_the_tables_of_one_process(
     landed: Warehouse, cluster: tuple[str, Path], tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    from flows.correlate import agree
+    from flows.correlate import correlate
     from flows.tables import tables
     from flows.train import train
 
@@ -136,10 +137,10 @@ def test_two_workers_make_the_tables_of_one_process(
     made = {}
     for runner in ("process", "dask"):
         home = copy_of(landed, tmp_path / runner)
-        on: dict[str, Any] = {"runner": runner, "runner_address": address if runner == "dask" else None}
-        tables(str(home.root), **on)
-        train(str(home.root), ["ssrem"], **on, config={"epochs": 2})
-        agree([str(annotated)], str(home.root), ["ssrem", "bleu-2"], **on)
+        on = RunnerOptions(name=runner, address=address if runner == "dask" else None)
+        tables(str(home.root), runner=on)
+        train(str(home.root), ["ssrem"], training=TrainingOptions(config={"epochs": 2}), runner=on)
+        correlate(AnnotatedSetOptions(files=[str(annotated)]), str(home.root), ["ssrem", "bleu-2"], runner=on)
         made[runner] = contents(home)
         assert not list(home.staging.glob("*"))
         if runner == "process":
@@ -159,7 +160,7 @@ def test_two_workers_make_the_tables_of_one_process(
 @pytest.mark.usefixtures("prefect_server", "sql_gate", "small_shards")
 def test_two_workers_of_ray(landed: Warehouse, tmp_path: Path) -> None:
     pytest.importorskip("prefect_ray", reason="needs pip install 'ssrem[ray]'")
-    from flows.correlate import agree
+    from flows.correlate import correlate
     from flows.tables import tables
 
     annotated = tmp_path / "people_eval.json"
@@ -167,8 +168,11 @@ def test_two_workers_of_ray(landed: Warehouse, tmp_path: Path) -> None:
     made = []
     for runner in ("process", "ray"):
         home = copy_of(landed, tmp_path / runner)
-        tables(str(home.root), runner=runner, workers=2)
-        agree([str(annotated)], str(home.root), ["bleu-2", "cosine"], runner=runner, workers=2)
+        on = RunnerOptions(name=runner)
+        tables(str(home.root), runner=on)
+        correlate(
+            AnnotatedSetOptions(files=[str(annotated)]), str(home.root), ["bleu-2", "cosine"], runner=on
+        )
         made.append(contents(home))
     assert made[0]["set_similarity"] and made[0]["scores"]
     assert made[0] == made[1]
@@ -186,10 +190,11 @@ def test_a_worker_killed_in_the_middle_of_a_shard(
     bert = write_bert(tmp_path / "bert")
     tokenizer(SAID).save_pretrained(bert)
     expected, home = (copy_of(landed, tmp_path / name) for name in ("expected", "home"))
-    tables(str(expected.root), encoder=f"hf:{bert}")
+    table = TableOptions(encoder=f"hf:{bert}")
+    tables(str(expected.root), table=table)
     (watch / "begun").unlink(missing_ok=True)
     (watch / "kill").touch()
-    tables(str(home.root), encoder=f"hf:{bert}", runner="dask", runner_address=address)
+    tables(str(home.root), table=table, runner=RunnerOptions(name="dask", address=address))
     (killed,) = watch.glob("killed-*")
     begun = [line.split() for line in (watch / "begun").read_text().splitlines()]
     lost = {key for pid, key in begun if pid == killed.name.removeprefix("killed-")}
@@ -200,16 +205,16 @@ def test_a_worker_killed_in_the_middle_of_a_shard(
 def test_what_is_not_installed_is_told_at_once(
     landed: Warehouse, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(given, "find_spec", lambda package: None)
-    for verb in (["tables"], ["train"], ["agree", "x.json"]):
+    monkeypatch.setattr(options, "find_spec", lambda package: None)
+    for verb in (["tables"], ["train"], ["correlate", "x.json"]):
         assert main([*verb, "--home", str(landed.root), "--runner", "dask"]) == 1
         said = capsys.readouterr().err
         assert said == "ssrem: --runner dask is not installed; pip install 'ssrem[dask]'\n"
 
 
 def test_an_address_needs_its_runner() -> None:
-    with pytest.raises(RunnerError, match="--runner-address tcp://x:1: of what"):
-        given.check_runner("process", "tcp://x:1")
+    with pytest.raises(RunnerError, match="--runner-address tcp://x:1 needs the kind of cluster"):
+        RunnerOptions(address="tcp://x:1")
 
 
 def test_a_cluster_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -219,16 +224,6 @@ def test_a_cluster_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(runners, "CONNECT_SECONDS", 1)
     with (
         pytest.raises(RunnerError, match=r"^--runner dask: no cluster at tcp://127.0.0.1:9 \(.*\); start it"),
-        runners.opened("dask", "tcp://127.0.0.1:9", 2),
+        runners.opened(RunnerOptions(name="dask", address="tcp://127.0.0.1:9")),
     ):
         pass
-
-
-def test_a_deployment_sets_the_runner_as_any_parameter() -> None:
-    from prefect.exceptions import ParameterTypeError
-
-    from flows.pipeline import pipeline
-
-    pipeline.validate_parameters({"runner": "dask", "workers": 4})
-    with pytest.raises(ParameterTypeError):
-        pipeline.validate_parameters({"runner": "spark"})

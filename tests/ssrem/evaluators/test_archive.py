@@ -66,7 +66,7 @@ def test_nothing_lands_outside_or_is_code(name: str, tmp_path: Path) -> None:
 
 def test_what_is_no_archive_is_one_line(saved: Path, tmp_path: Path) -> None:
     (tmp_path / "text.ssrem").write_text("hello")
-    with pytest.raises(EvaluatorError, match="damaged or not what ssrem export wrote"):
+    with pytest.raises(EvaluatorError, match="damaged or not what ssrem evaluators export wrote"):
         unpack(tmp_path / "text.ssrem", tmp_path / "out")
     with pytest.raises(EvaluatorError, match="does not exist"):
         unpack(tmp_path / "none.ssrem", tmp_path / "out")

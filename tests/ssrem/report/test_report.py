@@ -176,7 +176,7 @@ def test_without_data_every_section_says_what_fills_it() -> None:
         "ssrem ingest SOURCE",
         "ssrem tables",
         "ssrem train",
-        "ssrem agree FILE",
+        "ssrem correlate FILE",
         "ssrem study attacks",
     ):
         assert command in page.text

@@ -123,5 +123,5 @@ def test_the_page_is_whole_and_escaped(full: bool) -> None:
     assert "No longer kept of the first: its correlations of" in page
     assert "<script" not in page
     assert page.count("&lt;script&gt;") >= (7 if full else 2)
-    assert ("ssrem agree FILE" in page) is not full
+    assert ("ssrem correlate FILE" in page) is not full
     assert ("replaced by" in page) is full

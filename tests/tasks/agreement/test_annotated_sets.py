@@ -92,12 +92,12 @@ def test_a_pulled_set_is_known_by_name(home: Warehouse, public: Path) -> None:
 
 
 def test_a_name_that_is_not_pulled_changed_or_unknown(home: Warehouse, public: Path) -> None:
-    with pytest.raises(AnnotationError, match="ssrem annotations pull not-pulled fetches it"):
+    with pytest.raises(AnnotationError, match="ssrem ratings pull not-pulled fetches it"):
         annotated_file(home, "not-pulled")
     public.write_text("[]")
     with pytest.raises(AnnotationError, match="is not what was pulled any more"):
         annotated_file(home, "parts-one")
-    with pytest.raises(AnnotationError, match="no set that ssrem annotations list names"):
+    with pytest.raises(AnnotationError, match="no set that ssrem ratings list names"):
         annotated_file(home, "parts-won")
     with pytest.raises(AnnotationError, match=r"gone\.json does not exist"):
         annotated_file(home, "gone.json")

@@ -19,7 +19,7 @@ from tasks.warehouse.home import Warehouse
 
 
 def export(made: Made, folder: Path, *more: str) -> Batch:
-    assert main(["annotate", "export", str(folder), "--home", str(made.home.root), *more]) == 0
+    assert main(["ratings", "collect", str(folder), "--home", str(made.home.root), *more]) == 0
     return Batch.from_json((folder / "key.json").read_text(), "key.json")
 
 
@@ -74,7 +74,7 @@ def test_out_and_back(made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[
 
     answers = answered(batch, tmp_path, careless="rater-3")
     capsys.readouterr()
-    assert main(["annotate", "import", *answers, "--batch", str(folder), "--kappa", "none"]) == 0
+    assert main(["ratings", "import", *answers, "--batch", str(folder), "--kappa", "none"]) == 0
     said = capsys.readouterr().out
     assert "passed 2 of 4 attention checks" in said
     assert "2 kept of 3" in said
@@ -93,24 +93,24 @@ def test_neither_step_starts_prefect(made: Made, tmp_path: Path) -> None:
         "heavy = {'prefect', 'torch', 'great_expectations'} & set(sys.modules)\nassert not heavy, heavy\n"
     )
     folder = tmp_path / "b"
-    steps = [["annotate", "export", str(folder), "--home", str(made.home.root), "--contexts", "4"]]
+    steps = [["ratings", "collect", str(folder), "--home", str(made.home.root), "--contexts", "4"]]
     for step in steps:
         said = subprocess.run(
             [sys.executable, "-c", script, *step], capture_output=True, text=True, check=False, cwd=ROOT
         )
         assert said.returncode == 0, said.stderr
         assert said.stderr == ""
-        if step[1] == "export":
+        if step[1] == "collect":
             batch = Batch.from_json((folder / "key.json").read_text(), "key.json")
-            steps.append(["annotate", "import", *answered(batch, tmp_path), "--batch", str(folder)])
+            steps.append(["ratings", "import", *answered(batch, tmp_path), "--batch", str(folder)])
 
 
 def test_an_import_lands_at_once_where_it_is_asked_to(copy: Warehouse, made: Made, tmp_path: Path) -> None:
     folder = tmp_path / "mine"
     batch = export(made, folder, "--contexts", "6")
     answers = answered(batch, tmp_path)
-    more = ["--batch", str(folder), "--kappa", "none", "--agree", "--home", str(copy.root)]
-    said = command("annotate", "import", *answers, *more)
+    more = ["--batch", str(folder), "--kappa", "none", "--correlate", "--home", str(copy.root)]
+    said = command("ratings", "import", *answers, *more)
     assert said.returncode == 0, said.stderr
     assert "3 kept of 3" in said.stdout
     with copy.reader() as connection:
@@ -162,7 +162,7 @@ def test_what_cannot_be_drawn_is_said_in_one_line(
     made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], says: str
 ) -> None:
     folder = tmp_path / "new"
-    assert main(["annotate", "export", str(folder), "--home", str(made.home.root), *arguments]) == 1
+    assert main(["ratings", "collect", str(folder), "--home", str(made.home.root), *arguments]) == 1
     error = capsys.readouterr().err
     assert says in error
     assert error.count("\n") == 1
@@ -175,10 +175,10 @@ def test_a_batch_is_not_overwritten_and_wrong_answers_write_nothing(
     folder = tmp_path / "mine"
     batch = export(made, folder, "--contexts", "4")
     before = sorted(folder.rglob("*"))
-    assert main(["annotate", "export", str(folder), "--home", str(made.home.root)]) == 1
+    assert main(["ratings", "collect", str(folder), "--home", str(made.home.root)]) == 1
     assert "is there already" in capsys.readouterr().err
     files = answered(batch, tmp_path)
-    assert main(["annotate", "import", *files, files[0], "--batch", str(folder)]) == 1
-    assert main(["annotate", "import", *files, "--batch", str(tmp_path)]) == 1
+    assert main(["ratings", "import", *files, files[0], "--batch", str(folder)]) == 1
+    assert main(["ratings", "import", *files, "--batch", str(tmp_path)]) == 1
     assert "key.json cannot be read" in capsys.readouterr().err
     assert sorted(folder.rglob("*")) == before

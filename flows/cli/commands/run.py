@@ -1,0 +1,45 @@
+"""`ssrem run`: every stage in order."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+from pathlib import Path
+
+from flows.cli import arguments, output
+from flows.cli.start import flow
+from flows.orchestration.options import PipelineOptions
+from ssrem.annotated_sets.columns import concerns
+from tasks.query.summaries import AFTER_RUN, summary
+from tasks.warehouse.home import Warehouse
+
+
+def run(options: argparse.Namespace, home: Warehouse) -> None:
+    """Run the pipeline; print its summaries, the report's path and what may come next."""
+    runner = arguments.runner(options)
+    dump = arguments.dump(options, home, [pair for pair in options.map if not concerns(pair)])
+    arguments.check_evaluators(options.evaluator or ())
+    rating_pairs = [pair for pair in options.map if concerns(pair)]
+    annotated_sets = arguments.annotated_sets(options, home, options.annotations, rating_pairs)
+    report = flow("pipeline", home)(
+        options.source,
+        str(home.root),
+        dump,
+        annotated_sets,
+        options.evaluator,
+        arguments.filled(PipelineOptions, options, margins=arguments.margins(options)),
+        arguments.resources(options),
+        runner,
+    )
+    rows = summary(home, AFTER_RUN)
+    if options.json:
+        output.as_json({**rows, "report": report})
+        return
+    output.summaries(rows)
+    print(f"report: {report}")
+    usual = options.home == Path(os.environ.get("SSREM_HOME", "warehouse"))
+    shown = "" if usual else f" --home {shlex.quote(str(options.home))}"
+    if not options.annotations:
+        print(f"next:   ssrem correlate{shown} ANNOTATED.json   compares the scores with human scores")
+    print(f'next:   ssrem sql{shown} "SELECT * FROM scores ORDER BY f DESC LIMIT 10"')

@@ -1,0 +1,26 @@
+"""`ssrem status`: what a home folder holds, and what is wrong with it."""
+
+from __future__ import annotations
+
+import argparse
+
+from flows.cli import output
+from tasks.maintenance.health import remarks
+from tasks.query.summaries import summary
+from tasks.warehouse.home import Warehouse
+
+
+def status(options: argparse.Namespace, home: Warehouse) -> None:
+    """Show what has landed, how far each corpus is, and what went wrong."""
+    names = ["corpora", "progress", "quarantine", "annotated", "evaluators"]
+    rows = summary(home, names, tolerant=True)
+    notes = remarks(home, deep=options.deep)
+    if options.json:
+        output.as_json({"home": str(home.root), **rows, "remarks": notes})
+        return
+    print(f"home: {home.root}\n")
+    output.summaries(rows)
+    if not home.partitions():
+        print("nothing has landed yet; ssrem run lands the corpus that comes with the install")
+    for note in notes:
+        print(f"note: {note}")

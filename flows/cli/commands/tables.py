@@ -1,0 +1,41 @@
+"""`ssrem tables` and `ssrem negatives`: what is built from landed corpora."""
+
+from __future__ import annotations
+
+import argparse
+
+from flows.cli import arguments
+from flows.cli.output import after
+from flows.cli.start import flow
+from flows.orchestration.options import TableOptions
+from tasks.warehouse.home import Warehouse, landed_corpora
+
+
+def tables(options: argparse.Namespace, home: Warehouse) -> None:
+    """Build the speaker tables of landed corpora."""
+    runner = arguments.runner(options)
+    landed_corpora(str(home.root))
+    new = flow("tables", home)(
+        str(home.root),
+        options.corpus,
+        arguments.filled(TableOptions, options),
+        arguments.resources(options),
+        runner,
+    )
+    after(options, home, ["speaker_sets"], {name: "built" if new[name] else "there already" for name in new})
+
+
+def negatives(options: argparse.Namespace, home: Warehouse) -> None:
+    """Make negative responses of landed corpora."""
+    landed_corpora(str(home.root))
+    new = flow("negatives", home)(
+        options.generator,
+        str(home.root),
+        options.corpus,
+        options.split,
+        options.responses,
+        options.model,
+        options.seed,
+        arguments.resources(options),
+    )
+    after(options, home, ["negatives"], {name: "made" if new[name] else "there already" for name in new})

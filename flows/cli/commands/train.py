@@ -1,0 +1,53 @@
+"""`ssrem train`: train evaluators, or show what would be trained."""
+
+from __future__ import annotations
+
+import argparse
+
+from flows.cli import arguments, output
+from flows.cli.start import flow
+from flows.orchestration.options import TrainingOptions
+from ssrem.evaluators import DEFAULT_EVALUATORS
+from tasks.training.versions import standing
+from tasks.warehouse.home import Warehouse
+
+
+def train(options: argparse.Namespace, home: Warehouse) -> None:
+    """Train evaluators, score their test splits, and promote those that are not worse."""
+    runner = arguments.runner(options)
+    names = options.evaluator or list(DEFAULT_EVALUATORS)
+    training = arguments.training(options, home, names)
+    if options.dry_run:
+        _show_plan(options, home, names, training)
+        return
+    margins = arguments.margins(options)
+    trained = flow("train", home)(
+        str(home.root),
+        options.evaluator or None,
+        options.corpus,
+        training,
+        margins,
+        arguments.resources(options),
+        runner,
+    )
+    outcomes = {
+        name: f"{'trained' if new else 'nothing new to train'}; {standing(home, name, version)}"
+        for name, (version, new) in trained.items()
+    }
+    output.after(options, home, ["evaluators", "identification"], outcomes)
+
+
+def _show_plan(
+    options: argparse.Namespace, home: Warehouse, names: list[str], training: TrainingOptions
+) -> None:
+    from tasks.training.dry_run import plan  # imports Prefect
+
+    rows = plan(home, names, options.corpus, training.config, training.encoder, options.labels)
+    if options.json:
+        output.as_json(rows)
+        return
+    short = [{key: value for key, value in row.items() if key != "settings"} for row in rows]
+    output.tables({"what would be trained, on what": short})
+    for row in rows:
+        settings = " ".join(f"{key}={value}" for key, value in row["settings"].items())
+        print(f"{row['evaluator']}: {settings or 'no settings'}")

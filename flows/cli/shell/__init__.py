@@ -1,1 +1,0 @@
-"""The interactive prompt of `ssrem sql`."""

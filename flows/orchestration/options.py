@@ -1,0 +1,109 @@
+"""Settings of the flows: Prefect's page shows them as a form; `prefect.yaml` and the command line fill them."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import Any, Literal
+
+from pydantic import BaseModel, Field, model_validator
+
+from ssrem.errors import RunnerError
+from tasks.training.labels import HumanScores
+from tasks.training.noninferiority_margins import Margins
+
+Seed = Field(0, ge=0, description="Seed of every draw")
+
+
+class Options(BaseModel, frozen=True, extra="forbid"):
+    """Settings that do not change; an unknown one is refused."""
+
+
+class DumpOptions(Options):
+    """How a dump is read and landed."""
+
+    format: str | None = Field(
+        None,
+        description="chitchat, jsonl, csv, tsv, parquet, convokit or cornell; by default guessed from the content",
+    )
+    mapping: dict[str, str] | None = Field(
+        None, description="Field to column; columns joined by + are a key together"
+    )
+    name: str | None = Field(None, description="Name of the corpus; by default that of the file")
+    speakers: Literal["auto", "person", "conversation"] = Field(
+        "auto",
+        description="What a speaker id names: a person, or a seat in one conversation; auto refuses what looks "
+        "like seats",
+    )
+    replace: bool = Field(False, description="Land again what has landed, with other options")
+    pseudonymise: bool = Field(
+        False, description="Land keyed hashes instead of ids, and mask personal data in texts"
+    )
+    pseudonym_key_file: str | None = Field(
+        None,
+        description="File with the key of the pseudonyms, never the key itself: Prefect stores parameters",
+    )
+
+
+class TableOptions(Options):
+    """What determines the speaker tables of a corpus."""
+
+    seed: int = Seed
+    context_turns: int = Field(5, ge=1, description="Turns of a context at most")
+    encoder: str | None = Field(None, description="Encoder of utterances; by default glove-6b-50d+word2vec")
+
+
+class TrainingOptions(Options):
+    """How evaluators learn, and from what beside the corpora."""
+
+    encoder: str | None = Field(
+        None, description="Encoder, for evaluators that take one; by default each one's own"
+    )
+    config: dict[str, Any] = Field(
+        default_factory=dict,
+        description="Settings such as seed or epochs; each evaluator gets those that it has",
+    )
+    labels: HumanScores | None = Field(None, description="Human scores to learn from as well")
+
+
+class AnnotatedSetOptions(Options):
+    """Annotated sets and how they are read."""
+
+    files: list[str] = Field([], description="Files, folders or names of pulled sets")
+    layout: str | None = Field(None, description="Layout of the files; by default guessed from the content")
+    mapping: dict[str, str] | None = Field(None, description="Field to column, where the layout is a table")
+
+
+class PipelineOptions(TableOptions):
+    """What a whole run does beside landing its dump."""
+
+    drop_folder: str | None = Field(None, description="Folder whose complete dumps land as well")
+    retrain: bool = Field(
+        False, description="Retrain all evaluators in use that have not seen every landed corpus"
+    )
+    margins: Margins = Field(
+        Margins(), description="How much worse than the version in use is still not worse"
+    )
+
+
+class RunnerOptions(Options):
+    """Where shards are processed. RunnerError where the runner is not installed, or an address has no runner."""
+
+    name: Literal["process", "dask", "ray"] = Field(
+        "process",
+        description="This process, or workers of Dask or Ray, which see the home folder at the same path",
+    )
+    address: str | None = Field(
+        None, description="Address of a running cluster; by default workers are started here"
+    )
+    workers: int = Field(2, ge=1, description="Workers started here")
+
+    @model_validator(mode="after")
+    def _check(self) -> RunnerOptions:
+        if self.name == "process":
+            if self.address:
+                raise RunnerError(
+                    f"--runner-address {self.address} needs the kind of cluster; add --runner dask or --runner ray"
+                )
+        elif not all(find_spec(package) for package in (self.name, f"prefect_{self.name}")):
+            raise RunnerError(f"--runner {self.name} is not installed; pip install 'ssrem[{self.name}]'")
+        return self
