@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ssrem.errors import DumpError
 from ssrem.readers.layout import FIELDS, checked_mapping, parse_mapping
 from ssrem.readers.prefetch import prefetched
+from ssrem.readers.streams import chunks
+from ssrem.registry import registered
 
 if TYPE_CHECKING:
     from ssrem.readers.base import Reader
@@ -32,8 +33,7 @@ def reader_class(format: str) -> type[Reader]:
     """The reader of a format; DumpError that lists the formats for an unknown name."""
     if format not in FORMATS:
         raise DumpError(f"there is no format {format!r}; the formats are {', '.join(sorted(FORMATS))}")
-    module, name = FORMATS[format].split(":")
-    reader: type[Reader] = getattr(import_module(module), name)
+    reader: type[Reader] = registered(FORMATS[format])
     return reader
 
 
@@ -49,7 +49,7 @@ def open_dump(
     mapping: Mapping[str, str | Sequence[str]] | None = None,
     batch_rows: int = 65_536,
 ) -> Reader:
-    """A reader for a file, a folder, or `"chitchat"`, the corpus shipped with the package chitchat-dataset.
+    """A reader for a file or folder, or for the corpus that a package ships with a format's name, such as `chitchat`.
 
     format: a key of FORMATS; recognised from the content if None. mapping: field → column, or columns (a sequence, or
     joined by +) that form a composite; see `parse_mapping`. DumpError if the path does not exist or is empty, the
@@ -72,12 +72,9 @@ def _opened(
     batch_rows: int,
 ) -> Reader:
     format = chosen.format if chosen else None
-    if str(source) == "chitchat" and not Path(source).exists():
-        from ssrem.readers.chitchat import packaged_path
-
-        path = packaged_path()
-    else:
-        path = Path(source)
+    path = Path(source)
+    if str(source) in FORMATS and not path.exists():
+        path = reader_class(str(source)).packaged() or path
     _check_content(path)
     guess = format if chosen and chosen.sniff(path) else guess_format(path)
     if guess is None:
@@ -98,8 +95,6 @@ def _check_content(path: Path) -> None:
         if not any(path.iterdir()):
             raise DumpError(f"{path}: the folder is empty; give a folder or file with a dump in it")
         return
-    from ssrem.readers.streams import chunks
-
     if not path.is_file():
         raise DumpError(f"{path}: is neither a file nor a folder; give the path of a dump")
     if not any(chunk.strip() for chunk in chunks(path, 1 << 20)):

@@ -63,6 +63,11 @@ class Reader(ABC):
     def sniff(cls, path: Path) -> bool:
         """Whether the content at `path` looks like this format; file names are ignored."""
 
+    @classmethod
+    def packaged(cls) -> Path | None:
+        """The corpus of this format that an installed package ships; None if no package does."""
+        return None
+
     @abstractmethod
     def __iter__(self) -> Iterator[pa.RecordBatch]: ...
 

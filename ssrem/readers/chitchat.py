@@ -44,6 +44,10 @@ class ChitchatReader(Reader):
     def sniff(cls, path: Path) -> bool:
         return path.is_file() and has_shape(path, "messages")
 
+    @classmethod
+    def packaged(cls) -> Path:
+        return packaged_path()
+
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         self.bytes_read = 0
         builder = RowBuilder(self.batch_rows)

@@ -6,8 +6,6 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import pyarrow as pa
-
 from ssrem.errors import DumpError
 
 _CODECS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
@@ -40,6 +38,8 @@ def chunks(path: Path, size: int, progress: Callable[[int], None] | None = None)
 
     progress: called with the number of stored bytes read so far. DumpError if a compressed file is damaged.
     """
+    import pyarrow as pa
+
     name = codec(path)
     with pa.OSFile(os.fsencode(path), "rb") as stored:
         stream = pa.CompressedInputStream(stored, name) if name else stored
