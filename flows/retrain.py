@@ -10,8 +10,8 @@ from ssrem.evaluators import DEFAULT_EVALUATORS
 from tasks.maintenance.repair import repair
 from tasks.stage.stage import Resources
 from tasks.training.noninferiority_margins import Margins
-from tasks.training.stale import outdated
-from tasks.training.versions import any_promoted, standing
+from tasks.training.outdated import outdated
+from tasks.training.versions import any_promoted, version_status
 from tasks.warehouse.home import Warehouse
 
 
@@ -36,7 +36,7 @@ def retrain(
     warehouse = Warehouse.at(home)
     if not any_promoted(warehouse):
         first = train(home, evaluators or list(DEFAULT_EVALUATORS), margins=margins, resources=resources)
-        return {name: standing(warehouse, name, version) for name, (version, _) in first.items()}
+        return {name: version_status(warehouse, name, version) for name, (version, _) in first.items()}
     outcome = {}
     for old in outdated(warehouse, evaluators or ()):
         if old.labels:
@@ -46,5 +46,5 @@ def retrain(
             continue
         training = TrainingOptions(encoder=old.encoder, config=old.config)
         trained = train(home, [old.evaluator], training=training, margins=margins, resources=resources)
-        outcome[old.evaluator] = standing(warehouse, old.evaluator, trained[old.evaluator][0])
+        outcome[old.evaluator] = version_status(warehouse, old.evaluator, trained[old.evaluator][0])
     return outcome

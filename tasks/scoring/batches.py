@@ -1,9 +1,9 @@
-"""What an evaluator gives of candidates and samples, some rows at a time: in this process or on workers."""
+"""Scores of candidates and samples by shards, in this process or on workers."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, fields
 from functools import lru_cache
@@ -20,11 +20,11 @@ from ssrem.samples import TEST, Candidates, Sample
 from tasks.speaker_tables.vectors import encode_option
 from tasks.stage.progress import progress
 from tasks.stage.shards import (
-    atomic_write,
     distributed,
     incoming,
     map_shards,
     room_for_shards,
+    save_arrays,
     shard_ranges,
     shard_task,
 )
@@ -36,16 +36,16 @@ if TYPE_CHECKING:
     from ssrem.samples import Encode, Floats
 
 RESPONSES = 5_000
-"""Responses of a shard, each with all of its candidates."""
+"""Responses per shard, each with all of its candidates."""
 SLOW_RESPONSES = 50
-"""The same of evaluators that are slow enough to be scored on a sample."""
+"""Responses per shard of evaluators that are scored on a sample of the test split because they are slow."""
 SAMPLES = 1_000
-"""Annotated responses of a shard."""
+"""Rated responses per shard."""
 
 
 @contextmanager
 def evaluator_at(folder: Path) -> Iterator[Any]:
-    """The evaluator saved in a folder, loaded once for all shards of the block that are worked on here."""
+    """The evaluator saved in a folder, loaded once for all shards of the block that run in this process."""
     try:
         yield _loaded(str(folder))
     finally:
@@ -60,25 +60,25 @@ def _loaded(folder: str) -> Evaluator:
 def score_candidates(
     home: Warehouse, folder: Path, evaluator: Any, candidates: Candidates, scratch: Path
 ) -> dict[str, Floats]:
-    """`evaluator.score_candidates` of the test split, by the evaluator that lies in `folder`."""
+    """`evaluator.score_candidates` of the test split. folder: where the evaluator is saved."""
     rows = candidates.rows(TEST)
     pieces = shard_ranges(len(rows), RESPONSES if evaluator.test_sample is None else SLOW_RESPONSES)
     if len(pieces) <= 1:
-        found: dict[str, Floats] = evaluator.score_candidates(
+        f: dict[str, Floats] = evaluator.score_candidates(
             candidates, TEST, **encode_option(home, evaluator, scratch)
         )
-        return found
+        return f
     with room_for_shards(scratch) as room:
-        places = [room / str(number) for number in range(len(pieces))]
-        for place, (first, last) in zip(places, pieces, strict=True):
-            place.mkdir()
-            _write_candidates(place, candidates.part(rows[first:last]))
+        shards = [room / str(number) for number in range(len(pieces))]
+        for shard, (first, last) in zip(shards, pieces, strict=True):
+            shard.mkdir()
+            _write_candidates(shard, candidates.part(rows[first:last]))
         if evaluator.encoder is not None:
-            _write_known_vectors(home, evaluator.encoder, places)
-        given = [{"home": str(home.root), "evaluator": str(folder), "shard": str(place)} for place in places]
-        parts = [dict(np.load(file)) for file in map_shards(score_shard, given)]
-        for place in places:
-            VectorStore(home.vectors).adopt(place / "new")
+            _write_stored_vectors(home, evaluator.encoder, shards)
+        arguments = [{"home": str(home.root), "evaluator": str(folder), "shard": str(s)} for s in shards]
+        parts = [dict(np.load(file)) for file in map_shards(score_shard, arguments)]
+        for shard in shards:
+            VectorStore(home.vectors).adopt(shard / "new")
     return {kind: np.concatenate([part[kind] for part in parts]) for kind in parts[0]}
 
 
@@ -89,35 +89,35 @@ def score_samples(
     what: str,
     scratch: Path,
 ) -> list[Scores]:
-    """`components` of the samples by each evaluator (name, version).
+    """`components` of the samples by each evaluator (name, version), in their order. what: named by the progress bar.
 
-    Evaluators with an encoder are fast once the texts are encoded, and share the cache, so they stay here, one
-    after the other; the others go to workers where there are some.
+    Evaluators with an encoder are fast once the texts are encoded, and share the cache of vectors: they run in this
+    process, one after the other. The others go to workers if there are any.
     """
     pieces = shard_ranges(len(samples), SAMPLES)
-    found: dict[int, Scores] = {}
-    elsewhere: list[int] = []
+    scores: dict[int, Scores] = {}
+    mapped: list[int] = []
     with room_for_shards(scratch) as room:
-        given = []
+        shards = []
         for at, (name, version) in enumerate(evaluators):
             folder = home.models / name / str(version)
             if _encodes(name) or (len(pieces) <= 1 and not distributed()):
                 with progress(f"scoring {what} with {name}"), evaluator_at(folder) as evaluator:
-                    found[at] = evaluator.components(samples, **encode_option(home, evaluator, scratch))
+                    scores[at] = evaluator.components(samples, **encode_option(home, evaluator, scratch))
                 continue
-            elsewhere.append(at)
+            mapped.append(at)
             for number, (first, last) in enumerate(pieces):
                 file = room / f"{at}-{number}.json"
                 file.write_text(json.dumps([asdict(one) for one in samples[first:last]]), encoding="utf-8")
-                given.append({"evaluator": str(folder), "samples": str(file)})
-        names = ", ".join(evaluators[at][0] for at in elsewhere)
-        with progress(f"scoring {what} with {names}") if given else nullcontext():
-            parts = [dict(np.load(file)) for file in map_shards(components_shard, given)]
+                shards.append({"evaluator": str(folder), "samples": str(file)})
+        names = ", ".join(evaluators[at][0] for at in mapped)
+        with progress(f"scoring {what} with {names}") if shards else nullcontext():
+            parts = [dict(np.load(file)) for file in map_shards(components_shard, shards)]
         _loaded.cache_clear()
-    for nth, at in enumerate(elsewhere):
-        mine = parts[nth * len(pieces) : (nth + 1) * len(pieces)]
-        found[at] = Scores(**{part: np.concatenate([one[part] for one in mine]) for part in mine[0]})
-    return [found[at] for at in range(len(evaluators))]
+    for nth, at in enumerate(mapped):
+        own = parts[nth * len(pieces) : (nth + 1) * len(pieces)]
+        scores[at] = Scores(**{name: np.concatenate([part[name] for part in own]) for name in own[0]})
+    return [scores[at] for at in range(len(evaluators))]
 
 
 def _encodes(name: str) -> bool:
@@ -131,7 +131,7 @@ def score_shard(home: str, evaluator: str, shard: str) -> str:
     folder = incoming(Path(shard))
     candidates = _read_candidates(folder)
     option = _encode_option(Path(home), scorer, folder, candidates.texts)
-    return _save(folder / "scores.npz", scorer.score_candidates(candidates, None, **option))
+    return save_arrays(folder / "scores.npz", scorer.score_candidates(candidates, None, **option))
 
 
 @shard_task("score samples")
@@ -139,15 +139,9 @@ def components_shard(evaluator: str, samples: str) -> str:
     """Score a file of samples; returns the file of the parts of their scores."""
     scorer: Any = _loaded(evaluator)
     rows = json.loads(incoming(Path(samples)).read_text(encoding="utf-8"))
-    found: Scores = scorer.components([Sample(**{**row, "context": tuple(row["context"])}) for row in rows])
-    parts = {field.name: getattr(found, field.name) for field in fields(Scores)}
-    return _save(Path(samples).with_suffix(".npz"), parts)
-
-
-def _save(path: Path, arrays: Mapping[str, Any]) -> str:
-    with atomic_write(path) as aside, aside.open("wb") as stream:
-        np.savez(stream, **arrays)
-    return str(path)
+    scores: Scores = scorer.components([Sample(**{**row, "context": tuple(row["context"])}) for row in rows])
+    arrays = {field.name: getattr(scores, field.name) for field in fields(Scores)}
+    return save_arrays(Path(samples).with_suffix(".npz"), arrays)
 
 
 def _write_candidates(folder: Path, part: Candidates) -> None:
@@ -164,19 +158,19 @@ def _read_candidates(folder: Path) -> Candidates:
     return Candidates(texts=texts, negatives=negatives, **arrays)
 
 
-def _write_known_vectors(home: Warehouse, encoder: Encoder, folders: Sequence[Path]) -> None:
-    """Beside the texts of each shard their vectors that are stored, so that no shard reads through the whole store."""
+def _write_stored_vectors(home: Warehouse, encoder: Encoder, folders: Sequence[Path]) -> None:
+    """Write the cached vectors of each shard's texts beside them, so that no shard has to search the whole cache."""
     texts = [json.loads((folder / "texts.json").read_text(encoding="utf-8")) for folder in folders]
-    vectors, there = VectorStore(home.vectors).stored(encoder, [text for shard in texts for text in shard])
-    at = 0
+    vectors, cached = VectorStore(home.vectors).stored(encoder, [text for shard in texts for text in shard])
+    first = 0
     for folder, shard in zip(folders, texts, strict=True):
-        here = slice(at, at + len(shard))
-        np.savez(folder / "vectors.npz", vectors=vectors[here].astype(np.float16), there=there[here])
-        at += len(shard)
+        own = slice(first, first + len(shard))
+        np.savez(folder / "vectors.npz", vectors=vectors[own].astype(np.float16), cached=cached[own])
+        first += len(shard)
 
 
 def _encode_option(home: Path, evaluator: Evaluator, folder: Path, texts: Sequence[str]) -> dict[str, Encode]:
-    """`encode=` that takes the vectors beside the shard first, then those stored; new ones stay in the folder."""
+    """`encode=` by the vectors beside the shard, then the cache; new ones are written to the shard's folder."""
     if (encoder := evaluator.encoder) is None:
         return {}
     store = VectorStore(Warehouse.at(home).vectors, into=folder / "new")
@@ -184,7 +178,7 @@ def _encode_option(home: Path, evaluator: Evaluator, folder: Path, texts: Sequen
     if (file := folder / "vectors.npz").exists():
         saved = np.load(file)
         vectors = saved["vectors"]
-        known = {texts[at]: vectors[at] for at in np.flatnonzero(saved["there"]).tolist()}
+        known = {texts[at]: vectors[at] for at in np.flatnonzero(saved["cached"]).tolist()}
 
     def encode(wanted: Sequence[str]) -> np.ndarray[Any, Any]:
         missing = list(dict.fromkeys(text for text in wanted if text not in known))

@@ -1,4 +1,4 @@
-"""Score: the test split of a corpus under an evaluator: scores, identification, agreement with its own ratings."""
+"""Stage `score`: the test split of a corpus under an evaluator, with identification and the corpus's own ratings."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from ssrem.samples import Candidates, Floats
 
 UNTOUCHED_RATING = {"chitchat": 5}
-"""Format to the score at which its rating sliders start: a rating left there may be no rating, and is left out."""
+"""Format to the initial score of its rating sliders: a rating left there may be none, and is excluded."""
 
 
 @task(name="score test split")
 def score_corpus(
     name: str, version: int, corpus: str, home: str, *, resources: Resources | None = None
 ) -> bool:
-    """Score every candidate of the corpus's test split, and the copied context; False where that is done already."""
+    """Score every candidate of the corpus's test split, and the copied context; False if they are published already."""
     place = Warehouse.at(home)
     folder = place.models / name / str(version)
     who = {"evaluator": name, "version": version}
@@ -49,10 +49,9 @@ def score_corpus(
             sample = evaluator.test_sample
             candidates = everyone if sample is None else everyone.sampled(TEST, sample)
             f = score_candidates(place, folder, evaluator, candidates, stage.scratch)
-        there = _there(candidates)
         responses = test_responses(stage.connection, corpus)
         responses = responses[np.isin(everyone.rows(TEST), candidates.rows(TEST))]
-        _stage_scores(stage, who, corpus, responses, f, there, evaluator.f_unit)
+        _stage_scores(stage, who, corpus, responses, f, _present(candidates), evaluator.f_unit)
         stage.create_from_rows("identification", list(_identification(who, corpus, f)))
         stage.create_from_rows("correlations", list(_ratings(stage.connection, who, corpus)))
         key = PartitionKey(corpus=corpus, evaluator=name, version=version)
@@ -61,13 +60,13 @@ def score_corpus(
     return run_stage(place, "score", recipe, build, done=False, resources=resources)
 
 
-def _there(candidates: Candidates) -> dict[str, np.ndarray[Any, Any]]:
-    """Kind to whether there is such a candidate, (n, k), on the test split. A score that is missing although its
-    candidate is there stays, as NaN, for the gate to refuse."""
+def _present(candidates: Candidates) -> dict[str, np.ndarray[Any, Any]]:
+    """Kind to whether each candidate of the test split exists, bool (n, k). The score of an existing candidate that is
+    NaN is staged all the same, so that the gate refuses it."""
     rows = candidates.rows(TEST)
     context = candidates.context_stop[rows] > candidates.context_start[rows]
-    there = {kind: negatives[rows] >= 0 for kind, negatives in candidates.negatives.items()}
-    return {"GT": np.ones((len(rows), 1), dtype=bool), **there, CONTEXT_ATTACK: context[:, None]}
+    negatives = {kind: drawn[rows] >= 0 for kind, drawn in candidates.negatives.items()}
+    return {"GT": np.ones((len(rows), 1), dtype=bool), **negatives, CONTEXT_ATTACK: context[:, None]}
 
 
 def _stage_scores(
@@ -76,7 +75,7 @@ def _stage_scores(
     corpus: str,
     responses: np.ndarray[Any, Any],
     f: Mapping[str, Floats],
-    candidates: Mapping[str, np.ndarray[Any, Any]],
+    present: Mapping[str, np.ndarray[Any, Any]],
     to_unit: Any,
 ) -> None:
     import pyarrow as pa
@@ -84,20 +83,17 @@ def _stage_scores(
     stage.create("scores")
     for kind, values in f.items():
         n, k = values.shape
-        there = candidates[kind].ravel()
+        at = np.flatnonzero(present[kind])
+        scores = values.ravel()[at]
+        constants = {**who, "dataset": corpus, "kind": kind, "truncated": False}
         columns = {
-            "response_id": pa.array(np.repeat(responses, k)[there]).cast(pa.string()),
-            "k": np.tile(np.arange(k), n)[there],
-            "f": values.ravel()[there],
-            "f_unit": to_unit(values.ravel()[there]),
+            **{name: pa.repeat(value, len(at)) for name, value in constants.items()},
+            "response_id": pa.array(np.repeat(responses, k)[at]).cast(pa.string()),
+            "k": np.tile(np.arange(k), n)[at],
+            "f": scores,
+            "f_unit": to_unit(scores),
         }
-        stage.connection.register("scored", pa.table(columns))
-        stage.connection.execute(
-            "INSERT INTO scores BY NAME SELECT $evaluator AS evaluator, $version AS version, $corpus AS dataset, "
-            "response_id, $kind AS kind, k, f, f_unit, false AS truncated FROM scored",
-            {**who, "corpus": corpus, "kind": kind},
-        )
-        stage.connection.unregister("scored")
+        stage.insert("scores", pa.table(columns))
 
 
 def _identification(who: Mapping[str, Any], corpus: str, f: Mapping[str, Floats]) -> Iterable[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Speaker tables: turns, responses, the four sets of each speaker, and the candidates drawn from them."""
+"""Stage `tables`: turns, responses, the four sets of each speaker, and the candidates drawn from them."""
 
 from __future__ import annotations
 
@@ -22,19 +22,17 @@ from tasks.warehouse.home import Warehouse
 from tasks.warehouse.partition import PartitionKey
 
 DRAWS = {"SC": 1, "SP": 1, "SS": 1, "Rand": 4}
-"""Negatives drawn a response: one of each kind trains SSREM, four random ones train RSREM (Bak and Oh 2020, 5.1)."""
-
+"""Negatives per response: one of each kind trains SSREM, four random ones train RSREM (Bak and Oh 2020, 5.1)."""
 
 KIND_CODES = {"SC": 1, "SP": 2, "SS": 3, "Rand": 4}
-"""What tells the draws of one kind from another's in the hash; they never change, so that draws stay."""
+"""Code of a kind in the hash of a draw; never changed, so that draws stay the same."""
 
 MACROS = ("mul64", "mix64_first", "mix64_middle", "mix64_last", "mix64", "draw_hash")
 
 
 @dataclass(frozen=True)
 class TableSettings:
-    """What determines the speaker tables of a corpus: the seed of every draw, the turns of a context, and the
-    encoder by which similarity is measured."""
+    """Settings of the speaker tables: seed of every draw, most turns of a context, encoder of the set similarity."""
 
     seed: int = 0
     context_turns: int = 5
@@ -52,9 +50,9 @@ class TableSettings:
 def build(
     corpus: str, home: str, *, settings: TableSettings | None = None, resources: Resources | None = None
 ) -> bool:
-    """Build and publish the speaker tables of a landed corpus; False where they are there already.
+    """Build and publish the speaker tables of a landed corpus; False if they are published already.
 
-    Raises HomeError where the corpus has not landed.
+    Raises HomeError if the corpus has not landed.
     """
     place = Warehouse.at(home)
     settings = settings or TableSettings()
@@ -97,7 +95,7 @@ def create_tables(stage: Stage, corpus: str, speaker_scope: str, settings: Table
 
 
 def draw(stage: Stage, values: Mapping[str, Any]) -> None:
-    """Append the draws of one kind to the staged `candidates`, then draw again those that clash."""
+    """Append the draws of one kind to the staged `candidates`, then redraw those that clash."""
     stage.append("candidates", "2_speaker_tables/candidates_drawn", **values)
     stage.create("candidates_redrawn", "2_speaker_tables/candidates_redrawn", **values)
     stage.connection.execute(statement("2_speaker_tables/update_candidates"), {"kind": values["kind"]})
@@ -110,7 +108,7 @@ def define_macros(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def landed_corpus(home: Warehouse, corpus: str) -> tuple[str, str]:
-    """Content hash and speaker scope of a landed corpus; HomeError, naming what has landed, where it is not there."""
+    """Content hash and speaker scope of a landed corpus; HomeError, which lists the landed ones, if there is none."""
     with home.reader() as connection:
         rows = connection.execute(
             "SELECT corpus, sha256, speaker_scope FROM corpora ORDER BY landed_at"
@@ -125,5 +123,5 @@ def landed_corpus(home: Warehouse, corpus: str) -> tuple[str, str]:
 
 
 def candidate_sources(home: Warehouse, corpora: Sequence[str]) -> list[dict[str, Any]]:
-    """Which runs landed the corpora and drew their candidates: an input of what is made from the candidates."""
+    """The runs that landed the corpora and drew their candidates: an input of every stage that reads candidates."""
     return sources(home, ("corpora", "candidates"), [PartitionKey(corpus=corpus) for corpus in corpora])

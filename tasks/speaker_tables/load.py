@@ -1,4 +1,4 @@
-"""From the speaker tables to what evaluators learn from."""
+"""Load the candidates of landed corpora from the speaker tables."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ SPLIT_CODES = {"train": 0, "valid": 1, "test": 2}
 
 
 def load_candidates(connection: duckdb.DuckDBPyConnection, corpora: Sequence[str]) -> Candidates:
-    """The published candidates of the corpora, one after the other, in order of response."""
+    """The published candidates of the corpora, corpus by corpus, in order of response."""
     parts = [_load(connection, corpus) for corpus in corpora]
     if len(parts) == 1:
         return parts[0]
     offsets = np.cumsum([0, *(len(part.texts) for part in parts[:-1])])
 
     def joined(columns: Sequence[Any]) -> Any:
-        """Rows of all parts, as they lie in the texts of all; -1 stays."""
+        """Positions within each corpus as positions within all texts; -1 stays."""
         return np.concatenate([np.where(c < 0, -1, c + o) for c, o in zip(columns, offsets, strict=True)])
 
     return Candidates(
@@ -37,17 +37,17 @@ def load_candidates(connection: duckdb.DuckDBPyConnection, corpora: Sequence[str
 
 def test_responses(connection: duckdb.DuckDBPyConnection, corpus: str) -> np.ndarray[Any, Any]:
     """Response ids of a corpus's test split, in the order of its candidates."""
-    found = connection.execute(
+    answer = connection.execute(
         "SELECT response_id FROM responses WHERE corpus = ? AND split = 'test' ORDER BY response_id", [corpus]
     )
-    return found.fetchnumpy()["response_id"].astype(np.int64)
+    return answer.fetchnumpy()["response_id"].astype(np.int64)
 
 
 def _load(connection: duckdb.DuckDBPyConnection, corpus: str) -> Candidates:
     texts = connection.execute(
         "SELECT text FROM turns WHERE corpus = ? ORDER BY turn_id", [corpus]
     ).fetchnumpy()["text"]
-    found = connection.execute(
+    responses = connection.execute(
         "SELECT response_id, context_from, context_to, split FROM responses WHERE corpus = ? ORDER BY response_id",
         [corpus],
     ).fetchnumpy()
@@ -58,12 +58,12 @@ def _load(connection: duckdb.DuckDBPyConnection, corpus: str) -> Candidates:
             "ORDER BY response_id, k",
             [corpus, kind],
         ).fetchnumpy()["turn_id"]
-        negatives[kind] = drawn.astype(np.int64).reshape(len(found["response_id"]), -1)
+        negatives[kind] = drawn.astype(np.int64).reshape(len(responses["response_id"]), -1)
     return Candidates(
         texts=texts.tolist(),
-        response=found["response_id"].astype(np.int64),
-        context_start=found["context_from"].astype(np.int64),
-        context_stop=found["context_to"].astype(np.int64) + 1,
+        response=responses["response_id"].astype(np.int64),
+        context_start=responses["context_from"].astype(np.int64),
+        context_stop=responses["context_to"].astype(np.int64) + 1,
         negatives=negatives,
-        split=np.array([SPLIT_CODES[s] for s in found["split"].tolist()], dtype=np.uint8),
+        split=np.array([SPLIT_CODES[s] for s in responses["split"].tolist()], dtype=np.uint8),
     )

@@ -1,4 +1,4 @@
-"""The masked language model of mask-and-fill, where none is given: fine-tuned once and kept in the home folder."""
+"""The masked language model of mask-and-fill, if none is named: fine-tuned once and cached in the home folder."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _DIGESTS = "digests.json"
 
 
 def masked_lm_for(home: Warehouse, candidates: Candidates, corpora: Mapping[str, str]) -> Path:
-    """Folder of the masked language model that the packaged encoder becomes on these corpora (name → content hash)."""
-    from ssrem.negatives.tied_head import CARD, TiedHeadSettings, fine_tune
+    """Folder of the packaged encoder fine-tuned as a masked language model on the corpora (name → content hash)."""
+    from ssrem.negatives.tied_head import TiedHeadSettings, fine_tune
 
     settings = TiedHeadSettings()
     content = json.dumps([asdict(settings), corpora], sort_keys=True)
     folder = home.root / "masked-lm" / hashlib.sha256(content.encode()).hexdigest()[:16]
-    if not ((folder / CARD).exists() and _whole(folder)):
+    if not _intact(folder):
         with (
             progress("fine-tuning a masked language model from the packaged encoder") as advance,
             whole_folder(folder) as draft,
@@ -37,10 +37,8 @@ def masked_lm_for(home: Warehouse, candidates: Candidates, corpora: Mapping[str,
     return folder
 
 
-def _whole(folder: Path) -> bool:
-    """Whether every file is what was written; what an older version of ssrem wrote is taken at its word."""
-    if not (folder / _DIGESTS).exists():
-        return True
+def _intact(folder: Path) -> bool:
+    """Whether every file is as it was written."""
     try:
         digests: dict[str, str] = json.loads((folder / _DIGESTS).read_text())
         return all(file_digest(folder / name) == digest for name, digest in digests.items())

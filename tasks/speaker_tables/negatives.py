@@ -1,4 +1,4 @@
-"""Negatives: what a generator makes of a corpus's responses, streamed into a table."""
+"""Stage `negatives`: a generator's negatives of a corpus, streamed into a table."""
 
 from __future__ import annotations
 
@@ -25,12 +25,17 @@ if TYPE_CHECKING:
     from ssrem.negatives.base import Negative
 
 
+_COPIED = ("generator", "k", "text", "replaced", "tokens", "truncated")
+"""Columns of `negatives` that are attributes of a Negative."""
+
+
 @dataclass(frozen=True)
 class NegativeSettings:
-    """What determines a corpus's negatives. generator: a spec of `ssrem.negatives.load_generator`.
+    """Settings that determine the negatives of a corpus.
 
-    split: the responses' split. responses: how many, the first ones drawn by the seed; 0 for all. model: the masked
-    language model of mask-and-fill and its kin; None for one fine-tuned here from the packaged encoder.
+    generator: a spec of `ssrem.negatives.load_generator`. split: of the responses. responses: how many, drawn by
+    seed; 0 for all. model: the masked language model of mask-and-fill and its ablations; None for one that is
+    fine-tuned here from the packaged encoder.
     """
 
     generator: str
@@ -44,7 +49,7 @@ class NegativeSettings:
             raise EvaluatorError(f"no split {self.split!r}; one of {', '.join(SPLIT_CODES)}")
         if self.responses < 0 or self.seed < 0:
             raise EvaluatorError("responses and seed must not be negative")
-        if not needs_model(self.generator):  # an unknown name is told at once
+        if not needs_model(self.generator):  # refuses an unknown name before the stage opens
             load_generator(self.generator)
 
 
@@ -52,9 +57,9 @@ class NegativeSettings:
 def make_negatives(
     corpus: str, home: str, settings: NegativeSettings, *, resources: Resources | None = None
 ) -> bool:
-    """Publish the generator's negatives of the corpus; False where they are there already.
+    """Publish the generator's negatives of the corpus; False if they are published already.
 
-    Raises EvaluatorError where the generator gives none, HomeError where the corpus has not landed.
+    Raises EvaluatorError if the generator gives none, HomeError if the corpus has not landed.
     """
     place = Warehouse.at(home)
 
@@ -75,19 +80,19 @@ def make_negatives(
             rows = np.sort(np.random.default_rng(settings.seed).permutation(rows)[: settings.responses])
         stage.create("negatives")
         with progress(f"making {settings.generator} negatives of {corpus}") as advance:
-            done = 0
+            generated = 0
             for batch in generator.generate(candidates, rows, seed=settings.seed):
-                insert(stage, corpus, candidates.response, batch)
-                done += len(batch)
-                advance(done)
+                _insert(stage, corpus, candidates.response, batch)
+                generated += len(batch)
+                advance(generated)
         key = PartitionKey(corpus=corpus, generator=settings.generator, split=settings.split)
         return Built(True, [Output("negatives", key)])
 
     return run_stage(place, "negatives", recipe, build, done=False, resources=resources)
 
 
-def insert(stage: Stage, corpus: str, response_ids: np.ndarray[Any, Any], batch: Sequence[Negative]) -> None:
-    """Append a batch to the staged table. response_ids: of the candidates, by position."""
+def _insert(stage: Stage, corpus: str, response_ids: np.ndarray[Any, Any], batch: Sequence[Negative]) -> None:
+    """Append a batch to the staged table. response_ids (n,): of the candidates, by position."""
     import pyarrow as pa
 
     if not batch:
@@ -97,9 +102,4 @@ def insert(stage: Stage, corpus: str, response_ids: np.ndarray[Any, Any], batch:
         "response_id": [int(response_ids[negative.response]) for negative in batch],
         **{name: [getattr(negative, name) for negative in batch] for name in _COPIED},
     }
-    stage.connection.register("made", pa.table(columns))
-    stage.connection.execute("INSERT INTO negatives BY NAME SELECT * FROM made")
-    stage.connection.unregister("made")
-
-
-_COPIED = ("generator", "k", "text", "replaced", "tokens", "truncated")
+    stage.insert("negatives", pa.table(columns))

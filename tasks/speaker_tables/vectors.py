@@ -13,14 +13,15 @@ import duckdb
 import numpy as np
 
 from ssrem.encoders import load_encoder, load_saved
+from ssrem.encoders.store import VectorStore
 from ssrem.errors import EvaluatorError
 from tasks.stage.progress import progress
 from tasks.stage.shards import (
-    atomic_write,
     distributed,
     incoming,
     map_shards,
     room_for_shards,
+    save_arrays,
     shard_ranges,
     shard_task,
 )
@@ -36,15 +37,15 @@ if TYPE_CHECKING:
     from ssrem.samples import Encode
 
 TEXTS = 16_384
-"""Texts of a shard: as many as a transformer sorts into batches at once, so that cutting here changes no batch."""
+"""Texts per shard: as many as a transformer sorts into batches at once, so that sharding changes no batch."""
 
 
 def encoder_for(
     home: Warehouse, spec: str, seed: int, corpora: dict[str, str], texts: Callable[[], Sequence[str]]
 ) -> Encoder:
-    """The encoder that `spec` names; one that learns from the corpora is trained once and kept under `encoders/`.
+    """The encoder that `spec` names; one that learns from the corpora is trained once and cached under `encoders/`.
 
-    corpora: corpus to content hash; texts: turns of their training splits, fetched only where they are needed.
+    corpora: corpus to content hash. texts: gives the turns of their training splits; called only for a training.
     """
     if "word2vec" not in spec.split("+"):
         return load_encoder(spec, seed=seed)
@@ -53,9 +54,7 @@ def encoder_for(
     if (folder / "encoder.json").exists():
         try:
             return load_saved(folder)
-        except (
-            EvaluatorError
-        ) as error:  # it was damaged, or made by another version: here it can be made again
+        except EvaluatorError as error:  # damaged, or written by another version
             log_incident(home.root, utc_now(), f"{error}; it was trained again")
     with progress("training word2vec"):
         encoder = load_encoder(spec, train_texts=texts(), seed=seed)
@@ -65,9 +64,7 @@ def encoder_for(
 
 
 def cached_encode(home: Warehouse, encoder: Encoder, scratch: Path) -> Encode:
-    """`encoder.encode` through the home folder's cache of vectors; shards for workers lie in `scratch`."""
-    from ssrem.encoders.store import VectorStore
-
+    """`encoder.encode` through the home folder's cache of vectors. scratch: folder for the shards of workers."""
     store = VectorStore(home.vectors)
     return lambda texts: store.encode(
         encoder, texts, compute=lambda new: encoded_in_shards(encoder, new, scratch)
@@ -75,12 +72,12 @@ def cached_encode(home: Warehouse, encoder: Encoder, scratch: Path) -> Encode:
 
 
 def encode_option(home: Warehouse, evaluator: Evaluator, scratch: Path) -> dict[str, Encode]:
-    """`encode=` through the cache, for the methods of an evaluator that has an encoder; nothing for the others."""
+    """`encode=` through the cache for the methods of an evaluator with an encoder; empty for one without."""
     return {"encode": cached_encode(home, evaluator.encoder, scratch)} if evaluator.encoder else {}
 
 
 def encoded_in_shards(encoder: Encoder, texts: Sequence[str], scratch: Path) -> Vectors:
-    """`encoder.encode(texts)` a shard at a time, on workers where there are some and more than one shard."""
+    """`encoder.encode(texts)` by shards, on workers if there are any and more than one shard."""
     pieces = [texts[first:last] for first, last in shard_ranges(len(texts), TEXTS)]
     if not distributed() or len(pieces) == 1:
         return np.concatenate([encoder.encode(piece) for piece in pieces])
@@ -93,19 +90,15 @@ def encoded_in_shards(encoder: Encoder, texts: Sequence[str], scratch: Path) -> 
             file = folder / f"{number}.json"
             file.write_text(json.dumps(list(piece)), encoding="utf-8")
             shards.append({"encoder": str(saved), "texts": str(file)})
-        return np.concatenate([np.load(vectors) for vectors in map_shards(encode_shard, shards)])
+        return np.concatenate([np.load(file)["vectors"] for file in map_shards(encode_shard, shards)])
 
 
 @shard_task("encode texts")
 def encode_shard(encoder: str, texts: str) -> str:
     """Encode a file of texts with a saved encoder; returns the file of their vectors."""
-    found = _saved_encoder(str(incoming(Path(encoder)))).encode(
-        json.loads(incoming(Path(texts)).read_text(encoding="utf-8"))
-    )
-    vectors = Path(texts).with_suffix(".npy")
-    with atomic_write(vectors) as aside, aside.open("wb") as stream:
-        np.save(stream, found)
-    return str(vectors)
+    shard = json.loads(incoming(Path(texts)).read_text(encoding="utf-8"))
+    vectors = _saved_encoder(str(incoming(Path(encoder)))).encode(shard)
+    return save_arrays(Path(texts).with_suffix(".npz"), {"vectors": vectors})
 
 
 @lru_cache(maxsize=1)

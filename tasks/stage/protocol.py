@@ -22,13 +22,15 @@ class Built(Generic[Answer]):
 
     outputs: partitions to publish of the staged tables, which the gate checks first; folders (from, to) to move into
     the home folder with them; retired: partitions that leave the snapshot. Where there is neither an output nor a
-    retired partition, nothing is published. after: called once it is published, still under the lock.
+    retired partition, nothing is published. save: called when the gate has passed, writes the folders to move. after:
+    called once it is published, still under the lock.
     """
 
     answer: Answer
     outputs: Sequence[Output] = ()
     folders: Mapping[Path, Path] = field(default_factory=dict)
     retired: Sequence[Address] = ()
+    save: Callable[[], object] | None = None
     after: Callable[[], object] | None = None
 
 
@@ -63,6 +65,8 @@ def run_stage(
         if built.outputs:
             with progress(f"checking what {name} has built"):
                 stage.gate()
+        if built.save is not None:
+            built.save()
         if built.outputs or built.retired:
             with progress(f"publishing what {name} has built"):
                 stage.publish(built.outputs, folders=built.folders, retired=built.retired)

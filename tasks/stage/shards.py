@@ -12,6 +12,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+import numpy as np
 from prefect import Task, task
 from prefect.cache_policies import NO_CACHE
 
@@ -120,3 +121,10 @@ def atomic_write(path: Path) -> Iterator[Path]:
     aside = path.with_name(f".{socket.gethostname()}-{os.getpid()}-{path.name}")
     yield aside
     aside.replace(path)
+
+
+def save_arrays(path: Path, arrays: Mapping[str, Any]) -> str:
+    """Write named arrays as `path`, complete or not at all; returns the path as text, for a shard's answer."""
+    with atomic_write(path) as draft, draft.open("wb") as stream:
+        np.savez(stream, **arrays)
+    return str(path)

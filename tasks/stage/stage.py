@@ -34,6 +34,7 @@ from tasks.warehouse.partition import Address, Partition, PartitionKey, write_re
 
 if TYPE_CHECKING:
     import duckdb
+    import pyarrow as pa
 
     from schemas.contract import Table
 
@@ -107,9 +108,13 @@ class Stage:
         if rows:
             names = TABLES[table].column_names
             frame = pl.DataFrame([{n: row[n] for n in names} for row in rows], infer_schema_length=None)
-            self.connection.register("rows_to_insert", frame.to_arrow())
-            self.connection.execute(f"INSERT INTO {table} BY NAME SELECT * FROM rows_to_insert")
-            self.connection.unregister("rows_to_insert")
+            self.insert(table, frame.to_arrow())
+
+    def insert(self, table: str, rows: pa.Table) -> None:
+        """Append rows to a staged table, column by column name."""
+        self.connection.register("rows_to_insert", rows)
+        self.connection.execute(f"INSERT INTO {table} BY NAME SELECT * FROM rows_to_insert")
+        self.connection.unregister("rows_to_insert")
 
     def gate(self) -> None:
         """Check every staged table against its contract and the stage's SQL checks.

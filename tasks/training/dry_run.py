@@ -1,4 +1,4 @@
-"""What a training would be, before it is one."""
+"""Dry run of a training."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tasks.training.versions import versions
 from tasks.warehouse.home import Warehouse, landed_corpora
 
 
-def plan(
+def dry_run(
     home: Warehouse,
     names: Sequence[str],
     corpora: Sequence[str] | None,
@@ -22,16 +22,16 @@ def plan(
     encoder: str | None,
     labels: str | None,
 ) -> list[dict[str, Any]]:
-    """One row an evaluator: what it would learn from, with which encoder and settings, as which version.
+    """A row per evaluator: data, encoder, settings and version of the training that `ssrem train` would run.
 
-    HomeError where a corpus has not landed.
+    Raises HomeError if a corpus has not landed.
     """
     settings = route(names, config)
     rows = []
     for name in names:
         kind: Any = evaluator_class(name)
-        learned_from = list(corpora or landed_corpora(str(home.root))) if kind.trained else []
-        for corpus in learned_from:
+        sources = list(corpora or landed_corpora(str(home.root))) if kind.trained else []
+        for corpus in sources:
             landed_corpus(home, corpus)
         full = asdict(kind.config_class.of(settings[name])) if kind.trained else settings[name]
         rows.append(
@@ -39,8 +39,8 @@ def plan(
                 "evaluator": name,
                 "version": len(versions(home, name)) + 1,
                 "learns": ", ".join(sorted(kind.learns_from)) if kind.trained else "nothing",
-                "corpora": ", ".join(learned_from) or None,
-                "train_responses": _responses(home, learned_from) if learned_from else None,
+                "corpora": ", ".join(sources) or None,
+                "train_responses": _responses(home, sources) if sources else None,
                 "labels": labels,
                 "encoder": (encoder or DEFAULT_ENCODER) if kind.trained and kind.takes_encoder else None,
                 "settings": full,

@@ -1,4 +1,4 @@
-"""Export: a version of an evaluator leaves the home folder as one file."""
+"""Export a version of an evaluator as one file."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from tasks.warehouse.home import Warehouse
 
 
 def export_evaluator(home: Warehouse, name: str, version: int | None, file: Path | None) -> Path:
-    """Write a version of the evaluator, the promoted one for None, into `file`; returns its path.
+    """Write a version of the evaluator into `file`; returns its path.
 
-    file: None for NAME-VERSION.ssrem in the current folder. EvaluatorError where there is no such version.
+    version: None for the promoted one. file: None for NAME-VERSION.ssrem in the current folder. Raises EvaluatorError
+    if there is no such version.
     """
     if version is None:
         ((_, version),) = promoted(home, [name])
     known = [row["version"] for row in versions(home, name)]
     if version not in known:
-        there = ", ".join(map(str, known)) or "none"
-        raise EvaluatorError(f"{name} has no version {version} in {home.root} (versions: {there})")
+        listed = ", ".join(map(str, known)) or "none"
+        raise EvaluatorError(f"{name} has no version {version} in {home.root} (versions: {listed})")
     target = file or Path(f"{name}-{version}{SUFFIX}")
     with progress(f"writing {target}"):
         pack(home.models / name / str(version), target)

@@ -1,4 +1,4 @@
-"""Import: an evaluator comes in from the file that `ssrem evaluators export` wrote elsewhere."""
+"""Import an evaluator from a file that `ssrem evaluators export` wrote."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ _LARGEST = 2**53
 def import_evaluator(
     file: str, home: str, *, allowed: Sequence[str] = (), resources: Resources | None = None
 ) -> tuple[str, int, bool]:
-    """Publish the evaluator in `file` as the newest version of its name; returns both, and whether it is new.
+    """Publish the evaluator in `file` as the newest version of its name; returns name, version and whether it is new.
 
-    It is loaded, tried and checked first: hashes, format, signature, and the encoder it was made with. It reads
-    nothing but what it brings, what packages bring, and the encoders and models in `allowed`, names or paths.
-    EvaluatorError where any of this does not hold.
+    Before that it is loaded and scores a sample, and hashes, format, signature and encoder are checked. It may read
+    only its own files, installed packages, and the encoders and models in `allowed`, names or paths. Raises
+    EvaluatorError if any of this fails.
     """
     place = Warehouse.at(home)
 
@@ -54,7 +54,7 @@ def import_evaluator(
         folder = stage.scratch / "model"
         with progress(f"checking {file}"):
             unpack(Path(file), folder)
-            evaluator = _tried(file, folder, allowed)
+            evaluator = _checked(file, folder, allowed)
         name, signature = evaluator.name, evaluator.signature
         same = [row["version"] for row in versions(place, name) if row["signature"] == signature]
         if same:
@@ -69,20 +69,20 @@ def import_evaluator(
         "train",
         lambda: Recipe({"import": Path(file).name}, {}),
         build,
-        done=lambda _: None,  # whether it is known shows only when it is unpacked
+        done=lambda _: None,  # only the unpacked evaluator shows whether it is known
         resources=resources,
     )
 
 
-def _tried(file: str, folder: Path, allowed: Sequence[str]) -> Evaluator:
-    """The evaluator in `folder`, loaded and asked once, so that what it reads only when used is read here."""
+def _checked(file: str, folder: Path, allowed: Sequence[str]) -> Evaluator:
+    """The evaluator in `folder`, after it has scored a sample, which reads the files that loading alone does not."""
     try:
         with trusted_sources.restricted_to(folder, allowed):
             evaluator = load_evaluator(folder)
             evaluator.components([Sample(("how are you",), "fine, and you", "very well")])
     except SsremError as error:
-        raise EvaluatorError(f"{file} cannot be taken in: {error}") from error
-    except Exception as error:  # what is wrong with a stranger's file shows as any type
+        raise EvaluatorError(f"{file} cannot be imported: {error}") from error
+    except Exception as error:  # a foreign file can fail with any type of error
         raise EvaluatorError(
             f"{file} holds no evaluator that can be used ({one_line(error)}); export it again"
         ) from error

@@ -1,4 +1,4 @@
-"""Human scores that a training is asked to learn from. Light: a command checks them before Prefect starts."""
+"""Human scores to learn from, checked before a training starts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class HumanScores:
 
 
 def check_labels(name: str, labels: HumanScores | None) -> None:
-    """EvaluatorError where the evaluator cannot learn from human scores, or from nothing else, or from them alone."""
+    """Raise EvaluatorError if the evaluator cannot learn from `labels`, with or without the corpora."""
     kind: Any = evaluator_class(name)
     if labels is None and "candidates" not in kind.learns_from:
         raise EvaluatorError(

@@ -1,4 +1,4 @@
-"""How much worse is still not worse. Light: a command checks margins before Prefect starts."""
+"""Non-inferiority margins of a promotion, checked before a training starts."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from ssrem.errors import EvaluatorError
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid"))
 class Margins:
-    """How much worse a challenger may be and still be called not worse.
+    """By how much a challenger may be worse than the champion and still be promoted.
 
-    identification: in the mean share of negatives that the true response is above. agreement: in Spearman's ρ with
-    human scores.
+    identification: in the mean share of negatives below the true response. agreement: in Spearman's ρ with human
+    scores.
     """
 
     identification: float = Field(
@@ -27,12 +27,12 @@ class Margins:
     )
 
     @classmethod
-    def of(cls, given: Mapping[str, float]) -> Margins:
-        """From names to values; EvaluatorError for another name or a value outside [0, 1]."""
+    def of(cls, margins: Mapping[str, float]) -> Margins:
+        """From name to value; EvaluatorError for an unknown name or a value outside [0, 1]."""
         names = [f.name for f in fields(cls)]
-        for name, value in given.items():
+        for name, value in margins.items():
             if name not in names:
                 raise EvaluatorError(f"no margin {name!r}; there are {' and '.join(names)}")
             if not isinstance(value, int | float) or not 0 <= value <= 1:
                 raise EvaluatorError(f"margin {name}={value}: expected a number from 0 to 1")
-        return cls(**given)
+        return cls(**margins)

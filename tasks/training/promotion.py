@@ -1,16 +1,18 @@
-"""Promotion: a challenger comes into use only where it is not worse than the champion."""
+"""Promotion: a challenger replaces the champion only if it is shown to be non-inferior."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import duckdb
 import numpy as np
 from prefect import task
 
+from sql import statement
+from ssrem.agreement.comparison.noninferiority import Comparison, compare_agreement, compare_share
 from ssrem.errors import EvaluatorError
 from tasks.stage.ledger import Recipe
 from tasks.stage.progress import progress
@@ -21,16 +23,13 @@ from tasks.training.versions import replace_promoted, stage_rows, versions
 from tasks.warehouse.clock import utc_now
 from tasks.warehouse.home import Warehouse
 
-if TYPE_CHECKING:
-    from ssrem.agreement.comparison.noninferiority import Comparison
-
 
 @dataclass(frozen=True)
 class Challenge:
-    """A version that waits for a decision: `version` of `evaluator` against `champion`, the one in use.
+    """A version that waits for a decision: `version` of `evaluator` against `champion`, the version in use.
 
-    corpora: those it learned from that are still landed as they were; datasets: the annotated sets, but for one that
-    either of the two learned from.
+    corpora: those it learned from that have not changed since. datasets: the annotated sets that neither version
+    learned from.
     """
 
     evaluator: str
@@ -41,7 +40,7 @@ class Challenge:
 
 
 def challenges(home: Warehouse, names: Sequence[str] = ()) -> list[Challenge]:
-    """What waits for a decision, of the evaluators named or of all, oldest first."""
+    """The versions that wait for a decision, of the evaluators named or of all, oldest first."""
     with home.reader() as connection:
         landed = dict(connection.execute("SELECT corpus, sha256 FROM corpora").fetchall())
         annotated = connection.execute(
@@ -69,8 +68,8 @@ def challenges(home: Warehouse, names: Sequence[str] = ()) -> list[Challenge]:
 def decide(
     challenge: Challenge, home: str, *, margins: Margins | None = None, resources: Resources | None = None
 ) -> tuple[bool, str]:
-    """Compare the challenger with the champion by their published scores, and promote it if it is not worse on any
-    held-back split and annotated set; returns whether it was, and why. Both must have been scored on all of them.
+    """Compare the challenger with the champion by their published scores, and promote it if it is non-inferior on every
+    test split and annotated set; returns whether it was promoted, and why. Both must have been scored on all of them.
     """
     place, margins = Warehouse.at(home), margins or Margins()
     name, version = challenge.evaluator, challenge.version
@@ -82,7 +81,7 @@ def decide(
     }
 
     def decided_already(_: Recipe) -> tuple[bool, str] | None:
-        """Another run decided, or changed what the challenger is compared on."""
+        """Another run has decided, or has changed the data that the challenger is compared on."""
         waits = challenge in challenges(place, [name])
         return None if waits else (False, "no longer waits for this decision")
 
@@ -112,14 +111,15 @@ def decide(
 def promote(
     name: str, version: int | None, home: str, *, resources: Resources | None = None
 ) -> tuple[int, int | None]:
-    """Bring a version into use by hand: the one given or, for None, the one that was in use before.
+    """Bring a version into use by hand: `version` or, for None, the one that was in use before.
 
-    Returns it and the one that it replaces, None where it was in use already. EvaluatorError where there is none such.
+    Returns the version and the one that it replaces, None if it was in use already. Raises EvaluatorError if there is
+    no such version.
     """
     place = Warehouse.at(home)
 
     def choice() -> tuple[int, int | None]:
-        """The version asked for, and the one in use."""
+        """The version to promote, and the one in use."""
         rows = versions(place, name)
         used = next((row["version"] for row in rows if row["promoted"]), None)
         chosen = _before(name, rows, place) if version is None else version
@@ -151,13 +151,13 @@ def promote(
 
 def verdict(comparisons: Sequence[Comparison], champion: int) -> tuple[bool, str]:
     """Whether to promote, and why, in one line."""
-    told = [c for c in comparisons if c.not_worse is not None]
-    worse = [c for c in told if not c.not_worse]
+    decisive = [c for c in comparisons if c.not_worse is not None]
+    worse = [c for c in decisive if not c.not_worse]
     if worse:
         return False, f"may be worse than version {champion} on {'; '.join(map(_figures, worse))}"
-    if not told:
+    if not decisive:
         return True, f"newest; nothing to compare it with version {champion} on"
-    return True, f"not worse than version {champion} on {'; '.join(map(_figures, told))}"
+    return True, f"not worse than version {champion} on {'; '.join(map(_figures, decisive))}"
 
 
 def _figures(c: Comparison) -> str:
@@ -172,7 +172,7 @@ def _figures(c: Comparison) -> str:
 def _outputs(
     stage: Stage, name: str, version: int, decision: Mapping[str, Any], promoted: bool
 ) -> list[Output]:
-    """Stage what was decided about a version; what to publish."""
+    """Stage the decision about a version; returns the partitions to publish."""
     rows = versions(stage.home, name)
     row = next(r for r in rows if r["version"] == version)
     row |= decision
@@ -194,21 +194,18 @@ def _before(name: str, rows: Sequence[Mapping[str, Any]], home: Warehouse) -> in
 def _comparisons(
     connection: duckdb.DuckDBPyConnection, challenge: Challenge, margins: Margins
 ) -> Sequence[Comparison]:
-    from sql import statement
-    from ssrem.agreement.comparison.noninferiority import compare_agreement, compare_share
-
     who = {
         "evaluator": challenge.evaluator,
         "champion": challenge.champion,
         "challenger": challenge.version,
     }
-    found = []
+    comparisons = []
     for corpus in challenge.corpora:
         rows = connection.execute(
             statement("4_promotion/shares_above"), {**who, "dataset": corpus}
         ).fetchnumpy()
         if len(rows["champion"]):
-            found.append(
+            comparisons.append(
                 compare_share(
                     corpus,
                     _floats(rows["champion"]),
@@ -222,7 +219,7 @@ def _comparisons(
             statement("4_promotion/agreement_pairs"), {**who, "dataset": dataset}
         ).fetchnumpy()
         if len(rows["champion"]):
-            found.append(
+            comparisons.append(
                 compare_agreement(
                     dataset,
                     _floats(rows["champion"]),
@@ -232,7 +229,7 @@ def _comparisons(
                     margin=margins.agreement,
                 )
             )
-    return found
+    return comparisons
 
 
 def _floats(column: Any) -> np.ndarray[Any, np.dtype[np.float64]]:

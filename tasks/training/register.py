@@ -1,4 +1,4 @@
-"""Register: an evaluator that learns nothing becomes a version that scores and is scored as the trained ones are."""
+"""Register an evaluator that learns nothing as a version."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from tasks.warehouse.models import model_damage
 def register(
     name: str, home: str, *, settings: Mapping[str, Any] | None = None, resources: Resources | None = None
 ) -> tuple[int, bool]:
-    """Publish the evaluator `name` with these settings as a version; returns it and whether it is new.
+    """Publish the evaluator `name` with these settings as a version; returns the version and whether it is new.
 
-    Raises EvaluatorError where the name or a setting is unknown, or what it needs is not installed.
+    Raises EvaluatorError if the name or a setting is unknown, or a package that it needs is missing.
     """
     place = Warehouse.at(home)
     kind: Any = evaluator_class(name)
@@ -43,8 +43,12 @@ def register(
     def build(stage: Stage) -> Built[tuple[int, bool]]:
         row, outputs = stage_version(stage, evaluator, evaluator.settings)
         card = {column: row[column] for column in ("evaluator", "version", "signature", "config")}
-        evaluator.save(stage.scratch / "model", card=card)
-        folder = place.models / name / str(row["version"])
-        return Built((int(row["version"]), True), outputs, {stage.scratch / "model": folder})
+        model = stage.scratch / "model"
+        return Built(
+            (int(row["version"]), True),
+            outputs,
+            {model: place.models / name / str(row["version"])},
+            save=lambda: evaluator.save(model, card=card),
+        )
 
     return run_stage(place, "train", lambda: recipe, build, done=registered, resources=resources)

@@ -116,11 +116,11 @@ def train(
         row, outputs = stage_version(stage, evaluator, asdict(complete), learned, challenges=True)
         version = int(row["version"])
         stage.create_from_rows("learning_curves", _curves(name, version, training))
-        evaluator.save(stage.scratch / "model", card=_card(row, training, human))
         return Built(
             (version, True),
             [*outputs, Output("learning_curves", PartitionKey(evaluator=name, version=version))],
             {stage.scratch / "model": place.models / name / str(version)},
+            save=lambda: evaluator.save(stage.scratch / "model", card=_card(row, training, human)),
             after=lambda: shutil.rmtree(unfinished, ignore_errors=True),
         )
 

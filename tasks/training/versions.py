@@ -1,4 +1,4 @@
-"""Which versions of the evaluators there are, and which are in use."""
+"""Versions of evaluators in a home folder, and which of them are in use."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ from tasks.warehouse.clock import utc_now
 from tasks.warehouse.home import Warehouse
 from tasks.warehouse.models import model_damage
 from tasks.warehouse.partition import PartitionKey
+from tasks.warehouse.records import records
 
 if TYPE_CHECKING:
     from ssrem.evaluators.base import Evaluator
 
 DECIDED = ("promoted", "why", "compared_with", "comparison", "decided_at", "promoted_at")
-"""Columns of `evaluators` that say what was decided here about a version, not what it is."""
+"""Columns of `evaluators` that record decisions about a version, not its own properties."""
 
 
 def promoted(home: Warehouse, names: Sequence[str] = ()) -> list[tuple[str, int]]:
-    """(name, version) in use of the evaluators asked for, of all if none is.
+    """(name, version) of the evaluators in use: of those named, or of all.
 
-    EvaluatorError for one that does not exist or was never trained, and where none was.
+    Raises EvaluatorError for a name that does not exist or was never trained, and if none was trained at all.
     """
     for name in names:
         evaluator_class(name)
@@ -50,11 +51,11 @@ def promoted(home: Warehouse, names: Sequence[str] = ()) -> list[tuple[str, int]
 
 
 def catalogue() -> list[dict[str, Any]]:
-    """What evaluators there are: what each needs, whether it learns, the range of its scores, and its source."""
-    found = []
+    """All registered evaluators: what each needs, whether it learns, the range of its scores, and its source."""
+    rows = []
     for name in EVALUATORS:
         kind = evaluator_class(name)
-        found.append(
+        rows.append(
             {
                 "evaluator": name,
                 "learns": kind.trained,
@@ -65,19 +66,19 @@ def catalogue() -> list[dict[str, Any]]:
                 "source": kind.source,
             }
         )
-    return found
+    return rows
 
 
 def unregistered(home: Warehouse, names: Sequence[str]) -> list[str]:
-    """Those of the names that learn nothing and are no version yet; EvaluatorError for one that does not exist."""
+    """The names that learn nothing and have no version yet; EvaluatorError for a name that does not exist."""
     return [name for name in names if not evaluator_class(name).trained and not versions(home, name)]
 
 
 def in_use(home: Warehouse, name: str) -> Evaluator:
-    """The promoted version of an evaluator, loaded. Where there is none: one that learns nothing by its defaults,
-    one that comes with the package from there.
+    """The promoted version of an evaluator, loaded.
 
-    EvaluatorError where there is none of these, or no evaluator of that name.
+    Without a version here: an evaluator that learns nothing, with its default settings, or the packaged one of that
+    name. Raises EvaluatorError if there is none of these.
     """
     if unregistered(home, [name]):
         return evaluator_class(name)()
@@ -90,9 +91,7 @@ def in_use(home: Warehouse, name: str) -> Evaluator:
 def versions(home: Warehouse, name: str) -> list[dict[str, Any]]:
     """The rows of `evaluators` that are versions of `name`, oldest first."""
     with home.reader() as connection:
-        cursor = connection.execute("SELECT * FROM evaluators WHERE evaluator = ? ORDER BY version", [name])
-        columns = [d[0] for d in cursor.description or []]
-        return [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
+        return records(connection, "SELECT * FROM evaluators WHERE evaluator = ? ORDER BY version", [name])
 
 
 def any_promoted(home: Warehouse) -> bool:
@@ -101,8 +100,8 @@ def any_promoted(home: Warehouse) -> bool:
         return bool(connection.execute("SELECT 1 FROM evaluators WHERE promoted LIMIT 1").fetchall())
 
 
-def standing(home: Warehouse, name: str, version: int) -> str:
-    """What became of a version, in one line: whether it is in use, and why."""
+def version_status(home: Warehouse, name: str, version: int) -> str:
+    """Whether a version is in use, and why, in one line."""
     row = next(row for row in versions(home, name) if row["version"] == version)
     return f"version {version}, {'in use' if row['promoted'] else 'not in use'}: {row['why']}"
 
@@ -115,10 +114,11 @@ def stage_version(
     *,
     challenges: bool = False,
 ) -> tuple[dict[str, Any], list[Output]]:
-    """Stage the evaluator as its newest version; its row, and what to publish.
+    """Stage the evaluator as its newest version; returns its row and the partitions to publish.
 
-    It comes into use, unless it `challenges` a whole version in use: then it waits for `tasks.training.promotion`.
-    learned: columns that only training fills. To be called under the home's lock: a number is given once.
+    It comes into use at once, unless it `challenges` an intact version in use: then it waits for
+    `tasks.training.promotion`. learned: columns that only a training fills. Call it under the lock of the home folder,
+    so that each version number is used once.
     """
     name = evaluator.name
     old = versions(stage.home, name)
@@ -142,7 +142,7 @@ def stage_version(
     }
     champion = next((r["version"] for r in old if r["promoted"]), None)
     if challenges and champion is not None and not model_damage(stage.home.models / name / str(champion)):
-        row |= {"promoted": False, "why": f"waits to be compared with version {champion}"}
+        row |= {"promoted": False, "why": f"waits for comparison with version {champion}"}
         return row, stage_rows(stage, [*old, row], [row])
     why = "first version" if champion is None else f"newest; replaces version {champion}"
     row |= {"promoted": True, "why": why, "decided_at": now, "promoted_at": now}
@@ -150,17 +150,17 @@ def stage_version(
 
 
 def replace_promoted(stage: Stage, rows: Sequence[dict[str, Any]], promoted: dict[str, Any]) -> list[Output]:
-    """Stage all `rows` of an evaluator with one of them promoted and no other; what to publish."""
+    """Stage all `rows` of an evaluator with `promoted` alone in use; returns the partitions to publish."""
     why = f"replaced by version {promoted['version']}"
-    told = [{**r, "promoted": False, "why": why} if r["promoted"] and r is not promoted else r for r in rows]
-    changed = [new for new, before in zip(told, rows, strict=True) if new is not before or new is promoted]
-    return stage_rows(stage, told, changed)
+    after = [{**r, "promoted": False, "why": why} if r["promoted"] and r is not promoted else r for r in rows]
+    changed = [new for new, old in zip(after, rows, strict=True) if new is not old or new is promoted]
+    return stage_rows(stage, after, changed)
 
 
 def stage_rows(
     stage: Stage, rows: Sequence[dict[str, Any]], changed: Sequence[dict[str, Any]]
 ) -> list[Output]:
-    """Stage all rows of an evaluator, so that the gate sees them together; what to publish: the changed ones."""
+    """Stage all rows of an evaluator, so that the gate checks them together; returns the changed ones to publish."""
     stage.create_from_rows("evaluators", rows)
     return [
         Output(

@@ -8,7 +8,7 @@ from flows.cli import arguments, output
 from flows.cli.start import flow
 from flows.orchestration.options import TrainingOptions
 from ssrem.evaluators import DEFAULT_EVALUATORS
-from tasks.training.versions import standing
+from tasks.training.versions import version_status
 from tasks.warehouse.home import Warehouse
 
 
@@ -31,7 +31,7 @@ def train(options: argparse.Namespace, home: Warehouse) -> None:
         runner,
     )
     outcomes = {
-        name: f"{'trained' if new else 'nothing new to train'}; {standing(home, name, version)}"
+        name: f"{'trained' if new else 'nothing new to train'}; {version_status(home, name, version)}"
         for name, (version, new) in trained.items()
     }
     output.after(options, home, ["evaluators", "identification"], outcomes)
@@ -40,9 +40,9 @@ def train(options: argparse.Namespace, home: Warehouse) -> None:
 def _show_plan(
     options: argparse.Namespace, home: Warehouse, names: list[str], training: TrainingOptions
 ) -> None:
-    from tasks.training.dry_run import plan  # imports Prefect
+    from tasks.training.dry_run import dry_run  # imports Prefect
 
-    rows = plan(home, names, options.corpus, training.config, training.encoder, options.labels)
+    rows = dry_run(home, names, options.corpus, training.config, training.encoder, options.labels)
     if options.json:
         output.as_json(rows)
         return

@@ -20,7 +20,7 @@ from tasks.ingest.land import land
 from tasks.privacy.forget import forget
 from tasks.privacy.people import who_is
 from tasks.privacy.purge import held_texts
-from tasks.training.stale import outdated
+from tasks.training.outdated import outdated
 from tasks.warehouse.home import Warehouse
 from tasks.warehouse.partition import PartitionKey
 

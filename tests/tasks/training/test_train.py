@@ -78,7 +78,7 @@ def test_versions_one_at_a_time(copy: Warehouse) -> None:
     assert train.fn("ssrem", ["tiny"], str(copy.root), config=SHORT) == (2, True)
     assert versions(copy) == [
         (1, True, "first version"),
-        (2, False, "waits to be compared with version 1"),
+        (2, False, "waits for comparison with version 1"),
     ]
     after = copy.partitions()
     assert train.fn("ssrem", ["tiny"], str(copy.root), config=SHORT) == (2, False)

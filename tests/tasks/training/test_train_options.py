@@ -15,7 +15,7 @@ from ssrem.evaluators.core.routing import route
 from support.tiny_transformer import write_bert
 from tasks.scoring.test_split import score_corpus
 from tasks.stage.stage import Stage
-from tasks.training.dry_run import plan
+from tasks.training.dry_run import dry_run
 from tasks.training.labels import HumanScores
 from tasks.training.train import train
 from tasks.warehouse.home import Warehouse
@@ -155,7 +155,7 @@ def test_a_slow_evaluator_is_scored_on_a_sample(
 
 def test_a_plan_says_what_would_be_trained(copy: Warehouse) -> None:
     before = copy.partitions()
-    rows = plan(copy, ["ssrem", "bleu-2", "retrieval"], None, {"epochs": 3}, None, None)
+    rows = dry_run(copy, ["ssrem", "bleu-2", "retrieval"], None, {"epochs": 3}, None, None)
     assert [(row["evaluator"], row["version"], row["corpora"]) for row in rows] == [
         ("ssrem", 2, "tiny"),
         ("bleu-2", 1, None),

@@ -1,4 +1,4 @@
-"""What a retraining has to do: evaluators in use that have not seen a corpus which has landed."""
+"""Evaluators in use that have not learned from all landed corpora: what a retraining has to train."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from tasks.warehouse.partition import PartitionKey
 
 @dataclass(frozen=True)
 class Outdated:
-    """An evaluator in use, the corpora that it has not seen, and how it was trained.
+    """An evaluator in use that has not learned from all landed corpora.
 
-    encoder, config: as training takes them. labels: whether it learned from human scores, which are not in the corpora.
+    unseen: the corpora that it has not learned from. encoder, config: as training takes them. labels: whether it
+    learned from human ratings, which are not part of the corpora.
     """
 
     evaluator: str
@@ -30,10 +31,9 @@ class Outdated:
 
 
 def outdated(home: Warehouse, names: Sequence[str] = ()) -> list[Outdated]:
-    """Of the evaluators named, or of all in use that learn: those that have not seen all landed corpora as they are.
+    """The stale ones of the evaluators named, or of all in use that learn; blends come after their members.
 
-    A corpus in which somebody was forgotten since is not the one that was seen. In an order in which one that is made
-    of others comes after them.
+    A corpus from which a person was erased after the training counts as unseen.
     """
     with home.reader() as connection:
         landed = dict(
@@ -42,28 +42,27 @@ def outdated(home: Warehouse, names: Sequence[str] = ()) -> list[Outdated]:
         rows = connection.execute(
             "SELECT evaluator, version, corpora, config, labels, trained_at FROM evaluators WHERE promoted"
         ).fetchall()
-        forgotten = _forgotten(
+        erased_at = _last_erasures(
             connection.execute(
                 "SELECT started, outputs FROM runs WHERE stage = 'forget' ORDER BY started"
             ).fetchall()
         )
-        asked = _asked(
+        trainings = _trainings(
             connection.execute("SELECT parameters, outputs FROM runs WHERE stage = 'train'").fetchall()
         )
-    found = []
+    result = []
     for name, version, corpora, config, labels, trained_at in rows:
         seen = json.loads(corpora)
         unseen = tuple(
             corpus
             for corpus, digest in landed.items()
-            if seen.get(corpus) != digest or (corpus in forgotten and forgotten[corpus] > trained_at)
+            if seen.get(corpus) != digest or (corpus in erased_at and erased_at[corpus] > trained_at)
         )
         if not unseen or not evaluator_class(name).trained or (names and name not in names):
             continue
-        parameters = asked.get(
-            PartitionKey(evaluator=name, version=version), {}
-        )  # none of one that was trained elsewhere
-        found.append(
+        # An imported evaluator has no training in the ledger.
+        parameters = trainings.get(PartitionKey(evaluator=name, version=version), {})
+        result.append(
             Outdated(
                 name,
                 version,
@@ -74,12 +73,12 @@ def outdated(home: Warehouse, names: Sequence[str] = ()) -> list[Outdated]:
             )
         )
     order = list(EVALUATORS)
-    kinds: dict[str, Any] = {one.evaluator: evaluator_class(one.evaluator) for one in found}
-    return sorted(found, key=lambda o: (kinds[o.evaluator].takes_members, order.index(o.evaluator)))
+    kinds: dict[str, Any] = {one.evaluator: evaluator_class(one.evaluator) for one in result}
+    return sorted(result, key=lambda o: (kinds[o.evaluator].takes_members, order.index(o.evaluator)))
 
 
-def _forgotten(runs: Sequence[tuple[datetime, str]]) -> dict[str, datetime]:
-    """Corpus to when somebody was last forgotten in it; runs: oldest first."""
+def _last_erasures(runs: Sequence[tuple[datetime, str]]) -> dict[str, datetime]:
+    """Corpus to the time when a person was last erased from it. runs: oldest first."""
     return {
         key.corpus: started
         for started, outputs in runs
@@ -88,8 +87,8 @@ def _forgotten(runs: Sequence[tuple[datetime, str]]) -> dict[str, datetime]:
     }
 
 
-def _asked(runs: Sequence[tuple[str, str]]) -> dict[PartitionKey, dict[str, Any]]:
-    """Evaluator and version to the parameters of its training, which alone makes a learning curve."""
+def _trainings(runs: Sequence[tuple[str, str]]) -> dict[PartitionKey, dict[str, Any]]:
+    """Evaluator and version to the parameters of its training, the only run that publishes a learning curve."""
     return {
         key: json.loads(parameters)
         for parameters, outputs in runs
