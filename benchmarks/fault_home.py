@@ -21,7 +21,7 @@ from typing import Any
 from benchmarks.fault_child import CORPUS, STAGES
 from schemas import TABLES
 from ssrem.errors import SsremError
-from tasks.maintenance.health import remarks
+from tasks.maintenance.health import health
 from tasks.query.sandbox import ask
 from tasks.warehouse.home import Warehouse
 from tasks.warehouse.partition import Partition
@@ -262,7 +262,7 @@ class Bench:
         except SsremError as error:
             repaired.append(str(error))
         repaired += [f"{path} was left" for path in litter(self.home)]
-        later = " ".join(remarks(self.home))
+        later = " ".join(health(self.home))
         for what in [*(["interrupted"] if interrupted else []), *([says] if says else [])]:
             if what not in later:
                 told.append(f"after the repair status says nothing of {what!r}")
@@ -301,7 +301,7 @@ class Bench:
         return missed
 
     def _tells(self, damaged: Partition | None, says: str | None) -> list[str]:
-        notes = " ".join(remarks(self.home))
+        notes = " ".join(health(self.home))
         wanted = [says] if says else []
         if damaged:
             wanted += [damaged.path, repr(damaged.key), damaged.table]

@@ -1,4 +1,4 @@
-"""Back up and restore: a published snapshot with all that it needs, copied while others read and write."""
+"""Back up a published snapshot with all that it needs, while others read and write, and restore it elsewhere."""
 
 from __future__ import annotations
 
@@ -21,20 +21,21 @@ from tasks.warehouse.catalog import DamagedCatalogError, OtherLayoutError, read_
 from tasks.warehouse.files import sync_path
 from tasks.warehouse.garbage import MARK, PIN
 from tasks.warehouse.home import Warehouse
+from tasks.warehouse.integrity import find_damage
 from tasks.warehouse.partition import Partition
 
 ARCHIVES = {".tar": "w", ".tar.gz": "w:gz", ".tgz": "w:gz"}
 
 BESIDE = ("models", "encoders", "masked-lm", "reports")
-"""Folders that come with the snapshot. Caches (`vectors`) and scratch do not: they are made again where needed."""
+"""Folders that are backed up with the snapshot. Caches (`vectors`) and scratch are not: stages fill them again."""
 
 OWN = {".lock", ".prefect", ".restore.tmp", "staging"}
-"""What may lie in a folder that something is restored into."""
+"""Names that a folder may contain into which a backup is restored."""
 
 
 @dataclass(frozen=True)
 class Saved:
-    """A backup or what was restored from one: where it lies, files and bytes."""
+    """A backup or a restored home folder: its path, files and bytes."""
 
     path: Path
     files: int
@@ -44,30 +45,28 @@ class Saved:
 def back_up(home: Warehouse, target: Path) -> Saved:
     """Copy the published snapshot to `target`: a .tar, .tar.gz or .tgz file, or else a new folder.
 
-    Runs may publish meanwhile: the copy is of the snapshot at the start, whose files stay as long as this takes. The
-    target appears when it is complete. HomeError where nothing is published, a file is missing, or target is taken.
+    Runs may publish meanwhile: the copy is of the snapshot at the start, whose files are not deleted while this lasts.
+    The target appears when it is complete. HomeError where nothing is published, a file is missing, or target exists.
     """
     if not home.catalog.exists():
         raise HomeError(f"nothing is published in {home.root}; there is nothing to back up")
     mode = next((mode for suffix, mode in ARCHIVES.items() if target.name.endswith(suffix)), None)
     if target.exists() and (mode is None or target.is_dir()):
-        raise HomeError(f"{target} is there already; name another file or folder to back up to")
+        raise HomeError(f"{target} exists; name another file or folder to back up to")
     draft = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    size = files = 0
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with _pinned(home) as pin:
+            files = list(_files(home, pin))
+            size = sum(path.stat().st_size for path, _ in files)
             if mode:
                 with tarfile.open(draft, mode) as archive:  # type: ignore[call-overload]
-                    for path, name in _files(home, pin):
+                    for path, name in files:
                         archive.add(path, name, recursive=False)
-                        size, files = size + path.stat().st_size, files + 1
-            else:
-                for path, name in _files(home, pin):
-                    (draft / name).parent.mkdir(parents=True, exist_ok=True)
-                    shutil.copyfile(path, draft / name)
-                    sync_path(draft / name)
-                    size, files = size + path.stat().st_size, files + 1
+            for path, name in () if mode else files:
+                (draft / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(path, draft / name)
+                sync_path(draft / name)
         sync_path(draft)
         draft.replace(target)
     except FileNotFoundError as error:
@@ -78,20 +77,21 @@ def back_up(home: Warehouse, target: Path) -> Saved:
         if draft.is_dir():
             shutil.rmtree(draft)
         draft.unlink(missing_ok=True)
-    return Saved(target, files, size)
+    return Saved(target, len(files), size)
 
 
 def restore(home: Warehouse, source: Path) -> Saved:
-    """Put what `back_up` made into the home folder, which must be new or empty, whatever its path was.
+    """Restore a backup into the home folder, which must be new or empty.
 
-    source: the backup; the home folder itself where that was moved, so that its catalog names the new place.
-    HomeError where the backup is not whole or the home folder is in use; it is then left as it was.
+    source: the backup; or the home folder itself after it was moved, so that its catalog names the new path.
+    HomeError where the backup is incomplete or of another layout, or the home folder is in use; it stays as it was.
     """
     if source.resolve() == home.root:
         with home.lock("restore"):
-            parts = home.partitions()
-            home.write_catalog(parts)
-        return Saved(home.root, len(parts), sum((home.root / p.path).stat().st_size for p in parts))
+            partitions = home.partitions()
+            home.write_catalog(partitions)
+        size = [(home.root / partition.path).stat().st_size for partition in partitions]
+        return Saved(home.root, len(size), sum(size))
     if not source.exists():
         raise HomeError(f"{source} does not exist; name what ssrem home backup wrote")
     with home.lock("restore"):
@@ -103,12 +103,12 @@ def restore(home: Warehouse, source: Path) -> Saved:
         shutil.rmtree(draft, ignore_errors=True)
         try:
             _unpack(source, draft)
-            parts = _whole(source, draft)
+            partitions = _checked(source, draft)
             size = [p.stat().st_size for p in draft.rglob("*") if p.is_file()]
             for folder in ("lake", *BESIDE, FORGOTTEN_LIST):
                 if (draft / folder).exists():
                     (draft / folder).rename(home.root / folder)
-            home.write_catalog(parts)  # its views name the folder that they look into
+            home.write_catalog(partitions)  # its views name the folder that they look into
         finally:
             shutil.rmtree(draft, ignore_errors=True)
     return Saved(home.root, len(size), sum(size))
@@ -116,12 +116,12 @@ def restore(home: Warehouse, source: Path) -> Saved:
 
 @contextmanager
 def _pinned(home: Warehouse) -> Iterator[Path]:
-    """A copy of the catalog in the home folder, whose parts are not collected while this process lives."""
+    """A copy of the catalog in the home folder, whose partitions are not deleted while this process lives."""
     name = f"{PIN}{os.getpid()}-{secrets.token_hex(3)}"
     draft, pin = home.root / f".{name}.tmp", home.root / f"catalog.{name}.duckdb"
     try:
         with draft.open("xb") as handle:
-            fcntl.flock(handle, fcntl.LOCK_EX)  # before it has the name by which whoever collects finds it
+            fcntl.flock(handle, fcntl.LOCK_EX)  # before it has the name by which garbage collection knows it
             handle.write(home.catalog.read_bytes())
             handle.flush()
             draft.rename(pin)
@@ -133,17 +133,17 @@ def _pinned(home: Warehouse) -> Iterator[Path]:
 
 def _files(home: Warehouse, pin: Path) -> Iterator[tuple[Path, str]]:
     """Files of the snapshot, and their names in the backup; the catalog first."""
-    parts = read_catalog(pin).partitions
+    partitions = read_catalog(pin).partitions
     yield pin, "catalog.duckdb"
-    for part in parts:
-        yield home.root / part.path, part.path
-    for folder in sorted({part.folder for part in parts}):  # what describes the parts
+    for partition in partitions:
+        yield home.root / partition.path, partition.path
+    for folder in sorted({partition.folder for partition in partitions}):  # replicas
         for path in sorted((home.lake / folder).iterdir()):
             if path.suffix != ".parquet" and path.name != MARK:
                 yield path, str(path.relative_to(home.root))
     if (home.root / FORGOTTEN_LIST).exists():
         yield home.root / FORGOTTEN_LIST, FORGOTTEN_LIST
-    versions = _versions(home, parts)
+    versions = _versions(home, partitions)
     for beside in BESIDE:
         for path in sorted((home.root / beside).rglob("*")):
             name = path.relative_to(home.root)
@@ -153,16 +153,14 @@ def _files(home: Warehouse, pin: Path) -> Iterator[tuple[Path, str]]:
                 yield path, str(name)
 
 
-def _versions(home: Warehouse, parts: list[Partition]) -> set[tuple[str, ...]]:
-    """Name and version of the evaluators that the parts list; HomeError where the model of one is missing."""
-    found = set()
-    for part in parts:
-        if part.table == "evaluators":
-            query = "SELECT evaluator, version::VARCHAR FROM read_parquet(?, hive_partitioning = false)"
-            found |= set(_rows(query, home.root / part.path))
-    for name, version in found:
+def _versions(home: Warehouse, partitions: list[Partition]) -> set[tuple[str, ...]]:
+    """Name and version of the published evaluators; FileNotFoundError where the model of one is missing."""
+    query = "SELECT evaluator, version::VARCHAR FROM read_parquet(?, hive_partitioning = false)"
+    paths = [home.root / partition.path for partition in partitions if partition.table == "evaluators"]
+    versions = {row for path in paths for row in _rows(query, path)}
+    for name, version in versions:
         (home.models / name / version).stat()
-    return found
+    return versions
 
 
 def _unpack(source: Path, draft: Path) -> None:
@@ -178,25 +176,20 @@ def _unpack(source: Path, draft: Path) -> None:
         raise HomeError(f"{source} is no whole backup ({reason}); take another one") from None
 
 
-def _whole(source: Path, draft: Path) -> list[Partition]:
-    """Parts of an unpacked backup; HomeError where one is missing or cannot be read."""
+def _checked(source: Path, draft: Path) -> list[Partition]:
+    """Partitions of an unpacked backup; HomeError where one is missing or damaged, or the layout is another one."""
     if not (draft / "catalog.duckdb").is_file():
         raise HomeError(f"{source} is no backup of a home folder: it has no catalog.duckdb")
     try:
-        parts = read_catalog(draft / "catalog.duckdb").partitions
+        partitions = read_catalog(draft / "catalog.duckdb").partitions
     except OtherLayoutError as error:
         raise OtherLayoutError(source, error.layout) from None
     except DamagedCatalogError:
         raise HomeError(f"{source} is no whole backup: its catalog is damaged; take another") from None
-    for part in parts:
-        try:
-            query = "SELECT count(*) FROM read_parquet(?, hive_partitioning = false)"
-            rows = _rows(query, draft / part.path)
-        except duckdb.Error:
-            rows = []
-        if rows != [(part.rows,)]:
-            raise HomeError(f"{source} is no whole backup: {part.path} is missing or damaged; take another")
-    return parts
+    if damaged := find_damage(draft, partitions, deep=True):
+        path = damaged[0].partition.path
+        raise HomeError(f"{source} is no whole backup: {path} is missing or damaged; take another")
+    return partitions
 
 
 def _rows(query: str, path: Path) -> list[tuple[Any, ...]]:

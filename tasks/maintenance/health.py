@@ -1,9 +1,10 @@
-"""What an operator should know of a home folder: what runs, what died, what is damaged, and what was made good."""
+"""Health of a home folder, as `ssrem status` tells it: running and interrupted runs, damage, and logged incidents."""
 
 from __future__ import annotations
 
 import json
-from datetime import datetime, timedelta
+from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,67 +16,66 @@ from tasks.warehouse.integrity import find_damage, forget_verified
 from tasks.warehouse.models import broken_models
 
 SHOWN = 10
-"""Incidents that are told, the last ones."""
+"""Incidents that are shown, the last ones."""
 
 
-def remarks(home: Warehouse, *, deep: bool = False) -> list[str]:
-    """One line each. `deep` reads every published file through, which finds what a failing disk changed."""
-    found = _runs(home)
+def health(home: Warehouse, *, deep: bool = False) -> list[str]:
+    """What an operator should know, one line each; `deep` compares every published file with its digest."""
+    lines = _runs(home)
     snapshot = home.snapshot()
     if snapshot.damage:
-        found.append(
+        lines.append(
             f"{snapshot.damage}; what is shown is snapshot {snapshot.number} of the lake's manifests; the next run "
             "that writes makes a new catalog"
         )
     damaged = find_damage(home.root, snapshot.partitions, deep=deep)
     if damaged and deep:
         forget_verified(home.root)
-    found += [
-        f"damaged: {one}; queries that do not need it go on; the next run that writes, such as ssrem tables, repairs it"
-        for one in damaged
+    lines += [
+        f"damaged: {damage}; queries that do not need it go on; the next run that writes, such as ssrem tables, "
+        "repairs it"
+        for damage in damaged
     ]
-    try:
-        found += broken_models(home, deep=deep)
-        found += _clock(home)
-    except HomeError:
-        pass  # what they ask is damaged, which was said
-    found += [f"a gate failed in run {f.name}; its rows are in {f}" for f in sorted(home.failures.glob("*"))]
-    told = incidents(home.root)
-    if len(told) > SHOWN:
-        found.append(f"{len(told) - SHOWN} earlier incidents: {home.root / 'incidents.jsonl'}")
-    return found + [f"{at} UTC: {what}" for at, what in told[-SHOWN:]]
+    with suppress(HomeError):  # where the tables that they read are damaged, a line before says so
+        lines += broken_models(home, deep=deep)
+        lines += _clock(home)
+    lines += [f"a gate failed in run {f.name}; its rows are in {f}" for f in sorted(home.failures.glob("*"))]
+    logged = incidents(home.root)
+    if len(logged) > SHOWN:
+        lines.append(f"{len(logged) - SHOWN} earlier incidents: {home.root / 'incidents.jsonl'}")
+    return lines + [f"{at} UTC: {text}" for at, text in logged[-SHOWN:]]
 
 
 def _runs(home: Warehouse) -> list[str]:
-    writer = home.writer()
-    found = []
+    """The run that holds the lock, and those that were interrupted."""
+    writer, lines = home.writer(), []
     if writer is not None:
         who = f"process {writer.get('pid', 'unknown')} on {writer.get('host', 'unknown')}"
-        found.append(
+        lines.append(
             f"{writer.get('what', 'a run')}, begun {writer.get('since', 'earlier')} UTC, is running: {who}"
         )
-    for leftover in sorted(home.staging.glob("*")):
-        run = _about(leftover)
+    for scratch in sorted(home.staging.glob("*")):
+        run = _about(scratch)
         if writer is None or run.get("pid") != writer.get("pid"):
-            found.append(
+            lines.append(
                 f"{run.get('stage', 'a run')}, begun {run.get('started', 'earlier')} UTC, was interrupted; nothing "
                 "that was published is lost, and the next run cleans up"
             )
-    return found
+    return lines
 
 
-def _about(leftover: Path) -> dict[str, Any]:
+def _about(scratch: Path) -> dict[str, Any]:
     try:
-        found = json.loads((leftover / "run.json").read_text())
+        run = json.loads((scratch / "run.json").read_text())
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return run if isinstance(run, dict) else {}
 
 
 def _clock(home: Warehouse) -> list[str]:
+    """Whether the clock is behind the last run."""
     with home.reader() as connection:
-        row = connection.execute("SELECT max(ended) FROM runs").fetchone()
-    last: datetime | None = row[0] if row else None
+        ((last,),) = connection.execute("SELECT max(ended) FROM runs").fetchall()
     if last is None or last <= utc_now() + timedelta(minutes=1):
         return []
     return [

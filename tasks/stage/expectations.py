@@ -1,4 +1,4 @@
-"""An expectation of our own for Great Expectations. Import it only in a gate: the library takes seconds to load."""
+"""A custom expectation for Great Expectations. Import it only in a gate: the library takes seconds to load."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from great_expectations.expectations.core.unexpected_rows_expectation import Une
 
 
 class ExpectQueryToReturnNoRows(UnexpectedRowsExpectation):
-    """A query returns no row. It is counted and nothing more: the library's own runs it again to fetch the rows."""
+    """A query returns no row. The rows are counted only: the library's own expectation runs it again to fetch them."""
 
     metric_dependencies: ClassVar[tuple[str, ...]] = ("unexpected_rows_query.row_count",)
 

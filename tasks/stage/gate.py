@@ -1,7 +1,7 @@
-"""Gates: Great Expectations on the staged DuckDB tables, from the contracts and the SQL checks.
+"""Gates: Great Expectations checks the staged DuckDB tables by their contracts and the SQL checks.
 
-Every rule is a query for the rows that break it, asked through one expectation of our own: the library's expectations
-for columns take three times as long, for they resolve a dozen metrics each, and the same query shows the rows.
+Every rule is a query for the rows that break it, evaluated by one custom expectation: the library's expectations for
+columns take three times as long, as they resolve a dozen metrics each, and the same query shows the rows.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from schemas import TABLES
-from schemas.contract import Between, Finite, NotEmpty, OneOf, References, Table, WithinBounds
+from schemas.contract import Between, Expectation, Finite, NotEmpty, OneOf, References, Table, WithinBounds
 from sql import checks
 from ssrem.errors import GateError
 
@@ -24,11 +24,14 @@ if TYPE_CHECKING:
     import duckdb
 
 SHOWN_ROWS = 3
+"""Rows that a message shows of those that break a rule."""
+
 SAVED_ROWS = 1000
+"""Most rows that are saved of those that break a rule."""
 
 
 def warm_up() -> threading.Thread:
-    """Import Great Expectations beside the work that its gate will check: it takes seconds, and mostly one core."""
+    """Import Great Expectations in a thread, beside the work that its gate will check: it takes seconds."""
 
     def load() -> None:
         with contextlib.suppress(ImportError):  # the gate itself will say so
@@ -42,7 +45,7 @@ def warm_up() -> threading.Thread:
 
 @dataclass(frozen=True)
 class Rule:
-    """One expectation: of which table, what it says, and the SQL that finds the rows that break it."""
+    """One expectation: its table, what it says, and the query for the rows that break it."""
 
     table: str
     says: str
@@ -51,7 +54,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Result:
-    """Outcome of a rule: a row of `check_results`, and the rule it is of."""
+    """Outcome of a rule: the row of `check_results`, and the rule."""
 
     row: dict[str, Any]
     rule: Rule
@@ -65,44 +68,41 @@ class Result:
 
 
 def rules(table: Table) -> Iterator[Rule]:
-    """The rules that a contract implies: keys, nulls and its expectations."""
-    name = table.name
-    key = ", ".join(table.key)
+    """The rules that a contract implies: its key, its columns that may not be null, and its expectations."""
+    name, key = table.name, ", ".join(table.key)
     repeated = f"SELECT {key}, count(*) AS times FROM {name} GROUP BY {key} HAVING count(*) > 1"
     yield Rule(name, f"({key}) to be unique", repeated)
     for column in table.required:
         yield Rule(name, f"{column} not to be null", f'SELECT * FROM {name} WHERE "{column}" IS NULL')
     for expectation in table.expectations:
-        match expectation:
-            case Between(column, low, high):
-                bounds = [f"at least {low}"] * (low is not None) + [f"at most {high}"] * (high is not None)
-                outside = [f'"{column}" < {low}'] * (low is not None) + [f'"{column}" > {high}'] * (
-                    high is not None
-                )
-                yield Rule(
-                    name,
-                    f"{column} to be {' and '.join(bounds)}",
-                    f"SELECT * FROM {name} WHERE {' OR '.join(outside)}",
-                )
-            case OneOf(column, values):
-                listed = ", ".join(f"'{v}'" for v in values)
-                yield Rule(
-                    name,
-                    f"{column} to be one of {', '.join(values)}",
-                    f'SELECT * FROM {name} WHERE "{column}" NOT IN ({listed})',
-                )
-            case NotEmpty():
-                yield Rule(
-                    name, "at least one row", f"SELECT 'empty' AS {name} WHERE NOT EXISTS (FROM {name})"
-                )
-            case References(columns, target):
-                says = f"({', '.join(columns)}) to be found in {target}"
-                yield Rule(name, says, expectation.query(name))
-            case WithinBounds(columns, target):
-                says = f"({', '.join(columns)}) to be in the range of {target}"
-                yield Rule(name, says, expectation.query(name))
-            case Finite(columns):
-                yield Rule(name, f"({', '.join(columns)}) to be finite", expectation.query(name))
+        yield Rule(name, *_says_and_offending(name, expectation))
+
+
+def _says_and_offending(table: str, expectation: Expectation) -> tuple[str, str]:
+    """What an expectation says of a table, and the query for the rows that break it."""
+    match expectation:
+        case Between(column, low, high):
+            bounds = [("at least", "<", low), ("at most", ">", high)]
+            says = [f"{words} {bound}" for words, _, bound in bounds if bound is not None]
+            outside = [f'"{column}" {sign} {bound}' for _, sign, bound in bounds if bound is not None]
+            return (
+                f"{column} to be {' and '.join(says)}",
+                f"SELECT * FROM {table} WHERE {' OR '.join(outside)}",
+            )
+        case OneOf(column, values):
+            listed = ", ".join(f"'{value}'" for value in values)
+            return (
+                f"{column} to be one of {', '.join(values)}",
+                f'SELECT * FROM {table} WHERE "{column}" NOT IN ({listed})',
+            )
+        case NotEmpty():
+            return "at least one row", f"SELECT 'empty' AS {table} WHERE NOT EXISTS (FROM {table})"
+        case References(columns, target):
+            return f"({', '.join(columns)}) to be found in {target}", expectation.query(table)
+        case WithinBounds(columns, target):
+            return f"({', '.join(columns)}) to be in the range of {target}", expectation.query(table)
+        case Finite(columns):
+            return f"({', '.join(columns)}) to be finite", expectation.query(table)
 
 
 def check_tables(

@@ -9,21 +9,21 @@ from typing import Protocol
 
 
 class Advance(Protocol):
-    """Tells how far the work is."""
+    """Reports how far the work is."""
 
     def __call__(self, done: float, total: float | None = None, /) -> None:
         """The amount done so far, in the unit of the total; a total that became known only now."""
 
 
 Listener = Callable[[str, float | None], Advance]
-"""Is told what begins and its total, and then how far it is."""
+"""Called with the name and the total of a piece of work when it begins; returns what is then called as it proceeds."""
 
 _listeners: list[Listener] = []
 
 
 @contextmanager
 def listening(listener: Listener) -> Iterator[None]:
-    """Tell the listener, too, of all progress until the block ends."""
+    """Report all progress to the listener, too, until the block ends."""
     _listeners.append(listener)
     try:
         yield
@@ -34,11 +34,11 @@ def listening(listener: Listener) -> Iterator[None]:
 @contextmanager
 def progress(what: str, total: float | None = None) -> Iterator[Advance]:
     """Show a bar (a spinner without a total) named `what` until the block ends."""
-    told = [listener(what, total) for listener in _listeners]
+    reports = [listener(what, total) for listener in _listeners]
 
     def advance(done: float, new_total: float | None = None) -> None:
-        for one in told:
-            one(done, new_total)
+        for report in reports:
+            report(done, new_total)
 
     if not sys.stderr.isatty():
         yield advance
@@ -62,5 +62,5 @@ def progress(what: str, total: float | None = None) -> Iterator[Advance]:
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(what, total=total)
-        told.append(lambda done, new=None: bar.update(task, completed=done, total=new or total))
+        reports.append(lambda done, new=None: bar.update(task, completed=done, total=new or total))
         yield advance

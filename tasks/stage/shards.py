@@ -44,14 +44,14 @@ def distributed() -> bool:
 
 
 def shard_ranges(n: int, size: int) -> list[tuple[int, int]]:
-    """First and last + 1 of each shard of n rows. They do not depend on who works on them, so neither do results."""
+    """First row and last row + 1 of each shard of n rows. They do not depend on the workers, so neither do results."""
     return [(first, min(first + size, n)) for first in range(0, n, size)]
 
 
 def shard_task(name: str) -> Callable[[Callable[P, R]], Task[P, R]]:
-    """A task that works on one shard: from names and paths to names and paths, the same however often it runs.
+    """A task that works on one shard: from names and paths to names and paths, idempotent.
 
-    It is tried again where a disk or a network failed it; a worker that dies is the runner's to replace.
+    It is retried after an error of a disk or a network; the runner replaces workers that die.
     """
     return task(
         name=name,
@@ -67,7 +67,7 @@ def _worth_another_try(_: Task[..., Any], __: TaskRun, state: State[Any]) -> boo
 
 
 def map_shards(work: Task[..., R], shards: Sequence[Mapping[str, Any]]) -> list[R]:
-    """What the task returns for the parameters of each shard, in order; workers take them as they are free.
+    """Results of the task for the parameters of each shard, in order; free workers take the next shard.
 
     A shard whose worker dies goes to another one: Dask and Ray do that by themselves, some three times a shard.
     Raises RunnerError where they give up, and what a shard raises.
@@ -78,7 +78,7 @@ def map_shards(work: Task[..., R], shards: Sequence[Mapping[str, Any]]) -> list[
     from prefect.client.orchestration import get_client
     from prefect.settings import PREFECT_API_URL, temporary_settings
 
-    # Workers are told of this flow's server; left alone, each would start one of its own.
+    # Workers get the address of this flow's server; without it, each would start a server of its own.
     with temporary_settings({PREFECT_API_URL: str(get_client(sync_client=True).api_url)}):
         futures = [runner.submit(work, dict(shard)) for shard in shards]
     try:
@@ -99,7 +99,7 @@ def incoming(path: Path) -> Path:
     """The path of a shard's input; RunnerError where this machine does not have it."""
     if not path.exists():
         raise RunnerError(
-            f"{path} is not there on {socket.gethostname()}; every worker must see the home folder under that "
+            f"{path} does not exist on {socket.gethostname()}; every worker must see the home folder under that "
             "path: put it on a disk that they share, or use a local --runner"
         )
     return path
@@ -107,7 +107,7 @@ def incoming(path: Path) -> Path:
 
 @contextmanager
 def room_for_shards(scratch: Path) -> Iterator[Path]:
-    """A new folder for the files of shards, gone with the block; what a lost worker still writes goes nowhere."""
+    """A new folder for the files of shards, deleted with the block, whatever a lost worker still writes there."""
     folder = Path(mkdtemp(prefix="shards-", dir=scratch))
     try:
         yield folder
@@ -117,7 +117,7 @@ def room_for_shards(scratch: Path) -> Iterator[Path]:
 
 @contextmanager
 def atomic_write(path: Path) -> Iterator[Path]:
-    """Where to write what becomes `path` when the block ends: a shard that is worked on twice leaves it whole."""
+    """A draft to write to, which becomes `path` when the block ends: two workers on one shard leave a complete file."""
     aside = path.with_name(f".{socket.gethostname()}-{os.getpid()}-{path.name}")
     yield aside
     aside.replace(path)

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
 
-    from schemas.contract import Table
-
 MEMORY_LIMITS = {"ingest": "1200MB"}
 DEFAULT_MEMORY_LIMIT = "2GB"
 """What DuckDB takes before it spills, by stage: with 5 M turns ingest then stays under 2 GB, speaker tables under 3."""
@@ -168,7 +166,7 @@ class Stage:
         }
         self.create_from_rows("runs", [run])
         ledger = [Output(name, PartitionKey()) for name in ("runs", "check_results") if name in self.staged]
-        for output in ledger:  # one growing partition, so that no old run's folder is kept for its two rows
+        for output in ledger:  # one growing partition, so that no old run's folder stays for its two rows
             self.connection.execute(
                 f"INSERT INTO main.{output.table} BY NAME SELECT * FROM published.{output.table}"
             )
@@ -176,7 +174,8 @@ class Stage:
         written = self._write(f"run={self.run_id}", outputs)
         written += self._write(f"run={self.run_id}.ledger", ledger)
         replaced = {partition.address for partition in written} | set(retired)
-        kept = [partition for partition in self.partitions if partition.address not in replaced]
+        snapshot = [partition for partition in self.partitions if partition.address not in replaced]
+        snapshot += written
         moved: list[Path] = []
         try:
             for source, target in (folders or {}).items():
@@ -193,13 +192,13 @@ class Stage:
                 moved.append(self.home.lake / folder)
                 self._draft(folder).rename(moved[-1])
             sync_path(self.home.lake)
-            self.home.write_catalog([*kept, *written])
+            self.home.write_catalog(snapshot)
         except BaseException:
             if all(partition.run != self.run_id for partition in self.home.partitions()):
                 for leftover in moved:
                     shutil.rmtree(leftover, ignore_errors=True)
             raise
-        remember_published(self.home.root, [*kept, *written], written)
+        remember_published(self.home.root, snapshot, written)
         prune_runs(self.home)
 
     def _draft(self, folder: str) -> Path:
@@ -220,30 +219,24 @@ class Stage:
         return written
 
     def _write_file(self, output: Output, path: Path) -> int:
-        table = TABLES[output.table]
-        columns = ", ".join(f'"{c}"' for c in table.column_names)
+        """Write the staged rows of an output as Parquet; how many. GateError where the file has not the columns of the
+        table's contract."""
+        columns = TABLES[output.table].columns
+        names = ", ".join(f'"{column.name}"' for column in columns)
         where = f" WHERE {output.where}" if output.where else ""
-        write_parquet(self.connection, table, f"SELECT {columns} FROM main.{table.name}{where}", path)
-        row = self.connection.execute(
-            f"SELECT count(*) FROM read_parquet('{quoted(path)}', hive_partitioning = false)"
-        ).fetchone()
-        assert row is not None
-        return int(row[0])
-
-
-def write_parquet(connection: duckdb.DuckDBPyConnection, table: Table, select: str, path: Path) -> None:
-    """Write the selected rows as Parquet; GateError where their columns are not those of the table's contract."""
-    connection.execute(
-        f"COPY ({select}) TO '{quoted(path)}' (FORMAT parquet, COMPRESSION snappy, DICTIONARY_SIZE_LIMIT 1000)"
-    )
-    described = connection.execute(
-        f"DESCRIBE SELECT * FROM read_parquet('{quoted(path)}', hive_partitioning = false)"
-    ).fetchall()
-    if [(name, kind) for name, kind, *_ in described] != [(c.name, c.type) for c in table.columns]:
-        raise GateError(
-            f"{path} does not have the columns of {table.name}'s contract: {described}; nothing was published"
-        )
-    sync_path(path)
+        ((rows,),) = self.connection.execute(
+            f"COPY (SELECT {names} FROM main.{output.table}{where}) TO '{quoted(path)}' "
+            "(FORMAT parquet, COMPRESSION snappy, DICTIONARY_SIZE_LIMIT 1000)"
+        ).fetchall()
+        described = self.connection.execute(
+            f"DESCRIBE SELECT * FROM read_parquet('{quoted(path)}', hive_partitioning = false)"
+        ).fetchall()
+        if [(name, kind) for name, kind, *_ in described] != [(c.name, c.type) for c in columns]:
+            raise GateError(
+                f"{path} does not have the columns of {output.table}'s contract: {described}; nothing was published"
+            )
+        sync_path(path)
+        return int(rows)
 
 
 def bound(text: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -308,15 +301,14 @@ def _configure(
 
 
 def _start(root: Path, partitions: Sequence[Partition]) -> datetime:
-    """The time now, or just after the last run's end where the clock says that this lies ahead: what is ordered by
+    """The time now, or just after the end of the last run where the clock says that this lies ahead: what is ordered by
     time stays in order, whatever the clock does."""
     import duckdb
 
-    now = utc_now()
-    for partition in partitions:
-        if partition.table == "runs":
-            with duckdb.connect(":memory:") as connection:
-                query = f"SELECT max(ended) FROM read_parquet('{quoted(root / partition.path)}')"
-                row = connection.execute(query).fetchone()
-            now = max(now, row[0] + timedelta(microseconds=1)) if row and row[0] else now
-    return now
+    started = utc_now()
+    for ledger in (partition for partition in partitions if partition.table == "runs"):
+        query = f"SELECT max(ended) FROM read_parquet('{quoted(root / ledger.path)}')"
+        with duckdb.connect(":memory:") as connection:
+            ((ended,),) = connection.execute(query).fetchall()
+        started = max(started, ended + timedelta(microseconds=1)) if ended else started
+    return started

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache
@@ -28,7 +27,7 @@ READABLE_SINCE = "v1.0.0"
 
 
 class DamagedCatalogError(HomeError):
-    """The catalog cannot be read; the lake may still tell what was published."""
+    """The catalog cannot be read; a manifest in the lake may replace it."""
 
 
 class OtherLayoutError(HomeError):
@@ -57,18 +56,31 @@ def read_catalog(catalog: Path) -> Snapshot:
 
 @lru_cache(maxsize=4)
 def _read(catalog: Path, *_file: int) -> Snapshot:
-    with _opened(catalog) as connection:
-        rows = connection.execute(
-            f"SELECT {', '.join(_COLUMNS)} FROM ssrem.partitions ORDER BY ALL"
-        ).fetchall()
-        ((number,),) = connection.execute("SELECT snapshot FROM ssrem.home").fetchall()
-    return Snapshot(
-        number,
-        [
-            Partition(table, PartitionKey(*key), path, count, size, digest)
-            for table, *key, path, count, size, digest in rows
-        ],
-    )
+    import duckdb
+
+    # Attached: connect() would hand out a database that this process has open, even one replaced since.
+    with duckdb.connect(":memory:") as connection:
+        try:
+            connection.execute(f"ATTACH '{quoted(catalog)}' AS catalog (READ_ONLY)")
+            connection.execute("USE catalog")
+        except duckdb.Error as error:
+            raise DamagedCatalogError(f"{catalog} cannot be opened ({_first_line(error)})") from None
+        try:
+            home = connection.execute("SELECT layout FROM ssrem.home").fetchone()
+        except duckdb.Error:
+            home = None
+        if home is None:
+            raise DamagedCatalogError(f"{catalog} has no layout that ssrem wrote")
+        if home[0] != LAYOUT:
+            raise OtherLayoutError(catalog.parent, home[0])
+        try:
+            ((number,),) = connection.execute("SELECT snapshot FROM ssrem.home").fetchall()
+            rows = connection.execute(
+                f"SELECT {', '.join(_COLUMNS)} FROM ssrem.partitions ORDER BY ALL"
+            ).fetchall()
+        except duckdb.Error as error:
+            raise DamagedCatalogError(f"{catalog} cannot be read ({_first_line(error)})") from None
+    return Snapshot(number, [Partition(row[0], PartitionKey(*row[1:-4]), *row[-4:]) for row in rows])
 
 
 _COLUMNS = {
@@ -155,32 +167,6 @@ def create_views(
 def quoted(value: str | Path) -> str:
     """The text as it stands between single quotes in SQL."""
     return str(value).replace("'", "''")
-
-
-@contextmanager
-def _opened(catalog: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    import duckdb
-
-    try:
-        # Attached: connect() would hand out a database that this process has open, even one replaced since.
-        connection = duckdb.connect(":memory:")
-        connection.execute(f"ATTACH '{quoted(catalog)}' AS catalog (READ_ONLY)")
-        connection.execute("USE catalog")
-    except duckdb.Error as error:
-        raise DamagedCatalogError(f"{catalog} cannot be opened ({_first_line(error)})") from None
-    with connection:
-        try:
-            row = connection.execute("SELECT layout FROM ssrem.home").fetchone()
-        except duckdb.Error:
-            row = None
-        if row is None:
-            raise DamagedCatalogError(f"{catalog} has no layout that ssrem wrote")
-        if row[0] != LAYOUT:
-            raise OtherLayoutError(catalog.parent, row[0])
-        try:
-            yield connection
-        except duckdb.Error as error:
-            raise DamagedCatalogError(f"{catalog} cannot be read ({_first_line(error)})") from None
 
 
 def _first_line(error: BaseException) -> str:

@@ -27,7 +27,7 @@ from tasks.warehouse.snapshot import (
     Snapshot,
     drop_manifests,
     last_number,
-    newest_manifest,
+    manifests,
     write_manifest,
 )
 
@@ -106,7 +106,7 @@ class Warehouse:
                 return read_catalog(self.catalog)
             except DamagedCatalogError as error:
                 damage = str(error)
-        manifest = newest_manifest(self.lake)
+        manifest = next(manifests(self.lake), None)
         if manifest is None:
             if damage:
                 raise HomeError(f"{damage}; restore it from a backup or use another --home")

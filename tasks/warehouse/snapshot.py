@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -67,18 +68,11 @@ def write_manifest(lake: Path, layout: str, snapshot: Snapshot, published_at: da
     return path
 
 
-def manifests(lake: Path) -> list[Manifest]:
+def manifests(lake: Path) -> Iterator[Manifest]:
     """The intact manifests of the lake, newest first."""
-    read = [_read(path) for path in sorted(lake.glob(_PATTERN), reverse=True)]
-    return [manifest for manifest in read if manifest]
-
-
-def newest_manifest(lake: Path) -> Manifest | None:
-    """The newest intact manifest of the lake."""
     for path in sorted(lake.glob(_PATTERN), reverse=True):
         if manifest := _read(path):
-            return manifest
-    return None
+            yield manifest
 
 
 def last_number(lake: Path) -> int:
@@ -97,7 +91,7 @@ def drop_manifests(lake: Path, *, above: int | None = None, keep: int | None = N
 
 
 def _read(path: Path) -> Manifest | None:
-    """The manifest; one without partitions where another layout wrote it; None where the file is damaged."""
+    """The manifest, without partitions where another layout lists them otherwise; None where the file is damaged."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         digest = content.pop("sha256")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from flows.cli import output
-from tasks.maintenance.health import remarks
+from tasks.maintenance.health import health
 from tasks.query.summaries import summary
 from tasks.warehouse.home import Warehouse
 
@@ -14,7 +14,7 @@ def status(options: argparse.Namespace, home: Warehouse) -> None:
     """Show what has landed, how far each corpus is, and what went wrong."""
     names = ["corpora", "progress", "quarantine", "annotated", "evaluators"]
     rows = summary(home, names, tolerant=True)
-    notes = remarks(home, deep=options.deep)
+    notes = health(home, deep=options.deep)
     if options.json:
         output.as_json({"home": str(home.root), **rows, "remarks": notes})
         return

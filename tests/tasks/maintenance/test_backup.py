@@ -163,7 +163,7 @@ def test_what_cannot_be_backed_up(home: Warehouse, tmp_path: Path) -> None:
         back_up(home, tmp_path / "saved")
     publish(home, 0)
     (tmp_path / "taken").mkdir()
-    with pytest.raises(HomeError, match="is there already"):
+    with pytest.raises(HomeError, match="taken exists"):
         back_up(home, tmp_path / "taken")
     (home.root / home.partitions()[0].path).unlink()
     with pytest.raises(HomeError, match=r"conversations.parquet is missing.*ssrem status"):

@@ -20,7 +20,7 @@ from benchmarks.faults import kill, prepared
 from flows.cli.main import main
 from ssrem.errors import HomeError
 from tasks.ingest.drop_folder import DONE
-from tasks.maintenance.health import remarks
+from tasks.maintenance.health import health
 from tasks.query.sandbox import ask
 from tasks.warehouse.incidents import incidents
 
@@ -114,13 +114,13 @@ def test_what_a_disk_changed_in_silence_is_found_by_reading_deep(whole: Bench) -
     before = path.stat()
     fault_damage.flip(path)
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
-    assert not any("damaged" in note for note in remarks(whole.home))
-    assert any("turns.parquet" in note for note in remarks(whole.home, deep=True))
+    assert not any("damaged" in note for note in health(whole.home))
+    assert any("turns.parquet" in note for note in health(whole.home, deep=True))
     with pytest.raises(HomeError, match=r"turns\.parquet"):
         ask(whole.home, "SELECT * FROM turns")
     assert whole.child.run(whole.home, ["tables"]) == 0
     assert content(whole.home) == whole.contents[-1]
-    assert remarks(whole.home, deep=True) == remarks(whole.home)
+    assert health(whole.home, deep=True) == health(whole.home)
 
 
 def test_a_table_in_two_copies_survives_the_loss_of_one(whole: Bench) -> None:
@@ -173,12 +173,12 @@ def test_a_model_that_is_missing_is_told_and_trained_again(whole: Bench) -> None
     model = whole.home.models / "ssrem" / "1"
     weights = model / "weights.safetensors"
     fault_damage.flip(weights)
-    assert not any("ssrem version 1" in note for note in remarks(whole.home))
-    assert any("ssrem version 1 is in use" in note for note in remarks(whole.home, deep=True))
+    assert not any("ssrem version 1" in note for note in health(whole.home))
+    assert any("ssrem version 1 is in use" in note for note in health(whole.home, deep=True))
     weights.unlink()
-    assert any(f"{weights} is missing" in note for note in remarks(whole.home))
+    assert any(f"{weights} is missing" in note for note in health(whole.home))
     assert whole.child.run(whole.home, ["train"]) == 0
-    assert not any("ssrem version" in note for note in remarks(whole.home))
+    assert not any("ssrem version" in note for note in health(whole.home))
     assert (whole.home.models / "ssrem" / "2" / "weights.safetensors").exists()
 
 
