@@ -19,6 +19,7 @@ Encode = Callable[[Sequence[str]], NDArray[np.float32]]
 
 
 TRAIN, VALID, TEST = 0, 1, 2
+SPLIT_NAMES = {TRAIN: "training", VALID: "validation", TEST: "test"}
 _LEFT_OUT = 255
 KINDS = ("GT", "SC", "SP", "SS", "Rand")
 CONTEXT_ATTACK = "Context"
@@ -78,10 +79,11 @@ class Candidates:
     def __len__(self) -> int:
         return len(self.response)
 
-    def sampled(self, split: int, n: int, seed: int = 0) -> Candidates:
-        """These candidates with `n` responses of the split, drawn from the seed; all where there are no more."""
+    def sampled(self, split: int, n: int | None, seed: int = 0) -> Candidates:
+        """These candidates with `n` responses of the split, drawn from the seed; all for None or where there are no
+        more."""
         rows = self.rows(split)
-        if len(rows) <= n:
+        if n is None or len(rows) <= n:
             return self
         left_out = np.random.default_rng(seed).permutation(rows)[n:]
         splits = self.split.copy()

@@ -10,7 +10,7 @@ from ssrem.errors import EvaluatorError
 from ssrem.files import read_json
 from ssrem.registry import nearest, registered
 
-__all__ = ["DEFAULT_ENCODER", "ENCODERS", "Encoder", "load_encoder", "load_saved"]
+__all__ = ["DEFAULT_ENCODER", "ENCODERS", "Encoder", "load_again", "load_encoder", "load_saved"]
 
 ENCODERS: dict[str, str] = {
     "concatenation": "ssrem.encoders.concatenation:Concatenation",
@@ -54,3 +54,17 @@ def load_saved(folder: Path) -> Encoder:
         raise EvaluatorError(f"{folder}: an encoder of kind {kind!r}; this ssrem knows {', '.join(ENCODERS)}")
     encoder_class: type[Encoder] = registered(ENCODERS[kind])
     return encoder_class.load(folder)
+
+
+def load_again(origin: str | None, signature: str, folder: Path) -> Encoder:
+    """The encoder of something saved with it: by its spec `origin`, or, where that is None, the one saved in `folder`.
+
+    Raises EvaluatorError if its signature is not `signature`.
+    """
+    encoder = load_encoder(origin) if origin else load_saved(folder)
+    if encoder.signature != signature:
+        raise EvaluatorError(
+            f"{folder.parent}: trained with encoder {signature}, but {origin or 'the one beside it'} is now "
+            f"{encoder.signature}; install the version it was trained with or train again"
+        )
+    return encoder

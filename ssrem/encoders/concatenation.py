@@ -66,14 +66,8 @@ class Concatenation(Encoder):
 
     @classmethod
     def _load(cls, folder: Path, described: Mapping[str, Any]) -> Self:
-        parts: list[Encoder] = []
-        for number, saved in enumerate(described["parts"]):
-            origin, signature = saved["origin"], saved["signature"]
-            part = encoders.load_encoder(origin) if origin else encoders.load_saved(folder / f"part{number}")
-            if part.signature != signature:
-                raise EvaluatorError(
-                    f"{folder}: trained with encoder {signature}, but {origin} is now {part.signature}; "
-                    "install the version it was trained with, or train again"
-                )
-            parts.append(part)
+        parts = [
+            encoders.load_again(saved["origin"], saved["signature"], folder / f"part{number}")
+            for number, saved in enumerate(described["parts"])
+        ]
         return cls(parts)

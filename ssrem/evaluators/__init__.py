@@ -17,7 +17,7 @@ EVALUATORS: dict[str, str] = {
     "rsrem": "ssrem.evaluators.bilinear.rsrem:RSREM",
     "ruber": "ssrem.evaluators.ruber.ruber:Ruber",
     "ruber-unref": "ssrem.evaluators.ruber.ruber:RuberUnref",
-    "ruber-ref": "ssrem.evaluators.ruber.ruber:RuberRef",
+    "ruber-ref": "ssrem.evaluators.ruber.referenced:RuberRef",
     "adem": "ssrem.evaluators.adem.adem:Adem",
     "adem-unref": "ssrem.evaluators.adem.adem:AdemUnref",
     "adem-ref": "ssrem.evaluators.adem.adem:AdemRef",

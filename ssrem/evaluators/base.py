@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ssrem.config import Config
+from ssrem.encoders.base import Encoder
 from ssrem.errors import EvaluatorError
 from ssrem.samples import TEST, Candidates, Floats, Progress, Sample
+from ssrem.training.record import Training
 
-if TYPE_CHECKING:
-    from ssrem.encoders.base import Encoder
+__all__ = ["Evaluator", "Provider", "Scores", "TrainedEvaluator", "Training"]
 
 
 @dataclass(frozen=True)
@@ -32,20 +34,40 @@ class Scores:
     g_unit: Floats
     truncated: NDArray[np.bool_]
 
+    @classmethod
+    def of(cls, truncated: NDArray[np.bool_], **parts: Floats) -> Scores:
+        """Of these parts; the others are NaN."""
+        absent = np.full(len(truncated), np.nan)
+        names = ("f", "g", "h", "f_unit", "g_unit")
+        return cls(*(parts.get(name, absent) for name in names), truncated=truncated)
+
     def __len__(self) -> int:
         return len(self.f)
 
+    @property
+    def score(self) -> Floats:
+        """What counts as the evaluator's score: the first of h, f and g that every sample has.
 
-@dataclass(frozen=True)
-class Training:
-    """How a fit went. history: one dict an epoch. figures: of the state that was kept, on the valid split."""
+        Where none is complete, the first that any sample has: g or h of an evaluator without f, NaN for the samples
+        without a reference.
+        """
+        parts = (self.h, self.f, self.g)
+        complete = (part for part in parts if not np.isnan(part).any())
+        partial = (part for part in parts if not np.isnan(part).all())
+        return next(complete, next(partial, self.f))
 
-    history: tuple[Mapping[str, float], ...]
-    best_epoch: int
-    seconds: float
-    rows: Mapping[str, int]
-    figures: Mapping[str, float] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
+
+class Provider(Protocol):
+    """What an evaluator can be made with, each made or loaded when it is asked for."""
+
+    def encoder(self) -> Encoder:
+        """The encoder that was chosen, fitted to the corpora where it learns from them."""
+
+    def evaluator(self, name: str) -> Evaluator:
+        """The trained evaluator of that name which is in use."""
+
+    def masked_lm(self) -> Path:
+        """Folder of a masked language model for the corpora."""
 
 
 class Evaluator(ABC):
@@ -58,21 +80,48 @@ class Evaluator(ABC):
     """The lowest and the highest value that `score` can give; infinite where there is no bound."""
     source: ClassVar[str]
     """Where it is described: authors, year, section."""
-    trained: ClassVar[bool] = False
-    """Whether it learns from candidates: then it is a TrainedEvaluator."""
     parts: ClassVar[tuple[str, ...]]
     """Which of f, g, h `components` gives; g and h only of samples that have a reference."""
+    learns_from: ClassVar[frozenset[str]] = frozenset()
+    """What it can learn from: "candidates" (`fit`), "labels" (`fine_tuned`); nothing: it needs no training."""
+    test_sample: ClassVar[int | None] = None
+    """How many responses of a test split are scored for the identification figures; None: all. For slow ones."""
+    shard: ClassVar[int] = 5_000
+    """How many responses, each with all of its candidates, are scored as one piece of work."""
     encoder: Encoder | None = None
-    """Where it has one, `score` and `components` take `encode=`, which stands in for the encoder's own."""
+    """Where it has one, `fit`, `score` and the like take `encode=`, which stands in for the encoder's own."""
+
+    @classmethod
+    @abstractmethod
+    def setting_names(cls) -> tuple[str, ...]:
+        """The settings that it has."""
+
+    @classmethod
+    @abstractmethod
+    def check_settings(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """All settings, those that are not among `settings` by their defaults; nothing is loaded.
+
+        EvaluatorError for one that does not exist or a value that it cannot have.
+        """
+
+    @classmethod
+    @abstractmethod
+    def create(cls, settings: Mapping[str, Any], provider: Provider) -> Self:
+        """One with these settings, which takes from `provider` what it needs beside them."""
+
+    @classmethod
+    def encoder_spec(cls, chosen: str) -> str | None:
+        """Which encoder it is made with where `chosen` is asked for; None where it has no use for one."""
+        return None
 
     @property
     @abstractmethod
     def signature(self) -> str:
         """Name, settings, encoder and weights' hash: equal signatures score equally."""
 
-    @abstractmethod
-    def score(self, samples: Sequence[Sample]) -> Floats:
-        """One score a sample, in the order given, float64 (n,)."""
+    def score(self, samples: Sequence[Sample], **reading: Any) -> Floats:
+        """One score a sample, in the order given, float64 (n,): `Scores.score`. reading: as `components` takes it."""
+        return self.components(samples, **reading).score
 
     @abstractmethod
     def components(self, samples: Sequence[Sample]) -> Scores:
@@ -91,27 +140,40 @@ class Evaluator(ABC):
 class TrainedEvaluator(Evaluator):
     """An evaluator that learns: from candidates, from human scores, or from both."""
 
-    trained: ClassVar[bool] = True
-    config_class: ClassVar[type[Any]]
-    """Its settings, a Config."""
-    takes_encoder: ClassVar[bool] = True
-    """Whether it is made with an Encoder; the others are made with None, and `fit` then takes no `encode=`."""
+    config_class: ClassVar[type[Config]]
     learns_from: ClassVar[frozenset[str]] = frozenset({"candidates"})
-    """What it can learn from: "candidates" (`fit`), "labels" (`fine_tuned`)."""
 
-    takes_members: ClassVar[bool] = False
-    """Whether it is made of other evaluators, which `members=` hands over where they are trained."""
-    resumes: ClassVar[bool] = False
-    """Whether `fit` takes `checkpoint=`, a folder from which a training that was broken off goes on."""
-    test_sample: ClassVar[int | None] = None
-    """How many responses of a test split are scored for the identification figures; None: all. For slow ones."""
+    @classmethod
+    def setting_names(cls) -> tuple[str, ...]:
+        return cls.config_class.names()
+
+    @classmethod
+    def check_settings(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
+        config: Any = cls.config_class.of(settings)
+        return asdict(config)
+
+    @classmethod
+    def check_labels(cls, labels: bool, alone: bool) -> None:
+        """EvaluatorError where it cannot learn from human scores, or from nothing else, or from them alone.
+
+        labels: whether there are human scores. alone: whether they are all that it is to learn from.
+        """
+        if labels and "labels" not in cls.learns_from:
+            raise EvaluatorError(f"{cls.name} does not learn from human scores; leave --labels out")
+        if "candidates" not in cls.learns_from and not (labels and alone):
+            missing = "add --labels-only" if labels else "give an annotated set, --labels FILE --labels-only"
+            raise EvaluatorError(f"{cls.name} learns from human scores alone; {missing}")
 
     @abstractmethod
-    def __init__(self, encoder: Encoder | None, config: Any = None) -> None: ...
+    def fit(
+        self, candidates: Candidates, *, progress: Progress | None = None, checkpoint: Path | None = None
+    ) -> Training:
+        """Learn from `candidates`; the train split is learned from, the valid split chooses.
 
-    @abstractmethod
-    def fit(self, candidates: Candidates, *, progress: Progress | None = None) -> Training:
-        """Learn from `candidates`; the train split is learned from, the valid split chooses."""
+        checkpoint: a folder for the unfinished training; a fit with equal settings and data continues from there and
+        ends as it would have without the break. The folder is left to the caller. EvaluatorError where it holds a
+        training with other settings or data.
+        """
 
     def fine_tuned(
         self,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,37 +13,29 @@ from numpy.typing import NDArray
 from ssrem.encoders.base import Encoder
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.adem.config import AdemConfig
-from ssrem.evaluators.adem.encode import (
-    Dialogues,
-    Encoded,
-    context_rows,
-    encode_dialogues,
-    encode_rows,
-    encode_samples,
-)
+from ssrem.evaluators.adem.encode import Reader, context_rows
 from ssrem.evaluators.adem.state import MATRICES, State, bilinear
 from ssrem.evaluators.base import Scores, Training
-from ssrem.evaluators.core import saved as checkpoint
 from ssrem.evaluators.core.candidate_columns import CandidateColumns
-from ssrem.evaluators.core.fitted import Fitted
+from ssrem.evaluators.core.fitted import Encoding
+from ssrem.evaluators.core.saved import Saved
 from ssrem.evaluators.core.scaling import unit_range
 from ssrem.samples import TEST, Candidates, Encode, Floats, Progress, Rows, Sample
 
 if TYPE_CHECKING:
-    from ssrem.evaluators.adem.model import HierarchicalEncoder
+    from ssrem.encoders.gru_network import GruNetwork
 
-FORMAT = "ssrem-adem-1"
 _CHUNK = 10_000
 
 
-class Adem(Fitted[State]):
+class Adem(Encoding[State]):
     """score = (cᵀMr̂ + rᵀNr̂ - α) / β of context c, response r̂ and reference r (eq. 1).
 
     Vectors are the last states of a hierarchical recurrent encoder that `fit` pretrains as a dialogue model
     (VHRED), over the frozen word vectors of the given encoder, or that encoder's own vectors of texts; then 50
     principal components. M and N are the identity until `fine_tuned` learns them.
 
-    h is the score, NaN without a reference; f = cᵀMr̂ / β, g = rᵀNr̂ / β, so h = f + g - α / β. Scores are on the
+    h is the whole, NaN without a reference; f = cᵀMr̂ / β, g = rᵀNr̂ / β, so h = f + g - α / β. Scores are on the
     paper's scale, 1 to 5, and not clipped to it. A context, response or reference without a known word stands
     for the mean of all: its product is 0. A sample is `truncated` where a turn that is read has more than
     `turn_words` known words, or more than the encoder reads. encode: stands in for the encoder, as elsewhere.
@@ -55,29 +47,28 @@ class Adem(Fitted[State]):
     source: ClassVar[str] = "Lowe et al. 2017, section 4, eq. 1 and 2; pretraining of Serban et al. 2017"
     parts: ClassVar[tuple[str, ...]] = ("f", "g", "h")
     learns_from: ClassVar[frozenset[str]] = frozenset({"candidates", "labels"})
-    config_class: ClassVar[type[Any]] = AdemConfig
-    encoder: Encoder
-
+    config_class = AdemConfig
+    form: ClassVar[str] = "ssrem-adem-1"
     config: AdemConfig
 
-    def __init__(self, encoder: Encoder, config: AdemConfig | None = None) -> None:
+    def __init__(self, encoder: Encoder | None, config: AdemConfig | None = None) -> None:
         super().__init__(encoder, config)
-        self._net: HierarchicalEncoder | None = None
+        self._net: GruNetwork | None = None
 
-    def keep(self, state: State) -> None:
-        """Take over a fitted state; EvaluatorError where it does not fit the settings and the encoder."""
-        net, size = None, self.encoder.dimensions
-        if self.config.pretrained == "vhred":
-            from ssrem.evaluators.adem.model import HierarchicalEncoder
+    def set_state(self, state: State) -> None:
+        settings, size = self.config, self.encoder.dimensions
+        net = None
+        if settings.pretrained == "vhred":
+            from ssrem.encoders.gru_network import GruNetwork
 
-            net = HierarchicalEncoder.of(state.encoder, self.encoder.dimensions, self.config)
-            size = self.config.context
+            net = GruNetwork.of(state.encoder, size, settings.utterance, settings.context)
+            size = settings.context
         if len(state.projection.mean) != size:
             raise EvaluatorError(
                 f"{self.name}: a projection of {len(state.projection.mean)} dimensions does not fit {size}"
             )
-        self._net, self._state = net, state
-        self._weights_hash = checkpoint.tensors_hash(state.tensors, state.bounds)
+        self._net = net
+        super().set_state(state)
 
     def _about(self, state: State) -> str:
         settings = self.config
@@ -88,17 +79,22 @@ class Adem(Fitted[State]):
         )
 
     def fit(
-        self, candidates: Candidates, *, progress: Progress | None = None, encode: Encode | None = None
+        self,
+        candidates: Candidates,
+        *,
+        progress: Progress | None = None,
+        checkpoint: Path | None = None,
+        encode: Encode | None = None,
     ) -> Training:
         """Pretrain the encoder, fit the projection, and α and β: validation candidates span 1 to 5.
 
         M and N are the identity. No negative is learned from; where there are some, they give α, β and bounds.
         """
-        from ssrem.evaluators.adem import fit as adem_fit
+        from ssrem.evaluators.adem.fit import fit
 
-        reading = (encode or self.encoder.encode, self.config, progress)
-        state, self.training = adem_fit.fit(self.name, self._pieces(), candidates, *reading)
-        self.keep(state)
+        reading = (encode or self.encoder.encode, self.config, progress, checkpoint)
+        state, self.training = fit(self.name, self._pieces(), candidates, *reading)
+        self.set_state(state)
         return self.training
 
     def fine_tuned(
@@ -117,17 +113,12 @@ class Adem(Fitted[State]):
         become those of the annotated samples. EvaluatorError for scores beyond the scale, or fewer than 10
         samples or 5 contexts.
         """
-        from ssrem.evaluators.adem import tune as adem_tune
+        from ssrem.evaluators.adem.tune import tune
 
         tuned = type(self)(self.encoder, self.config)
-        reading = (encode or self.encoder.encode, self.config, self._net, progress)
-        state, tuned.training = adem_tune.tune(self.name, annotated, scale, self.state, *reading)
-        tuned.keep(state)
+        state, tuned.training = tune(self.name, annotated, scale, self.state, self._reader(encode), progress)
+        tuned.set_state(state)
         return tuned
-
-    def score(self, samples: Sequence[Sample], *, encode: Encode | None = None) -> Floats:
-        """h of each sample; of an evaluator of one part, that part."""
-        return np.asarray(getattr(self.components(samples, encode=encode), self.parts[-1]))
 
     def components(self, samples: Sequence[Sample], *, encode: Encode | None = None) -> Scores:
         """The parts; g and h are NaN for samples without a reference."""
@@ -136,39 +127,16 @@ class Adem(Fitted[State]):
         truncated = np.zeros(len(samples), dtype=bool)
         for first in range(0, len(samples), _CHUNK):
             at = slice(first, first + _CHUNK)
-            vectors = encode_samples(
-                samples[at],
-                state.matrices,
-                encode or self.encoder.encode,
-                self.config,
-                self._net,
-                state.projection,
-            )
+            vectors = self._reader(encode).samples(samples[at], state.matrices, state.projection)
             truncated[at] = vectors.cut if self._net else self._too_long(samples[at])
-            for part, found in state.products(vectors).items():
-                products[part][at] = found
-        absent = np.full(len(samples), np.nan)
+            for part, values in state.products(vectors).items():
+                products[part][at] = values
         if "g" in products:
             products["g"][[sample.reference is None for sample in samples]] = np.nan
         shares = state.shares(products)
-        units = {part: unit_range(share, state.bounds[part]) for part, share in shares.items()}
-        return Scores(
-            shares.get("f", absent),
-            shares.get("g", absent),
-            state.whole(products) if "h" in self.parts else absent,
-            units.get("f", absent),
-            units.get("g", absent),
-            truncated,
-        )
-
-    def encoded(self, texts: Sequence[str]) -> Encoded:
-        """Texts, each a dialogue of one turn, as the encoder gives them, before the projection."""
-        turns = Dialogues.of([(text,) for text in texts])
-        return encode_dialogues(turns, self.encoder.encode, self.config, self._net)
-
-    def f_unit(self, f: Floats) -> Floats:
-        """What `score_candidates` gives, scaled to the unit range by the bounds that were fitted once."""
-        return unit_range(f, self.state.bounds[self.parts[0]])
+        units = {f"{part}_unit": unit_range(share, state.bounds[part]) for part, share in shares.items()}
+        mixed = {"h": state.score(products)} if "h" in self.parts else {}
+        return Scores.of(truncated, **shares, **units, **mixed)
 
     def score_candidates(
         self, candidates: Candidates, split: int | None = TEST, *, encode: Encode | None = None
@@ -177,32 +145,19 @@ class Adem(Fitted[State]):
 
         An evaluator without f gives g, with the true response for a reference: its GT equals the reference.
         """
-        found = CandidateColumns.of(candidates, split)
-        f = np.full(found.joined.shape, np.nan)
-        for first in range(0, len(found.rows), _CHUNK):
+        columns = CandidateColumns.of(candidates, split)
+        f = np.full(columns.joined.shape, np.nan)
+        for first in range(0, len(columns.rows), _CHUNK):
             at = slice(first, first + _CHUNK)
-            f[at] = self._of_rows(candidates, found.rows[at], found.joined[at], encode or self.encoder.encode)
-        return found.by_kind(f)
+            f[at] = self._of_rows(candidates, columns.rows[at], columns.joined[at], self._reader(encode))
+        return columns.by_kind(f)
 
-    def save(self, folder: Path, *, card: Mapping[str, Any] | None = None) -> None:
-        state = self.state
-        checkpoint.write(folder, self, FORMAT, state.tensors, state.bounds, card, tuned=state.tuned)
+    def _state_of(self, saved: Saved) -> State:
+        bounds = {part: saved.bounds[part] for part in self._pieces()}
+        return State.of(saved.tensors, bounds, saved.about["tuned"])
 
-    @classmethod
-    def load(cls, folder: Path, *, encoder: Encoder | None = None) -> Self:
-        """encoder: one that is loaded already, used where its signature is the model's."""
-        names = ("pca.mean", "pca.axes", "constants", *(MATRICES[part] for part in cls._pieces()))
-        saved = checkpoint.read(
-            folder, cls.name, FORMAT, names, encoder, parts=cls._pieces(), keys=("tuned",)
-        )
-        evaluator = cls(saved.encoder, AdemConfig.of(saved.about["config"]))
-        try:
-            evaluator.keep(State.of(saved.tensors, saved.bounds, saved.about["tuned"]))
-        except EvaluatorError as error:
-            raise EvaluatorError(f"{folder}: {error}") from error
-        evaluator.training = saved.training
-        checkpoint.check_signature(folder, evaluator, saved)
-        return evaluator
+    def _reader(self, encode: Encode | None) -> Reader:
+        return Reader(encode or self.encoder.encode, self.config, self._net)
 
     @classmethod
     def _pieces(cls) -> tuple[str, ...]:
@@ -221,19 +176,19 @@ class Adem(Fitted[State]):
         long = self.encoder.truncated(list(place))
         return np.array([long[rows].any() for rows in read], dtype=bool)
 
-    def _of_rows(self, candidates: Candidates, rows: Rows, joined: Rows, encode: Encode) -> Floats:
+    def _of_rows(self, candidates: Candidates, rows: Rows, joined: Rows, reader: Reader) -> Floats:
         """The first part of candidates given as rows of the texts, (n, k); NaN where there is none."""
         state, part, turns = self.state, self.parts[0], self.config.context_turns
         used, place = np.unique(joined[joined >= 0], return_inverse=True)
         compared = candidates.response[rows, None] if part == "g" else context_rows(candidates, rows, turns)
         left, right = (
-            state.projection.apply(encode_rows(candidates, dialogues, encode, self.config, self._net))
+            state.projection.apply(reader.rows(candidates, dialogues))
             for dialogues in (compared, used[:, None])
         )
         at = np.nonzero(joined >= 0)[0]
-        found = np.full(joined.shape, np.nan)
-        found[joined >= 0] = bilinear(left[at], state.matrices[part], right[place])
-        return state.shares(dict.fromkeys(self._pieces(), found))[part]
+        products = np.full(joined.shape, np.nan)
+        products[joined >= 0] = bilinear(left[at], state.matrices[part], right[place])
+        return state.shares(dict.fromkeys(self._pieces(), products))[part]
 
 
 class AdemRef(Adem):

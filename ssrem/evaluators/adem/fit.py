@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ssrem.encoders.word_sequences import Words, first_words
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.adem.config import AdemConfig
-from ssrem.evaluators.adem.encode import Encoded, context_rows, encode_rows, lay_turns
+from ssrem.evaluators.adem.encode import Reader, context_rows
 from ssrem.evaluators.adem.state import Constants, Projection, State, bilinear
 from ssrem.evaluators.base import Training
+from ssrem.evaluators.core.candidate_columns import draw, usable_rows
 from ssrem.evaluators.core.scaling import Bounds
-from ssrem.evaluators.core.word_sequences import Words
-from ssrem.samples import TRAIN, VALID, Candidates, Encode, Floats, Progress, Rows
+from ssrem.samples import SPLIT_NAMES, TRAIN, VALID, Candidates, Encode, Floats, Progress, Rows
 
 if TYPE_CHECKING:
-    from ssrem.evaluators.adem.model import HierarchicalEncoder
+    from ssrem.encoders.gru_network import GruNetwork
     from ssrem.evaluators.adem.pretrain import Pretrained
 
 
@@ -33,9 +35,6 @@ class _Corpus:
     train: Rows
     valid: Rows
 
-    def encoded(self, turns: Rows, net: HierarchicalEncoder | None) -> Encoded:
-        return encode_rows(self.candidates, turns, self.encode, self.config, net)
-
     def stretches(self, rows: Rows) -> Rows:
         """Contexts with the response behind them, rows of the texts, int64 (n, context_turns + 1)."""
         contexts = context_rows(self.candidates, rows, self.config.context_turns)
@@ -49,73 +48,76 @@ def fit(
     encode: Encode,
     config: AdemConfig,
     progress: Progress | None,
+    checkpoint: Path | None,
 ) -> tuple[State, Training]:
     """M and N are the identity; the validation split chooses the encoder's epoch, and gives α, β and the bounds.
 
     parts: of "f" and "g", those that the score is made of.
     """
     began = time.perf_counter()
-    train, valid = (_rows(name, candidates, split) for split in (TRAIN, VALID))
-    drawn = _draw(valid, config.max_valid, config.seed, 5)
-    corpus = _Corpus(name, candidates, encode, config, train, drawn)
-    rows = {"train": len(train), "valid": len(drawn)}
+    with_context = candidates.context_stop > candidates.context_start
+    learned, valid = (
+        usable_rows(name, candidates, split, with_context, "a context") for split in (TRAIN, VALID)
+    )
+    drawn = draw(valid, config.max_valid, [config.seed, 5])
+    corpus = _Corpus(name, candidates, encode, config, learned, drawn)
+    rows = {"train": len(learned), "valid": len(drawn)}
     notes = []
     if len(drawn) < len(valid):
         notes.append(f"validation takes {len(drawn)} of {len(valid)} responses, drawn once (max_valid)")
     if config.pretrained == "encoder":
         state, figures = _calibrated(corpus, parts, None)
-        history: tuple[dict[str, float], ...] = (
-            {"epoch": 1, "train_loss": figures["train_lost"], "valid_loss": figures["valid_lost"]},
-        )
-        best_epoch = 1
+        lost = {"epoch": 1, "train_loss": figures["train_lost"], "valid_loss": figures["valid_lost"]}
         notes.append("the encoder is off the shelf; loss: share of variance that the projection leaves out")
         if progress is not None:
             progress(1, 1)
-    else:
-        from ssrem.evaluators.adem.model import HierarchicalEncoder
+        figures["valid_loss"] = lost["valid_loss"]
+        return state, Training((lost,), 1, time.perf_counter() - began, rows, figures, tuple(notes))
+    from ssrem.encoders.gru_network import GruNetwork
 
-        found, dimensions = _pretrained(corpus, progress)
-        net = HierarchicalEncoder.of(found.weights, dimensions, config)
-        state, figures = _calibrated(corpus, parts, net)
-        history, best_epoch = found.history, found.best_epoch
-        state = replace(state, encoder=found.weights)
-        figures["valid_loss_untrained"] = found.untrained_loss
-        rows["train_an_epoch"] = min(config.max_train, found.stretches)
-        if config.max_train < found.stretches:
-            notes.append(
-                f"an epoch takes {config.max_train} of {found.stretches} stretches of conversation, "
-                "the next one goes on from there (max_train)"
-            )
-    figures |= {key: value for key, value in history[best_epoch - 1].items() if key.startswith("valid_")}
-    seconds = time.perf_counter() - began
-    return state, Training(history, best_epoch, seconds, rows, figures, tuple(notes))
+    pretrained, dimensions = _pretrained(corpus, progress, checkpoint)
+    net = GruNetwork.of(pretrained.weights, dimensions, config.utterance, config.context)
+    state, figures = _calibrated(corpus, parts, net)
+    figures["valid_loss_untrained"] = pretrained.untrained_loss
+    figures |= {key: value for key, value in pretrained.curve.best.items() if key.startswith("valid_")}
+    rows["train_an_epoch"] = min(config.max_train, pretrained.stretches)
+    if config.max_train < pretrained.stretches:
+        notes.append(
+            f"an epoch takes {config.max_train} of {pretrained.stretches} stretches of conversation, "
+            "the next one goes on from there (max_train)"
+        )
+    training = pretrained.curve.training(began, rows, figures, notes)
+    return replace(state, encoder=pretrained.weights), training
 
 
-def _pretrained(corpus: _Corpus, progress: Progress | None) -> tuple[Pretrained, int]:
+def _pretrained(
+    corpus: _Corpus, progress: Progress | None, checkpoint: Path | None
+) -> tuple[Pretrained, int]:
     """The trained encoder, and the word vectors' dimensions."""
     from ssrem.evaluators.adem.model import Batch
     from ssrem.evaluators.adem.pretrain import pretrain
 
-    train, valid = (corpus.stretches(rows) for rows in (corpus.train, corpus.valid))
+    stretches = {TRAIN: corpus.stretches(corpus.train), VALID: corpus.stretches(corpus.valid)}
     needed = np.zeros(len(corpus.candidates.texts), dtype=bool)
-    for stretches in (train, valid):
-        needed[stretches[stretches >= 0]] = True
+    for turns in stretches.values():
+        needed[turns[turns >= 0]] = True
     words = Words.of(corpus.candidates.texts, corpus.encode, needed)
-    texts = lay_turns(words, corpus.config.turn_words)
-    kept = []
-    for split, stretches in (("training", train), ("validation", valid)):
-        kept.append(stretches[Batch(words, texts, stretches).wanted.any(axis=1)])
-        if not len(kept[-1]):
+    texts = first_words(words, len(needed), corpus.config.turn_words)
+    usable = {}
+    for split, turns in stretches.items():
+        batch = Batch(words, texts, turns)
+        usable[split] = batch.part(np.flatnonzero(batch.wanted.any(axis=1)))
+        if not len(usable[split].turns):
             raise EvaluatorError(
-                f"{corpus.name}: no conversation of the {split} split has two turns with a known word; "
+                f"{corpus.name}: no conversation of the {SPLIT_NAMES[split]} split has two turns with a known word; "
                 "give more conversations, or an encoder that knows their words"
             )
-    found = pretrain(words, texts, kept[0], kept[1], corpus.config, progress)
-    return found, words.vectors.shape[1]
+    pretrained = pretrain(usable[TRAIN], usable[VALID], corpus.config, progress, checkpoint)
+    return pretrained, words.vectors.shape[1]
 
 
 def _calibrated(
-    corpus: _Corpus, parts: tuple[str, ...], net: HierarchicalEncoder | None
+    corpus: _Corpus, parts: tuple[str, ...], net: GruNetwork | None
 ) -> tuple[State, dict[str, float]]:
     """The projection from the training split, α, β and the bounds from the validation split.
 
@@ -123,9 +125,10 @@ def _calibrated(
     response is above that of a negative.
     """
     candidates, config = corpus.candidates, corpus.config
-    chosen = _draw(corpus.train, config.pca_rows, config.seed, 6)
-    contexts = corpus.encoded(context_rows(candidates, chosen, config.context_turns), net)
-    responses = corpus.encoded(candidates.response[chosen, None], net)
+    reader = Reader(corpus.encode, config, net)
+    chosen = draw(corpus.train, config.pca_rows, [config.seed, 6])
+    contexts = reader.rows(candidates, context_rows(candidates, chosen, config.context_turns))
+    responses = reader.rows(candidates, candidates.response[chosen, None])
     both = contexts.and_then(responses)
     if not both.known.any():
         raise EvaluatorError(
@@ -139,11 +142,10 @@ def _calibrated(
             *(drawn[corpus.valid, 0] for drawn in candidates.negatives.values() if drawn.shape[1]),
         ]
     )
-    encoded = corpus.encoded(rows.reshape(-1, 1), net)
+    encoded = reader.rows(candidates, rows.reshape(-1, 1))
     vectors = projection.apply(encoded).reshape(*rows.shape, -1)
-    context = projection.apply(
-        corpus.encoded(context_rows(candidates, corpus.valid, config.context_turns), net)
-    )
+    turns = context_rows(candidates, corpus.valid, config.context_turns)
+    context = projection.apply(reader.rows(candidates, turns))
     identity = np.eye(projection.axes.shape[1], dtype=np.float32)
     left = {"f": context, "g": vectors[:, 0]}
     products = {part: _products(left[part], identity, vectors, rows >= 0) for part in parts}
@@ -159,10 +161,10 @@ def _calibrated(
     return replace(state, bounds=bounds), figures
 
 
-def _products(left: Floats, matrix: np.ndarray, right: Floats, there: np.ndarray) -> Floats:
-    """leftᵀ matrix right, float64 (n, k), from (n, d) and (n, k, d); NaN where `there`, bool (n, k), is false."""
+def _products(left: Floats, matrix: np.ndarray, right: Floats, present: np.ndarray) -> Floats:
+    """leftᵀ matrix right, float64 (n, k), from (n, d) and (n, k, d); NaN where `present`, bool (n, k), is false."""
     columns = [bilinear(left, matrix, right[:, column]) for column in range(right.shape[1])]
-    return np.where(there, np.stack(columns, axis=1), np.nan)
+    return np.where(present, np.stack(columns, axis=1), np.nan)
 
 
 def _above(f: Floats) -> float | None:
@@ -171,22 +173,3 @@ def _above(f: Floats) -> float | None:
     difference = difference[np.isfinite(difference)]
     wins = (difference > 0) + 0.5 * (difference == 0)
     return float(wins.mean()) if wins.size else None
-
-
-def _rows(name: str, candidates: Candidates, split: int) -> Rows:
-    """Responses of the split that have a context."""
-    rows = candidates.rows(split)
-    rows = rows[candidates.context_stop[rows] > candidates.context_start[rows]]
-    if len(rows) == 0:
-        word = "training" if split == TRAIN else "validation"
-        raise EvaluatorError(
-            f"{name}: no response of the {word} split has a context; give more conversations"
-        )
-    return rows
-
-
-def _draw(rows: Rows, count: int, seed: int, stream: int) -> Rows:
-    """`count` of them in order, or all where there are no more."""
-    if len(rows) <= count:
-        return rows
-    return np.sort(np.random.default_rng([seed, stream]).choice(rows, count, replace=False))

@@ -1,11 +1,7 @@
-"""ADEM's hierarchical encoder, and the latent-variable dialogue model that it is pretrained in (VHRED).
-
-Lowe et al. 2017, section 4 and appendix C; Serban et al. 2017.
-"""
+"""The latent-variable dialogue model in which ADEM's encoder is pretrained: VHRED (Serban et al. 2017)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,70 +10,15 @@ from numpy.typing import NDArray
 from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence
 
-from ssrem.errors import EvaluatorError
+from ssrem.encoders.gru_network import GruNetwork
+from ssrem.encoders.word_sequences import Stretches, Words
 from ssrem.evaluators.adem.config import AdemConfig
-from ssrem.evaluators.core.word_sequences import Stretches, Words
 from ssrem.samples import Rows
-
-Weights = Mapping[str, NDArray[np.float32]]
 
 END, OTHER = 0, 1
 """Classes of the decoder: the end of a turn, and every word outside its vocabulary."""
 
 _LOG_VARIANCE = 8.0
-
-
-class HierarchicalEncoder(torch.nn.Module):
-    """A recurrent network over the words of a turn, and one over the turns.
-
-    Layer normalisation stands between the two; the paper has it inside the recurrence.
-    """
-
-    def __init__(self, dimensions: int, utterance: int, context: int) -> None:
-        super().__init__()
-        self.words = torch.nn.GRU(dimensions, utterance, batch_first=True)
-        self.norm = torch.nn.LayerNorm(utterance)
-        self.turns = torch.nn.GRUCell(utterance, context)
-
-    @classmethod
-    def of(cls, weights: Weights, dimensions: int, config: AdemConfig) -> HierarchicalEncoder:
-        """With these weights; EvaluatorError where they are of another shape."""
-        with torch.random.fork_rng(devices=[]):
-            net = cls(dimensions, config.utterance, config.context)
-        try:
-            net.load_state_dict({name: torch.from_numpy(array.copy()) for name, array in weights.items()})
-        except RuntimeError as error:
-            raise EvaluatorError(
-                f"ADEM's weights do not fit its settings and word vectors of {dimensions} dimensions: "
-                f"{' '.join(str(error).split())}"
-            ) from error
-        return net
-
-    def weights(self) -> dict[str, NDArray[np.float32]]:
-        """A copy of everything that was learned."""
-        return {name: tensor.detach().numpy().copy() for name, tensor in self.state_dict().items()}
-
-    def utterances(self, words: Words, texts: Stretches) -> torch.Tensor:
-        """float32 (n, utterance) of turns that have one known word or more; padding is never read."""
-        vectors = torch.from_numpy(words.vectors)[torch.from_numpy(texts.padded(words.ids))]
-        lengths = torch.from_numpy(texts.lengths)
-        packed = pack_padded_sequence(vectors, lengths, batch_first=True, enforce_sorted=False)
-        _, last = self.words(packed)
-        found: torch.Tensor = self.norm(last[0])
-        return found
-
-    def states(self, utterances: torch.Tensor, known: torch.Tensor) -> torch.Tensor:
-        """The state after each turn, float32 (n, t, context), from (n, t, utterance).
-
-        A turn that is not `known`, bool (n, t), is passed over: the state stays.
-        """
-        state = utterances.new_zeros(len(utterances), self.turns.hidden_size)
-        states = []
-        for turn in range(utterances.shape[1]):
-            following = self.turns(utterances[:, turn], state)
-            state = torch.where(known[:, turn, None], following, state)
-            states.append(state)
-        return torch.stack(states, dim=1)
 
 
 @dataclass(frozen=True)
@@ -100,7 +41,7 @@ class Vhred(torch.nn.Module):
     def __init__(self, dimensions: int, log_frequencies: NDArray[np.float32], config: AdemConfig) -> None:
         super().__init__()
         context, hidden, latent = config.context, config.decoder, config.latent
-        self.encoder = HierarchicalEncoder(dimensions, config.utterance, context)
+        self.encoder = GruNetwork(dimensions, config.utterance, context)
         self.prior = _feed_forward(context, hidden, 2 * latent)
         self.posterior = _feed_forward(context + config.utterance, hidden, 2 * latent)
         self.summary = torch.nn.Linear(context + latent, hidden)
@@ -174,6 +115,10 @@ class Batch:
     words: Words
     texts: Stretches
     turns: Rows
+
+    def part(self, rows: Rows | slice) -> Batch:
+        """The stretches at `rows`."""
+        return Batch(self.words, self.texts, self.turns[rows])
 
     @property
     def known(self) -> NDArray[np.bool_]:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ssrem.errors import EvaluatorError
+from ssrem.encoders.gru_network import Weights
+from ssrem.encoders.word_sequences import Stretches, Words
 from ssrem.evaluators.adem.config import AdemConfig
-from ssrem.evaluators.adem.model import END, OTHER, Batch, Vhred, Weights, kl_weight
-from ssrem.evaluators.bilinear.training import one_thread
-from ssrem.evaluators.core.word_sequences import Stretches, Words
+from ssrem.evaluators.adem.model import END, OTHER, Batch, Vhred, kl_weight
 from ssrem.samples import Progress, Rows
+from ssrem.training.checkpoint import Checkpoint
+from ssrem.training.trainer import Curve, Group, Loss, Plan, Step, one_thread, shuffled_epochs, train
 
 
 @dataclass(frozen=True)
@@ -25,79 +28,79 @@ class Pretrained:
     """
 
     weights: Weights
-    history: tuple[dict[str, float], ...]
-    best_epoch: int
+    curve: Curve
     untrained_loss: float
     stretches: int
 
 
 def pretrain(
-    words: Words,
-    texts: Stretches,
-    train: Rows,
-    valid: Rows,
-    config: AdemConfig,
-    progress: Progress | None,
+    learned: Batch, valid: Batch, config: AdemConfig, progress: Progress | None, checkpoint: Path | None
 ) -> Pretrained:
-    """Learn from stretches of conversation, int64 (n, t) each, rows of `texts`, -1 behind the last turn.
+    """Learn from stretches of conversation: Adam, gradients clipped to norm 1."""
+    objective = VhredObjective(learned, valid, config)
+    with torch.no_grad(), one_thread():
+        untrained = objective.validate(0)["valid_loss"]
+    annealed = max(0, config.anneal_steps - 1) // objective.steps
+    plan = Plan(config.epochs, config.seed, patience=config.patience, patience_from=annealed)
+    unfinished = None
+    if checkpoint is not None:
+        unfinished = Checkpoint(checkpoint, [asdict(config), objective.digest])
+    curve = train(objective, plan, progress=progress, checkpoint=unfinished)
+    return Pretrained(objective.net.encoder.weights(), curve, untrained, len(learned.turns))
 
-    Adam, gradients clipped to norm 1, stretches shuffled from the seed. The validation loss has the whole KL
-    divergence in every epoch and sees all words; its noise is the same each time.
+
+class VhredObjective:
+    """The dialogue model, learned from stretches of conversation and judged on others.
+
+    The validation loss has the whole KL divergence in every epoch and sees all words; its noise is the same each time.
     """
-    began = time.perf_counter()
-    classes, log_frequencies = decoder_classes(words, texts, train, config.vocabulary)
-    rows = np.random.default_rng([config.seed, 3])
-    order = np.zeros(0, dtype=np.int64)
-    taken = min(config.max_train, len(train))
-    steps = -(-taken // config.batch_size) * config.epochs
-    history: list[dict[str, float]] = []
-    done = best_epoch = annealed = 0
-    with one_thread():
-        net = Vhred.seeded(words.vectors.shape[1], log_frequencies, config)
-        noise = torch.Generator().manual_seed(config.seed)
-        optimiser = torch.optim.Adam(net.parameters(), lr=config.learning_rate, foreach=False)
-        untrained = _evaluate(net, Batch(words, texts, valid), classes, config)["valid_loss"]
-        best_loss, best = float("inf"), net.encoder.weights()
-        for epoch in range(1, config.epochs + 1):
-            total, turns = 0.0, 0
-            while len(order) < taken:
-                order = np.concatenate([order, rows.permutation(len(train))])
-            chosen, order = order[:taken], order[taken:]
-            for first in range(0, taken, config.batch_size):
-                batch = Batch(words, texts, train[chosen[first : first + config.batch_size]])
-                losses = net(batch, classes, noise, config.word_drop)
-                weight = kl_weight(done, config.anneal_steps)
-                optimiser.zero_grad()
-                ((losses.words + weight * losses.divergence) / losses.tokens).backward()
-                torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
-                optimiser.step()
-                total += float((losses.words + losses.divergence).detach())
-                turns += losses.turns
-                done += 1
-                if progress is not None:
-                    progress(done, steps)
-            found = _evaluate(net, Batch(words, texts, valid), classes, config)
-            if not np.isfinite(found["valid_loss"]):
-                raise EvaluatorError(
-                    f"training diverged in epoch {epoch} (loss {found['valid_loss']}); "
-                    f"lower learning_rate, now {config.learning_rate}"
-                )
-            entry = {
-                "epoch": epoch,
-                "train_loss": total / turns,
-                **found,
-                "kl_weight": kl_weight(done, config.anneal_steps),
-            }
-            history.append(entry | {"seconds": time.perf_counter() - began})
-            if found["valid_loss"] < best_loss:
-                best_loss, best_epoch, best = found["valid_loss"], epoch, net.encoder.weights()
-            if done < config.anneal_steps:
-                annealed = epoch
-            if epoch - max(best_epoch, annealed) >= config.patience:
-                break
-    if progress is not None and done < steps:
-        progress(steps, steps)
-    return Pretrained(best, tuple(history), best_epoch, untrained, len(train))
+
+    def __init__(self, learned: Batch, valid: Batch, config: AdemConfig) -> None:
+        self.learned, self.valid, self.config = learned, valid, config
+        words = learned.words
+        self.classes, frequencies = decoder_classes(words, learned.texts, learned.turns, config.vocabulary)
+        self.net = Vhred.seeded(words.vectors.shape[1], frequencies, config)
+        self.taken = min(config.max_train, len(learned.turns))
+        self.steps = -(-self.taken // config.batch_size)
+
+    def groups(self) -> Sequence[Group]:
+        return [Group(dict(self.net.named_parameters()), self.config.learning_rate)]
+
+    def epochs(self) -> Iterator[Sequence[Rows]]:
+        n, seed = len(self.learned.turns), [self.config.seed, 3]
+        return shuffled_epochs(n, self.config.batch_size, seed, taken=self.taken)
+
+    def loss(self, rows: Rows, step: Step) -> Loss:
+        """-ELBO a word, the KL divergence weighted; the learning curve has it whole, a turn."""
+        losses = self.net(self.learned.part(rows), self.classes, step.noise, self.config.word_drop)
+        weight = kl_weight(step.number, self.config.anneal_steps)
+        mean = (losses.words + weight * losses.divergence) / losses.tokens
+        return Loss(mean, float((losses.words + losses.divergence).detach()), losses.turns)
+
+    def validate(self, epoch: int) -> dict[str, float]:
+        """Mean -ELBO and KL divergence of a turn, and -log p of a word, nats; the weight that the KL divergence has."""
+        words = kl = 0.0
+        turns = tokens = 0
+        noise = torch.Generator().manual_seed(self.config.seed)
+        for first in range(0, len(self.valid.turns), self.config.batch_size):
+            batch = self.valid.part(slice(first, first + self.config.batch_size))
+            losses = self.net(batch, self.classes, noise, 0.0)
+            words, kl = words + float(losses.words), kl + float(losses.divergence)
+            turns, tokens = turns + losses.turns, tokens + losses.tokens
+        return {
+            "valid_loss": (words + kl) / turns,
+            "valid_kl": kl / turns,
+            "valid_word_loss": words / tokens,
+            "kl_weight": kl_weight(epoch * self.steps, self.config.anneal_steps),
+        }
+
+    @property
+    def digest(self) -> str:
+        """sha256 of everything that is learned from."""
+        words, digest = self.learned.words, hashlib.sha256()
+        for array in (words.ids, words.ends, words.vectors, self.learned.turns, self.valid.turns):
+            digest.update(np.ascontiguousarray(array))
+        return digest.hexdigest()
 
 
 def decoder_classes(
@@ -111,29 +114,11 @@ def decoder_classes(
     ids = texts.of(used).padded(words.ids)
     counts = np.bincount(ids[ids > 0], minlength=len(words.vectors))
     ranked = np.argsort(-counts, kind="stable")
-    kept = ranked[: min(vocabulary, int((counts > 0).sum()))]
+    frequent = ranked[: min(vocabulary, int((counts > 0).sum()))]
     classes = np.full(len(counts), OTHER, dtype=np.int64)
     classes[0] = END
-    classes[kept] = np.arange(len(kept)) + 2
-    sums = np.bincount(classes, weights=counts, minlength=len(kept) + 2)
+    classes[frequent] = np.arange(len(frequent)) + 2
+    sums = np.bincount(classes, weights=counts, minlength=len(frequent) + 2)
     sums[END] = len(used)
     # Add-one: no class is impossible.
     return torch.from_numpy(classes), np.log((sums + 1) / (sums + 1).sum()).astype(np.float32)
-
-
-def _evaluate(net: Vhred, valid: Batch, classes: torch.Tensor, config: AdemConfig) -> dict[str, float]:
-    """Mean -ELBO and KL divergence of a turn, and -log p of a word, nats."""
-    words = kl = 0.0
-    turns = tokens = 0
-    noise = torch.Generator().manual_seed(config.seed)
-    with torch.no_grad():
-        for first in range(0, len(valid.turns), config.batch_size):
-            batch = Batch(valid.words, valid.texts, valid.turns[first : first + config.batch_size])
-            losses = net(batch, classes, noise, 0.0)
-            words, kl = words + float(losses.words), kl + float(losses.divergence)
-            turns, tokens = turns + losses.turns, tokens + losses.tokens
-    return {
-        "valid_loss": (words + kl) / turns,
-        "valid_kl": kl / turns,
-        "valid_word_loss": words / tokens,
-    }

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ssrem.encoders.hierarchical_gru import PREFIX, Encoded
 from ssrem.errors import EvaluatorError
-from ssrem.evaluators.adem.encode import Encoded, Vectors
 from ssrem.evaluators.core.scaling import Bounds
-from ssrem.samples import Floats
+from ssrem.samples import Floats, Rows
 
 LOWEST, HIGHEST = 1.0, 5.0
 """The scale of the paper's human scores, which ADEM's scores are on."""
@@ -19,8 +19,24 @@ LOWEST, HIGHEST = 1.0, 5.0
 MATRICES = {"f": "M", "g": "N"}
 """Which matrix a part has."""
 
-_ENCODER = "encoder."
 _CENTRAL = (1, 99)
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """What M and N stand between, float64 (n, k) each.
+
+    left: part → contexts ("f") or references ("g"). right: responses. cut: bool (n,), whether words fell away.
+    """
+
+    left: Mapping[str, Floats]
+    right: Floats
+    cut: NDArray[np.bool_]
+
+    def part(self, rows: Rows) -> Vectors:
+        """Those at `rows`."""
+        left = {part: vectors[rows] for part, vectors in self.left.items()}
+        return Vectors(left, self.right[rows], self.cut[rows])
 
 
 @dataclass(frozen=True)
@@ -51,8 +67,8 @@ class Projection:
         """Share of the variance around the mean that the projection leaves out."""
         centred = self._centred(encoded)[encoded.known]
         total = float((centred**2).sum())
-        kept = float(((centred @ self.axes.astype(np.float64)) ** 2).sum())
-        return max(0.0, 1 - kept / total) if total > 0 else 0.0
+        projected = float(((centred @ self.axes.astype(np.float64)) ** 2).sum())
+        return max(0.0, 1 - projected / total) if total > 0 else 0.0
 
     def _centred(self, encoded: Encoded) -> Floats:
         return np.asarray(encoded.vectors - self.mean.astype(np.float64))
@@ -107,7 +123,7 @@ class State:
     def tensors(self) -> dict[str, NDArray[np.floating]]:
         """Everything learned but the bounds, by name."""
         return {
-            **{_ENCODER + name: array for name, array in self.encoder.items()},
+            **{PREFIX + name: array for name, array in self.encoder.items()},
             "pca.mean": self.projection.mean,
             "pca.axes": self.projection.axes,
             **{MATRICES[part]: matrix for part, matrix in self.matrices.items()},
@@ -129,9 +145,9 @@ class State:
         for name, shape in wanted.items():
             if tensors[name].shape != shape:
                 raise EvaluatorError(f"{name} of shape {tensors[name].shape} is not {shape}, train it again")
-        found = {name.removeprefix(_ENCODER): a for name, a in tensors.items() if name.startswith(_ENCODER)}
+        encoder = {name.removeprefix(PREFIX): a for name, a in tensors.items() if name.startswith(PREFIX)}
         return cls(
-            {name: array.astype(np.float32) for name, array in found.items()},
+            {name: array.astype(np.float32) for name, array in encoder.items()},
             Projection(tensors["pca.mean"].astype(np.float32), tensors["pca.axes"].astype(np.float32)),
             {part: tensors[MATRICES[part]].astype(np.float32) for part in bounds},
             Constants(*tensors["constants"].astype(np.float64).tolist()),
@@ -157,12 +173,12 @@ class State:
         """The products' sum, float64 of their shape."""
         return np.asarray(sum(products.values()))
 
-    def whole(self, products: Mapping[str, Floats]) -> Floats:
+    def score(self, products: Mapping[str, Floats]) -> Floats:
         """(cᵀMr̂ + rᵀNr̂ - α) / β, eq. (1), float64 of the products' shape."""
         return (self.total(products) - self.constants.alpha) / self.constants.beta
 
 
 def bilinear(left: Floats, matrix: NDArray[np.float32], right: Floats) -> Floats:
     """leftᵀ matrix right of each row, float64 (n,), from (n, k) each."""
-    found: Floats = np.einsum("nk,nk->n", left @ matrix.astype(np.float64), right)
-    return found
+    products: Floats = np.einsum("nk,nk->n", left @ matrix.astype(np.float64), right)
+    return products

@@ -59,9 +59,6 @@ class Cosine(Metric):
     def engine(self) -> str:
         return self.encoder.signature
 
-    def score(self, samples: Sequence[Sample], *, encode: Encode | None = None) -> Floats:
-        return Metric.score(self._through(encode), samples)
-
     def components(self, samples: Sequence[Sample], *, encode: Encode | None = None) -> Scores:
         return Metric.components(self._through(encode), samples)
 

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+import hashlib
+import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ssrem.encoders.base import Encoder
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.base import Scores, Training
 from ssrem.evaluators.bilinear.cases import EncodedCandidates, products
 from ssrem.evaluators.bilinear.config import BilinearConfig
 from ssrem.evaluators.bilinear.similarity import similarity
-from ssrem.evaluators.core import saved as checkpoint
-from ssrem.evaluators.core.candidate_columns import CandidateColumns
-from ssrem.evaluators.core.fitted import Fitted
+from ssrem.evaluators.core.candidate_columns import CandidateColumns, draw, usable_rows
+from ssrem.evaluators.core.fitted import Encoding
+from ssrem.evaluators.core.saved import Saved
 from ssrem.evaluators.core.scaling import Bounds, unit_range
 from ssrem.samples import TEST, TRAIN, VALID, Candidates, Encode, Floats, Progress, Rows, Sample
+from ssrem.training.checkpoint import Checkpoint
 
 # Sentence mover's similarity solves a transport problem a pair: this many pairs fix its bounds well enough.
 _BOUND_ROWS = 2_000
@@ -31,17 +33,25 @@ _SPREAD = 0.5
 
 @dataclass(frozen=True)
 class State:
-    """What a fit leaves: M float64 (d, d), the bounds of f and g."""
+    """What a fit leaves: M float64 (d, d), with values that float32 holds, and the bounds of f and g."""
 
     matrix: Floats
     f_bounds: Bounds
     g_bounds: Bounds
+    tuned: int = 0
+
+    @property
+    def tensors(self) -> dict[str, NDArray[np.float32]]:
+        return {"matrix": self.matrix.astype(np.float32)}
+
+    @property
+    def bounds(self) -> dict[str, Bounds]:
+        return {"f": self.f_bounds, "g": self.g_bounds}
 
 
-class Bilinear(Fitted[State]):
+class Bilinear(Encoding[State]):
     """f from a learned matrix, g from the reference, h their mean on the unit range.
 
-    `score` is h where every sample has a reference and f otherwise; `components` has all of them.
     V(c) is the mean of the vectors of the last `context_turns` turns that have a known word. A context or
     response without a known word gives f = 0. Texts are never truncated.
     """
@@ -50,18 +60,9 @@ class Bilinear(Fitted[State]):
     """Kind → how many negatives of it stand beside the true response."""
     range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
     parts: ClassVar[tuple[str, ...]] = ("f", "g", "h")
-    config_class: ClassVar[type[Any]] = BilinearConfig
-    encoder: Encoder
-
+    config_class = BilinearConfig
+    form: ClassVar[str] = "ssrem-bilinear-1"
     config: BilinearConfig
-
-    def __init__(self, encoder: Encoder, config: BilinearConfig | None = None) -> None:
-        super().__init__(encoder, config)
-
-    def keep(self, state: State) -> None:
-        """Take over a fitted state."""
-        self._state = state
-        self._weights_hash = checkpoint.weights_hash(state)
 
     def _about(self, state: State) -> str:
         drawn = "+".join(kind if count == 1 else f"{kind}x{count}" for kind, count in self.draws.items())
@@ -72,43 +73,58 @@ class Bilinear(Fitted[State]):
             f"|ctx:{settings.context_turns}|neg:{drawn}|g:{settings.reference}"
         )
 
+    def _hash(self, state: State) -> str:
+        """sha256 over M and the bounds."""
+        digest = hashlib.sha256(state.tensors["matrix"].tobytes())
+        digest.update(repr(tuple(map(asdict, state.bounds.values()))).encode())
+        return digest.hexdigest()
+
     def fit(
-        self, candidates: Candidates, *, progress: Progress | None = None, encode: Encode | None = None
+        self,
+        candidates: Candidates,
+        *,
+        progress: Progress | None = None,
+        checkpoint: Path | None = None,
+        encode: Encode | None = None,
     ) -> Training:
         """Learn M on the train split and the bounds on the valid split. encode: cached encoding, if any."""
-        from ssrem.evaluators.bilinear.training import train
+        from ssrem.evaluators.bilinear.training import MatrixObjective, plan
+        from ssrem.training.trainer import train
 
+        began = time.perf_counter()
         if self.config.loss == "ranking" and len(self.draws) == 1:
             raise EvaluatorError(
                 f"{self.name}: its negatives are all of one kind; loss=ranking needs an order"
             )
         wanted = self._wanted(candidates)
         vectors = self._vectors(candidates.texts, encode)
+        usable, lacking = np.any(wanted[:, 1:] >= 0, axis=1), f"a negative of kind {', '.join(self.draws)}"
         cases = {}
-        for split, word in ((TRAIN, "training"), (VALID, "validation")):
-            rows = candidates.rows(split)
-            rows = rows[(wanted[rows, 1:] >= 0).any(axis=1)]
-            if len(rows) == 0:
-                raise EvaluatorError(
-                    f"{self.name}: no response of the {word} split has a negative of kind "
-                    f"{', '.join(self.draws)}; more conversations are needed"
-                )
+        for split in (TRAIN, VALID):
+            rows = usable_rows(self.name, candidates, split, usable, lacking)
             start, stop = candidates.context_start[rows], candidates.context_stop[rows]
             cases[split] = EncodedCandidates(vectors, start, stop, wanted[rows], self.config.context_turns)
-        matrix, training = train(cases[TRAIN], cases[VALID], self.config, progress)
+        unfinished = None
+        if checkpoint is not None:
+            data = [part.digest for part in cases.values()]
+            unfinished = Checkpoint(checkpoint, [self.name, asdict(self.config), data])
+        objective = MatrixObjective(cases[TRAIN], cases[VALID], self.config)
+        curve = train(objective, plan(self.config), progress=progress, checkpoint=unfinished)
+        matrix = objective.learned()
         if self.config.logits == "raw":
             spread = float(np.nanstd(products(matrix, cases[VALID])))
             matrix = matrix * (_SPREAD / spread if spread > 0 else 1.0)
         # Rounded to what is saved, so that a loaded model scores exactly as this one.
         matrix = matrix.astype(np.float32).astype(np.float64)
         f_bounds = Bounds.of(np.tanh(products(matrix, cases[VALID])))
-        self.keep(State(matrix, f_bounds, self._g_bounds(candidates, encode)))
-        self.training = replace(training, notes=self._notes(wanted))
+        self.set_state(State(matrix, f_bounds, self._g_bounds(candidates, encode)))
+        self.training = curve.training(
+            began,
+            {"train": len(cases[TRAIN]), "valid": len(cases[VALID])},
+            {name: curve.best[name] for name in ("valid_loss", "valid_gt_above")},
+            self._notes(wanted),
+        )
         return self.training
-
-    def score(self, samples: Sequence[Sample], *, encode: Encode | None = None) -> Floats:
-        referenced = bool(samples) and all(sample.reference is not None for sample in samples)
-        return self.components(samples, encode=encode).h if referenced else self._f(samples, encode)
 
     def components(self, samples: Sequence[Sample], *, encode: Encode | None = None) -> Scores:
         state = self.state
@@ -123,28 +139,21 @@ class Bilinear(Fitted[State]):
         f_unit, g_unit = unit_range(f, state.f_bounds), unit_range(g, state.g_bounds)
         return Scores(f, g, (f_unit + g_unit) / 2, f_unit, g_unit, np.zeros(len(samples), dtype=bool))
 
-    def f_unit(self, f: Floats) -> Floats:
-        """f scaled to the unit range by the bounds that were fitted once (eq. 2)."""
-        return unit_range(f, self.state.f_bounds)
-
     def score_candidates(
         self, candidates: Candidates, split: int | None = TEST, *, encode: Encode | None = None
     ) -> dict[str, Floats]:
         """Kind → f (n, k) for GT, the kinds at hand and Context (the last turn copied); NaN where missing."""
         state = self.state
-        found = CandidateColumns.of(candidates, split)
+        columns, turns = CandidateColumns.of(candidates, split), self.config.context_turns
         vectors = self._vectors(candidates.texts, encode)
-        cases = EncodedCandidates(vectors, found.start, found.stop, found.joined, self.config.context_turns)
-        f = np.tanh(products(state.matrix, cases))
-        return found.by_kind(f)
+        cases = EncodedCandidates(vectors, columns.start, columns.stop, columns.joined, turns)
+        return columns.by_kind(np.tanh(products(state.matrix, cases)))
 
-    def save(self, folder: Path, *, card: Mapping[str, Any] | None = None) -> None:
-        checkpoint.save(folder, self, card)
-
-    @classmethod
-    def load(cls, folder: Path, *, encoder: Encoder | None = None) -> Self:
-        """encoder: one that is loaded already, used where its signature is the model's."""
-        return checkpoint.load(folder, cls, encoder)
+    def _state_of(self, saved: Saved) -> State:
+        matrix, size = saved.tensors["matrix"], self.encoder.dimensions
+        if matrix.shape != (size, size):
+            raise EvaluatorError(f"weights of shape {matrix.shape} do not fit {size} dimensions")
+        return State(matrix.astype(np.float64), saved.bounds["f"], saved.bounds["g"])
 
     def _wanted(self, candidates: Candidates) -> Rows:
         """Rows (n, 1 + k): the true response, then the negatives that this evaluator learns from."""
@@ -162,11 +171,11 @@ class Bilinear(Fitted[State]):
 
     def _notes(self, wanted: Rows) -> tuple[str, ...]:
         kinds = [kind for kind, count in self.draws.items() for _ in range(count)]
-        there = {kind for at, kind in enumerate(kinds, start=1) if (wanted[:, at] >= 0).any()}
-        absent = [kind for kind in self.draws if kind not in there]
+        present = {kind for at, kind in enumerate(kinds, start=1) if (wanted[:, at] >= 0).any()}
+        absent = [kind for kind in self.draws if kind not in present]
         if not absent:
             return ()
-        used = [kind for kind in self.draws if kind in there]
+        used = [kind for kind in self.draws if kind in present]
         return (f"no response has a negative of kind {', '.join(absent)}: learned from {', '.join(used)}",)
 
     def _vectors(self, texts: Sequence[str], encode: Encode | None) -> NDArray[np.float16]:
@@ -192,16 +201,13 @@ class Bilinear(Fitted[State]):
 
     def _g_bounds(self, candidates: Candidates, encode: Encode | None) -> Bounds:
         """Bounds of g between true responses and one of their negatives each, over the valid split."""
-        rows = candidates.rows(VALID)
-        generator = np.random.default_rng([self.config.seed, 2])
-        if len(rows) > _BOUND_ROWS:
-            rows = np.sort(generator.choice(rows, _BOUND_ROWS, replace=False))
+        rows = draw(candidates.rows(VALID), _BOUND_ROWS, [self.config.seed, 2])
         drawn = [candidates.negatives[kind] for kind in self.draws]
         responses, references = [], []
         for row in rows.tolist():
-            there = [int(rows_of_kind[row, 0]) for rows_of_kind in drawn if rows_of_kind[row, 0] >= 0]
-            if there:
-                responses.append(candidates.texts[there[row % len(there)]])
+            negatives = [int(rows_of_kind[row, 0]) for rows_of_kind in drawn if rows_of_kind[row, 0] >= 0]
+            if negatives:
+                responses.append(candidates.texts[negatives[row % len(negatives)]])
                 references.append(candidates.texts[int(candidates.response[row])])
         return Bounds.of(
             similarity(self.config.reference, self.encoder, responses, references, encode=encode)

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ssrem.errors import EvaluatorError
-from ssrem.evaluators.base import Training
 from ssrem.evaluators.bilinear.cases import EncodedCandidates
-from ssrem.samples import Floats, Progress, Rows
-
-if TYPE_CHECKING:
-    from ssrem.evaluators.bilinear.config import BilinearConfig
-
+from ssrem.evaluators.bilinear.config import BilinearConfig
+from ssrem.samples import Floats, Rows
+from ssrem.training.trainer import Group, Loss, Plan, Step, shuffled_epochs
 
 # As good as minus infinity in a softmax, and without its gradients that are no numbers.
 _ABSENT = -1e30
@@ -44,100 +37,50 @@ def row_loss(scores: torch.Tensor, present: torch.Tensor, logits: str, loss: str
     return (rest - values).masked_fill(~present, 0).sum(dim=1).mean()
 
 
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Torch on one thread: sums in the same order on every machine, and no oversubscription."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
+def plan(config: BilinearConfig) -> Plan:
+    """Adam, gradients clipped to norm 1, stopped after `patience` epochs without a lower validation loss."""
+    return Plan(config.epochs, config.seed, patience=config.patience, weight_decay=config.weight_decay)
 
 
-def _batch(cases: EncodedCandidates, rows: Rows) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    responses, present = cases.responses(rows)
-    return torch.from_numpy(cases.contexts(rows)), torch.from_numpy(responses), torch.from_numpy(present)
+class MatrixObjective:
+    """M, learned from `cases` and judged on `valid`."""
 
+    def __init__(self, cases: EncodedCandidates, valid: EncodedCandidates, config: BilinearConfig) -> None:
+        self.cases, self.valid, self.config = cases, valid, config
+        self.matrix = torch.nn.Parameter(torch.from_numpy(initial(cases.vectors.shape[1], config)))
 
-def _evaluate(cases: EncodedCandidates, matrix: torch.Tensor, config: BilinearConfig) -> tuple[float, float]:
-    """Loss, and the share of negatives that the true response outranks (ties count half), over `cases`."""
-    loss = above = pairs = 0.0
-    for first in range(0, len(cases), config.batch_size):
-        rows = np.arange(first, min(first + config.batch_size, len(cases)))
-        context, responses, present = _batch(cases, rows)
-        scores = row_scores(context, matrix, responses)
-        loss += float(row_loss(scores, present, config.logits, config.loss)) * len(rows)
-        difference = scores[:, :1] - scores[:, 1:]
-        wins = (difference > 0).double() + 0.5 * (difference == 0).double()
-        above += float((wins * present[:, 1:]).sum())
-        pairs += float(present[:, 1:].sum())
-    return loss / len(cases), above / pairs
+    def groups(self) -> Sequence[Group]:
+        return [Group({"matrix": self.matrix}, self.config.learning_rate)]
 
+    def epochs(self) -> Iterator[Sequence[Rows]]:
+        return shuffled_epochs(len(self.cases), self.config.batch_size, [self.config.seed])
 
-def train(
-    cases: EncodedCandidates, valid: EncodedCandidates, config: BilinearConfig, progress: Progress | None
-) -> tuple[Floats, Training]:
-    """The matrix (d, d) of the epoch with the lowest validation loss, and how training went.
+    def loss(self, rows: Rows, step: Step) -> Loss:
+        scores, present = self._scores(self.cases, rows)
+        return Loss.averaged(row_loss(scores, present, self.config.logits, self.config.loss), len(rows))
 
-    Adam, gradients clipped to norm 1, rows shuffled anew each epoch from the seed, stopped after
-    `config.patience` epochs without a lower validation loss.
-    """
-    began = time.perf_counter()
-    generator = np.random.default_rng(config.seed)
-    history: list[dict[str, float]] = []
-    best_loss, best_epoch, best = float("inf"), 0, None
-    with one_thread():
-        matrix = torch.nn.Parameter(torch.from_numpy(initial(cases.vectors.shape[1], config)))
-        optimiser = torch.optim.Adam(
-            [matrix], lr=config.learning_rate, weight_decay=config.weight_decay, foreach=False
-        )
-        for epoch in range(1, config.epochs + 1):
-            total = 0.0
-            order = generator.permutation(len(cases))
-            for first in range(0, len(order), config.batch_size):
-                rows = order[first : first + config.batch_size]
-                context, responses, present = _batch(cases, rows)
-                loss = row_loss(row_scores(context, matrix, responses), present, config.logits, config.loss)
-                optimiser.zero_grad()
-                loss.backward()  # type: ignore[no-untyped-call]
-                torch.nn.utils.clip_grad_norm_([matrix], 1.0)
-                optimiser.step()
-                total += float(loss.detach()) * len(rows)
-            with torch.no_grad():
-                valid_loss, valid_above = _evaluate(valid, matrix, config)
-            if not np.isfinite(valid_loss):
-                raise EvaluatorError(
-                    f"training diverged in epoch {epoch} (loss {valid_loss}); "
-                    f"lower learning_rate, now {config.learning_rate}"
-                )
-            history.append(
-                {
-                    "epoch": epoch,
-                    "train_loss": total / len(cases),
-                    "valid_loss": valid_loss,
-                    "valid_gt_above": valid_above,
-                    "seconds": time.perf_counter() - began,
-                }
-            )
-            if valid_loss < best_loss:
-                best_loss, best_epoch, best = valid_loss, epoch, matrix.detach().clone()
-            stop = epoch - best_epoch >= config.patience or epoch == config.epochs
-            if progress is not None:
-                progress(config.epochs if stop else epoch, config.epochs)
-            if stop:
-                break
-    if best is None:
-        raise EvaluatorError(f"training needs at least one epoch, epochs is {config.epochs}")
-    kept: dict[str, Any] = history[best_epoch - 1]
-    training = Training(
-        history=tuple(history),
-        best_epoch=best_epoch,
-        seconds=time.perf_counter() - began,
-        rows={"train": len(cases), "valid": len(valid)},
-        figures={name: kept[name] for name in ("valid_loss", "valid_gt_above")},
-    )
-    return best.numpy().astype(np.float64), training
+    def validate(self, epoch: int) -> dict[str, float]:
+        """Loss, and the share of negatives that the true response outranks (ties count half)."""
+        loss = above = pairs = 0.0
+        for first in range(0, len(self.valid), self.config.batch_size):
+            rows = np.arange(first, min(first + self.config.batch_size, len(self.valid)))
+            scores, present = self._scores(self.valid, rows)
+            loss += float(row_loss(scores, present, self.config.logits, self.config.loss)) * len(rows)
+            difference = scores[:, :1] - scores[:, 1:]
+            wins = (difference > 0).double() + 0.5 * (difference == 0).double()
+            above += float((wins * present[:, 1:]).sum())
+            pairs += float(present[:, 1:].sum())
+        return {"valid_loss": loss / len(self.valid), "valid_gt_above": above / pairs}
+
+    def learned(self) -> Floats:
+        """M, float64 (d, d)."""
+        return self.matrix.detach().numpy().astype(np.float64)
+
+    def _scores(self, cases: EncodedCandidates, rows: Rows) -> tuple[torch.Tensor, torch.Tensor]:
+        """Scores of the candidates of each row, and which of them are present, (b, k) each."""
+        responses, present = cases.responses(rows)
+        context = torch.from_numpy(cases.contexts(rows))
+        return row_scores(context, self.matrix, torch.from_numpy(responses)), torch.from_numpy(present)
 
 
 def initial(dimensions: int, config: BilinearConfig) -> NDArray[np.float32]:

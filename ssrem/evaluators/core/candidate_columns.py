@@ -1,12 +1,15 @@
-"""All that stands beside each other for a response: the true one, its negatives, and the copied context."""
+"""Which responses of the candidates are used, and what stands beside each: negatives and the copied context."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ssrem.samples import CONTEXT_ATTACK, Candidates, Floats, Rows
+from ssrem.errors import EvaluatorError
+from ssrem.samples import CONTEXT_ATTACK, SPLIT_NAMES, Candidates, Floats, Rows, Sample
 
 
 @dataclass(frozen=True)
@@ -35,3 +38,43 @@ class CandidateColumns:
         """Kind → its columns of `values` (n, m)."""
         edges = np.cumsum(list(self.widths.values()))[:-1]
         return dict(zip(self.widths, np.split(values, edges, axis=1), strict=True))
+
+
+def score_as_samples(
+    candidates: Candidates, split: int | None, score: Callable[[Sequence[Sample]], Floats], size: int
+) -> dict[str, Floats]:
+    """Kind → scores (n, k) of a split's candidates, read as samples, `size` of them at a time; NaN where missing."""
+    columns = CandidateColumns.of(candidates, split)
+    contexts = [
+        tuple(candidates.texts[turn] for turn in range(first, last))
+        for first, last in zip(columns.start.tolist(), columns.stop.tolist(), strict=True)
+    ]
+    places = np.argwhere(columns.joined >= 0)
+    scores = np.full(columns.joined.shape, np.nan)
+    for first in range(0, len(places), size):
+        row, column = places[first : first + size].T
+        texts = [candidates.texts[text] for text in columns.joined[row, column].tolist()]
+        samples = [Sample(contexts[at], text) for at, text in zip(row.tolist(), texts, strict=True)]
+        scores[row, column] = score(samples)
+    return columns.by_kind(scores)
+
+
+def usable_rows(
+    name: str, candidates: Candidates, split: int, usable: NDArray[np.bool_], lacking: str
+) -> Rows:
+    """Responses of the split that are `usable`, bool (all responses,); EvaluatorError, saying what is `lacking`, where
+    there is none."""
+    rows = candidates.rows(split)
+    rows = rows[usable[rows]]
+    if len(rows) == 0:
+        raise EvaluatorError(
+            f"{name}: no response of the {SPLIT_NAMES[split]} split has {lacking}; more conversations are needed"
+        )
+    return rows
+
+
+def draw(rows: Rows, count: int, seed: Sequence[int]) -> Rows:
+    """`count` of the rows in order, drawn from the seed; all where there are no more."""
+    if len(rows) <= count:
+        return rows
+    return np.sort(np.random.default_rng(seed).choice(rows, count, replace=False))

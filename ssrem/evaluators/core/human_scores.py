@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,16 +14,59 @@ from ssrem.samples import Floats, Sample
 _FEWEST_SAMPLES, _FEWEST_CONTEXTS = 10, 5
 
 
+@dataclass(frozen=True)
+class HumanScores:
+    """Annotated samples in an order of their own, so that the rows' order in a file does not show.
+
+    unit: float64 (n,), the human scores scaled to the unit range. held_out: bool (n,), those that choose the epoch;
+    no context of theirs is learned from. note: for the record of the training.
+    """
+
+    samples: Sequence[Sample]
+    unit: Floats
+    held_out: NDArray[np.bool_]
+    note: str
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        annotated: Sequence[tuple[Sample, float]],
+        scale: tuple[float, float],
+        *,
+        share: float,
+        seed: Sequence[int],
+        kind: str = "annotated responses",
+    ) -> HumanScores:
+        """share: of the contexts that is held out. EvaluatorError for scores beyond the scale, or too few."""
+        low, high = scale
+        ordered = sorted(
+            annotated, key=lambda pair: (pair[0].context, pair[0].response, pair[0].reference or "", pair[1])
+        )
+        scores = on_scale(name, ordered, scale)
+        samples = [sample for sample, _ in ordered]
+        check_enough(name, samples, kind)
+        note = f"learned from human scores from {low:g} to {high:g}; validation has contexts of its own"
+        return cls(samples, (scores - low) / (high - low), held_out(samples, share, seed), note)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Samples that are learned from and held out, and contexts in all."""
+        valid = int(self.held_out.sum())
+        contexts = len({sample.context for sample in self.samples})
+        return {"train": len(self.samples) - valid, "valid": valid, "contexts": contexts}
+
+
 def on_scale(name: str, annotated: Sequence[tuple[Sample, float]], scale: tuple[float, float]) -> Floats:
     """The human scores, float64 (n,); EvaluatorError where one lies beyond the scale."""
     low, high = scale
-    given = np.array([score for _, score in annotated], dtype=np.float64)
-    if not low < high or not (np.isfinite(given) & (given >= low) & (given <= high)).all():
+    scores = np.array([score for _, score in annotated], dtype=np.float64)
+    if not low < high or not (np.isfinite(scores) & (scores >= low) & (scores <= high)).all():
         raise EvaluatorError(
             f"{name}: human scores must lie on the scale, which is {low:g} to {high:g}; "
             "give the lowest and the highest score that a rater could choose as scale"
         )
-    return given
+    return scores
 
 
 def enough(samples: Sequence[Sample]) -> bool:
@@ -31,14 +75,12 @@ def enough(samples: Sequence[Sample]) -> bool:
     return len(samples) >= _FEWEST_SAMPLES and contexts >= _FEWEST_CONTEXTS
 
 
-def check_enough(
-    name: str, samples: Sequence[Sample], kind: str = "annotated responses", aim: str = "learn from"
-) -> None:
+def check_enough(name: str, samples: Sequence[Sample], kind: str = "annotated responses") -> None:
     """EvaluatorError where `enough` says no."""
     if not enough(samples):
         contexts = len({sample.context for sample in samples})
         raise EvaluatorError(
-            f"{name}: {len(samples)} {kind} to {contexts} contexts are too few to {aim}; "
+            f"{name}: {len(samples)} {kind} to {contexts} contexts are too few to learn from; "
             f"give {_FEWEST_SAMPLES} to {_FEWEST_CONTEXTS} contexts or more"
         )
 

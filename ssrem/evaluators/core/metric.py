@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ssrem.errors import EvaluatorError
-from ssrem.evaluators.base import Evaluator, Scores
+from ssrem.evaluators.base import Evaluator, Provider, Scores
 from ssrem.files import read_json
 from ssrem.samples import Floats, Sample
 
@@ -52,6 +52,19 @@ class Metric(Evaluator):
             known = ", ".join(cls.defaults) or "none"
             raise EvaluatorError(f"{cls.name} has no setting {', '.join(unknown)}; it has {known}")
 
+    @classmethod
+    def setting_names(cls) -> tuple[str, ...]:
+        return tuple(cls.defaults)
+
+    @classmethod
+    def check_settings(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
+        cls.check(settings)
+        return {**cls.defaults, **settings}
+
+    @classmethod
+    def create(cls, settings: Mapping[str, Any], provider: Provider) -> Self:
+        return cls(**settings)
+
     @property
     @abstractmethod
     def engine(self) -> str:
@@ -69,14 +82,9 @@ class Metric(Evaluator):
         settings = "".join(f"|{name}:{value}" for name, value in sorted(self.settings.items()))
         return f"{self.name}{settings}|{self.engine}"
 
-    def score(self, samples: Sequence[Sample]) -> Floats:
-        return self._scored(samples).values
-
     def components(self, samples: Sequence[Sample]) -> Scores:
         scored = self._scored(samples)
-        absent = np.full(len(samples), np.nan)
-        f, g = (absent, scored.values) if "reference" in self.needs else (scored.values, absent)
-        return Scores(f, g, absent, absent, absent, scored.truncated)
+        return Scores.of(scored.truncated, **{self.parts[0]: scored.values})
 
     def save(self, folder: Path, *, card: Mapping[str, Any] | None = None) -> None:
         folder.mkdir(parents=True, exist_ok=True)

@@ -10,19 +10,13 @@ from ssrem.errors import EvaluatorError
 from ssrem.evaluators import evaluator_class
 
 
-def names_of(name: str) -> tuple[str, ...]:
-    """The settings that the evaluator `name` has."""
-    kind: Any = evaluator_class(name)
-    return tuple(kind.config_class.names() if kind.trained else kind.defaults)
-
-
 def route(names: Sequence[str], given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Evaluator → those of the given settings that it has, checked.
 
     EvaluatorError for an evaluator that does not exist, a setting that none of them has (a seed aside: what draws
     nothing needs none), or a value that a setting cannot have.
     """
-    has = {name: names_of(name) for name in names}
+    has = {name: evaluator_class(name).setting_names() for name in names}
     known = sorted({setting for settings in has.values() for setting in settings})
     for setting in given:
         if setting not in known and setting != "seed":
@@ -34,6 +28,5 @@ def route(names: Sequence[str], given: Mapping[str, Any]) -> dict[str, dict[str,
             )
     routed = {name: {key: given[key] for key in given if key in has[name]} for name in names}
     for name, settings in routed.items():
-        kind: Any = evaluator_class(name)
-        (kind.config_class.of if kind.trained else kind.check)(settings)
+        evaluator_class(name).check_settings(settings)
     return routed

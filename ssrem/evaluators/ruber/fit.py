@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
 
 import numpy as np
 
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.base import Training
-from ssrem.evaluators.core.human_scores import check_enough, held_out, on_scale
+from ssrem.evaluators.core.candidate_columns import draw, usable_rows
+from ssrem.evaluators.core.human_scores import HumanScores
 from ssrem.evaluators.core.scaling import Bounds
-from ssrem.evaluators.core.word_sequences import lay_candidates, lay_samples, pooled_cosine
 from ssrem.evaluators.ruber.config import RuberConfig
-from ssrem.evaluators.ruber.model import Examples, Plan, RuberNet, learn, scores
-from ssrem.evaluators.ruber.ruber import State
+from ssrem.evaluators.ruber.layout import lay_candidates, lay_samples
+from ssrem.evaluators.ruber.model import RuberNet, scores
+from ssrem.evaluators.ruber.referenced import pooled_cosine
+from ssrem.evaluators.ruber.state import State
+from ssrem.evaluators.ruber.training import Examples, RuberObjective
 from ssrem.samples import TRAIN, VALID, Candidates, Encode, Floats, Progress, Rows, Sample
+from ssrem.training.checkpoint import Checkpoint
+from ssrem.training.trainer import Plan, train
 
-_FIGURES = ("valid_loss", "valid_gt_above")
 _HELD_OUT = 0.1
 
 
@@ -28,43 +34,49 @@ def fit(
     dimensions: int,
     config: RuberConfig,
     progress: Progress | None,
+    checkpoint: Path | None,
 ) -> tuple[State, Training]:
     """Margin ranking loss against one random negative a response (Tao et al. 2018)."""
     began = time.perf_counter()
-    train, valid = (_rows(name, candidates, split) for split in (TRAIN, VALID))
-    valid_rows = len(valid)
-    if valid_rows > config.max_valid:
-        chosen = np.random.default_rng([config.seed, 5]).choice(valid, config.max_valid, replace=False)
-        valid = np.sort(chosen)
-    rows = np.concatenate([train, valid])
-    wanted = np.column_stack([candidates.response[rows], candidates.negatives["Rand"][rows]])
+    random = candidates.negatives.get("Rand")
+    if random is None or random.shape[1] < 1:
+        raise EvaluatorError(
+            f"{name} learns from a negative of kind Rand a response, the candidates have none; draw one"
+        )
+    learned, usable = (
+        usable_rows(name, candidates, split, (random >= 0).any(axis=1), "a negative of kind Rand")
+        for split in (TRAIN, VALID)
+    )
+    valid = draw(usable, config.max_valid, [config.seed, 5])
+    rows = np.concatenate([learned, valid])
+    wanted = np.column_stack([candidates.response[rows], random[rows]])
     laid = lay_candidates(candidates, rows, wanted, encode, config)
     examples = Examples(np.arange(len(rows)), wanted)
-    first, second = (examples.part(split) for split in np.split(np.arange(len(rows)), [len(train)]))
+    first, second = (examples.part(part) for part in np.split(np.arange(len(rows)), [len(learned)]))
     net = RuberNet.seeded(dimensions, config)
-    plan = Plan(config.epochs, config.batch_size, config.learning_rate, config.max_train)
-    history, best_epoch = learn(net, laid, first, second, plan, config, progress)
-    there = second.response >= 0
-    at = np.nonzero(there)[0]
-    f = scores(net, laid, np.column_stack([second.context[at], second.response[there]]))
+    objective = RuberObjective(
+        net, laid, first, second, config.margin, config.batch_size, config.learning_rate, config.max_train,
+        config.seed,
+    )  # fmt: skip
+    unfinished = None
+    if checkpoint is not None:
+        unfinished = Checkpoint(checkpoint, [name, asdict(config), objective.digest])
+    curve = train(objective, _plan(config.epochs, config), progress=progress, checkpoint=unfinished)
+    present = second.response >= 0
+    f = scores(net, laid, np.column_stack([second.context[np.nonzero(present)[0]], second.response[present]]))
     g = _negative_similarity(candidates, valid, encode)
-    taken = min(config.max_train, len(train))
+    taken = min(config.max_train, len(learned))
     notes = []
-    if taken < len(train):
+    if taken < len(learned):
         notes.append(
-            f"an epoch takes {taken} of {len(train)} responses, the next one goes on from there (max_train)"
+            f"an epoch takes {taken} of {len(learned)} responses, the next one goes on from there (max_train)"
         )
-    if len(valid) < valid_rows:
-        notes.append(f"validation takes {len(valid)} of {valid_rows} responses, drawn once (max_valid)")
-    training = Training(
-        history=history,
-        best_epoch=best_epoch,
-        seconds=time.perf_counter() - began,
-        rows={"train": len(train), "train_an_epoch": taken, "valid": len(valid)},
-        figures={figure: history[best_epoch - 1][figure] for figure in _FIGURES},
-        notes=tuple(notes),
-    )
-    return State(net.weights(), Bounds.of(f), Bounds.of(g)), training
+    if len(valid) < len(usable):
+        notes.append(f"validation takes {len(valid)} of {len(usable)} responses, drawn once (max_valid)")
+    counts = {"train": len(learned), "train_an_epoch": taken, "valid": len(valid)}
+    figures = {figure: curve.best[figure] for figure in ("valid_loss", "valid_gt_above")}
+    state = State(net.weights(), Bounds.of(f), Bounds.of(g))
+    return state, curve.training(began, counts, figures, notes)
 
 
 def tune(
@@ -79,51 +91,25 @@ def tune(
 ) -> tuple[State, Training]:
     """Mean squared error on human scores scaled to the unit range (Zhao et al. 2020, section 5.2)."""
     began = time.perf_counter()
-    low, high = scale
-    on_scale(name, annotated, scale)
-    # Sorted, so that the rows' order in a file does not show.
-    ordered = sorted(annotated, key=lambda pair: (pair[0].context, pair[0].response, pair[1]))
-    samples = [sample for sample, _ in ordered]
-    check_enough(name, samples, aim="tune on")
-    out = held_out(samples, _HELD_OUT, [config.seed, 6])
-    laid, pairs = lay_samples(samples, encode, config)
-    targets = (np.array([score for _, score in ordered]) - low) / (high - low)
-    examples = Examples(pairs[:, 0], pairs[:, 1:], targets.astype(np.float32))
-    net = RuberNet.of(state.weights, dimensions, config)
-    plan = Plan(config.tune_epochs, config.tune_batch_size, config.tune_learning_rate, len(ordered))
-    train, valid = examples.part(np.flatnonzero(~out)), examples.part(np.flatnonzero(out))
-    history, best_epoch = learn(net, laid, train, valid, plan, config, progress)
-    training = Training(
-        history=history,
-        best_epoch=best_epoch,
-        seconds=time.perf_counter() - began,
-        rows={
-            "train": len(train),
-            "valid": len(valid),
-            "contexts": len({sample.context for sample in samples}),
-        },
-        figures={"valid_loss": history[best_epoch - 1]["valid_loss"]},
-        notes=(f"tuned on human scores from {low:g} to {high:g}; validation has contexts of its own",),
-    )
+    human = HumanScores.of(name, annotated, scale, share=_HELD_OUT, seed=[config.seed, 6])
+    laid, pairs = lay_samples(human.samples, encode, config)
+    examples = Examples(pairs[:, 0], pairs[:, 1:], human.unit.astype(np.float32))
+    first, second = (examples.part(np.flatnonzero(human.held_out == out)) for out in (False, True))
+    net = RuberNet.of(state.tensors, dimensions, config)
+    objective = RuberObjective(
+        net, laid, first, second, config.margin, config.tune_batch_size, config.tune_learning_rate,
+        len(annotated), config.seed,
+    )  # fmt: skip
+    curve = train(objective, _plan(config.tune_epochs, config), progress=progress)
+    figures = {"valid_loss": curve.best["valid_loss"]}
+    training = curve.training(began, human.counts, figures, [human.note])
     bounds = Bounds.of(scores(net, laid, pairs))
-    return State(net.weights(), bounds, state.g_bounds, tuned=len(ordered)), training
+    return State(net.weights(), bounds, state.g_bounds, tuned=len(annotated)), training
 
 
-def _rows(name: str, candidates: Candidates, split: int) -> Rows:
-    """Responses of the split that have a random negative."""
-    rows, random = candidates.rows(split), candidates.negatives.get("Rand")
-    if random is None or random.shape[1] < 1:
-        raise EvaluatorError(
-            f"{name} learns from a negative of kind Rand a response, the candidates have none; draw one"
-        )
-    rows = rows[(random[rows] >= 0).any(axis=1)]
-    if len(rows) == 0:
-        word = "training" if split == TRAIN else "validation"
-        raise EvaluatorError(
-            f"{name}: no response of the {word} split has a negative of kind Rand; "
-            "more conversations are needed"
-        )
-    return rows
+def _plan(epochs: int, config: RuberConfig) -> Plan:
+    """Adam, gradients clipped to norm 1, learning rate × 0.1 on a plateau."""
+    return Plan(epochs, config.seed, patience=config.patience, decay_patience=config.decay_patience)
 
 
 def _negative_similarity(candidates: Candidates, rows: Rows, encode: Encode) -> Floats:

@@ -1,12 +1,10 @@
-"""RUBER: referenced, unreferenced and hybrid (Tao et al. 2018; reimplemented by Zhao et al. 2020, section 3)."""
+"""RUBER: unreferenced and hybrid (Tao et al. 2018; reimplemented by Zhao et al. 2020, section 3)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,69 +12,23 @@ from numpy.typing import NDArray
 from ssrem.encoders.base import Encoder
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.base import Scores, Training
-from ssrem.evaluators.core import saved as checkpoint
 from ssrem.evaluators.core.candidate_columns import CandidateColumns
-from ssrem.evaluators.core.fitted import Fitted
-from ssrem.evaluators.core.metric import Metric, Scored
-from ssrem.evaluators.core.scaling import Bounds, unit_range
-from ssrem.evaluators.core.word_sequences import lay_candidates, lay_samples, pooled_cosine
+from ssrem.evaluators.core.fitted import Encoding
+from ssrem.evaluators.core.saved import Saved
+from ssrem.evaluators.core.scaling import unit_range
 from ssrem.evaluators.ruber.config import COMBINATIONS, RuberConfig
+from ssrem.evaluators.ruber.layout import lay_candidates, lay_samples
+from ssrem.evaluators.ruber.referenced import pooled_cosine
+from ssrem.evaluators.ruber.state import State
 from ssrem.samples import TEST, Candidates, Encode, Floats, Progress, Sample
 
 if TYPE_CHECKING:
     from ssrem.evaluators.ruber.model import RuberNet
 
-FORMAT = "ssrem-ruber-1"
 _CHUNK = 10_000
 
 
-class RuberRef(Metric):
-    """g: cosine of response and reference, each the maximum and the minimum over its words' vectors.
-
-    In [-1, 1]; 0 where either has no known word. Nothing is truncated, and no padding takes part.
-    """
-
-    name: ClassVar[str] = "ruber-ref"
-    needs: ClassVar[frozenset[str]] = frozenset({"reference"})
-    range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
-    source: ClassVar[str] = "Tao et al. 2018, referenced metric"
-    defaults: ClassVar[Mapping[str, Any]] = {"encoder": "glove-6b-50d"}
-
-    @cached_property
-    def _encoder(self) -> Encoder:
-        from ssrem.encoders import load_encoder
-
-        spec = self.settings["encoder"]
-        if not isinstance(spec, str) or not spec:
-            raise EvaluatorError(f"{self.name}: encoder is {spec!r}; expected a spec such as glove-6b-50d")
-        return load_encoder(spec)
-
-    @property
-    def engine(self) -> str:
-        return self._encoder.signature
-
-    def values(self, samples: Sequence[Sample]) -> Scored:
-        responses = [sample.response for sample in samples]
-        references = [sample.reference or "" for sample in samples]
-        found = pooled_cosine(responses, references, self._encoder.encode)
-        return Scored(found, np.zeros(len(samples), dtype=bool))
-
-
-@dataclass(frozen=True)
-class State:
-    """What a fit leaves: the network's weights, the bounds of f and g, on how many human scores it was tuned."""
-
-    weights: Mapping[str, NDArray[np.float32]]
-    f_bounds: Bounds
-    g_bounds: Bounds
-    tuned: int = 0
-
-    @property
-    def bounds(self) -> dict[str, Bounds]:
-        return {"f": self.f_bounds, "g": self.g_bounds}
-
-
-class RuberUnref(Fitted[State]):
+class RuberUnref(Encoding[State]):
     """f = sigmoid(MLP([q; qᵀMr; r])), learned by telling true responses from random ones.
 
     q reads the last `context_turns` turns as one text, r the response, each a bidirectional GRU over frozen
@@ -90,24 +42,20 @@ class RuberUnref(Fitted[State]):
     range: ClassVar[tuple[float, float]] = (0.0, 1.0)
     source: ClassVar[str] = "Tao et al. 2018, unreferenced metric; turns and schedule of Zhao et al. 2020"
     parts: ClassVar[tuple[str, ...]] = ("f",)
-    draws: ClassVar[Mapping[str, int]] = {"Rand": 1}
     learns_from: ClassVar[frozenset[str]] = frozenset({"candidates", "labels"})
-    config_class: ClassVar[type[Any]] = RuberConfig
-    encoder: Encoder
-
+    config_class = RuberConfig
+    form: ClassVar[str] = "ssrem-ruber-1"
     config: RuberConfig
 
-    def __init__(self, encoder: Encoder, config: RuberConfig | None = None) -> None:
+    def __init__(self, encoder: Encoder | None, config: RuberConfig | None = None) -> None:
         super().__init__(encoder, config)
         self._net: RuberNet | None = None
 
-    def keep(self, state: State) -> None:
-        """Take over a fitted state."""
+    def set_state(self, state: State) -> None:
         from ssrem.evaluators.ruber.model import RuberNet
 
-        self._net = RuberNet.of(state.weights, self.encoder.dimensions, self.config)
-        self._state = state
-        self._weights_hash = checkpoint.tensors_hash(state.weights, state.bounds)
+        self._net = RuberNet.of(state.tensors, self.encoder.dimensions, self.config)
+        super().set_state(state)
 
     def _about(self, state: State) -> str:
         settings = self.config
@@ -118,14 +66,19 @@ class RuberUnref(Fitted[State]):
         )
 
     def fit(
-        self, candidates: Candidates, *, progress: Progress | None = None, encode: Encode | None = None
+        self,
+        candidates: Candidates,
+        *,
+        progress: Progress | None = None,
+        checkpoint: Path | None = None,
+        encode: Encode | None = None,
     ) -> Training:
         """Learn the network on the train split; choose the epoch and fit the bounds on the valid split."""
-        from ssrem.evaluators.ruber import fit as ruber_fit
+        from ssrem.evaluators.ruber.fit import fit
 
         reading = (encode or self.encoder.encode, self.encoder.dimensions)
-        state, self.training = ruber_fit.fit(self.name, candidates, *reading, self.config, progress)
-        self.keep(state)
+        state, self.training = fit(self.name, candidates, *reading, self.config, progress, checkpoint)
+        self.set_state(state)
         return self.training
 
     def fine_tuned(
@@ -144,29 +97,18 @@ class RuberUnref(Fitted[State]):
         the annotated samples, the bounds of g stay. This evaluator is left as it is. EvaluatorError for scores
         beyond the scale, or fewer than 10 samples or 5 contexts.
         """
-        from ssrem.evaluators.ruber import fit as ruber_fit
+        from ssrem.evaluators.ruber.fit import tune
 
         tuned = type(self)(self.encoder, self.config)
         reading = (encode or self.encoder.encode, self.encoder.dimensions)
-        state, tuned.training = ruber_fit.tune(
-            self.name, annotated, scale, self.state, *reading, self.config, progress
-        )
-        tuned.keep(state)
+        state, tuned.training = tune(self.name, annotated, scale, self.state, *reading, self.config, progress)
+        tuned.set_state(state)
         return tuned
-
-    def score(self, samples: Sequence[Sample], *, encode: Encode | None = None) -> Floats:
-        """f of each sample."""
-        return self._f(samples, encode)[0]
 
     def components(self, samples: Sequence[Sample], *, encode: Encode | None = None) -> Scores:
         """f and f_unit; the other parts are NaN."""
         f, truncated = self._f(samples, encode)
-        absent = np.full(len(samples), np.nan)
-        return Scores(f, absent, absent, self.f_unit(f), absent, truncated)
-
-    def f_unit(self, f: Floats) -> Floats:
-        """f scaled to the unit range by the bounds that were fitted once."""
-        return unit_range(f, self.state.f_bounds)
+        return Scores.of(truncated, f=f, f_unit=self.f_unit(f))
 
     def score_candidates(
         self, candidates: Candidates, split: int | None = TEST, *, encode: Encode | None = None
@@ -175,32 +117,15 @@ class RuberUnref(Fitted[State]):
         from ssrem.evaluators.ruber.model import scores
 
         net = self._network
-        found = CandidateColumns.of(candidates, split)
-        there = found.joined >= 0
-        laid = lay_candidates(
-            candidates, found.rows, found.joined, encode or self.encoder.encode, self.config
-        )
-        pairs = np.stack([np.nonzero(there)[0], found.joined[there]], axis=1)
-        f = np.full(found.joined.shape, np.nan)
-        f[there] = scores(net, laid, pairs)
-        return found.by_kind(f)
+        columns = CandidateColumns.of(candidates, split)
+        joined, present = columns.joined, columns.joined >= 0
+        laid = lay_candidates(candidates, columns.rows, joined, encode or self.encoder.encode, self.config)
+        f = np.full(joined.shape, np.nan)
+        f[present] = scores(net, laid, np.stack([np.nonzero(present)[0], joined[present]], axis=1))
+        return columns.by_kind(f)
 
-    def save(self, folder: Path, *, card: Mapping[str, Any] | None = None) -> None:
-        state = self.state
-        checkpoint.write(folder, self, FORMAT, state.weights, state.bounds, card, tuned=state.tuned)
-
-    @classmethod
-    def load(cls, folder: Path, *, encoder: Encoder | None = None) -> Self:
-        """encoder: one that is loaded already, used where its signature is the model's."""
-        saved = checkpoint.read(folder, cls.name, FORMAT, (), encoder, keys=("tuned",))
-        evaluator = cls(saved.encoder, RuberConfig.of(saved.about["config"]))
-        try:
-            evaluator.keep(State(saved.tensors, saved.bounds["f"], saved.bounds["g"], saved.about["tuned"]))
-        except EvaluatorError as error:
-            raise EvaluatorError(f"{folder}: {error}") from error
-        evaluator.training = saved.training
-        checkpoint.check_signature(folder, evaluator, saved)
-        return evaluator
+    def _state_of(self, saved: Saved) -> State:
+        return State(saved.tensors, saved.bounds["f"], saved.bounds["g"], saved.about["tuned"])
 
     def _mixing(self) -> str:
         """What the signature says of the referenced part and the mix."""
@@ -230,17 +155,13 @@ class Ruber(RuberUnref):
     """h: the mix of f and g on the unit range; `combine` says how (min, max, arithmetic, geometric).
 
     f is `RuberUnref`'s, g is `RuberRef`'s with this evaluator's encoder. Each is scaled by the lowest and the
-    highest value seen on the validation split when it was fitted. `score` is h, NaN without a reference.
+    highest value seen on the validation split when it was fitted.
     """
 
     name: ClassVar[str] = "ruber"
     needs: ClassVar[frozenset[str]] = frozenset({"context", "reference"})
     parts: ClassVar[tuple[str, ...]] = ("f", "g", "h")
     source: ClassVar[str] = "Tao et al. 2018; Zhao et al. 2020, section 3 and 5.2"
-
-    def score(self, samples: Sequence[Sample], *, encode: Encode | None = None) -> Floats:
-        """h of each sample."""
-        return self.components(samples, encode=encode).h
 
     def components(self, samples: Sequence[Sample], *, encode: Encode | None = None) -> Scores:
         """All parts; g and h are NaN for samples without a reference."""

@@ -9,11 +9,10 @@ import pytest
 
 from ssrem.encoders import load_encoder, load_saved
 from ssrem.encoders.word_average import WordAverage
+from ssrem.encoders.word_sequences import Words, first_words
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.adem.adem import Adem
 from ssrem.evaluators.adem.config import AdemConfig
-from ssrem.evaluators.adem.encode import lay_turns
-from ssrem.evaluators.core.word_sequences import Words
 from ssrem.evaluators.reference_based.overlap import Bleu2
 from ssrem.files import read_json, write_json
 from ssrem.samples import Candidates
@@ -63,7 +62,7 @@ def test_vectors_are_the_networks_last_states(saved: dict[str, Path]) -> None:
     adem = Adem.load(saved["vhred"])
     assert adem._net is not None
     words = Words.of(["a b"], adem.encoder.encode)
-    read = adem._net.utterances(words, lay_turns(words, 4))
+    read = adem._net.utterances(words, first_words(words, 1, 4))
     expected = adem._net.turns(read)[0].detach().numpy()
     np.testing.assert_allclose(vectors[0], expected, atol=1e-3)
 

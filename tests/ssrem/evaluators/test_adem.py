@@ -11,25 +11,19 @@ import numpy as np
 import pytest
 import torch
 
+from ssrem.encoders.gru_network import GruNetwork
+from ssrem.encoders.hierarchical_gru import Dialogues, Encoded, encode_dialogues
 from ssrem.encoders.word_average import WordAverage
+from ssrem.encoders.word_sequences import Words, first_words
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.adem.adem import Adem, AdemRef, AdemUnref
 from ssrem.evaluators.adem.config import AdemConfig
-from ssrem.evaluators.adem.encode import (
-    Dialogues,
-    Encoded,
-    Vectors,
-    context_rows,
-    encode_dialogues,
-    encode_samples,
-    lay_turns,
-)
-from ssrem.evaluators.adem.model import Batch, HierarchicalEncoder, Vhred, divergence, hide, kl_weight
+from ssrem.evaluators.adem.encode import Reader, context_rows
+from ssrem.evaluators.adem.model import Batch, Vhred, divergence, hide, kl_weight
 from ssrem.evaluators.adem.pretrain import decoder_classes
-from ssrem.evaluators.adem.state import Constants, Projection, State
+from ssrem.evaluators.adem.state import Constants, Projection, State, Vectors
 from ssrem.evaluators.adem.tune import Labelled, learn, over_sampled
 from ssrem.evaluators.core.scaling import unit_range
-from ssrem.evaluators.core.word_sequences import Words
 from ssrem.samples import TEST, VALID, Candidates, Rows, Sample
 from support.topical import topical_candidates, topical_encoder, topical_samples
 
@@ -66,7 +60,7 @@ def of(kind: type[Adem], fitted: Adem) -> Adem:
     state = fitted.state
     parts = [part for part in kind.parts if part in ("f", "g")]
     evaluator = kind(fitted.encoder, fitted.config)
-    evaluator.keep(
+    evaluator.set_state(
         replace(
             state,
             matrices={part: state.matrices[part] for part in parts},
@@ -102,7 +96,7 @@ def test_divergence_against_torch() -> None:
 def batch_of(encoder: WordAverage, *stretches: tuple[str, ...]) -> Batch:
     dialogues = Dialogues.of(stretches)
     words = Words.of(dialogues.texts, encoder.encode)
-    return Batch(words, lay_turns(words, CONFIG.turn_words), dialogues.turns)
+    return Batch(words, first_words(words, len(dialogues.texts), CONFIG.turn_words), dialogues.turns)
 
 
 def test_word_drop_hides_the_decoders_input(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,7 +190,7 @@ def test_the_encoder_by_hand() -> None:
     encoder = topical_encoder(TOPICS)
     net = seeded_net(encoder)
     dialogues = [("x1 a2", "?", "x3"), ("b1",), ("b2 x1 x0 x2 a0 a1 a2 a3",), ("unknown", ""), ()]
-    encoded = encode_dialogues(Dialogues.of(dialogues), encoder.encode, CONFIG, net)
+    encoded = encode_dialogues(Dialogues.of(dialogues), encoder.encode, net, CONFIG.turn_words)
     assert encoded.known.tolist() == [True, True, True, False, False]
     assert encoded.cut.tolist() == [False, False, True, False, False]
     assert not encoded.vectors[3:].any()
@@ -208,7 +202,7 @@ def test_the_encoder_by_hand() -> None:
         assert encoded.vectors[row] == pytest.approx(state[0].detach().numpy(), abs=1e-6)
 
 
-def seeded_net(encoder: WordAverage) -> HierarchicalEncoder:
+def seeded_net(encoder: WordAverage) -> GruNetwork:
     return Vhred.seeded(encoder.dimensions, np.zeros(5, dtype=np.float32), CONFIG).encoder
 
 
@@ -315,12 +309,12 @@ def test_scores_by_hand(fitted: Adem) -> None:
     matrices = {part: generator.normal(size=(size, size)).astype(np.float32) for part in ("f", "g")}
     constants = Constants(1.5, 2.5)
     evaluator = Adem(fitted.encoder, CONFIG)
-    evaluator.keep(replace(fitted.state, matrices=matrices, constants=constants))
+    evaluator.set_state(replace(fitted.state, matrices=matrices, constants=constants))
     parts = evaluator.components(SAMPLES)
     net, projection = seeded_like(fitted), fitted.state.projection
 
     def vector(dialogue: tuple[str, ...]) -> np.ndarray:
-        encoded = encode_dialogues(Dialogues.of([dialogue]), fitted.encoder.encode, CONFIG, net)
+        encoded = encode_dialogues(Dialogues.of([dialogue]), fitted.encoder.encode, net, CONFIG.turn_words)
         return projection.apply(encoded)[0]
 
     for row, sample in enumerate(SAMPLES):
@@ -339,8 +333,8 @@ def test_scores_by_hand(fitted: Adem) -> None:
         assert np.isnan(found.h).all() and np.isnan(found.g if part == "f" else found.f).all()
 
 
-def seeded_like(fitted: Adem) -> HierarchicalEncoder:
-    return HierarchicalEncoder.of(fitted.state.encoder, fitted.encoder.dimensions, fitted.config)
+def seeded_like(fitted: Adem) -> GruNetwork:
+    return GruNetwork.of(fitted.state.encoder, fitted.encoder.dimensions, CONFIG.utterance, CONFIG.context)
 
 
 def test_what_is_missing(fitted: Adem) -> None:
@@ -400,8 +394,8 @@ def test_scores_do_not_depend_on_batch_order_or_threads(
     assert evaluator._net is not None and all(p.grad is None for p in evaluator._net.parameters())
     alone = np.concatenate([evaluator.score([sample]) for sample in mixed])
     backwards = evaluator.score(mixed[::-1])[::-1]
-    monkeypatch.setattr("ssrem.evaluators.adem.encode._TURNS", 3)
-    monkeypatch.setattr("ssrem.evaluators.adem.encode._DIALOGUES", 5)
+    monkeypatch.setattr("ssrem.encoders.hierarchical_gru._TURNS", 3)
+    monkeypatch.setattr("ssrem.encoders.hierarchical_gru._DIALOGUES", 5)
     monkeypatch.setattr("ssrem.evaluators.adem.adem._CHUNK", 7)
     before = torch.get_num_threads()
     torch.set_num_threads(2)
@@ -581,18 +575,18 @@ def test_learn_recovers_a_planted_matrix() -> None:
     projection = Projection(np.zeros(5, dtype=np.float32), np.eye(5, dtype=np.float32))
     state = State({}, projection, identity, Constants(-6.0, 2.0), {})
     config = AdemConfig(gamma=0.0, tune_epochs=60, tune_learning_rate=0.03)
-    matrices, history, best_epoch = learn(state, train, valid, config, None)
+    matrices, curve = learn(state, train, valid, config, None)
     for part, matrix in hidden.items():
         assert matrices[part] == pytest.approx(2 * matrix, abs=0.05)
-    assert history[best_epoch - 1]["valid_loss"] == min(epoch["valid_loss"] for epoch in history) < 0.01
+    assert curve.best["valid_loss"] == min(epoch["valid_loss"] for epoch in curve.history) < 0.01
     # γ pulls towards zero.
-    small, _, _ = learn(state, train, valid, replace(config, gamma=3.0, tune_epochs=20), None)
+    small, _ = learn(state, train, valid, replace(config, gamma=3.0, tune_epochs=20), None)
     assert np.linalg.norm(small["f"]) < 0.8 * np.linalg.norm(matrices["f"])
     assert all(np.array_equal(matrix, np.eye(5)) for matrix in identity.values())
     # What only makes it worse leaves the matrices as they were.
     good = replace(state, matrices={part: (2 * m).astype(np.float32) for part, m in hidden.items()})
-    kept, _, epoch = learn(good, train, valid, replace(config, gamma=50.0, tune_epochs=3), None)
-    assert epoch == 0 and np.array_equal(kept["f"], good.matrices["f"])
+    unchanged, curve = learn(good, train, valid, replace(config, gamma=50.0, tune_epochs=3), None)
+    assert curve.best_epoch == 0 and np.array_equal(unchanged["f"], good.matrices["f"])
 
 
 def judged() -> list[tuple[Sample, float]]:
@@ -641,7 +635,7 @@ def test_fine_tuned_follows_human_scores(fitted: Adem, kind: type[Adem]) -> None
 def test_fine_tuning_starts_at_the_mean_of_the_human_scores(fitted: Adem) -> None:
     annotated = judged()
     still = Adem(fitted.encoder, replace(CONFIG, tune_epochs=1, tune_learning_rate=1e-9, held_out=0.01))
-    still.keep(fitted.state)
+    still.set_state(fitted.state)
     tuned = still.fine_tuned(annotated, scale=(0, 10))
     means = [tuned.score([sample for sample, _ in annotated]).mean(), (4.6 * 2 + 1.8 * 3) / 5]
     assert means[0] == pytest.approx(means[1], abs=0.1)
@@ -672,9 +666,8 @@ def test_human_scores_that_cannot_be_learned_from(fitted: Adem) -> None:
 
 
 def test_missing_references_take_no_part_in_vectors(fitted: Adem) -> None:
-    net, state = seeded_like(fitted), fitted.state
-    reading = (fitted.encoder.encode, CONFIG, net, state.projection)
-    vectors = encode_samples(SAMPLES[:3], ("f",), *reading)
+    state, reader = fitted.state, Reader(fitted.encoder.encode, CONFIG, seeded_like(fitted))
+    vectors = reader.samples(SAMPLES[:3], ("f",), state.projection)
     assert set(vectors.left) == {"f"} and vectors.right.shape == (3, len(state.matrices["f"]))
 
 

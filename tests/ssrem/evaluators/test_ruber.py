@@ -12,12 +12,15 @@ import pytest
 import torch
 
 from ssrem.encoders.word_average import WordAverage
+from ssrem.encoders.word_sequences import Words
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.core.scaling import unit_range
-from ssrem.evaluators.core.word_sequences import Words, lay_candidates, lay_samples, pooled_cosine
 from ssrem.evaluators.ruber.config import RuberConfig
-from ssrem.evaluators.ruber.model import Examples, RuberNet, _batches, _losses, _stream, scores
-from ssrem.evaluators.ruber.ruber import Ruber, RuberRef, RuberUnref, combine
+from ssrem.evaluators.ruber.layout import lay_candidates, lay_samples
+from ssrem.evaluators.ruber.model import RuberNet, scores
+from ssrem.evaluators.ruber.referenced import RuberRef, pooled_cosine
+from ssrem.evaluators.ruber.ruber import Ruber, RuberUnref, combine
+from ssrem.evaluators.ruber.training import Examples, losses
 from ssrem.samples import TEST, VALID, Candidates, Rows, Sample
 from support.topical import topical_candidates, topical_encoder, topical_samples
 
@@ -205,11 +208,11 @@ def test_margin_loss_by_hand() -> None:
     assert unknown == 0.5
     examples = Examples(pairs[:1, 0], np.array([[0, -1, 1, 2]]))
     for turn, other in ((0, low), (1, 0.5), (2, low)):
-        loss, above = _losses(net, laid, examples, np.array([0]), turn, 0.5)
+        loss, above = losses(net, laid, examples, np.array([0]), turn, 0.5)
         assert float(loss.detach()) == pytest.approx(max(0, 0.5 - high + other), abs=1e-6)
         assert float(above) == (high > other)
     targets = Examples(pairs[:1, 0], pairs[:1, 1:], np.array([0.25], dtype=np.float32))
-    loss, above = _losses(net, laid, targets, np.array([0]), 0, 0.5)
+    loss, above = losses(net, laid, targets, np.array([0]), 0, 0.5)
     assert float(loss.detach()) == pytest.approx((high - 0.25) ** 2, abs=1e-6) and torch.isnan(above).all()
 
 
@@ -299,15 +302,6 @@ def test_epochs_take_the_responses_in_turn() -> None:
         "an epoch takes 100 of 320 responses, the next one goes on from there (max_train)",
         "validation takes 30 of 40 responses, drawn once (max_valid)",
     )
-    take = _stream(10, np.random.default_rng(0))
-    twice = np.concatenate([take(4) for _ in range(5)])
-    assert sorted(twice[:10]) == sorted(twice[10:]) == list(range(10))
-    assert twice[:10].tolist() != list(range(10))
-    lengths = np.random.default_rng(2).integers(0, 50, 1000)
-    batches = list(_batches(np.random.default_rng(3).permutation(1000), lengths, 8, np.random.default_rng(4)))
-    assert sorted(np.concatenate(batches)) == list(range(1000))
-    spread = np.mean([np.ptp(lengths[batch]) for batch in batches])
-    assert spread < 3 and lengths[batches[0]].mean() != min(lengths[batch].mean() for batch in batches)
 
 
 def test_only_texts_that_are_needed_are_laid_out() -> None:
@@ -363,7 +357,7 @@ def test_combine_by_hand() -> None:
 
 def test_combine_is_a_setting(fitted: Ruber) -> None:
     lowest = Ruber(fitted.encoder, replace(CONFIG, combine="min"))
-    lowest.keep(fitted.state)
+    lowest.set_state(fitted.state)
     parts = fitted.components(SAMPLES)
     assert np.array_equal(lowest.score(SAMPLES), np.minimum(parts.f_unit, parts.g_unit))
     assert lowest.signature != fitted.signature
@@ -386,7 +380,7 @@ def judged(fitted: RuberUnref) -> list[tuple[Sample, float]]:
 def test_fine_tuned_follows_human_scores(fitted: Ruber) -> None:
     annotated = judged(fitted)
     fast = Ruber(fitted.encoder, replace(CONFIG, tune_epochs=15, tune_learning_rate=0.01))
-    fast.keep(fitted.state)
+    fast.set_state(fitted.state)
     before = fast.signature
     tuned = fast.fine_tuned(annotated)
     assert fast.signature == before and fast.training is None
@@ -430,7 +424,7 @@ def test_saved_and_loaded(fitted: Ruber, tmp_path: Path, tuned: bool) -> None:
     evaluator = fitted
     if tuned:
         quick = Ruber(fitted.encoder, replace(CONFIG, tune_epochs=1))
-        quick.keep(fitted.state)
+        quick.set_state(fitted.state)
         evaluator = quick.fine_tuned(judged(fitted))
     evaluator.save(tmp_path, card={"corpus": "topics"})
     assert {path.name for path in tmp_path.iterdir()} == {

@@ -1,40 +1,42 @@
-"""An unfinished training on disk, from which a killed one goes on."""
+"""An unfinished training on disk, from which one that was broken off continues."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from ssrem.errors import EvaluatorError
 from ssrem.files import read_json, read_tensors, write_json, write_tensors
 
-FORMAT = "ssrem-training-1"
+FORMAT = "ssrem-training-2"
 _ABOUT = "training.json"
 
 
 class Checkpoint:
-    """The latest state of one training in `folder`: safetensors, and JSON that names and vouches for them.
+    """The latest state of one training in `folder`: safetensors, and JSON that names them with their sha256.
 
-    key: hash of settings, model and data; a state of another key is an EvaluatorError, not gone on from.
-    every: after how many steps `due` says that it is time to write.
+    identity: settings, model and data, as JSON holds them; a state of another training is an EvaluatorError.
+    every: the trainer writes a state after so many steps and after each epoch; None: after each epoch.
     """
 
-    def __init__(self, folder: Path, key: str, *, every: int) -> None:
-        self.folder, self.key, self.every = folder, key, every
+    def __init__(self, folder: Path, identity: object, *, every: int | None = None) -> None:
+        self.folder, self.every = folder, every
+        self.key = hashlib.sha256(json.dumps(identity).encode()).hexdigest()
 
     def due(self, step: int) -> bool:
-        """Whether the state after `step` is to be written."""
-        return step % self.every == 0
+        """Whether the state after `step`, within an epoch, is to be written."""
+        return self.every is not None and step % self.every == 0
 
     def write(self, step: int, tensors: Mapping[str, NDArray[Any]], about: Mapping[str, Any]) -> None:
         """Replace the state. The JSON is renamed into place last, so that a kill leaves the old or the new one."""
         self.folder.mkdir(parents=True, exist_ok=True)
         digest = write_tensors(self.folder / f"step-{step}.tmp", tensors)
-        # Named by its content, so that what the JSON names now is never overwritten.
+        # Named by its content, so that the file that the JSON names now is never overwritten.
         name = f"step-{step}-{digest[:8]}.safetensors"
         (self.folder / f"step-{step}.tmp").replace(self.folder / name)
         content = {"format": FORMAT, "key": self.key, "tensors": name, "sha256": digest, "about": about}
@@ -44,21 +46,21 @@ class Checkpoint:
             if old.name != name:
                 old.unlink()
 
-    def read(self) -> tuple[dict[str, NDArray[np.float32]], dict[str, Any]] | None:
-        """Tensors and what `write` was told; None where nothing was written yet, or what was is damaged: a training
-        then begins anew."""
+    def read(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]] | None:
+        """What was written last, tensors and `about`; None, and the training begins anew, where there is nothing or
+        it is damaged. EvaluatorError where it belongs to a training with other settings or data."""
         if not (self.folder / _ABOUT).exists():
             return None
         try:
-            found = read_json(self.folder / _ABOUT, ("format", "key", "tensors", "sha256", "about"))
+            content = read_json(self.folder / _ABOUT, ("format", "key", "tensors", "sha256", "about"))
         except EvaluatorError:
             return None
-        if found["format"] != FORMAT or found["key"] != self.key:
+        if content["format"] != FORMAT or content["key"] != self.key:
             raise EvaluatorError(
                 f"{self.folder}: holds a training with other settings or data; name another folder or delete it"
             )
         try:
-            tensors = read_tensors(self.folder / Path(str(found["tensors"])).name, found["sha256"], ())
+            tensors = read_tensors(self.folder / Path(str(content["tensors"])).name, content["sha256"], ())
         except EvaluatorError:
             return None
-        return tensors, found["about"]
+        return tensors, content["about"]

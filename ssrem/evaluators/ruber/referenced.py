@@ -1,0 +1,75 @@
+"""RUBER's referenced part: how near the pooled words of response and reference are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ssrem.encoders import load_encoder
+from ssrem.encoders.base import Encoder
+from ssrem.encoders.word_sequences import Words
+from ssrem.errors import EvaluatorError
+from ssrem.evaluators.core.metric import Metric, Scored
+from ssrem.samples import Encode, Floats, Sample
+
+_CHUNK = 20_000
+
+
+class RuberRef(Metric):
+    """g: cosine of response and reference, each the maximum and the minimum over its words' vectors.
+
+    In [-1, 1]; 0 where either has no known word. Nothing is truncated, and no padding takes part.
+    """
+
+    name: ClassVar[str] = "ruber-ref"
+    needs: ClassVar[frozenset[str]] = frozenset({"reference"})
+    range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
+    source: ClassVar[str] = "Tao et al. 2018, referenced metric"
+    defaults: ClassVar[Mapping[str, Any]] = {"encoder": "glove-6b-50d"}
+
+    @cached_property
+    def _encoder(self) -> Encoder:
+        spec = self.settings["encoder"]
+        if not isinstance(spec, str) or not spec:
+            raise EvaluatorError(f"{self.name}: encoder is {spec!r}; expected a spec such as glove-6b-50d")
+        return load_encoder(spec)
+
+    @property
+    def engine(self) -> str:
+        return self._encoder.signature
+
+    def values(self, samples: Sequence[Sample]) -> Scored:
+        responses = [sample.response for sample in samples]
+        references = [sample.reference or "" for sample in samples]
+        found = pooled_cosine(responses, references, self._encoder.encode)
+        return Scored(found, np.zeros(len(samples), dtype=bool))
+
+
+def pooled_cosine(responses: Sequence[str], references: Sequence[str], encode: Encode) -> Floats:
+    """RUBER's referenced part, float64 (n,) in [-1, 1]: cosine of [max; min] over each text's word vectors.
+
+    0 where a text has no known word (Tao et al. 2018, referenced metric).
+    """
+    result = np.zeros(len(responses))
+    for first in range(0, len(responses), _CHUNK):
+        chunk = slice(first, first + _CHUNK)
+        texts = list(dict.fromkeys([*responses[chunk], *references[chunk]]))
+        place = {text: row for row, text in enumerate(texts)}
+        unit = _pooled(Words.of(texts, encode))
+        for position, (one, other) in enumerate(zip(responses[chunk], references[chunk], strict=True)):
+            result[first + position] = unit[place[one]] @ unit[place[other]]
+    return np.clip(result, -1.0, 1.0)
+
+
+def _pooled(words: Words) -> Floats:
+    """[max; min] of each text's words at unit length, float64 (m, 2d); zero where there is no known word."""
+    pooled = np.zeros((len(words.ends) - 1, 2 * words.vectors.shape[1]))
+    for row in range(len(pooled)):
+        vectors = words.text(row)
+        if len(vectors):
+            both = np.concatenate([vectors.max(axis=0), vectors.min(axis=0)])
+            pooled[row] = both / np.linalg.norm(both)
+    return pooled
