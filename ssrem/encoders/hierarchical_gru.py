@@ -80,7 +80,7 @@ class HierarchicalGru(Encoder):
     def signature(self) -> str:
         digest = hashlib.blake2b(f"{self.words.signature} {self.turn_words}".encode(), digest_size=4)
         for name in sorted(self.weights):
-            digest.update(np.ascontiguousarray(self.weights[name]))
+            digest.update(self.weights[name].tobytes())
         return f"adem-gru-d{self.dimensions}-{digest.hexdigest()}"
 
     def _encode(self, texts: Sequence[str]) -> NDArray[Any]:

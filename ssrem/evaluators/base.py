@@ -11,7 +11,6 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ssrem.config import Config
 from ssrem.encoders.base import Encoder
 from ssrem.errors import EvaluatorError
 from ssrem.samples import TEST, Candidates, Floats, Progress, Sample
@@ -38,8 +37,8 @@ class Scores:
     def of(cls, truncated: NDArray[np.bool_], **parts: Floats) -> Scores:
         """Of these parts; the others are NaN."""
         absent = np.full(len(truncated), np.nan)
-        names = ("f", "g", "h", "f_unit", "g_unit")
-        return cls(*(parts.get(name, absent) for name in names), truncated=truncated)
+        f, g, h, f_unit, g_unit = (parts.get(name, absent) for name in ("f", "g", "h", "f_unit", "g_unit"))
+        return cls(f, g, h, f_unit, g_unit, truncated)
 
     def __len__(self) -> int:
         return len(self.f)
@@ -140,17 +139,18 @@ class Evaluator(ABC):
 class TrainedEvaluator(Evaluator):
     """An evaluator that learns: from candidates, from human scores, or from both."""
 
-    config_class: ClassVar[type[Config]]
+    config_class: ClassVar[type[Any]]
+    """Its settings, a Config that is a dataclass with a seed."""
     learns_from: ClassVar[frozenset[str]] = frozenset({"candidates"})
 
     @classmethod
     def setting_names(cls) -> tuple[str, ...]:
-        return cls.config_class.names()
+        names: tuple[str, ...] = cls.config_class.names()
+        return names
 
     @classmethod
     def check_settings(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
-        config: Any = cls.config_class.of(settings)
-        return asdict(config)
+        return asdict(cls.config_class.of(settings))
 
     @classmethod
     def check_labels(cls, labels: bool, alone: bool) -> None:

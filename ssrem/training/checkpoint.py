@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from ssrem.errors import EvaluatorError
@@ -20,13 +21,26 @@ _ABOUT = "training.json"
 class Checkpoint:
     """The latest state of one training in `folder`: safetensors, and JSON that names them with their sha256.
 
-    identity: settings, model and data, as JSON holds them; a state of another training is an EvaluatorError.
+    settings: all but the data that the training depends on, as JSON holds it. data: arrays that are learned from.
+    A state of a training with others is an EvaluatorError.
     every: the trainer writes a state after so many steps and after each epoch; None: after each epoch.
     """
 
-    def __init__(self, folder: Path, identity: object, *, every: int | None = None) -> None:
+    def __init__(
+        self, folder: Path, settings: object, data: Iterable[NDArray[Any]], *, every: int | None = None
+    ) -> None:
         self.folder, self.every = folder, every
-        self.key = hashlib.sha256(json.dumps(identity).encode()).hexdigest()
+        digest = hashlib.sha256(json.dumps(settings).encode())
+        for array in data:
+            digest.update(np.ascontiguousarray(array).tobytes())
+        self.key = digest.hexdigest()
+
+    @classmethod
+    def of(
+        cls, folder: Path | None, settings: object, data: Iterable[NDArray[Any]], *, every: int | None = None
+    ) -> Checkpoint | None:
+        """None where there is no folder."""
+        return None if folder is None else cls(folder, settings, data, every=every)
 
     def due(self, step: int) -> bool:
         """Whether the state after `step`, within an epoch, is to be written."""

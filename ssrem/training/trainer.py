@@ -41,7 +41,8 @@ class Step:
     noise: torch.Generator
 
 
-class Loss(NamedTuple):
+@dataclass(frozen=True)
+class Loss:
     """Of a batch. mean: what the step lowers. total, count: the learning curve's train_loss is Σ total / Σ count."""
 
     mean: torch.Tensor
@@ -193,7 +194,7 @@ class _Run:
 
     def __init__(self, objective: Objective, plan: Plan) -> None:
         self.objective, self.plan = objective, plan
-        groups = objective.groups()
+        groups = [group for group in objective.groups() if group.parameters]
         self.parameters = {name: value for group in groups for name, value in group.parameters.items()}
         self.rates = [group.rate for group in groups]
         self.device = next(iter(self.parameters.values())).device

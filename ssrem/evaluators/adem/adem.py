@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,7 +47,7 @@ class Adem(Encoding[State]):
     source: ClassVar[str] = "Lowe et al. 2017, section 4, eq. 1 and 2; pretraining of Serban et al. 2017"
     parts: ClassVar[tuple[str, ...]] = ("f", "g", "h")
     learns_from: ClassVar[frozenset[str]] = frozenset({"candidates", "labels"})
-    config_class = AdemConfig
+    config_class: ClassVar[type[Any]] = AdemConfig
     form: ClassVar[str] = "ssrem-adem-1"
     config: AdemConfig
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -42,9 +42,7 @@ def pretrain(
         untrained = objective.validate(0)["valid_loss"]
     annealed = max(0, config.anneal_steps - 1) // objective.steps
     plan = Plan(config.epochs, config.seed, patience=config.patience, patience_from=annealed)
-    unfinished = None
-    if checkpoint is not None:
-        unfinished = Checkpoint(checkpoint, [asdict(config), objective.digest])
+    unfinished = Checkpoint.of(checkpoint, asdict(config), objective.data())
     curve = train(objective, plan, progress=progress, checkpoint=unfinished)
     return Pretrained(objective.net.encoder.weights(), curve, untrained, len(learned.turns))
 
@@ -94,13 +92,10 @@ class VhredObjective:
             "kl_weight": kl_weight(epoch * self.steps, self.config.anneal_steps),
         }
 
-    @property
-    def digest(self) -> str:
-        """sha256 of everything that is learned from."""
-        words, digest = self.learned.words, hashlib.sha256()
-        for array in (words.ids, words.ends, words.vectors, self.learned.turns, self.valid.turns):
-            digest.update(np.ascontiguousarray(array))
-        return digest.hexdigest()
+    def data(self) -> list[NDArray[Any]]:
+        """Everything that is learned from."""
+        words = self.learned.words
+        return [words.ids, words.ends, words.vectors, self.learned.turns, self.valid.turns]
 
 
 def decoder_classes(

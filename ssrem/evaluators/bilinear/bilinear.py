@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,7 +60,7 @@ class Bilinear(Encoding[State]):
     """Kind → how many negatives of it stand beside the true response."""
     range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
     parts: ClassVar[tuple[str, ...]] = ("f", "g", "h")
-    config_class = BilinearConfig
+    config_class: ClassVar[type[Any]] = BilinearConfig
     form: ClassVar[str] = "ssrem-bilinear-1"
     config: BilinearConfig
 
@@ -104,10 +104,8 @@ class Bilinear(Encoding[State]):
             rows = usable_rows(self.name, candidates, split, usable, lacking)
             start, stop = candidates.context_start[rows], candidates.context_stop[rows]
             cases[split] = EncodedCandidates(vectors, start, stop, wanted[rows], self.config.context_turns)
-        unfinished = None
-        if checkpoint is not None:
-            data = [part.digest for part in cases.values()]
-            unfinished = Checkpoint(checkpoint, [self.name, asdict(self.config), data])
+        data = [array for part in cases.values() for array in part.data()]
+        unfinished = Checkpoint.of(checkpoint, [self.name, asdict(self.config)], data)
         objective = MatrixObjective(cases[TRAIN], cases[VALID], self.config)
         curve = train(objective, plan(self.config), progress=progress, checkpoint=unfinished)
         matrix = objective.learned()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,13 +30,9 @@ class EncodedCandidates:
     def __len__(self) -> int:
         return len(self.candidates)
 
-    @property
-    def digest(self) -> str:
-        """sha256 of everything that is learned from."""
-        digest = hashlib.sha256()
-        for array in (self.vectors, self.start, self.stop, self.candidates):
-            digest.update(np.ascontiguousarray(array))
-        return digest.hexdigest()
+    def data(self) -> list[NDArray[Any]]:
+        """Everything that is learned from."""
+        return [self.vectors, self.start, self.stop, self.candidates]
 
     def contexts(self, rows: Rows) -> NDArray[np.float32]:
         """V(c), float32 (b, d): the mean over the last turns that have a known word; zero where none has."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -13,23 +13,21 @@ import numpy as np
 
 from ssrem.encoders.base import Encoder
 from ssrem.errors import EvaluatorError
-from ssrem.evaluators.base import Evaluator, Scores, TrainedEvaluator, Training
+from ssrem.evaluators.base import Evaluator, Provider, Scores, Training
 from ssrem.evaluators.blend.config import BlendConfig, BlendRefConfig
-from ssrem.evaluators.blend.members import Members, load_members
-from ssrem.evaluators.blend.state import TENSORS, State
-from ssrem.evaluators.core.candidate_columns import CandidateColumns
-from ssrem.evaluators.core.scaling import unit_range
-from ssrem.files import read_json, read_tensors, write_json, write_tensors
+from ssrem.evaluators.blend.members import Members, build_member, load_members, must_be_trained
+from ssrem.evaluators.blend.state import State
+from ssrem.evaluators.core import saved as stored
+from ssrem.evaluators.core.candidate_columns import score_as_samples
+from ssrem.evaluators.core.fitted import Fitted
+from ssrem.evaluators.core.saved import Saved
 from ssrem.samples import TEST, Candidates, Floats, Progress, Sample
 
-FORMAT = "ssrem-blend-1"
-MANIFEST = "evaluator.json"
-WEIGHTS = "weights.safetensors"
-# So many responses are scored at a time with all their candidates.
-_RESPONSES = 256
+# So many candidates are scored at a time.
+_CANDIDATES = 2_048
 
 
-class Blend(TrainedEvaluator):
+class Blend(Fitted[State]):
     """f = Σ weight · z over other evaluators' f, each standardised by what was seen when it was fitted.
 
     `fit` learns the weights without human scores (Σ |weight| = 1 then, and f lies within ± `clip`); `fine_tuned`
@@ -50,11 +48,11 @@ class Blend(TrainedEvaluator):
     source: ClassVar[str] = "ssrem: conditional logistic regression over evaluators (McFadden 1974)"
     parts: ClassVar[tuple[str, ...]] = ("f",)
     config_class: ClassVar[type[Any]] = BlendConfig
-    takes_encoder: ClassVar[bool] = False
-    takes_members: ClassVar[bool] = True
+    form: ClassVar[str] = "ssrem-blend-1"
     test_sample: ClassVar[int | None] = 50
+    shard: ClassVar[int] = 50
     learns_from: ClassVar[frozenset[str]] = frozenset({"candidates", "labels"})
-    _learn: ClassVar[str] = "fit or fine_tuned"
+    config: BlendConfig
 
     def __init__(
         self,
@@ -64,25 +62,26 @@ class Blend(TrainedEvaluator):
         members: Mapping[str, Evaluator] | Sequence[Evaluator] | None = None,
     ) -> None:
         """encoder: None, as the parts bring their own. EvaluatorError for parts that cannot be had."""
-        self.config: BlendConfig = config or self.config_class()
-        given = _by_part(members)
-        if given and [(p.name, p.evaluator) for p in self.config.members] != _kinds(given):
-            parts = "+".join(f"{part}={kind}" for part, kind in _kinds(given))
+        if encoder is not None:
+            raise EvaluatorError(f"{self.name} takes no encoder; its parts bring their own, pass None")
+        super().__init__(None, config)
+        at_hand = _by_part(members)
+        if at_hand and [(p.name, p.evaluator) for p in self.config.members] != _kinds(at_hand):
+            parts = "+".join(f"{part}={kind}" for part, kind in _kinds(at_hand))
             self.config = replace(self.config, parts=parts, settings="{}")
-        self.members = Members(self.config.members, referenced="reference" in self.needs, given=given)
-        self.training: Training | None = None
-        self._state: State | None = None
+        self.members = Members(self.config.members, referenced="reference" in self.needs, at_hand=at_hand)
 
-    @property
-    def state(self) -> State:
-        """The fitted state; EvaluatorError before `fit`, `fine_tuned` or `load`."""
-        if self._state is None:
-            raise EvaluatorError(f"{self.name} has no weights yet; call {self._learn}, or load a saved model")
-        return self._state
-
-    def keep(self, state: State) -> None:
-        """Take over a fitted state."""
-        self._state = state
+    @classmethod
+    def create(cls, settings: Mapping[str, Any], provider: Provider) -> Self:
+        """With the provider's evaluators for the parts that have to be trained first."""
+        config: BlendConfig = cls.config_class.of(settings)
+        if not any(must_be_trained(part) for part in config.members):
+            return cls(None, config)
+        members = {
+            part.name: provider.evaluator(part.evaluator) if must_be_trained(part) else build_member(part)
+            for part in config.members
+        }
+        return cls(None, config, members=members)
 
     @property
     def weights(self) -> dict[str, float]:
@@ -91,24 +90,25 @@ class Blend(TrainedEvaluator):
         total = float(np.abs(weights).sum()) or 1.0
         return {name: float(w) / total for name, w in zip(self.members.names, weights, strict=True)}
 
-    @property
-    def signature(self) -> str:
-        state = self.state
+    def _about(self, state: State) -> str:
+        return f"parts:{self.members.signature}|clip:{self.config.clip:g}|tuned:{state.tuned}"
+
+    def _hash(self, state: State) -> str:
         digest = hashlib.sha256()
-        for tensor in state.tensors().values():
+        for tensor in state.tensors.values():
             digest.update(tensor.tobytes())
-        return (
-            f"{self.name}|parts:{self.members.signature}|clip:{self.config.clip:g}|tuned:{state.tuned}"
-            f"|seed:{self.config.seed}|w:{digest.hexdigest()[:8]}"
-        )
+        return digest.hexdigest()
 
-    def fit(self, candidates: Candidates, *, progress: Progress | None = None) -> Training:
+    def fit(
+        self, candidates: Candidates, *, progress: Progress | None = None, checkpoint: Path | None = None
+    ) -> Training:
         """Learn the weights by telling true responses from their negatives, `contexts` of the train split; the
-        valid split chooses how far they may part from one another and gives the bounds."""
-        from ssrem.evaluators.blend import fit as blend_fit
+        valid split chooses how far they may part from one another and gives the bounds. checkpoint: not needed, most of
+        the time goes into the parts' scores."""
+        from ssrem.evaluators.blend.fit import fit
 
-        state, self.training = blend_fit.fit(self.name, self.members, candidates, self.config, progress)
-        self.keep(state)
+        state, self.training = fit(self.name, self.members, candidates, self.config, progress)
+        self.set_state(state)
         return self.training
 
     def fine_tuned(
@@ -124,100 +124,51 @@ class Blend(TrainedEvaluator):
         regression that holds on to the weights learned before, or to equal ones. With human scores a part may count
         against its meaning. EvaluatorError for scores beyond the scale, or fewer than 10 samples or 5 contexts.
         """
-        from ssrem.evaluators.blend import tune as blend_tune
+        from ssrem.evaluators.blend.tune import tune
 
         tuned = copy.copy(self)
-        state, tuned.training = blend_tune.tune(
+        state, tuned.training = tune(
             self.name, self.members, annotated, scale, self._state, self.config, progress
         )
-        tuned.keep(state)
+        tuned.set_state(state)
         return tuned
-
-    def score(self, samples: Sequence[Sample]) -> Floats:
-        """f of each sample."""
-        return self.components(samples).f
 
     def components(self, samples: Sequence[Sample]) -> Scores:
         """f and f_unit; the other parts are NaN."""
-        state, features = self.state, self.members.features(samples)
-        f, absent = state.f(features.values, self.config.clip), np.full(len(samples), np.nan)
-        return Scores(f, absent, absent, self.f_unit(f), absent, features.truncated)
-
-    def f_unit(self, f: Floats) -> Floats:
-        """f scaled to the unit range by the bounds that were fitted once."""
-        return unit_range(f, self.state.bounds)
+        features = self.members.features(samples)
+        f = self.state.f(features.values, self.config.clip)
+        return Scores.of(features.truncated, f=f, f_unit=self.f_unit(f))
 
     def score_candidates(self, candidates: Candidates, split: int | None = TEST) -> dict[str, Floats]:
         """Kind → f (n, k) for GT, the kinds at hand and Context (the last turn copied); NaN where missing.
 
         Every part scores every candidate: with a language model among them, a thousand responses take minutes.
         """
-        found = CandidateColumns.of(candidates, split)
-        f = np.full(found.joined.shape, np.nan)
-        for first in range(0, len(found.rows), _RESPONSES):
-            here = slice(first, first + _RESPONSES)
-            there = found.joined[here] >= 0
-            contexts = [
-                tuple(candidates.texts[at] for at in range(low, high))
-                for low, high in zip(found.start[here].tolist(), found.stop[here].tolist(), strict=True)
-            ]
-            at = zip(np.nonzero(there)[0].tolist(), found.joined[here][there].tolist(), strict=True)
-            f[here][there] = self.score([Sample(contexts[row], candidates.texts[text]) for row, text in at])
-        return found.by_kind(f)
+        return score_as_samples(candidates, split, self.score, _CANDIDATES)
 
     def save(self, folder: Path, *, card: Mapping[str, Any] | None = None) -> None:
         """Also each part, in members/PART; the manifest comes last, so a folder that has it is whole."""
-        state, signature = self.state, self.signature
+        state = self.state
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / MANIFEST).unlink(missing_ok=True)
+        (folder / stored.MANIFEST).unlink(missing_ok=True)
         self.members.save(folder)
-        digest = write_tensors(folder / WEIGHTS, state.tensors())
-        if card is not None:
-            write_json(folder / "card.json", card)
-        about = {
-            "format": FORMAT,
-            "name": self.name,
-            "signature": signature,
-            "config": asdict(self.config),
-            "weights": self.weights,
-            "sha256": {WEIGHTS: digest},
-            "training": asdict(self.training) if self.training else None,
-        }
-        write_json(folder / MANIFEST, about)
+        more = {"weights": self.weights, "tuned": state.tuned}
+        stored.write(folder, self, self.form, state.tensors, state.bounds, card, more)
 
     @classmethod
-    def load(cls, folder: Path) -> Self:
-        about = read_json(folder / MANIFEST, ("format", "name"))
-        if about["format"] != FORMAT or about["name"] != cls.name:
-            raise EvaluatorError(
-                f"{folder}: holds {about['name']} in format {about['format']}, expected {cls.name} in {FORMAT}"
-            )
-        about = read_json(folder / MANIFEST, ("config", "signature", "sha256"))
-        try:
-            config: BlendConfig = cls.config_class.of(about["config"])
-            training = Training(**about["training"]) if about.get("training") else None
-            digest = about["sha256"][WEIGHTS]
-        except (KeyError, TypeError, AttributeError) as error:
-            raise EvaluatorError(
-                f"{folder / MANIFEST}: not as ssrem writes it ({error}); train again"
-            ) from error
-        tensors = read_tensors(folder / WEIGHTS, digest, TENSORS)
-        evaluator = cls(None, config, members=load_members(folder, config.members))
-        evaluator.keep(State.of(tensors, len(evaluator.members.names), folder / WEIGHTS))
-        evaluator.training = training
-        if evaluator.signature != about["signature"]:
-            raise EvaluatorError(
-                f"{folder}: reads as {evaluator.signature}, saved as {about['signature']}; "
-                "a part or the manifest was changed, copy or train it again"
-            )
-        return evaluator
+    def _made_of(cls, folder: Path, saved: Saved) -> Self:
+        config: BlendConfig = cls.config_class.of(saved.about["config"])
+        return cls(None, config, members=load_members(folder, config.members))
+
+    def _state_of(self, saved: Saved) -> State:
+        return State.of(saved.tensors, len(self.members.names))
 
 
 class BlendRef(Blend):
     """h: a weighted sum over evaluators that may read the reference, its weights learned from human scores alone.
 
     A part gives h where it has one, else g, else f. The true response is its own reference, so telling it from
-    negatives teaches nothing here: `fit` refuses. `score` is h, NaN without a reference.
+    negatives teaches nothing here: `fit` refuses. h is NaN without a reference.
     """
 
     name: ClassVar[str] = "blend-ref"
@@ -226,23 +177,20 @@ class BlendRef(Blend):
     source: ClassVar[str] = "ssrem: ridge regression over evaluators"
     config_class: ClassVar[type[Any]] = BlendRefConfig
     learns_from: ClassVar[frozenset[str]] = frozenset({"labels"})
-    _learn: ClassVar[str] = "fine_tuned"
 
-    def fit(self, candidates: Candidates, *, progress: Progress | None = None) -> Training:
+    def fit(
+        self, candidates: Candidates, *, progress: Progress | None = None, checkpoint: Path | None = None
+    ) -> Training:
         raise EvaluatorError(f"{self.name} learns from human scores alone; call fine_tuned, or fit a blend")
-
-    def score(self, samples: Sequence[Sample]) -> Floats:
-        """h of each sample."""
-        return self.components(samples).h
 
     def components(self, samples: Sequence[Sample]) -> Scores:
         """h; the other parts are NaN."""
-        there = np.array([sample.reference is not None for sample in samples], dtype=bool)
-        h, absent = np.full(len(samples), np.nan), np.full(len(samples), np.nan)
-        truncated = np.zeros(len(samples), dtype=bool)
-        found = super().components([sample for sample, has in zip(samples, there, strict=True) if has])
-        h[there], truncated[there] = found.f, found.truncated
-        return Scores(absent, absent, h, absent, absent, truncated)
+        referenced = np.array([sample.reference is not None for sample in samples], dtype=bool)
+        h, truncated = np.full(len(samples), np.nan), np.zeros(len(samples), dtype=bool)
+        features = self.members.features([sample for sample in samples if sample.reference is not None])
+        h[referenced] = self.state.f(features.values, self.config.clip)
+        truncated[referenced] = features.truncated
+        return Scores.of(truncated, h=h)
 
     def score_candidates(self, candidates: Candidates, split: int | None = TEST) -> dict[str, Floats]:
         raise EvaluatorError(f"{self.name} has no f: candidates have no reference but the true response")

@@ -82,8 +82,8 @@ class BlendConfig(Config):
     @property
     def members(self) -> tuple[Part, ...]:
         """The parts in order, with the settings of each."""
-        given = _objects("settings", self.settings)
-        found: dict[str, Part] = {}
+        settings_of = _objects("settings", self.settings)
+        parts: dict[str, Part] = {}
         for text in re.split(r"[+,]", self.parts):
             matched = _PART.fullmatch(text.strip())
             if matched is None:
@@ -91,17 +91,17 @@ class BlendConfig(Config):
                     f"parts {self.parts!r}: {text.strip()!r} is no name; expected NAME or OWN=NAME, joined by +"
                 )
             own, name = matched[1] or matched[2], matched[2]
-            if own in found:
+            if own in parts:
                 raise EvaluatorError(f"parts {self.parts!r}: {own} stands there twice; write OWN={name}")
             if name in ("blend", "blend-ref"):
                 raise EvaluatorError("parts: a blend is no part of a blend; name its parts")
             evaluator, settings = VARIANTS.get(name, (name, {}))
-            found[own] = Part(own, evaluator, {**settings, **given.get(own, {})})
-        if all(part.is_control for part in found.values()):
+            parts[own] = Part(own, evaluator, {**settings, **settings_of.get(own, {})})
+        if all(part.is_control for part in parts.values()):
             raise EvaluatorError(f"parts {self.parts!r}: {CONTROL} alone judges nothing; add an evaluator")
-        if unknown := [name for name in given if name not in found]:
-            raise EvaluatorError(f"settings: no part {', '.join(unknown)}; there are {', '.join(found)}")
-        return tuple(found.values())
+        if unknown := [name for name in settings_of if name not in parts]:
+            raise EvaluatorError(f"settings: no part {', '.join(unknown)}; there are {', '.join(parts)}")
+        return tuple(parts.values())
 
     @property
     def strengths(self) -> tuple[float, ...]:
@@ -129,17 +129,17 @@ class BlendRefConfig(BlendConfig):
 
 def _object(name: str, text: str) -> dict[str, Any]:
     try:
-        found = json.loads(text)
+        value = json.loads(text)
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
+        value = None
+    if not isinstance(value, dict):
         raise EvaluatorError(f"{name} is {text!r}; expected a JSON object")
-    return found
+    return value
 
 
 def _objects(name: str, text: str) -> dict[str, dict[str, Any]]:
-    found = _object(name, text)
-    for part, settings in found.items():
+    value = _object(name, text)
+    for part, settings in value.items():
         if not isinstance(settings, dict):
             raise EvaluatorError(f"{name}: {part} has {settings!r}; expected an object of settings")
-    return found
+    return value

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize
 
 from ssrem.evaluators.base import Training
 from ssrem.evaluators.blend.config import BlendConfig
@@ -48,25 +49,25 @@ def fit(
     centre, spread = scales(values[:learned])
     z = standardised(values, centre, spread, config.clip)
     train, valid = trials_of(groups[TRAIN], z[:learned]), trials_of(groups[VALID], z[learned:])
-    found, losses, history = [], [], []
+    solutions, losses, history = [], [], []
     for at, strength in enumerate(strengths, 1):
         weights, beta = _minimised(train, strength, members.judging, config)
         losses.append(_losses(valid, weights, beta))
-        found.append((weights, beta))
+        solutions.append((weights, beta))
         history.append(
             {
                 "epoch": at,
                 "l2": strength,
                 "train_loss": float(_losses(train, weights, beta).mean()),
                 "valid_loss": float(losses[-1].mean()),
-                "valid_gt_above": above(valid.f(weights), valid.there),
+                "valid_gt_above": above(valid.f(weights), valid.present),
                 "seconds": time.perf_counter() - began,
             }
         )
         if progress is not None:
             progress(len(blocks) + at, steps)
     chosen = _chosen(losses)
-    weights, beta = found[chosen]
+    weights, beta = solutions[chosen]
     notes = [
         f"{part} is the same for all responses and tells nothing"
         for part, column in zip(members.names, values[:learned].T, strict=True)
@@ -81,13 +82,13 @@ def fit(
     figures = {key: history[chosen][key] for key in ("valid_loss", "valid_gt_above", "l2")}
     figures |= {f"weight {part}": float(weight) for part, weight in zip(members.names, weights, strict=True)}
     figures |= {
-        f"gt_above {part}": above(valid.z[:, :, at], valid.there) for at, part in enumerate(members.names)
+        f"gt_above {part}": above(valid.z[:, :, at], valid.present) for at, part in enumerate(members.names)
     }
-    figures["gt_above equal weights"] = above(valid.z[:, :, members.judging].mean(axis=2), valid.there)
-    figures["gt_above length"] = above(valid.words, valid.there)
+    figures["gt_above equal weights"] = above(valid.z[:, :, members.judging].mean(axis=2), valid.present)
+    figures["gt_above length"] = above(valid.words, valid.present)
     figures["length_coefficient"] = beta
     figures |= length_correlations(f, valid)
-    state = State(weights, centre, spread, 0.0, Bounds.of(f[valid.there]))
+    state = State(weights, centre, spread, 0.0, Bounds.of(f[valid.present]))
     counts = {
         "train": len(train.z),
         "valid": len(valid.z),
@@ -99,10 +100,10 @@ def fit(
 
 
 def _log_softmax(trials: Trials, weights: Floats, beta: float) -> Floats:
-    logits = np.where(trials.there, trials.f(weights) + beta * trials.words, -np.inf)
+    logits = np.where(trials.present, trials.f(weights) + beta * trials.words, -np.inf)
     logits -= logits.max(axis=1, keepdims=True)
-    found: Floats = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
-    return found
+    log_p: Floats = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+    return log_p
 
 
 def _losses(trials: Trials, weights: Floats, beta: float) -> Floats:
@@ -114,8 +115,6 @@ def _minimised(
     trials: Trials, strength: float, judging: NDArray[np.bool_], config: BlendConfig
 ) -> tuple[Floats, float]:
     """The weights and the coefficient of the length that minimise the loss of `fit`, which is convex."""
-    from scipy.optimize import minimize
-
     parts = trials.z.shape[2]
     columns = np.concatenate([trials.z, trials.words[:, :, None]], axis=2)
 
@@ -136,8 +135,8 @@ def _minimised(
     bounds.append((None, None) if config.length_control else (0.0, 0.0))
     start = np.append(judging / judging.sum(), 0.0)
     options = {"maxiter": 2000, "maxfun": 20000, "ftol": 1e-13, "gtol": 1e-8}
-    found = minimize(loss, start, jac=True, bounds=bounds, method="L-BFGS-B", options=options)
-    return np.asarray(found.x[:parts], dtype=np.float64), float(found.x[parts])
+    solved = minimize(loss, start, jac=True, bounds=bounds, method="L-BFGS-B", options=options)
+    return np.asarray(solved.x[:parts], dtype=np.float64), float(solved.x[parts])
 
 
 def _chosen(losses: Sequence[Floats]) -> int:

@@ -17,7 +17,6 @@ from ssrem.errors import EvaluatorError
 from ssrem.evaluators import evaluator_class, load_evaluator
 from ssrem.evaluators.base import Evaluator
 from ssrem.evaluators.blend.config import Part
-from ssrem.evaluators.core.metric import Metric
 from ssrem.evaluators.language_model.language_model import LanguageModel, Tokens
 from ssrem.evaluators.language_model.likelihood import Likelihood
 from ssrem.samples import Floats, Sample
@@ -38,19 +37,19 @@ class Features:
 class Members:
     """The parts of a blend. referenced: each gives its score with the reference, not f.
 
-    given: evaluators at hand, by part; the others are built by their settings when first used. EvaluatorError
+    at_hand: evaluators by part; the others are built by their settings when first used. EvaluatorError
     for an unknown evaluator or setting, one that has to be trained first, or, unless `referenced`, has no f.
     """
 
     def __init__(
-        self, parts: Sequence[Part], *, referenced: bool, given: Mapping[str, Evaluator] | None = None
+        self, parts: Sequence[Part], *, referenced: bool, at_hand: Mapping[str, Evaluator] | None = None
     ) -> None:
         self.parts = tuple(parts)
         self.names = tuple(part.name for part in parts)
         self.judging = np.array([not part.is_control for part in parts])
         """Of which parts a weight is learned without human scores, bool (m,)."""
         self.referenced = referenced
-        self._given = dict(given or {})
+        self._at_hand = dict(at_hand or {})
         self._known: dict[Sample, tuple[Floats, bool]] = {}
         for part in self.parts:
             self._check(part)
@@ -58,7 +57,7 @@ class Members:
     @cached_property
     def evaluators(self) -> dict[str, Evaluator]:
         """Part → evaluator, in order."""
-        return {part.name: self._given.get(part.name) or _build(part) for part in self.parts}
+        return {part.name: self._at_hand.get(part.name) or build_member(part) for part in self.parts}
 
     @property
     def signature(self) -> str:
@@ -70,14 +69,14 @@ class Members:
         values = np.zeros((len(samples), len(self.parts)))
         truncated = np.zeros(len(samples), dtype=bool)
         for first in range(0, len(samples), _CHUNK):
-            asked = [self._seen(sample) for sample in samples[first : first + _CHUNK]]
-            new = list(dict.fromkeys(sample for sample in asked if sample not in self._known))
-            # What is asked for is kept until it was given, whatever has to make room.
-            found = {sample: self._known[sample] for sample in asked if sample in self._known}
-            found |= self._computed(new)
-            for position, sample in enumerate(asked, start=first):
-                values[position], truncated[position] = found[sample]
-            self._known |= {sample: found[sample] for sample in new}
+            chunk = [self._seen(sample) for sample in samples[first : first + _CHUNK]]
+            new = list(dict.fromkeys(sample for sample in chunk if sample not in self._known))
+            # Looked up before anything has to make room.
+            rows = {sample: self._known[sample] for sample in chunk if sample in self._known}
+            rows |= self._computed(new)
+            for position, sample in enumerate(chunk, start=first):
+                values[position], truncated[position] = rows[sample]
+            self._known |= {sample: rows[sample] for sample in new}
             for sample in list(self._known)[: max(0, len(self._known) - _KEPT)]:
                 del self._known[sample]
         return Features(values, truncated)
@@ -100,8 +99,7 @@ class Members:
         with _one_pass(self.evaluators.values()):
             for name, member in self.evaluators.items():
                 scores = member.components(samples)
-                part = member.parts[-1] if self.referenced else "f"
-                column: Floats = getattr(scores, part)
+                column = scores.score if self.referenced else scores.f
                 if broken := int((~np.isfinite(column)).sum()):
                     raise EvaluatorError(
                         f"part {name} gives no number for {broken} of {len(samples)} samples; "
@@ -113,23 +111,27 @@ class Members:
         return {sample: (row, bool(cut)) for sample, row, cut in zip(samples, rows, truncated, strict=True)}
 
     def _check(self, part: Part) -> None:
-        given = self._given.get(part.name)
-        if given is not None and given.name != part.evaluator:
+        member = self._at_hand.get(part.name)
+        if member is not None and member.name != part.evaluator:
             raise EvaluatorError(
-                f"part {part.name} is an evaluator {part.evaluator}, but was given {given.name}"
+                f"part {part.name} is an evaluator {part.evaluator}, but was given {member.name}"
             )
-        kind: Any = given or evaluator_class(part.evaluator)
+        kind = evaluator_class(part.evaluator) if member is None else type(member)
         if not self.referenced and "f" not in kind.parts:
             raise EvaluatorError(f"part {part.name} needs a reference; leave it out, or use blend-ref")
-        if given is not None or "folder" in part.settings:
+        if member is not None or "folder" in part.settings:
             return
-        if kind.trained:
+        if must_be_trained(part):
             raise EvaluatorError(
                 f"part {part.name} has to be trained first; train {part.evaluator}, then hand it over, or name its "
                 f'folder in settings: {{"{part.name}": {{"folder": "PATH"}}}}'
             )
-        if issubclass(kind, Metric):
-            kind.check(part.settings)
+        kind.check_settings(part.settings)
+
+
+def must_be_trained(part: Part) -> bool:
+    """Whether the part can only be had trained, and no folder of one is named."""
+    return bool(evaluator_class(part.evaluator).learns_from) and "folder" not in part.settings
 
 
 def load_members(folder: Path, parts: Iterable[Part]) -> dict[str, Evaluator]:
@@ -137,7 +139,8 @@ def load_members(folder: Path, parts: Iterable[Part]) -> dict[str, Evaluator]:
     return {part.name: load_evaluator(folder / FOLDER / part.name) for part in parts}
 
 
-def _build(part: Part) -> Evaluator:
+def build_member(part: Part) -> Evaluator:
+    """The part's evaluator by its settings; EvaluatorError where it cannot be had."""
     if "folder" not in part.settings:
         kind: Any = evaluator_class(part.evaluator)
         made: Evaluator = kind(**part.settings)

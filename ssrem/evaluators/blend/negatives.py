@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ssrem.agreement.correlation import spearman
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.blend.config import BlendConfig
+from ssrem.evaluators.core.candidate_columns import draw, negatives_by_response
 from ssrem.negatives import load_generator
-from ssrem.negatives.base import Case
 from ssrem.negatives.speaker_sets import KIND_OF
 from ssrem.samples import TRAIN, Candidates, Floats, Sample
 
@@ -20,12 +21,12 @@ from ssrem.samples import TRAIN, Candidates, Floats, Sample
 class Trials:
     """True responses, each before its negatives. z (n, 1 + k, m), words (n, 1 + k): log(1 + number of words).
 
-    there (n, 1 + k): where there is one; what is not there is 0.
+    present (n, 1 + k): where there is one; elsewhere the values are 0.
     """
 
     z: Floats
     words: Floats
-    there: NDArray[np.bool_]
+    present: NDArray[np.bool_]
 
     def f(self, weights: Floats) -> Floats:
         return self.z @ weights
@@ -39,27 +40,18 @@ def groups_of(name: str, candidates: Candidates, split: int, config: BlendConfig
         spec = "+".join(f"{kind}-{rows.shape[1]}" for kind, rows in drawn if rows is not None and rows.size)
         if not spec:
             raise EvaluatorError(f"{name}: the candidates hold no negatives; draw some, or name a generator")
-    rows = candidates.rows(split)
     wanted = config.contexts if split == TRAIN else config.valid_contexts
-    if len(rows) > wanted:
-        chosen = np.random.default_rng([config.seed, split]).choice(rows, wanted, replace=False)
-        rows = np.sort(chosen)
+    rows = draw(candidates.rows(split), wanted, [config.seed, split])
     generator = load_generator(spec, **config.generator)
-    found: dict[int, dict[str, list[str]]] = {int(row): {} for row in rows}
-    for batch in generator.generate(candidates, rows, seed=config.seed):
-        for negative in batch:
-            found[negative.response].setdefault(negative.generator, []).append(negative.text)
     groups: list[list[Sample]] = []
-    for row, by_generator in found.items():
-        case = Case(candidates, row)
-        texts = []
-        for given in by_generator.values():
-            texts += [_nearest(given, case.response)] if config.nearest_length else given
-        if texts:
-            groups.append([Sample(case.context, text) for text in (case.response, *texts)])
-    if not groups:
-        word = "training" if split == TRAIN else "validation"
-        raise EvaluatorError(f"{name}: no response of the {word} split has a negative; more text is needed")
+    for true, negatives in negatives_by_response(name, candidates, split, rows, generator, config.seed):
+        by_generator: dict[str, list[str]] = {}
+        for negative in negatives:
+            by_generator.setdefault(negative.generator, []).append(negative.text)
+        texts: list[str] = []
+        for generated in by_generator.values():
+            texts += [_nearest(generated, true.response)] if config.nearest_length else generated
+        groups.append([true, *(Sample(true.context, text) for text in texts)])
     return groups
 
 
@@ -75,35 +67,33 @@ def _words(text: str) -> int:
 def trials_of(groups: Sequence[Sequence[Sample]], z: Floats) -> Trials:
     width, parts = max(map(len, groups)), z.shape[1]
     laid = np.zeros((len(groups), width, parts))
-    words, there = np.zeros((len(groups), width)), np.zeros((len(groups), width), dtype=bool)
+    words, present = np.zeros((len(groups), width)), np.zeros((len(groups), width), dtype=bool)
     first = 0
     for at, group in enumerate(groups):
         laid[at, : len(group)] = z[first : first + len(group)]
         words[at, : len(group)] = [np.log1p(_words(sample.response)) for sample in group]
-        there[at, : len(group)] = True
+        present[at, : len(group)] = True
         first += len(group)
-    return Trials(laid, words, there)
+    return Trials(laid, words, present)
 
 
-def above(f: Floats, there: NDArray[np.bool_]) -> float:
+def above(f: Floats, present: NDArray[np.bool_]) -> float:
     """The share of negatives that the true response outranks; ties count half."""
     apart = f[:, :1] - f[:, 1:]
     wins = (apart > 0) + 0.5 * (apart == 0)
-    return float(wins[there[:, 1:]].mean())
+    return float(wins[present[:, 1:]].mean())
 
 
 def length_correlations(f: Floats, trials: Trials) -> dict[str, float]:
     """Spearman's ρ of f with the number of words, of true responses and of negatives; left out where undefined."""
-    from ssrem.agreement.correlation import spearman
-
-    negative = trials.there.copy()
+    negative = trials.present.copy()
     negative[:, 0] = False
-    found = {}
+    correlations = {}
     for name, rows in (
-        ("length_correlation", trials.there & ~negative),
+        ("length_correlation", trials.present & ~negative),
         ("length_correlation negatives", negative),
     ):
         rho = spearman(f[rows], trials.words[rows]).statistic
         if rho is not None:
-            found[name] = rho
-    return found
+            correlations[name] = rho
+    return correlations

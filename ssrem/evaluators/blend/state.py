@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -22,23 +21,28 @@ _TAIL = 1.0
 class State:
     """f = offset + Σ weight · z, where z is a part's score less its centre, by its spread, clipped.
 
-    weights, centre, spread: float64 (m,). bounds: of f. tuned: on how many human scores.
+    weights, centre, spread: float64 (m,). f_bounds: of f. tuned: on how many human scores.
     """
 
     weights: Floats
     centre: Floats
     spread: Floats
     offset: float
-    bounds: Bounds
+    f_bounds: Bounds
     tuned: int = 0
+
+    @property
+    def bounds(self) -> dict[str, Bounds]:
+        return {"f": self.f_bounds}
 
     def f(self, values: Floats, clip: float) -> Floats:
         """Of the parts' scores (n, m), float64 (n,)."""
         return self.offset + standardised(values, self.centre, self.spread, clip) @ self.weights
 
+    @property
     def tensors(self) -> dict[str, NDArray[Any]]:
         """All of it, by name."""
-        bounds = np.array([self.bounds.low, self.bounds.high])
+        bounds = np.array([self.f_bounds.low, self.f_bounds.high])
         values = (
             self.weights,
             self.centre,
@@ -50,11 +54,11 @@ class State:
         return dict(zip(TENSORS, values, strict=True))
 
     @classmethod
-    def of(cls, tensors: Mapping[str, NDArray[Any]], parts: int, where: Path) -> Self:
-        """What `tensors` gave; EvaluatorError that names `where` if it is not for so many parts."""
+    def of(cls, tensors: Mapping[str, NDArray[Any]], parts: int) -> Self:
+        """From `tensors`; EvaluatorError where they are not for so many parts."""
         for name, size in zip(TENSORS, (parts, parts, parts, 1, 2, 1), strict=True):
             if tensors[name].shape != (size,) or not np.isfinite(tensors[name]).all():
-                raise EvaluatorError(f"{where}: {name} does not fit {parts} parts; train or copy it again")
+                raise EvaluatorError(f"{name} does not fit {parts} parts; train or copy it again")
         weights, centre, spread, offset, bounds, tuned = (tensors[name] for name in TENSORS)
         return cls(weights, centre, spread, float(offset[0]), Bounds(*bounds.tolist()), int(tuned[0]))
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ssrem.errors import EvaluatorError
+from ssrem.negatives.base import Case, Generator, Negative
 from ssrem.samples import CONTEXT_ATTACK, SPLIT_NAMES, Candidates, Floats, Rows, Sample
 
 
@@ -78,3 +79,21 @@ def draw(rows: Rows, count: int, seed: Sequence[int]) -> Rows:
     if len(rows) <= count:
         return rows
     return np.sort(np.random.default_rng(seed).choice(rows, count, replace=False))
+
+
+def negatives_by_response(
+    name: str, candidates: Candidates, split: int, rows: Rows, generator: Generator, seed: int
+) -> list[tuple[Sample, list[Negative]]]:
+    """The true response and its negatives, of each of the `rows` of a split that has one; EvaluatorError where none
+    has."""
+    by_row: dict[int, list[Negative]] = {int(row): [] for row in rows}
+    for batch in generator.generate(candidates, rows, seed=seed):
+        for negative in batch:
+            by_row[negative.response].append(negative)
+    if not any(by_row.values()):
+        raise EvaluatorError(
+            f"{name}: no response of the {SPLIT_NAMES[split]} split has a negative from {generator.name}; "
+            "more conversations are needed, or other negatives"
+        )
+    cases = ((Case(candidates, row), negatives) for row, negatives in by_row.items() if negatives)
+    return [(Sample(case.context, case.response), negatives) for case, negatives in cases]

@@ -50,7 +50,9 @@ class Fitted(TrainedEvaluator, Generic[S]):
     def state(self) -> S:
         """What was learned; EvaluatorError before anything was."""
         if self._state is None:
-            raise EvaluatorError(f"{self.name} is not trained yet; call fit, or load a saved model")
+            verbs = {"candidates": "fit", "labels": "fine_tuned"}
+            way = " or ".join(verb for source, verb in verbs.items() if source in self.learns_from)
+            raise EvaluatorError(f"{self.name} is not trained yet; call {way}, or load a saved model")
         return self._state
 
     def set_state(self, state: S) -> None:

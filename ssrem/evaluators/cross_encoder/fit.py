@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, replace
@@ -12,78 +10,72 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize
 
-from ssrem.errors import EvaluatorError
 from ssrem.evaluators.base import Training
-from ssrem.evaluators.core.human_scores import check_enough, held_out, on_scale
+from ssrem.evaluators.core.candidate_columns import draw, negatives_by_response
+from ssrem.evaluators.core.human_scores import HumanScores
 from ssrem.evaluators.core.scaling import Bounds
-from ssrem.evaluators.cross_encoder.cross_encoder import CrossEncoder, CrossEncoderConfig, State, sigmoid
+from ssrem.evaluators.cross_encoder.config import CrossEncoderConfig
 from ssrem.evaluators.cross_encoder.inputs import Base
 from ssrem.evaluators.cross_encoder.model import CrossNet, logits
-from ssrem.evaluators.cross_encoder.resume import Checkpoint
-from ssrem.evaluators.cross_encoder.trainer import Examples, Plan, learn
+from ssrem.evaluators.cross_encoder.state import State, sigmoid
+from ssrem.evaluators.cross_encoder.training import CrossObjective, Examples, Rates, learn
 from ssrem.negatives.base import Generator
-from ssrem.samples import TRAIN, VALID, Candidates, Floats, Progress, Rows, Sample
+from ssrem.samples import TRAIN, VALID, Candidates, Floats, Progress, Sample
+from ssrem.training.checkpoint import Checkpoint
 
 _HELD_OUT = 0.1
 _STEPS_A_STATE = 50
-_WORDS = {TRAIN: "training", VALID: "validation"}
 
 
 def fit(
-    evaluator: CrossEncoder,
+    name: str,
+    base: Base,
+    net: CrossNet,
+    config: CrossEncoderConfig,
     candidates: Candidates,
     generator: Generator,
     progress: Progress | None,
     checkpoint: Path | None,
-) -> tuple[State, Training, CrossNet]:
-    """Next-utterance prediction (Park et al. 2021, section 4.1.2; Zhao et al. 2020, section 5.2)."""
+) -> tuple[State, Training]:
+    """Next-utterance prediction (Park et al. 2021, section 4.1.2; Zhao et al. 2020, section 5.2); `net` learns."""
     began = time.perf_counter()
-    name, config, base = evaluator.name, evaluator.config, evaluator.base
-    train = _examples(name, candidates, TRAIN, config.contexts, generator, base, config)
-    valid = _examples(name, candidates, VALID, config.valid_contexts, generator, base, config)
-    net = CrossNet(base, config, evaluator.head)
+    counts = {TRAIN: config.contexts, VALID: config.valid_contexts}
+    learned, valid = (
+        _examples(name, candidates, split, counts[split], generator, base, config) for split in (TRAIN, VALID)
+    )
     if config.prior == "cosine":
-        calibrate(net, train.inputs.prior.astype(np.float64), train.targets)
-    plan = Plan(
+        calibrate(net, learned.inputs.prior.astype(np.float64), learned.targets)
+    rates = Rates(
         config.loss, config.epochs, config.batch_size, config.learning_rate, config.head_learning_rate,
         from_0=config.prior == "cosine",
     )  # fmt: skip
-    kept = None
-    if checkpoint is not None:
-        about = {**asdict(replace(config, device="auto")), "evaluator": name, "base": base.fingerprint}
-        key = hashlib.sha256(json.dumps([about, train.digest, valid.digest]).encode()).hexdigest()
-        kept = Checkpoint(checkpoint, key, every=_STEPS_A_STATE)
-    train, valid = (replace(part, inputs=net.held(base, part.inputs)) for part in (train, valid))
-    history, best_epoch = learn(base, net, train, valid, plan, config, progress, kept)
-    best = next(entry for entry in history if entry["epoch"] == best_epoch)
-    figures = {figure: best[figure] for figure in ("valid_loss", "valid_gt_above")}
-    if plan.from_0:
-        figures |= {f"prior_{figure}": history[0][figure] for figure in ("valid_loss", "valid_gt_above")}
-    training = Training(
-        history=history,
-        best_epoch=best_epoch,
-        seconds=time.perf_counter() - began,
-        rows={
-            "train": len(train.starts),
-            "train_negatives": len(train) - len(train.starts),
-            "valid": len(valid.starts),
-            "valid_negatives": len(valid) - len(valid.starts),
-        },
-        figures=figures,
-        notes=_notes(train, valid, best_epoch, config),
-    )
+    settings = [name, asdict(replace(config, device="auto")), base.fingerprint]
+    data = [*learned.data(), *valid.data()]
+    unfinished = Checkpoint.of(checkpoint, settings, data, every=_STEPS_A_STATE)
+    learned, valid = (replace(part, inputs=net.held(base, part.inputs)) for part in (learned, valid))
+    objective = CrossObjective(base, net, learned, valid, rates, config.seed)
+    curve = learn(objective, config, progress, unfinished)
+    names = ("valid_loss", "valid_gt_above")
+    figures = {figure: curve.best[figure] for figure in names}
+    if rates.from_0:
+        figures |= {f"prior_{figure}": curve.history[0][figure] for figure in names}
+    rows: dict[str, int] = {}
+    for part, examples in (("train", learned), ("valid", valid)):
+        rows |= {part: len(examples.starts), f"{part}_negatives": len(examples) - len(examples.starts)}
     state = State(net.weights(), Bounds.of(sigmoid(logits(base, net, valid.inputs))))
-    return state, training, net
+    return state, curve.training(began, rows, figures, _notes(learned, valid, curve.best_epoch, config))
 
 
 def tune(
-    evaluator: CrossEncoder,
+    name: str,
+    base: Base,
+    net: CrossNet,
+    config: CrossEncoderConfig,
     annotated: Sequence[tuple[Sample, float]],
     scale: tuple[float, float],
-    net: CrossNet,
-    plan: Plan,
-    *,
+    rates: Rates,
     progress: Progress | None,
 ) -> tuple[State, Training]:
     """Mean squared error of f on human scores scaled to the unit range (Zhao et al. 2020, eq. 6); `net` learns.
@@ -91,41 +83,22 @@ def tune(
     Before the first step, slope and offset of the logit are fitted to the scores; that is epoch 0.
     """
     began = time.perf_counter()
-    name, config, base = evaluator.name, evaluator.config, evaluator.base
-    low, high = scale
-    on_scale(name, annotated, scale)
-    # Sorted, so that the rows' order in a file does not show.
-    ordered = sorted(annotated, key=lambda pair: (pair[0].context, pair[0].response, pair[1]))
-    samples = [sample for sample, _ in ordered]
-    check_enough(name, samples)
-    out = held_out(samples, _HELD_OUT, [config.seed, 6])
-    inputs = net.held(base, base.read(samples))
-    targets = (np.array([score for _, score in ordered]) - low) / (high - low)
-    train, valid = (
-        Examples(inputs.part(rows), targets[rows].astype(np.float32), np.arange(len(rows)))
-        for rows in (np.flatnonzero(~out), np.flatnonzero(out))
+    human = HumanScores.of(name, annotated, scale, share=_HELD_OUT, seed=[config.seed, 6])
+    inputs = net.held(base, base.read(human.samples))
+    learned, valid = (
+        Examples(inputs.part(rows), human.unit[rows].astype(np.float32), np.arange(len(rows)))
+        for rows in (np.flatnonzero(human.held_out == out) for out in (False, True))
     )
-    if plan.from_0:
-        calibrate(net, logits(base, net, train.inputs), train.targets)
-    history, best_epoch = learn(base, net, train, valid, plan, config, progress, None)
-    best = next(entry for entry in history if entry["epoch"] == best_epoch)
-    figures = {"valid_loss": best["valid_loss"]}
-    if plan.from_0:
-        figures["prior_valid_loss"] = history[0]["valid_loss"]
-    training = Training(
-        history=history,
-        best_epoch=best_epoch,
-        seconds=time.perf_counter() - began,
-        rows={
-            "train": len(train),
-            "valid": len(valid),
-            "contexts": len({sample.context for sample in samples}),
-        },
-        figures=figures,
-        notes=(f"learned human scores from {low:g} to {high:g}; validation has contexts of its own",),
-    )
+    if rates.from_0:
+        calibrate(net, logits(base, net, learned.inputs), learned.targets)
+    objective = CrossObjective(base, net, learned, valid, rates, config.seed)
+    curve = learn(objective, config, progress, None)
+    figures = {"valid_loss": curve.best["valid_loss"]}
+    if rates.from_0:
+        figures["prior_valid_loss"] = curve.history[0]["valid_loss"]
+    training = curve.training(began, human.counts, figures, [human.note])
     bounds = Bounds.of(sigmoid(logits(base, net, inputs)))
-    return State(net.weights(), bounds, tuned=len(ordered)), training
+    return State(net.weights(), bounds, tuned=len(annotated)), training
 
 
 def calibrate(net: CrossNet, values: Floats, targets: NDArray[np.float32]) -> None:
@@ -133,16 +106,14 @@ def calibrate(net: CrossNet, values: Floats, targets: NDArray[np.float32]) -> No
 
     A slope below 0 would turn the prior around: then it is 0.
     """
-    from scipy.optimize import minimize
-
     wanted = targets.astype(np.float64)
 
-    def loss(found: Floats) -> tuple[float, Floats]:
-        z = found[0] * values + found[1]
+    def loss(line: Floats) -> tuple[float, Floats]:
+        z = line[0] * values + line[1]
         error = (sigmoid(z) - wanted) / len(z)
         # Where the targets can be told apart without an error, the slope would have no end.
-        total = float(np.mean(np.logaddexp(0, z) - wanted * z)) + 5e-6 * float(found[0]) ** 2
-        return total, np.array([error @ values + 1e-5 * found[0], error.sum()])
+        total = float(np.mean(np.logaddexp(0, z) - wanted * z)) + 5e-6 * float(line[0]) ** 2
+        return total, np.array([error @ values + 1e-5 * line[0], error.sum()])
 
     limits = ((0.0, None), (None, None))
     slope, offset = minimize(loss, np.zeros(2), jac=True, method="L-BFGS-B", bounds=limits).x
@@ -161,34 +132,15 @@ def _examples(
     """`count` responses of the split, drawn once, each with its negatives; those without one are left out."""
     rows = candidates.rows(split)
     rows = rows[candidates.context_stop[rows] > candidates.context_start[rows]]
-    if len(rows) > count:
-        rows = np.sort(np.random.default_rng([config.seed, 5, split]).choice(rows, count, replace=False))
+    rows = draw(rows, count, [config.seed, 5, split])
     samples: list[Sample] = []
-    targets: list[float] = []
     starts: list[int] = []
-    row = -1
-    for negatives in generator.generate(candidates, rows, seed=config.seed):
-        for negative in negatives:
-            if negative.response != row:
-                row = negative.response
-                starts.append(len(samples))
-                samples.append(_sample(candidates, row))
-                targets.append(1.0)
-            samples.append(Sample(samples[starts[-1]].context, negative.text))
-            targets.append(0.0)
-    if not starts:
-        raise EvaluatorError(
-            f"{name}: no response of the {_WORDS[split]} split has a negative from {generator.name}; "
-            "more conversations are needed, or other negatives"
-        )
-    where: Rows = np.array(starts, dtype=np.int64)
-    return Examples(base.read(samples), np.array(targets, dtype=np.float32), where)
-
-
-def _sample(candidates: Candidates, row: int) -> Sample:
-    turns = range(int(candidates.context_start[row]), int(candidates.context_stop[row]))
-    context = tuple(candidates.texts[turn] for turn in turns)
-    return Sample(context, candidates.texts[int(candidates.response[row])])
+    for true, negatives in negatives_by_response(name, candidates, split, rows, generator, config.seed):
+        starts.append(len(samples))
+        samples += [true, *(Sample(true.context, negative.text) for negative in negatives)]
+    targets = np.zeros(len(samples), dtype=np.float32)
+    targets[starts] = 1.0
+    return Examples(base.read(samples), targets, np.array(starts, dtype=np.int64))
 
 
 def _notes(train: Examples, valid: Examples, best_epoch: int, config: CrossEncoderConfig) -> tuple[str, ...]:

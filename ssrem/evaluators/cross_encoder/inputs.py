@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,10 +15,8 @@ from numpy.typing import NDArray
 from ssrem.encoders import hub
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.baselines.cosine import Cosine
+from ssrem.evaluators.cross_encoder.config import CrossEncoderConfig
 from ssrem.samples import Rows, Sample
-
-if TYPE_CHECKING:
-    from ssrem.evaluators.cross_encoder.cross_encoder import CrossEncoderConfig
 
 
 @dataclass(frozen=True)

@@ -5,18 +5,16 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from ssrem.errors import EvaluatorError
+from ssrem.evaluators.cross_encoder.config import CrossEncoderConfig
 from ssrem.evaluators.cross_encoder.inputs import Base, Inputs
 from ssrem.samples import Floats, Rows
-
-if TYPE_CHECKING:
-    from ssrem.evaluators.cross_encoder.cross_encoder import CrossEncoderConfig
 
 Weights = Mapping[str, NDArray[np.float32]]
 

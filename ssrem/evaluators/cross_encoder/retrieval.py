@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 from ssrem.encoders.base import Encoder
 from ssrem.errors import EvaluatorError
-from ssrem.evaluators.cross_encoder.cross_encoder import CrossEncoder, CrossEncoderConfig
+from ssrem.evaluators.base import Provider
+from ssrem.evaluators.cross_encoder.config import CrossEncoderConfig
+from ssrem.evaluators.cross_encoder.cross_encoder import CrossEncoder
+from ssrem.negatives import load_generator, needs_model
 
 
 @dataclass(frozen=True)
@@ -36,15 +40,19 @@ class Retrieval(CrossEncoder):
     config: RetrievalConfig
 
     def __init__(self, encoder: Encoder | None = None, config: RetrievalConfig | None = None) -> None:
-        from ssrem.negatives import load_generator
-
         super().__init__(encoder, config)
         spec, settings = self.negatives()
         load_generator(spec, **settings)  # an unknown name shows now, not after minutes
 
-    def negatives(self) -> tuple[str, dict[str, Any]]:
-        from ssrem.negatives import needs_model
+    @classmethod
+    def create(cls, settings: Mapping[str, Any], provider: Provider) -> Self:
+        """With the provider's masked language model, where the negatives need one and none is named."""
+        config = cls.config_class.of(settings)
+        if not config.negatives_model and needs_model(config.negatives):
+            config = replace(config, negatives_model=str(provider.masked_lm()))
+        return cls(None, config)
 
+    def negatives(self) -> tuple[str, dict[str, Any]]:
         spec, model = self.config.negatives, self.config.negatives_model
         if not needs_model(spec):
             return spec, {}

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-from ssrem.evaluators.cross_encoder.cross_encoder import CrossEncoder, CrossEncoderConfig
+from ssrem.evaluators.cross_encoder.config import CrossEncoderConfig
+from ssrem.evaluators.cross_encoder.cross_encoder import CrossEncoder
 from ssrem.samples import Progress, Sample
 
 
@@ -63,17 +64,17 @@ class RobertaEval(CrossEncoder):
         of the annotated samples. EvaluatorError for scores beyond the scale, or fewer than 10 samples or 5
         contexts.
         """
-        from ssrem.evaluators.cross_encoder import fit as cross_encoder_fit
+        from ssrem.evaluators.cross_encoder.fit import tune
         from ssrem.evaluators.cross_encoder.model import CrossNet
-        from ssrem.evaluators.cross_encoder.trainer import Plan
+        from ssrem.evaluators.cross_encoder.training import Rates
 
         settings = self.config
         tuned = type(self)(None, settings)
         tuned._base = self.base
         net = CrossNet(self.base, settings, self.head)
         if self._state is not None:
-            net.take(self._state.weights)
-        plan = Plan(
+            net.take(self._state.tensors)
+        rates = Rates(
             "squared",
             settings.tune_epochs,
             settings.tune_batch_size,
@@ -81,6 +82,6 @@ class RobertaEval(CrossEncoder):
             settings.tune_head_learning_rate,
             from_0=self._state is not None or settings.prior == "cosine",
         )
-        state, tuned.training = cross_encoder_fit.tune(self, annotated, scale, net, plan, progress=progress)
-        tuned.keep(state, net)
+        state, tuned.training = tune(self.name, self.base, net, settings, annotated, scale, rates, progress)
+        tuned.set_state(state, net)
         return tuned

@@ -44,7 +44,7 @@ def fit(
             f"{name} learns from a negative of kind Rand a response, the candidates have none; draw one"
         )
     learned, usable = (
-        usable_rows(name, candidates, split, (random >= 0).any(axis=1), "a negative of kind Rand")
+        usable_rows(name, candidates, split, np.any(random >= 0, axis=1), "a negative of kind Rand")
         for split in (TRAIN, VALID)
     )
     valid = draw(usable, config.max_valid, [config.seed, 5])
@@ -58,9 +58,7 @@ def fit(
         net, laid, first, second, config.margin, config.batch_size, config.learning_rate, config.max_train,
         config.seed,
     )  # fmt: skip
-    unfinished = None
-    if checkpoint is not None:
-        unfinished = Checkpoint(checkpoint, [name, asdict(config), objective.digest])
+    unfinished = Checkpoint.of(checkpoint, [name, asdict(config)], objective.data())
     curve = train(objective, _plan(config.epochs, config), progress=progress, checkpoint=unfinished)
     present = second.response >= 0
     f = scores(net, laid, np.column_stack([second.context[np.nonzero(present)[0]], second.response[present]]))

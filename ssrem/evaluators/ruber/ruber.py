@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,7 +43,7 @@ class RuberUnref(Encoding[State]):
     source: ClassVar[str] = "Tao et al. 2018, unreferenced metric; turns and schedule of Zhao et al. 2020"
     parts: ClassVar[tuple[str, ...]] = ("f",)
     learns_from: ClassVar[frozenset[str]] = frozenset({"candidates", "labels"})
-    config_class = RuberConfig
+    config_class: ClassVar[type[Any]] = RuberConfig
     form: ClassVar[str] = "ssrem-ruber-1"
     config: RuberConfig
 

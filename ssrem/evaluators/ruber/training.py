@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -82,20 +82,11 @@ class RuberObjective:
         figures = {"valid_loss": loss / len(self.valid), "valid_gt_above": above / len(self.valid)}
         return {name: value for name, value in figures.items() if name == "valid_loss" or not np.isnan(value)}
 
-    @property
-    def digest(self) -> str:
-        """sha256 of everything that is learned from."""
-        digest = hashlib.sha256()
-        for array in (
-            self.laid.words.ids,
-            self.laid.words.ends,
-            self.laid.words.vectors,
-            self.train.response,
-        ):
-            digest.update(np.ascontiguousarray(array))
-        for array in (self.laid.contexts.start, self.laid.contexts.stop, self.valid.response):
-            digest.update(np.ascontiguousarray(array))
-        return digest.hexdigest()
+    def data(self) -> list[NDArray[Any]]:
+        """Everything that is learned from."""
+        words, contexts = self.laid.words, self.laid.contexts
+        laid: list[NDArray[Any]] = [words.ids, words.ends, words.vectors, contexts.start, contexts.stop]
+        return [*laid, self.train.response, self.valid.response]
 
 
 def losses(

@@ -284,7 +284,7 @@ def test_scores_by_hand() -> None:
     wild = blend.score([Sample((), text([1e9, -1e9])), Sample((), text([-1e9, -1e9]))])
     assert wild == pytest.approx([4 * state.weights[0] - 4 * state.weights[1], -4], abs=1e-9)
     unit = blend.components(SAMPLES).f_unit
-    low, high = state.bounds.low, state.bounds.high
+    low, high = state.f_bounds.low, state.f_bounds.high
     assert unit == pytest.approx(np.clip((blend.score(SAMPLES) - low) / (high - low), 0, 1))
 
 
@@ -324,7 +324,7 @@ def test_a_part_without_a_number_is_an_error() -> None:
 
 
 def test_score_candidates_equals_score(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ssrem.evaluators.blend.blend._RESPONSES", 11)
+    monkeypatch.setattr("ssrem.evaluators.blend.blend._CANDIDATES", 11)
     candidates = planted([1.0])
     # Random turns that are context turns hold no number here.
     candidates = replace(candidates, negatives={"SC": candidates.negatives["SC"]})
@@ -390,7 +390,7 @@ def test_parts_that_cannot_be(tmp_path: Path) -> None:
         Blend(None, BlendConfig(parts="same"))
     with pytest.raises(EvaluatorError, match="two members have one name"):
         Blend(None, members=[Number(), Number(position=1)])
-    with pytest.raises(EvaluatorError, match="blend has no weights yet; call fit or fine_tuned"):
+    with pytest.raises(EvaluatorError, match="blend is not trained yet; call fit or fine_tuned"):
         Blend(None, members=[Number()]).score([Sample((), "1")])
     Words().save(tmp_path / "words")
     settings = json.dumps({"number": {"folder": str(tmp_path / "words")}})
@@ -440,7 +440,9 @@ def test_parts_with_one_language_model_share_its_passes() -> None:
     }
     for part in parts.values():
         part.__dict__["model"] = model
-    members = Members([Part(name, part.name) for name, part in parts.items()], referenced=False, given=parts)
+    members = Members(
+        [Part(name, part.name) for name, part in parts.items()], referenced=False, at_hand=parts
+    )
     samples = [Sample(("a", "b"), "x y"), Sample(("a",), "x y z"), Sample((), "x")]
     found = members.features(samples).values
     assert found == pytest.approx(np.array([[1, 2, -9], [1 / 3, 1, -29 / 3], [0, 0, -10]]))
@@ -492,7 +494,7 @@ def test_fine_tuned_without_a_fit_and_from_few_labels() -> None:
     assert slopes == pytest.approx([0.25, 0.25], rel=0.05)
     values = np.array([[float(word) for word in sample.response.split()] for sample, _ in annotated])
     assert tuned.state.centre == pytest.approx(values.mean(axis=0), abs=0.02)
-    with pytest.raises(EvaluatorError, match="no weights yet"):
+    with pytest.raises(EvaluatorError, match="not trained yet"):
         blend.score(SAMPLES)
 
 
@@ -605,7 +607,7 @@ def test_a_changed_folder_is_refused(saved: Path, tmp_path: Path) -> None:
         (saved / "evaluator.json").write_text(manifest)
     # Another part in the place of one, whole in itself.
     Number(position=1).save(saved / "members" / "good")
-    with pytest.raises(EvaluatorError, match="a part or the manifest was changed"):
+    with pytest.raises(EvaluatorError, match="what lies beside it was changed"):
         Blend.load(saved)
     (saved / "members" / "good" / "evaluator.json").unlink()
     with pytest.raises(EvaluatorError, match="no such file"):
@@ -614,11 +616,11 @@ def test_a_changed_folder_is_refused(saved: Path, tmp_path: Path) -> None:
 
 def test_changed_weights_are_refused(saved: Path) -> None:
     state = Blend.load(saved).state
-    digest = write_tensors(saved / "weights.safetensors", replace(state, offset=1.0).tensors())
+    digest = write_tensors(saved / "weights.safetensors", replace(state, offset=1.0).tensors)
     with pytest.raises(EvaluatorError, match="sha256"):
         Blend.load(saved)
     changed(saved, "evaluator.json", sha256={"weights.safetensors": digest})
-    with pytest.raises(EvaluatorError, match="a part or the manifest was changed"):
+    with pytest.raises(EvaluatorError, match="what lies beside it was changed"):
         Blend.load(saved)
     (saved / "weights.safetensors").write_bytes(b"\x80\x04K\x01.")
     with pytest.raises(EvaluatorError, match="sha256"):

@@ -20,7 +20,7 @@ from ssrem.evaluators.baselines.cosine import Cosine
 from ssrem.evaluators.cross_encoder.fit import calibrate
 from ssrem.evaluators.cross_encoder.model import CrossNet, logits
 from ssrem.evaluators.cross_encoder.retrieval import Retrieval, RetrievalConfig
-from ssrem.evaluators.cross_encoder.trainer import Examples, _batches, losses
+from ssrem.evaluators.cross_encoder.training import Examples, losses
 from ssrem.samples import TEST, VALID, Candidates, Sample
 from support.tiny_transformer import SIZES, SPECIAL, WORDS, tokenizer, write_bert
 
@@ -45,7 +45,7 @@ def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def config(bert: Path, **settings: Any) -> RetrievalConfig:
     usual = {
         "model": str(bert), "max_tokens": 12, "freeze": 1, "contexts": 240, "valid_contexts": 40, "epochs": 2,
-        "learning_rate": 1e-2, "head_learning_rate": 1e-2, "batch_size": 16, "dropout": 0.0, "device": "cpu",
+        "learning_rate": 1e-2, "head_learning_rate": 1e-2, "batch_size": 16, "dropout": 0.0, "device": "cpu", "bf16": "off",
         "negatives": "random-1", "seed": 3,
     }  # fmt: skip
     return RetrievalConfig(**{**usual, **settings})
@@ -176,7 +176,7 @@ def test_a_prior_that_nothing_improves_is_kept(bert: Path) -> None:
     assert training.best_epoch == 0 and [entry["epoch"] for entry in training.history] == [0, 1, 2]
     assert calls[-1] == (75, 75) and len(calls) == 31  # two epochs, and the end
     assert "prior alone" in training.notes[-1]
-    assert not evaluator.state.weights["outer.weight"].any()
+    assert not evaluator.state.tensors["outer.weight"].any()
     assert np.corrcoef(evaluator.score(SAMPLES), Cosine(encoder=f"hf:{bert}").score(SAMPLES))[0, 1] > 0.99
 
 
@@ -184,8 +184,8 @@ def test_without_a_prior(bert: Path) -> None:
     evaluator = Retrieval(None, config(bert, prior="none", contexts=40))
     training = evaluator.fit(coloured())
     assert training.history[0]["epoch"] == 1 and "prior_valid_loss" not in training.figures
-    assert "slope" not in evaluator.state.weights
-    assert evaluator.state.weights["outer.weight"].any() and np.ptp(evaluator.score(SAMPLES)) > 0
+    assert "slope" not in evaluator.state.tensors
+    assert evaluator.state.tensors["outer.weight"].any() and np.ptp(evaluator.score(SAMPLES)) > 0
 
 
 def test_calibrate_by_hand(bert: Path) -> None:
@@ -266,20 +266,18 @@ def test_what_is_read(bert: Path) -> None:
     assert inputs.truncated[[0, 1, 3, 4]].tolist() == [False, False, True, True]
 
 
-def test_batches_have_about_one_length() -> None:
+def test_examples_are_groups_of_samples() -> None:
     class Lengths:
-        lengths = np.random.default_rng(2).integers(1, 100, 600)
+        lengths = np.random.default_rng(2).integers(1, 100, 6)
 
         def __len__(self) -> int:
-            return 600
+            return 6
 
-    examples = Examples(Lengths(), np.zeros(600, dtype=np.float32), np.arange(0, 600, 2))  # type: ignore[arg-type]
-    batches = _batches(examples, 8, [0])
-    assert sorted(np.concatenate(batches)) == list(range(300))
-    longest = np.maximum(Lengths.lengths[::2], Lengths.lengths[1::2])
-    assert np.mean([np.ptp(longest[batch]) for batch in batches]) < 15
-    assert [batch.tolist() for batch in batches] != [batch.tolist() for batch in _batches(examples, 8, [1])]
-    assert examples.rows(np.array([3, 0])).tolist() == [6, 7, 0, 1]
+    examples = Examples(Lengths(), np.zeros(6, dtype=np.float32), np.array([0, 3, 5]))  # type: ignore[arg-type]
+    assert examples.sizes.tolist() == [3, 2, 1]
+    assert examples.rows(np.array([2, 0])).tolist() == [5, 0, 1, 2]
+    longest = [max(Lengths.lengths[rows]) for rows in (slice(0, 3), slice(3, 5), slice(5, 6))]
+    assert examples.lengths.tolist() == longest
 
 
 # --- learning
@@ -297,7 +295,7 @@ def test_losses_by_hand() -> None:
 
 
 def test_lower_layers_stay(fitted: Retrieval) -> None:
-    learned = {name for name in fitted.state.weights if name.startswith("model.")}
+    learned = {name for name in fitted.state.tensors if name.startswith("model.")}
     assert learned and all(name.startswith("model.encoder.layer.1.") for name in learned)
     assert fitted._net is not None
     fitted._net.train()
@@ -343,6 +341,7 @@ def test_a_killed_fit_goes_on(bert: Path, tmp_path: Path, monkeypatch: pytest.Mo
         valid_contexts=10,
         batch_size=8,
         epochs=3,
+        patience=3,
         dropout=0.2,
         learning_rate=1e-4,
         head_learning_rate=1e-3,
@@ -359,8 +358,8 @@ def test_a_killed_fit_goes_on(bert: Path, tmp_path: Path, monkeypatch: pytest.Mo
     training = broken.fit(coloured(), progress=lambda done, _: steps.append(done), checkpoint=tmp_path / "c")
     assert steps == list(range(11, 16))  # the second epoch ended at step 10
     assert broken.signature == whole.signature
-    for name, weights in whole.state.weights.items():
-        assert np.array_equal(weights, broken.state.weights[name])
+    for name, weights in whole.state.tensors.items():
+        assert np.array_equal(weights, broken.state.tensors[name])
     assert whole.training is not None
     for entry, other in zip(training.history, whole.training.history, strict=True):
         assert {**entry, "seconds": 0} == {**other, "seconds": 0}
@@ -397,7 +396,7 @@ def test_negatives_are_a_setting(bert: Path, tmp_path: Path) -> None:
     with pytest.raises(EvaluatorError, match="set negatives_model") as error:
         made(negatives="random-1+mask-and-fill")
     assert "\n" not in str(error.value)
-    with pytest.raises(EvaluatorError, match="hold 2 Rand turns"):
+    with pytest.raises(EvaluatorError, match="have 2 Rand turns"):
         made(negatives="random-3").fit(coloured())
     masked = write_masked(tmp_path / "masked")
     filled = made(negatives="random-1+select-random", negatives_model=str(masked))
@@ -482,7 +481,7 @@ def test_what_is_refused(bert: Path) -> None:
         assert "\n" not in str(error.value)
         return str(error.value)
 
-    assert Retrieval.takes_encoder is False and Retrieval().config.model == MINILM
+    assert Retrieval.encoder_spec("word2vec") is None and Retrieval().config.model == MINILM
     assert "takes no encoder" in message(lambda: Retrieval(object()))  # type: ignore[arg-type]
     assert "not trained yet" in message(lambda: Retrieval(None, config(bert)).score(SAMPLES))
     assert "from 4 to 12" in message(lambda: Retrieval(None, config(bert, max_tokens=13)).base)

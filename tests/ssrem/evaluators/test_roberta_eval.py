@@ -38,8 +38,8 @@ def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def config(bert: Path, **settings: Any) -> RobertaEvalConfig:
     usual = {
         "model": str(bert), "max_tokens": 12, "freeze": 1, "contexts": 60, "valid_contexts": 20, "epochs": 1,
-        "learning_rate": 1e-2, "head_learning_rate": 1e-2, "tune_epochs": 10, "tune_batch_size": 8, "patience": 10,
-        "tune_learning_rate": 1e-2, "tune_head_learning_rate": 1e-2, "dropout": 0.0, "device": "cpu",
+        "learning_rate": 1e-2, "head_learning_rate": 1e-2, "tune_epochs": 16, "tune_batch_size": 8, "patience": 10,
+        "tune_learning_rate": 1e-2, "tune_head_learning_rate": 1e-2, "dropout": 0.0, "device": "cpu", "bf16": "off", "seed": 1,
     }  # fmt: skip
     return RobertaEvalConfig(**{**usual, **settings})
 
@@ -77,7 +77,7 @@ def test_unsupervised(fitted: RobertaEval) -> None:
     f = fitted.score_candidates(candidates(), 1)
     assert (f["GT"] > f["Rand"]).mean() > 0.9
     assert fitted.learns_from == {"candidates", "labels"}
-    assert {"inner.1.weight", "outer.weight", "slope"} < set(fitted.state.weights)
+    assert {"inner.1.weight", "outer.weight", "slope"} < set(fitted.state.tensors)
     assert fitted.state.tuned == 0
 
 
@@ -94,7 +94,7 @@ def test_supervised_without_a_fit(bert: Path) -> None:
     training = tuned.training
     assert training is not None and training.rows == {"train": 44, "valid": 4, "contexts": 24}
     losses = [entry["valid_loss"] for entry in training.history]
-    assert len(losses) == 11 and training.best_epoch == int(np.argmin(losses)) > 0
+    assert len(losses) == 17 and training.best_epoch == int(np.argmin(losses)) > 0
     assert training.figures == {"valid_loss": min(losses), "prior_valid_loss": losses[0]}
     assert "|tuned:48|" in tuned.signature
     low, high = tuned.state.f_bounds.low, tuned.state.f_bounds.high
@@ -115,7 +115,7 @@ def test_semi_supervised(fitted: RobertaEval) -> None:
         None, replace(fitted.config, tune_epochs=1, tune_learning_rate=0.0, tune_head_learning_rate=1e-9)
     )
     still._base = fitted.base
-    still.keep(fitted.state)
+    still.set_state(fitted.state)
     agreed = still.fine_tuned(turned)
     assert agreed.training is not None and agreed.training.history[0]["valid_loss"] < 0.05
     assert np.corrcoef(agreed.score(SAMPLES), f)[0, 1] > 0.95
@@ -137,8 +137,8 @@ def test_without_a_prior(bert: Path) -> None:
         ANNOTATED
     )
     assert tuned.training is not None and tuned.training.history[0]["epoch"] == 1
-    assert np.isfinite(tuned.score(SAMPLES)).all() and "slope" not in tuned.state.weights
-    assert any("embeddings" in name for name in tuned.state.weights)
+    assert np.isfinite(tuned.score(SAMPLES)).all() and "slope" not in tuned.state.tensors
+    assert any("embeddings" in name for name in tuned.state.tensors)
 
 
 def test_seeded_whatever_the_order_of_rows(bert: Path) -> None:
