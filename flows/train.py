@@ -10,7 +10,7 @@ from flows.orchestration.task_runners import on_workers
 from flows.tables import tables
 from ssrem.encoders import DEFAULT_ENCODER
 from ssrem.evaluators import DEFAULT_EVALUATORS, evaluator_class
-from ssrem.evaluators.core.routing import names_of, route
+from ssrem.evaluators.core.routing import route
 from tasks.maintenance.repair import repair
 from tasks.scoring.test_split import score_corpus
 from tasks.stage.stage import Resources
@@ -48,12 +48,12 @@ def train(
     repair(home)
     settings = route(names, training.config)
     for name in names:
-        if training.encoder and "encoder" in names_of(name):
+        if training.encoder and "encoder" in evaluator_class(name).setting_names():
             settings[name].setdefault("encoder", training.encoder)
     trained = {
         name: register(name, home, settings=settings[name], resources=resources)
         for name in names
-        if not evaluator_class(name).trained
+        if not evaluator_class(name).learns_from
     }
     if len(trained) == len(names):
         return trained

@@ -27,7 +27,7 @@ from tasks.agreement.annotated_sets import annotated_file
 from tasks.ingest.dataset_names import checked_name
 from tasks.privacy.ingest_filter import key_for
 from tasks.stage.stage import Resources
-from tasks.training.labels import HumanScores, check_labels
+from tasks.training.labels import HumanScores
 from tasks.training.noninferiority_margins import Margins
 from tasks.warehouse.home import Warehouse, landed_corpora
 
@@ -82,16 +82,11 @@ def training(options: argparse.Namespace, home: Warehouse, names: Sequence[str])
     config = {"seed": options.seed, **pairs_of(options.set, "--set", "epochs=10")}
     config |= {key: value for key, value in shortcuts.items() if value is not None}
     route(names, config)
-    if any(evaluator_class(name).trained for name in names):
+    if any(evaluator_class(name).learns_from for name in names):
         landed_corpora(str(home.root))
     labels = _labels(options, home)
     for name in names:
-        if evaluator_class(name).trained:
-            check_labels(name, labels)
-        elif labels:
-            raise SsremError(
-                f"{name} learns nothing, so it cannot learn from --labels; leave one of them out"
-            )
+        evaluator_class(name).check_labels(labels is not None, labels is not None and labels.alone)
     return filled(TrainingOptions, options, config=config, labels=labels)
 
 

@@ -113,6 +113,22 @@ class Evaluator(ABC):
         """Which encoder it is made with where `chosen` is asked for; None where it has no use for one."""
         return None
 
+    @classmethod
+    def check_labels(cls, labels: bool, alone: bool) -> None:
+        """EvaluatorError where it cannot learn from human scores, or from nothing else.
+
+        labels: whether there are human scores. alone: whether they are all that it is to learn from.
+        """
+        if labels and not cls.learns_from:
+            raise EvaluatorError(
+                f"{cls.name} learns nothing, so it cannot learn from --labels; leave one of them out"
+            )
+        if labels and "labels" not in cls.learns_from:
+            raise EvaluatorError(f"{cls.name} does not learn from human scores; leave --labels out")
+        if cls.learns_from and "candidates" not in cls.learns_from and not (labels and alone):
+            missing = "add --labels-only" if labels else "give an annotated set, --labels FILE --labels-only"
+            raise EvaluatorError(f"{cls.name} learns from human scores alone; {missing}")
+
     @property
     @abstractmethod
     def signature(self) -> str:
@@ -151,18 +167,6 @@ class TrainedEvaluator(Evaluator):
     @classmethod
     def check_settings(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
         return asdict(cls.config_class.of(settings))
-
-    @classmethod
-    def check_labels(cls, labels: bool, alone: bool) -> None:
-        """EvaluatorError where it cannot learn from human scores, or from nothing else, or from them alone.
-
-        labels: whether there are human scores. alone: whether they are all that it is to learn from.
-        """
-        if labels and "labels" not in cls.learns_from:
-            raise EvaluatorError(f"{cls.name} does not learn from human scores; leave --labels out")
-        if "candidates" not in cls.learns_from and not (labels and alone):
-            missing = "add --labels-only" if labels else "give an annotated set, --labels FILE --labels-only"
-            raise EvaluatorError(f"{cls.name} learns from human scores alone; {missing}")
 
     @abstractmethod
     def fit(

@@ -35,10 +35,6 @@ if TYPE_CHECKING:
     from ssrem.evaluators.base import Evaluator
     from ssrem.samples import Encode, Floats
 
-RESPONSES = 5_000
-"""Responses per shard, each with all of its candidates."""
-SLOW_RESPONSES = 50
-"""Responses per shard of evaluators that are scored on a sample of the test split because they are slow."""
 SAMPLES = 1_000
 """Rated responses per shard."""
 
@@ -62,7 +58,7 @@ def score_candidates(
 ) -> dict[str, Floats]:
     """`evaluator.score_candidates` of the test split. folder: where the evaluator is saved."""
     rows = candidates.rows(TEST)
-    pieces = shard_ranges(len(rows), RESPONSES if evaluator.test_sample is None else SLOW_RESPONSES)
+    pieces = shard_ranges(len(rows), evaluator.shard)
     if len(pieces) <= 1:
         f: dict[str, Floats] = evaluator.score_candidates(
             candidates, TEST, **encode_option(home, evaluator, scratch)

@@ -46,8 +46,7 @@ def score_corpus(
     def build(stage: Stage) -> Built[bool]:
         with progress(f"scoring the test split of {corpus} with {name}"), evaluator_at(folder) as evaluator:
             everyone = load_candidates(stage.connection, [corpus])
-            sample = evaluator.test_sample
-            candidates = everyone if sample is None else everyone.sampled(TEST, sample)
+            candidates = everyone.sampled(TEST, evaluator.test_sample)
             f = score_candidates(place, folder, evaluator, candidates, stage.scratch)
         responses = test_responses(stage.connection, corpus)
         responses = responses[np.isin(everyone.rows(TEST), candidates.rows(TEST))]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from ssrem.encoders import DEFAULT_ENCODER
@@ -29,20 +28,20 @@ def dry_run(
     settings = route(names, config)
     rows = []
     for name in names:
-        kind: Any = evaluator_class(name)
-        sources = list(corpora or landed_corpora(str(home.root))) if kind.trained else []
+        kind = evaluator_class(name)
+        sources = list(corpora or landed_corpora(str(home.root))) if kind.learns_from else []
         for corpus in sources:
             landed_corpus(home, corpus)
-        full = asdict(kind.config_class.of(settings[name])) if kind.trained else settings[name]
+        full = kind.check_settings(settings[name])
         rows.append(
             {
                 "evaluator": name,
                 "version": len(versions(home, name)) + 1,
-                "learns": ", ".join(sorted(kind.learns_from)) if kind.trained else "nothing",
+                "learns": ", ".join(sorted(kind.learns_from)) or "nothing",
                 "corpora": ", ".join(sources) or None,
                 "train_responses": _responses(home, sources) if sources else None,
                 "labels": labels,
-                "encoder": (encoder or DEFAULT_ENCODER) if kind.trained and kind.takes_encoder else None,
+                "encoder": kind.encoder_spec(encoder or DEFAULT_ENCODER),
                 "settings": full,
             }
         )

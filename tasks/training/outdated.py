@@ -58,7 +58,7 @@ def outdated(home: Warehouse, names: Sequence[str] = ()) -> list[Outdated]:
             for corpus, digest in landed.items()
             if seen.get(corpus) != digest or (corpus in erased_at and erased_at[corpus] > trained_at)
         )
-        if not unseen or not evaluator_class(name).trained or (names and name not in names):
+        if not unseen or not evaluator_class(name).learns_from or (names and name not in names):
             continue
         # An imported evaluator has no training in the ledger.
         parameters = trainings.get(PartitionKey(evaluator=name, version=version), {})
@@ -72,9 +72,8 @@ def outdated(home: Warehouse, names: Sequence[str] = ()) -> list[Outdated]:
                 labels is not None,
             )
         )
-    order = list(EVALUATORS)
-    kinds: dict[str, Any] = {one.evaluator: evaluator_class(one.evaluator) for one in result}
-    return sorted(result, key=lambda o: (kinds[o.evaluator].takes_members, order.index(o.evaluator)))
+    order = list(EVALUATORS)  # an evaluator made of others comes after them
+    return sorted(result, key=lambda one: order.index(one.evaluator))
 
 
 def _last_erasures(runs: Sequence[tuple[datetime, str]]) -> dict[str, datetime]:

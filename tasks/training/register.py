@@ -28,7 +28,7 @@ def register(
     """
     place = Warehouse.at(home)
     kind: Any = evaluator_class(name)
-    if kind.trained:
+    if kind.learns_from:
         raise EvaluatorError(f"{name} learns from conversations; run ssrem train {name}")
     with progress(f"loading {name}"):
         evaluator = kind(**(settings or {}))

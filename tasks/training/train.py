@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import duckdb
 from prefect import task
 
 from ssrem.agreement.annotated import Labels, labels_of
 from ssrem.encoders import DEFAULT_ENCODER
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import evaluator_class
-from ssrem.negatives import needs_model
 from tasks.agreement.annotated_sets import annotated_file
 from tasks.speaker_tables.build import candidate_sources, landed_corpus
 from tasks.speaker_tables.load import load_candidates
@@ -24,14 +26,15 @@ from tasks.stage.ledger import Recipe, read_outputs
 from tasks.stage.progress import progress
 from tasks.stage.protocol import Built, run_stage
 from tasks.stage.stage import Output, Resources, Stage
-from tasks.training.labels import HumanScores, check_labels
+from tasks.training.labels import HumanScores
 from tasks.training.versions import DECIDED, in_use, stage_version
 from tasks.warehouse.home import Warehouse
 from tasks.warehouse.models import model_damage
 from tasks.warehouse.partition import PartitionKey
 
 if TYPE_CHECKING:
-    from ssrem.evaluators.base import Training
+    from ssrem.encoders import Encoder
+    from ssrem.evaluators.base import Evaluator, Training
     from ssrem.samples import Candidates
 
 
@@ -56,14 +59,14 @@ def train(
     """
     place = Warehouse.at(home)
     kind: Any = evaluator_class(name)
-    settings = kind.config_class.of(config or {})
-    check_labels(name, labels)
+    settings = kind.check_settings(config or {})
+    kind.check_labels(labels is not None, labels is not None and labels.alone)
     scored = annotated_file(place, labels.file) if labels else None
     human = labels_of(scored.read.rows, labels.criterion) if labels and scored else None
     parameters: dict[str, Any] = {
         "evaluator": name,
-        "encoder": encoder if kind.takes_encoder else None,
-        "config": asdict(settings),
+        "encoder": kind.encoder_spec(encoder),
+        "config": settings,
     }
     labels_hash = {}
     if labels and scored:
@@ -88,23 +91,13 @@ def train(
         candidates = load_candidates(stage.connection, corpora)
         if len(candidates) == 0:
             raise EvaluatorError(f"{', '.join(corpora)}: no response to learn from; run ssrem tables first")
-        words = None
-        if kind.takes_encoder:
-            words = encoder_for(
-                place,
-                encoder,
-                settings.seed,
-                digests,
-                lambda: training_texts(stage.connection, list(corpora)),
-            )
-        complete = _with_masked_lm(place, settings, candidates, digests)
-        evaluator: Any = kind(words, complete, **_members(place, kind, complete))
+        provider = _Provider(place, encoder, settings["seed"], digests, stage.connection, candidates)
+        evaluator: Any = kind.create(settings, provider)
         with progress(f"training {name}") as advance:
             done = {"progress": advance}
             if not (labels and labels.alone):
-                resumed = {"checkpoint": unfinished} if kind.resumes else {}
                 encode = encode_option(place, evaluator, stage.scratch)
-                training = evaluator.fit(candidates, **done, **resumed, **encode)
+                training = evaluator.fit(candidates, checkpoint=unfinished, **done, **encode)
             if human:
                 evaluator = evaluator.fine_tuned(human.pairs, scale=human.scale, **done)
                 training = evaluator.training
@@ -113,7 +106,7 @@ def train(
             "test_sample": kind.test_sample,
             "labels": labels_hash.get("labels"),
         }
-        row, outputs = stage_version(stage, evaluator, asdict(complete), learned, challenges=True)
+        row, outputs = stage_version(stage, evaluator, asdict(evaluator.config), learned, challenges=True)
         version = int(row["version"])
         stage.create_from_rows("learning_curves", _curves(name, version, training))
         return Built(
@@ -144,28 +137,26 @@ def _trained_before(home: Warehouse, name: str, recipe: Recipe) -> int | None:
     return next((v for v in versions if model_damage(home.models / name / str(v)) is None), None)
 
 
-def _with_masked_lm(
-    home: Warehouse, settings: Any, candidates: Candidates, digests: Mapping[str, str]
-) -> Any:
-    """The settings with a masked language model, where their negatives need one and none is named."""
-    if getattr(settings, "negatives_model", None) != "" or not needs_model(settings.negatives):
-        return settings
-    return replace(settings, negatives_model=str(masked_lm_for(home, candidates, digests)))
+@dataclass(frozen=True)
+class _Provider:
+    """What an evaluator is made with: see ssrem.evaluators.base.Provider."""
 
+    home: Warehouse
+    spec: str
+    seed: int
+    digests: Mapping[str, str]
+    connection: duckdb.DuckDBPyConnection
+    candidates: Candidates
 
-def _members(home: Warehouse, kind: Any, settings: Any) -> dict[str, Any]:
-    """`members=` of an evaluator made of others, where one of them is trained: the versions in use here."""
-    if not kind.takes_members or not any(
-        evaluator_class(part.evaluator).trained for part in settings.members
-    ):
-        return {}
-    made: dict[str, Any] = {}
-    for part in settings.members:
-        if evaluator_class(part.evaluator).trained:
-            made[part.name] = in_use(home, part.evaluator)
-        else:
-            made[part.name] = evaluator_class(part.evaluator)(**part.settings)
-    return {"members": made}
+    def encoder(self) -> Encoder:
+        texts = partial(training_texts, self.connection, list(self.digests))
+        return encoder_for(self.home, self.spec, self.seed, dict(self.digests), texts)
+
+    def evaluator(self, name: str) -> Evaluator:
+        return in_use(self.home, name)
+
+    def masked_lm(self) -> Path:
+        return Path(masked_lm_for(self.home, self.candidates, self.digests))
 
 
 def without_tables(home: str, corpora: Sequence[str]) -> list[str]:

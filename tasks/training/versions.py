@@ -58,7 +58,7 @@ def catalogue() -> list[dict[str, Any]]:
         rows.append(
             {
                 "evaluator": name,
-                "learns": kind.trained,
+                "learns": bool(kind.learns_from),
                 "needs": ", ".join(sorted(kind.needs | {"reference"} if "g" in kind.parts else kind.needs))
                 or None,
                 "lowest": None if np.isinf(kind.range[0]) else kind.range[0],
@@ -71,7 +71,7 @@ def catalogue() -> list[dict[str, Any]]:
 
 def unregistered(home: Warehouse, names: Sequence[str]) -> list[str]:
     """The names that learn nothing and have no version yet; EvaluatorError for a name that does not exist."""
-    return [name for name in names if not evaluator_class(name).trained and not versions(home, name)]
+    return [name for name in names if not evaluator_class(name).learns_from and not versions(home, name)]
 
 
 def in_use(home: Warehouse, name: str) -> Evaluator:

@@ -7,7 +7,7 @@ import json
 import math
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ssrem.agreement.annotated import read_samples
 from ssrem.errors import AnnotationError, SsremError
@@ -15,9 +15,6 @@ from ssrem.evaluators import packaged
 from tasks.stage.progress import progress
 from tasks.training.versions import in_use, versions
 from tasks.warehouse.home import Warehouse
-
-if TYPE_CHECKING:
-    from ssrem.evaluators.base import Scores
 
 
 def score(options: argparse.Namespace, home: Warehouse) -> None:
@@ -34,7 +31,7 @@ def score(options: argparse.Namespace, home: Warehouse) -> None:
         evaluator = in_use(home, options.evaluator)
         parts = evaluator.components(samples)
     lines = [] if options.json else ["row\tscore\tf\tg\th"]
-    for number, value in enumerate(_one_score(parts)):
+    for number, value in enumerate(parts.score):
         values: dict[str, Any] = {"row": number + 1, "score": _or_none(value)}
         values |= {part: _or_none(getattr(parts, part)[number]) for part in ("f", "g", "h")}
         lines.append(
@@ -45,14 +42,6 @@ def score(options: argparse.Namespace, home: Warehouse) -> None:
         _write(Path(options.output), text)
     else:
         sys.stdout.write(text)
-
-
-def _one_score(parts: Scores) -> list[float]:
-    """What `score` of an evaluator gives: h where every sample has a reference, else f; g of one that has g alone."""
-    h, f, g = ([float(value) for value in part] for part in (parts.h, parts.f, parts.g))
-    if not any(math.isnan(value) for value in h):
-        return h
-    return g if all(math.isnan(value) for value in f) else f
 
 
 def _or_none(value: float) -> float | None:

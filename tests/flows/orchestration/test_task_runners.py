@@ -97,7 +97,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Pat
 def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(encoding, "TEXTS", 200)
     monkeypatch.setattr(similarity, "MEMBERS", 600)
-    monkeypatch.setattr(scoring, "RESPONSES", 50)
+    monkeypatch.setattr("ssrem.evaluators.base.Evaluator.shard", 50)
     monkeypatch.setattr(scoring, "SAMPLES", 20)
 
 

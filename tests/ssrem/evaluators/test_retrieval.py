@@ -45,8 +45,8 @@ def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def config(bert: Path, **settings: Any) -> RetrievalConfig:
     usual = {
         "model": str(bert), "max_tokens": 12, "freeze": 1, "contexts": 240, "valid_contexts": 40, "epochs": 2,
-        "learning_rate": 1e-2, "head_learning_rate": 1e-2, "batch_size": 16, "dropout": 0.0, "device": "cpu", "bf16": "off",
-        "negatives": "random-1", "seed": 3,
+        "learning_rate": 1e-2, "head_learning_rate": 1e-2, "batch_size": 16, "dropout": 0.0, "device": "cpu",
+        "bf16": "off", "negatives": "random-1", "seed": 3,
     }  # fmt: skip
     return RetrievalConfig(**{**usual, **settings})
 

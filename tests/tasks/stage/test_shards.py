@@ -159,7 +159,7 @@ def test_encoding_in_shards(made: Made, tmp_path: Path, monkeypatch: pytest.Monk
 def test_scores_in_shards_are_the_evaluators(
     copy: Warehouse, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(scoring, "RESPONSES", 7)
+    monkeypatch.setattr("ssrem.evaluators.base.Evaluator.shard", 7)
     folder = copy.models / "ssrem" / "1"
     with copy.reader() as reader:
         candidates = load_candidates(reader, ["tiny"])
