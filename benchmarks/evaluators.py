@@ -271,7 +271,7 @@ def main() -> None:
     options.add_argument("--seed", type=int, default=0)
     parsed = options.parse_args()
     names = (
-        [name for name in EVALUATORS if not evaluator_class(name).trained]
+        [name for name in EVALUATORS if not evaluator_class(name).learns_from]
         if parsed.only is None
         else parsed.only
     )

@@ -17,7 +17,7 @@ from ssrem import __version__
 from ssrem.agreement.annotated import Labels
 from ssrem.agreement.correlation import pearson, spearman
 from ssrem.agreement.cross_validation import Labelled, folds_by_context, out_of_fold
-from ssrem.encoders import load_encoder
+from ssrem.encoders import DEFAULT_ENCODER, load_encoder
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import evaluator_class
 from ssrem.evaluators.base import Evaluator
@@ -106,7 +106,7 @@ def _fitted(entry: Entry, seed: int, bench: Bench) -> tuple[Any, float]:
 
 def _made(entry: Entry, seed: int, bench: Bench) -> Any:
     kind: Any = evaluator_class(entry.evaluator)
-    if not kind.trained:
+    if not kind.learns_from:
         made = kind(**entry.settings)
         _ = made.signature  # whatever is missing shows here
         bench.untrained.append(made)
@@ -114,7 +114,7 @@ def _made(entry: Entry, seed: int, bench: Bench) -> Any:
     known = kind.config_class.names()
     settings = {key: value for key, value in {**entry.settings, "seed": seed}.items() if key in known}
     encoder = None
-    if kind.takes_encoder:
+    if kind.encoder_spec(DEFAULT_ENCODER):
         texts = _training_texts(bench.candidates) if entry.encoder and "word2vec" in entry.encoder else None
         encoder = load_encoder(entry.encoder or "", train_texts=texts, seed=seed)
     return kind(encoder, kind.config_class.of(settings))

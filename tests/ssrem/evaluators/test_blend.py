@@ -634,5 +634,6 @@ def test_nothing_is_loaded_before_it_is_needed(monkeypatch: pytest.MonkeyPatch) 
     blend = Blend(None)
     assert blend.members.names == ("cosine", "lm-pmi", "lm-pmi-sum", "lm-coherence", "length")
     assert "evaluators" not in vars(blend.members)
-    assert (Blend.takes_encoder, Blend.parts, Blend.needs) == (False, ("f",), frozenset({"context"}))
+    assert (Blend.parts, Blend.needs) == (("f",), frozenset({"context"}))
+    assert Blend.encoder_spec("word2vec") is None
     assert Blend.learns_from == {"candidates", "labels"}
