@@ -69,306 +69,294 @@ RENAMED = {
 EVALUATOR = text("evaluator NAME", "trained evaluator")
 EVALUATORS = text("--evaluator NAME", "trained evaluators (default: all)", nargs="+")
 
-Verbs = dict[str, tuple[str, Sequence[Option]]]
-"""Name to help and to the options beside --home and --json; a name of two words is a verb of a group."""
+Verbs = dict[str, tuple[str, *tuple[Option, ...]]]
+"""Name to help and the options beside --home and --json; a name of two words is a verb of a group."""
 
 STAGES: Verbs = {
     "run": (
         "land, build tables, train, score, correlate and report",
-        [
-            text("source SOURCE", "dump, a file or folder", nargs="?", default="chitchat"),
-            *DUMP,
-            text(
-                "--annotations FILE",
-                "annotated sets: files, folders or pulled sets; fields of --map as in ssrem correlate",
-                nargs="+",
-                default=[],
-            ),
-            LAYOUT,
-            text("--evaluator NAME", "evaluators to train (default: ssrem rsrem)", nargs="+"),
-            *(SEED, CONTEXT_TURNS, ENCODER, MARGINS, *RESOURCES, *RUNNER),
-        ],
+        text("source SOURCE", "dump, a file or folder", nargs="?", default="chitchat"),
+        *DUMP,
+        text(
+            "--annotations FILE",
+            "annotated sets: files, folders or pulled sets; fields of --map as in ssrem correlate",
+            nargs="+",
+            default=[],
+        ),
+        LAYOUT,
+        text("--evaluator NAME", "evaluators to train (default: ssrem rsrem)", nargs="+"),
+        SEED,
+        CONTEXT_TURNS,
+        ENCODER,
+        MARGINS,
+        *RESOURCES,
+        *RUNNER,
     ),
     "ingest": (
         "land a dump of conversations",
-        [
-            text("source SOURCE", "dump, a file or folder; chitchat comes with the install", nargs="?"),
-            *DUMP,
-            flag("--replace", "land again what has landed, with other options"),
-            flag("--retrain", "then retrain the evaluators that have not seen every landed corpus"),
-            text(
-                "--inbox FOLDER",
-                "land the complete dumps of a folder, and move them to its done/, or to rejected/ with the reason in a "
-                "file beside them",
-            ),
-            text("--settle TIME", "time without a change that completes a dump", type=seconds, default=5),
-            text("--watch TIME", "look into --inbox again after so long, until interrupted", type=seconds),
-            *(MARGINS, *RESOURCES),
-        ],
+        text("source SOURCE", "dump, a file or folder; chitchat comes with the install", nargs="?"),
+        *DUMP,
+        flag("--replace", "land again what has landed, with other options"),
+        flag("--retrain", "then retrain the evaluators that have not seen every landed corpus"),
+        text(
+            "--inbox FOLDER",
+            "land the complete dumps of a folder, and move them to its done/, or to rejected/ with the reason in a "
+            "file beside them",
+        ),
+        text("--settle TIME", "time without a change that completes a dump", type=seconds, default=5),
+        text("--watch TIME", "look into --inbox again after so long, until interrupted", type=seconds),
+        MARGINS,
+        *RESOURCES,
     ),
     "tables": (
         "build the speaker tables of landed corpora",
-        [CORPORA, SEED, CONTEXT_TURNS, ENCODER, *RESOURCES, *RUNNER],
+        CORPORA,
+        SEED,
+        CONTEXT_TURNS,
+        ENCODER,
+        *RESOURCES,
+        *RUNNER,
     ),
     "negatives": (
         "make negative responses, as a table",
-        [
-            text(
-                "generator SPEC",
-                "random-2, sc, sp, ss, mask-and-fill, drop-golden, shuffle-golden, …; A+B for several",
-            ),
-            CORPORA,
-            text("--split SPLIT", "train, valid or test", default="train"),
-            number("--responses", 0, 1000, "true responses to make negatives for, 0 for all"),
-            text(
-                "--model SPEC",
-                "masked language model of mask-and-fill, a name or folder (default: one fine-tuned here, once)",
-            ),
-            *(SEED, *RESOURCES),
-        ],
+        text(
+            "generator SPEC",
+            "random-2, sc, sp, ss, mask-and-fill, drop-golden, shuffle-golden, …; A+B for several",
+        ),
+        CORPORA,
+        text("--split SPLIT", "train, valid or test", default="train"),
+        number("--responses", 0, 1000, "true responses to make negatives for, 0 for all"),
+        text(
+            "--model SPEC",
+            "masked language model of mask-and-fill, a name or folder (default: one fine-tuned here, once)",
+        ),
+        SEED,
+        *RESOURCES,
     ),
     "train": (
         "train evaluators, score their test splits, and promote those that are not worse",
-        [
-            text("evaluator NAME", "evaluators (default: ssrem rsrem)", nargs="*"),
-            CORPORA,
-            number("--seed", 0, 0, "seed of the training"),
-            several("--set KEY=VALUE", "settings, such as epochs=10 or reference=embedding-average"),
-            text("--negatives SPEC", "negatives to learn from, such as random-1+mask-and-fill"),
-            text("--init MODEL", "transformer to start from, a name or folder"),
-            text("--device DEVICE", "cpu, cuda or mps (default: the best available)"),
-            text("--labels FILE", "annotated set whose human scores to learn from as well"),
-            text("--criterion NAME", "criterion of --labels to learn (default: overall)"),
-            flag("--labels-only", "learn from the human scores, not from the corpora"),
-            flag("--dry-run", "show what would be trained on what, and train nothing"),
-            *(ENCODER, MARGINS, *RESOURCES, *RUNNER),
-        ],
+        text("evaluator NAME", "evaluators (default: ssrem rsrem)", nargs="*"),
+        CORPORA,
+        number("--seed", 0, 0, "seed of the training"),
+        several("--set KEY=VALUE", "settings, such as epochs=10 or reference=embedding-average"),
+        text("--negatives SPEC", "negatives to learn from, such as random-1+mask-and-fill"),
+        text("--init MODEL", "transformer to start from, a name or folder"),
+        text("--device DEVICE", "cpu, cuda or mps (default: the best available)"),
+        text("--labels FILE", "annotated set whose human scores to learn from as well"),
+        text("--criterion NAME", "criterion of --labels to learn (default: overall)"),
+        flag("--labels-only", "learn from the human scores, not from the corpora"),
+        flag("--dry-run", "show what would be trained on what, and train nothing"),
+        ENCODER,
+        MARGINS,
+        *RESOURCES,
+        *RUNNER,
     ),
     "score": (
         "print a score for each response in a file",
-        [
-            text("file FILE", "responses with their contexts, a JSON list or one object a line"),
-            text(
-                "--evaluator NAME",
-                "evaluator; one without a trained version comes with ssrem",
-                default="ssrem",
-            ),
-            text("--output FILE", "write there instead of to the terminal"),
-        ],
+        text("file FILE", "responses with their contexts, a JSON list or one object a line"),
+        text(
+            "--evaluator NAME",
+            "evaluator; one without a trained version comes with ssrem",
+            default="ssrem",
+        ),
+        text("--output FILE", "write there instead of to the terminal"),
     ),
     "correlate": (
         "correlate scores with human scores",
-        [
-            text("file FILE", "annotated sets: files, folders or sets of ssrem ratings pull", nargs="+"),
-            LAYOUT,
-            several(
-                "--map FIELD=COLUMN",
-                "which column of a table is which field: context response score criterion rater model reference "
-                "dialogue; score.NAME=A+B for raters' columns; separator=TEXT between turns (default: a line break)",
-            ),
-            EVALUATORS,
-            flag("--keep-ground-truth", "correlate ground-truth responses too (default: left out)"),
-            lambda verb: verb.add_argument(
-                "--force-systems",
-                action=argparse.BooleanOptionalAction,
-                help="figures at system level of fewer than five systems too, flagged as forced (default: as before, "
-                "at first none)",
-            ),
-            *(*RESOURCES, *RUNNER),
-        ],
+        text("file FILE", "annotated sets: files, folders or sets of ssrem ratings pull", nargs="+"),
+        LAYOUT,
+        several(
+            "--map FIELD=COLUMN",
+            "which column of a table is which field: context response score criterion rater model reference "
+            "dialogue; score.NAME=A+B for raters' columns; separator=TEXT between turns (default: a line break)",
+        ),
+        EVALUATORS,
+        flag("--keep-ground-truth", "correlate ground-truth responses too (default: left out)"),
+        lambda verb: verb.add_argument(
+            "--force-systems",
+            action=argparse.BooleanOptionalAction,
+            help="figures at system level of fewer than five systems too, flagged as forced (default: as before, "
+            "at first none)",
+        ),
+        *RESOURCES,
+        *RUNNER,
     ),
     "study": (
         "confounders: what else the scores depend on",
-        [
-            text(
-                "study NAME",
-                "attacks or corpus-buckets, of a corpus; length, buckets, distribution or without-system, of the "
-                "scores of an annotated set; low-resource, label-noise, leave-one-system-out or transfer, where "
-                "evaluators learn from its human scores",
-            ),
-            text("--of DATASET", "corpora or annotated sets (default: all that the study is for)", nargs="+"),
-            EVALUATORS,
-            number("--responses", 0, 200, "true responses to attack, 0 for all of the test split"),
-            *(SEED, *RESOURCES),
-        ],
+        text(
+            "study NAME",
+            "attacks or corpus-buckets, of a corpus; length, buckets, distribution or without-system, of the "
+            "scores of an annotated set; low-resource, label-noise, leave-one-system-out or transfer, where "
+            "evaluators learn from its human scores",
+        ),
+        text("--of DATASET", "corpora or annotated sets (default: all that the study is for)", nargs="+"),
+        EVALUATORS,
+        number("--responses", 0, 200, "true responses to attack, 0 for all of the test split"),
+        SEED,
+        *RESOURCES,
     ),
 }
 
 QUESTIONS: Verbs = {
     "report": (
         "write the report and print its path",
-        [
-            flag("--open", "open the page in the browser"),
-            either(
-                text(
-                    "--figures FOLDER",
-                    "write every figure there, too, as SVG, PDF and PNG, and every table as LaTeX, Markdown and CSV",
-                    type=Path,
-                ),
-                text(
-                    "--compare RUN",
-                    "write a page of the differences between two runs instead: ids in the table runs, or their starts",
-                    nargs=2,
-                ),
+        flag("--open", "open the page in the browser"),
+        either(
+            text(
+                "--figures FOLDER",
+                "write every figure there, too, as SVG, PDF and PNG, and every table as LaTeX, Markdown and CSV",
+                type=Path,
             ),
-        ],
+            text(
+                "--compare RUN",
+                "write a page of the differences between two runs instead: ids in the table runs, or their starts",
+                nargs=2,
+            ),
+        ),
     ),
     "sql": (
         "query the published tables, read-only",
-        [
-            text(
-                "query QUERY",
-                "one SELECT; SHOW TABLES lists the tables (default: DuckDB's shell, or the queries of a pipe)",
-                nargs="?",
-            ),
-            text("--csv FILE", "write the answer there as CSV; - for the terminal"),
-            text("--parquet FILE", "write the answer there as Parquet"),
-        ],
+        text(
+            "query QUERY",
+            "one SELECT; SHOW TABLES lists the tables (default: DuckDB's shell, or the queries of a pipe)",
+            nargs="?",
+        ),
+        text("--csv FILE", "write the answer there as CSV; - for the terminal"),
+        text("--parquet FILE", "write the answer there as Parquet"),
     ),
     "status": (
         "show what has landed, how far each corpus is, and what went wrong",
-        [flag("--deep", "read every published file and compare it with its digest")],
+        flag("--deep", "read every published file and compare it with its digest"),
     ),
     "reproduce": (
         "compute a published figure again, and show what differs",
-        [text("signature SIGNATURE", "of a row of the table agreement")],
+        text("signature SIGNATURE", "of a row of the table agreement"),
     ),
     "forget": (
         "delete a person from every table, run folder and cache",
-        [
-            text("speaker SPEAKER", "the person's id, as in the dump or in the tables"),
-            *(PSEUDONYM_KEY, CORPORA, *RESOURCES),
-        ],
+        text("speaker SPEAKER", "the person's id, as in the dump or in the tables"),
+        PSEUDONYM_KEY,
+        CORPORA,
+        *RESOURCES,
     ),
 }
 
 OF_GROUPS: Verbs = {
-    "evaluators list": ("list the available evaluators, and the versions trained here", []),
+    "evaluators list": ("list the available evaluators, and the versions trained here",),
     "evaluators promote": (
         "bring a version of an evaluator into use",
-        [EVALUATOR, text("version VERSION", "which of its versions", type=at_least(1)), *RESOURCES],
+        EVALUATOR,
+        text("version VERSION", "which of its versions", type=at_least(1)),
+        *RESOURCES,
     ),
-    "evaluators rollback": ("bring the previous version back into use", [EVALUATOR, *RESOURCES]),
+    "evaluators rollback": ("bring the previous version back into use", EVALUATOR, *RESOURCES),
     "evaluators export": (
         "write a trained evaluator into one file, for another home folder",
-        [
-            EVALUATOR,
-            number("--version", 1, None, "its version (default: the one in use)"),
-            text("--output FILE", "file to write (default: NAME-VERSION.ssrem, here)", type=Path),
-        ],
+        EVALUATOR,
+        number("--version", 1, None, "its version (default: the one in use)"),
+        text("--output FILE", "file to write (default: NAME-VERSION.ssrem, here)", type=Path),
     ),
     "evaluators import": (
         "add an evaluator that ssrem evaluators export wrote",
-        [
-            text("file FILE", "file that ssrem evaluators export wrote"),
-            text(
-                "--allow SPEC",
-                "encoders and models, names or paths, that it may read or download though the file lacks them",
-                nargs="+",
-            ),
-            *RESOURCES,
-        ],
+        text("file FILE", "file that ssrem evaluators export wrote"),
+        text(
+            "--allow SPEC",
+            "encoders and models, names or paths, that it may read or download though the file lacks them",
+            nargs="+",
+        ),
+        *RESOURCES,
     ),
     "evaluators retrain": (
         "retrain the evaluators that have not seen every landed corpus",
-        [
-            text("evaluator NAME", "evaluators (default: all in use)", nargs="*"),
-            *(MARGINS, *RESOURCES, *RUNNER),
-        ],
+        text("evaluator NAME", "evaluators (default: all in use)", nargs="*"),
+        MARGINS,
+        *RESOURCES,
+        *RUNNER,
     ),
-    "ratings list": ("list the known public annotated sets, with their licences", []),
+    "ratings list": ("list the known public annotated sets, with their licences",),
     "ratings pull": (
         "fetch public annotated sets, check them, and show their licences; ssrem correlate takes them by name",
-        [
-            text("name NAME", "sets that ssrem ratings list shows", nargs="+"),
-            text(
-                "--to DIR",
-                "folder for the files (default: annotated-sets in the home folder, where names are looked up)",
-                type=Path,
-            ),
-        ],
+        text("name NAME", "sets that ssrem ratings list shows", nargs="+"),
+        text(
+            "--to DIR",
+            "folder for the files (default: annotated-sets in the home folder, where names are looked up)",
+            type=Path,
+        ),
     ),
     "ratings collect": (
         "draw a batch of responses, and write the page and tables that raters fill in, and the key that you keep",
-        [
-            text("folder FOLDER", "new folder of the batch", type=Path),
-            text("--corpus NAME", "corpus (default: the only one that has landed)"),
-            choice(
-                "--split",
-                ("valid", "test"),
-                "split of the contexts; bm25 answers them from the training split (default: %(default)s)",
-                default="test",
-            ),
-            several(
-                "--responses NAME=FILE",
-                "a system and its responses, a JSON list or one object a line with context and response; contexts are "
-                "drawn from those that every file answers",
-            ),
-            flag("--without-bm25", "no retrieved responses"),
-            number("--contexts", 1, 24, "contexts, each rated with every system's response"),
-            number("--raters", 1, 3, "raters, each with a sheet"),
-            number("--redundancy", 1, 3, "raters of each response"),
-            number("--checks", 0, 4, "attention checks of each rater"),
-            SEED,
-            text("--criterion NAME", "what is rated", default="overall"),
-            text(
-                "--question TEXT",
-                "question to the raters",
-                default="How well does the response fit the conversation?",
-            ),
-            text(
-                "--scale N",
-                "highest score, 2 to 9; 1 is the lowest",
-                type=int,
-                choices=range(2, 10),
-                default=5,
-            ),
-        ],
+        text("folder FOLDER", "new folder of the batch", type=Path),
+        text("--corpus NAME", "corpus (default: the only one that has landed)"),
+        choice(
+            "--split",
+            ("valid", "test"),
+            "split of the contexts; bm25 answers them from the training split (default: %(default)s)",
+            default="test",
+        ),
+        several(
+            "--responses NAME=FILE",
+            "a system and its responses, a JSON list or one object a line with context and response; contexts are "
+            "drawn from those that every file answers",
+        ),
+        flag("--without-bm25", "no retrieved responses"),
+        number("--contexts", 1, 24, "contexts, each rated with every system's response"),
+        number("--raters", 1, 3, "raters, each with a sheet"),
+        number("--redundancy", 1, 3, "raters of each response"),
+        number("--checks", 0, 4, "attention checks of each rater"),
+        SEED,
+        text("--criterion NAME", "what is rated", default="overall"),
+        text(
+            "--question TEXT",
+            "question to the raters",
+            default="How well does the response fit the conversation?",
+        ),
+        text(
+            "--scale N",
+            "highest score, 2 to 9; 1 is the lowest",
+            type=int,
+            choices=range(2, 10),
+            default=5,
+        ),
     ),
     "ratings import": (
         "read raters' answers, leave out careless raters, report agreement, and write an annotated set",
-        [
-            text("answers ANSWERS", "files that raters saved, JSON or CSV", nargs="+", type=Path),
-            text("--batch FOLDER", "folder that ssrem ratings collect wrote", required=True, type=Path),
-            text(
-                "--checks-passed SHARE",
-                "leave out raters who passed a smaller share of their attention checks",
-                type=share,
-                default=1.0,
-            ),
-            text(
-                "--kappa BOUND",
-                "leave out raters whose mean quadratic kappa with the others is below, -1 to 1, or none",
-                type=bound,
-                default=0.2,
-            ),
-            text("--output FILE", "annotated set to write (default: FOLDER/BATCH_eval.json)", type=Path),
-            flag("--correlate", "then correlate trained evaluators with it"),
-            *(*RESOURCES, *RUNNER),
-        ],
+        text("answers ANSWERS", "files that raters saved, JSON or CSV", nargs="+", type=Path),
+        text("--batch FOLDER", "folder that ssrem ratings collect wrote", required=True, type=Path),
+        text(
+            "--checks-passed SHARE",
+            "leave out raters who passed a smaller share of their attention checks",
+            type=share,
+            default=1.0,
+        ),
+        text(
+            "--kappa BOUND",
+            "leave out raters whose mean quadratic kappa with the others is below, -1 to 1, or none",
+            type=bound,
+            default=0.2,
+        ),
+        text("--output FILE", "annotated set to write (default: FOLDER/BATCH_eval.json)", type=Path),
+        flag("--correlate", "then correlate trained evaluators with it"),
+        *RESOURCES,
+        *RUNNER,
     ),
     "home prune": (
         "delete the files that no snapshot needs any more",
-        [
-            number("--keep-runs", 0, 5, "unused run folders to keep"),
-            number("--keep-failures", 0, 20, "failed runs whose rows to keep"),
-            WAIT,
-        ],
+        number("--keep-runs", 0, 5, "unused run folders to keep"),
+        number("--keep-failures", 0, 20, "failed runs whose rows to keep"),
+        WAIT,
     ),
-    "home repair": ("repair damaged tables", [WAIT]),
+    "home repair": ("repair damaged tables", WAIT),
     "home backup": (
         "copy the published snapshot, with its models, while others read and write",
-        [text("target FILE_OR_FOLDER", "a new .tar, .tar.gz or .tgz file, or folder")],
+        text("target FILE_OR_FOLDER", "a new .tar, .tar.gz or .tgz file, or folder"),
     ),
     "home restore": (
         "put a backup into a new or empty home folder",
-        [
-            text(
-                "source FILE_OR_FOLDER",
-                "what ssrem home backup wrote, or the home folder itself after a move",
-            ),
-            WAIT,
-        ],
+        text(
+            "source FILE_OR_FOLDER",
+            "what ssrem home backup wrote, or the home folder itself after a move",
+        ),
+        WAIT,
     ),
 }
 
@@ -397,7 +385,7 @@ def parser() -> Parser:
     )
     top.add_argument("--version", action="version", version=f"ssrem {__version__}")
     verbs = {"": _verbs(top)}
-    for name, (help, options) in VERBS.items():
+    for name, (help, *options) in VERBS.items():
         group, _, word = name.rpartition(" ")
         if group not in verbs:
             verbs[group] = _verbs(verbs[""].add_parser(group, help=GROUPS[group], description=GROUPS[group]))

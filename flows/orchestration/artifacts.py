@@ -1,4 +1,4 @@
-"""What Prefect's UI shows of a run: the stage's tables, its gates, how far it is, the report's link."""
+"""Artifacts on Prefect's page of a run: progress, the tables and gate of a stage, and the link of the report."""
 
 from __future__ import annotations
 
@@ -26,17 +26,18 @@ from tasks.stage.progress import Advance, listening
 from tasks.warehouse.home import Warehouse
 
 SHOWN_ROWS = 20
+"""Rows shown of each file that a failed gate wrote."""
 EVERY = 2.0
 """Seconds between two updates of a progress artifact."""
 
 
 @contextmanager
 def shown(home: str, stage: str, summaries: Sequence[str]) -> Iterator[None]:
-    """Show what the block publishes: progress while it runs, then the summaries named and what the stage's gate saw.
+    """Show the progress of the block, and afterwards the named summaries and the results of the stage's gate.
 
-    Only where a Prefect server is named: what a run from the command line would write, nobody sees.
+    Nothing is shown without PREFECT_API_URL: the server of a run from the command line ends with the run.
     """
-    if not _seen():
+    if not _has_server():
         yield
         return
     try:
@@ -45,39 +46,39 @@ def shown(home: str, stage: str, summaries: Sequence[str]) -> Iterator[None]:
     except GateError as error:
         create_markdown_artifact(_failed(error), key=f"gate-{stage}", description=str(error))
         raise
-    place = Warehouse.at(home)
-    for name, rows in summary(place, summaries).items():
+    warehouse = Warehouse.at(home)
+    for name, rows in summary(warehouse, summaries).items():
         create_table_artifact(_plain(rows), key=name.replace("_", "-"), description=title(name))
-    if results := gate_results(place, stage):
+    if results := gate_results(warehouse, stage):
         create_table_artifact(
-            _plain(results), key=f"gate-{stage}", description=f"what the gate of {stage} saw"
+            _plain(results), key=f"gate-{stage}", description=f"results of the gate of {stage}"
         )
 
 
 def link_report(path: str) -> None:
     """Show the report's link."""
-    if _seen():
+    if _has_server():
         create_link_artifact(
             Path(path).resolve().as_uri(), key="report", link_text="report", description=path
         )
 
 
-def _seen() -> bool:
+def _has_server() -> bool:
     return bool(PREFECT_API_URL.value()) and FlowRunContext.get() is not None
 
 
 def _progress(what: str, total: float | None) -> Advance:
-    """A progress artifact that is made once there is a share to show, and updated every few seconds."""
+    """A progress artifact, created once a share of the work is done and updated every few seconds."""
     artifact: Any = None
     latest = time.monotonic()
 
     def advance(done: float, new_total: float | None = None) -> None:
         nonlocal artifact, latest
-        whole = new_total or total
-        if not whole or time.monotonic() - latest < EVERY:
+        end = new_total or total
+        if not end or time.monotonic() - latest < EVERY:
             return
         latest = time.monotonic()
-        share = min(100.0, 100 * done / whole)
+        share = min(100.0, 100 * done / end)
         if artifact is None:
             artifact = create_progress_artifact(share, key="progress", description=what)
         else:
@@ -87,7 +88,7 @@ def _progress(what: str, total: float | None) -> Advance:
 
 
 def _failed(error: GateError) -> str:
-    """The gate's message and the first of the rows that it refused, as Markdown."""
+    """The gate's message and the first rows that violate it, as Markdown."""
     lines = [str(error), ""]
     for file in sorted(error.folder.glob("[0-9]*.csv")) if error.folder else ():
         with file.open(newline="", encoding="utf-8") as handle:
@@ -98,11 +99,11 @@ def _failed(error: GateError) -> str:
 
 
 def _row(cells: Sequence[str]) -> str:
-    shown = (" ".join(cell.split()).replace("|", "\\|").replace("<", "&lt;") for cell in cells)
-    return f"| {' | '.join(shown)} |"
+    escaped = (" ".join(cell.split()).replace("|", "\\|").replace("<", "&lt;") for cell in cells)
+    return f"| {' | '.join(escaped)} |"
 
 
 def _plain(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Rows as JSON has them."""
-    plain: list[dict[str, Any]] = json.loads(json.dumps(rows, default=str))
-    return plain
+    """Rows with the types of JSON."""
+    json_rows: list[dict[str, Any]] = json.loads(json.dumps(rows, default=str))
+    return json_rows

@@ -1,4 +1,4 @@
-"""Prefect's settings for runs from the command line: quiet, offline, and at home in the project's own folder."""
+"""Prefect's settings for runs from the command line: quiet, offline, with its files in the home folder."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ DEFAULTS = {
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
     "DO_NOT_TRACK": "1",
     "PREFECT_LOGGING_TO_API_ENABLED": "false",
-    # Errors reach the user as one line from the command itself, not as a flow's traceback.
+    # The command itself reports errors, in one line, instead of a flow's traceback.
     "PREFECT_LOGGING_LEVEL": "CRITICAL",
     "PREFECT_SERVER_LOGGING_LEVEL": "CRITICAL",
     "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "90",
 }
 
 _settings = ExitStack()
-"""What holds until the process ends."""
+"""Settings that hold until the process ends."""
 
 
 def prepare(home: Path) -> None:
-    """Set what the environment does not say yet; call it before Prefect is imported, which it does in the end.
+    """Set Prefect's environment variables that are unset, then import Prefect, which must not be imported before.
 
-    Raises HomeError where the home folder cannot be written.
+    Raises HomeError if the home folder cannot be written.
     """
     for name, value in DEFAULTS.items():
         os.environ.setdefault(name, value)
@@ -39,9 +39,9 @@ def prepare(home: Path) -> None:
                 f"cannot write to {home}: {error.strerror}; choose another folder with --home"
             ) from None
         os.environ["PREFECT_HOME"] = str(folder)
-    # On a busy machine it says what is left to send when the command ends; nobody can act on it.
+    # On a busy machine it logs at exit how many events are left to send, which is of no use to anybody.
     logging.getLogger("EventsWorker").setLevel(logging.CRITICAL)
     from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
 
-    # Nobody listens for the heartbeat of a run from the command line, and its end costs each flow a second.
+    # A run from the command line needs no heartbeat, whose end costs each flow a second.
     _settings.enter_context(temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}))

@@ -38,9 +38,9 @@ def test_stderr_is_silent_where_it_is_no_terminal(made: Made) -> None:
 
 
 def test_json_holds_the_same_figures(made: Made) -> None:
-    found = json.loads(made.again.stdout, parse_constant=pytest.fail)
-    assert list(found) == ["corpora", "speaker_sets", "identification", "agreement", "best", "report"]
-    assert found["corpora"][0] == {
+    figures = json.loads(made.again.stdout, parse_constant=pytest.fail)
+    assert list(figures) == ["corpora", "speaker_sets", "identification", "agreement", "best", "report"]
+    assert figures["corpora"][0] == {
         "corpus": "tiny",
         "format": "jsonl",
         "conversations": 60,
@@ -50,12 +50,12 @@ def test_json_holds_the_same_figures(made: Made) -> None:
         "turns": 600,
         "speaker_scope": "person",
     }
-    assert {row["n"] + row["excluded"] for row in found["agreement"]} == {30}
-    assert all(row["low"] < row["spearman"] < row["high"] for row in found["agreement"])
-    (best,) = found["best"]
+    assert {row["n"] + row["excluded"] for row in figures["agreement"]} == {30}
+    assert all(row["low"] < row["spearman"] < row["high"] for row in figures["agreement"])
+    (best,) = figures["best"]
     assert (best["dataset"], best["compared"], best["n"]) == ("people", 2, 25)
     assert set(best["tied_for_best"].split(", ")) <= {"ssrem h", "rsrem h"}
-    truth = next(row for row in found["identification"] if row["kind"] == "GT")
+    truth = next(row for row in figures["identification"] if row["kind"] == "GT")
     assert f"{truth['mean_f']:.3f}" in made.said.stdout
 
 
@@ -226,6 +226,6 @@ def test_a_study_is_read_in_the_terminal_and_as_json(
     assert said.startswith("length of people\n") and f"page: {page}\n" in said
     assert "ssrem: Its scores go with length at rho" in said and "rsrem" not in said
     assert main([*arguments, "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["pages"] == {"people": str(page)}
-    assert {row["evaluator"] for row in found["studies"]} == {"ssrem"} and len(found["studies"]) == 4
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["pages"] == {"people": str(page)}
+    assert {row["evaluator"] for row in answer["studies"]} == {"ssrem"} and len(answer["studies"]) == 4

@@ -21,11 +21,11 @@ pytestmark = pytest.mark.prefect
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[PrefectServer]:
-    found = PrefectServer(tmp_path / "prefect")
+    running = PrefectServer(tmp_path / "prefect")
     try:
-        yield found
+        yield running
     finally:
-        found.stop_all()
+        running.stop_all()
 
 
 def deploy(server: PrefectServer, home: Warehouse, folder: Path) -> None:

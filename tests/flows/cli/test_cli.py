@@ -292,8 +292,8 @@ def test_seats_stop_the_ingest_and_the_ways_out_work(own: Warehouse, home: Wareh
         name, new = land.fn(str(DAILYDIALOG), str(home.root), speakers=way, replace=True)
         assert new
         with home.reader() as reader:
-            found = reader.execute("SELECT speaker_scope FROM corpora WHERE corpus = ?", [name]).fetchall()
-        assert found == [(way,)]
+            scopes = reader.execute("SELECT speaker_scope FROM corpora WHERE corpus = ?", [name]).fetchall()
+        assert scopes == [(way,)]
 
 
 # Evaluators
@@ -435,11 +435,11 @@ REFUSED = [
     "SELECT 1; DROP VIEW scores",
     "",
     "not sql",
-    "COPY corpora TO '{there}'",
-    "COPY (SELECT 1) TO '{there}'",
-    "EXPLAIN ANALYZE COPY (SELECT 1) TO '{there}'",
-    "EXPORT DATABASE '{there}'",
-    "ATTACH '{there}' AS other",
+    "COPY corpora TO '{target}'",
+    "COPY (SELECT 1) TO '{target}'",
+    "EXPLAIN ANALYZE COPY (SELECT 1) TO '{target}'",
+    "EXPORT DATABASE '{target}'",
+    "ATTACH '{target}' AS other",
     "INSTALL httpfs",
     "LOAD httpfs",
     "SET enable_external_access = true",
@@ -460,10 +460,10 @@ REFUSED = [
 
 @pytest.mark.parametrize("query", REFUSED)
 def test_sql_cannot_write_or_reach_outside(whole: Warehouse, says: Say, tmp_path: Path, query: str) -> None:
-    there, secret = tmp_path / "there", tmp_path / "secret.parquet"
+    target, secret = tmp_path / "there", tmp_path / "secret.parquet"
     duckdb.sql("SELECT 1 AS hidden").write_parquet(str(secret))
-    assert says("sql", query.format(there=there, secret=secret), "--home", whole.root)
-    assert not there.exists()
+    assert says("sql", query.format(target=target, secret=secret), "--home", whole.root)
+    assert not target.exists()
 
 
 def test_sql_error_is_short(whole: Warehouse, says: Say) -> None:
@@ -596,15 +596,15 @@ def test_score_prints_a_row_a_response(
     assert [int(row[0]) for row in rows] == list(range(1, 31))
     assert main([*arguments, "--json", "--output", str(tmp_path / "out.jsonl")]) == 0
     assert capsys.readouterr().out == ""
-    found = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
-    assert [f"{row['h']:.6f}" for row in found] == [row[4] for row in rows]
+    answers = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert [f"{row['h']:.6f}" for row in answers] == [row[4] for row in rows]
     with whole.reader() as reader:
         stored = reader.execute(
             "SELECT s.h, e.signature FROM scores AS s INNER JOIN evaluators AS e USING (evaluator, version) "
             "WHERE s.evaluator = 'ssrem' AND s.kind = 'response' ORDER BY s.response_id::BIGINT"
         ).fetchall()
-    assert [row["h"] for row in found] == pytest.approx([h for h, _ in stored])
-    assert {row["signature"] for row in found} == {stored[0][1]}
+    assert [row["h"] for row in answers] == pytest.approx([h for h, _ in stored])
+    assert {row["signature"] for row in answers} == {stored[0][1]}
     assert main([*arguments, "--output", str(tmp_path / "no" / "where")]) == 1
     assert "--output" in capsys.readouterr().err
 

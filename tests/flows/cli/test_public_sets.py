@@ -35,9 +35,9 @@ def sets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, KnownSet]
     digest = hashlib.sha256(CONTENT).hexdigest()
     mine = KnownSet("mine", source.as_uri(), digest, len(CONTENT), "usr", 1, "CC BY 4.0", "Me: Mine. 2020.")
     other = KnownSet("other", "https://x.invalid/o.json", None, None, "usr", 1, "none stated", "You. 2020.")
-    found = {one.name: one for one in (mine, other)}
-    monkeypatch.setattr(ratings, "known_sets", lambda: found)
-    return found
+    sets_by_name = {one.name: one for one in (mine, other)}
+    monkeypatch.setattr(ratings, "known_sets", lambda: sets_by_name)
+    return sets_by_name
 
 
 def said(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
@@ -93,10 +93,10 @@ def test_list_says_what_is_there(home: Warehouse, capsys: pytest.CaptureFixture[
 
 @pytest.mark.usefixtures("sets")
 def test_pull_of_what_cannot_be(home: Warehouse, capsys: pytest.CaptureFixture[str]) -> None:
-    told = said(capsys, "ratings", "pull", "bogus", "--home", home.root)
-    assert told == "ssrem: there is no set 'bogus'; the sets are mine, other"
-    told = said(capsys, "ratings", "pull", "other", "--home", home.root)
-    assert "no checksum is registered" in told
+    line = said(capsys, "ratings", "pull", "bogus", "--home", home.root)
+    assert line == "ssrem: there is no set 'bogus'; the sets are mine, other"
+    line = said(capsys, "ratings", "pull", "other", "--home", home.root)
+    assert "no checksum is registered" in line
 
 
 # Other layouts
@@ -138,10 +138,10 @@ def test_labels_are_read_as_annotated_sets_are(
 ) -> None:
     path = tmp_path / "t.json"
     path.write_bytes(CONTENT)
-    told = said(
+    line = said(
         capsys, "train", "ssrem", "--labels", path, "--criterion", "Natural", "--home", made.home.root
     )
-    assert told.endswith("no criterion 'Natural'; name one of Overall")
+    assert line.endswith("no criterion 'Natural'; name one of Overall")
 
 
 def test_run_has_one_map_for_dump_and_annotated_sets(
@@ -152,12 +152,12 @@ def test_run_has_one_map_for_dump_and_annotated_sets(
     table.write_text("before,answer,stars\nhi,ho,4\n")
     fields = ["--map", "conversation=c", "speaker=s", "text=t"]
 
-    def told(*pairs: str, files: tuple[object, ...] = ("--annotations", table)) -> str:
+    def refusal(*pairs: str, files: tuple[object, ...] = ("--annotations", table)) -> str:
         return said(capsys, "run", dump, *files, *fields, *pairs, "--home", home.root)
 
-    assert "'stars!', which is not there" in told("context=before", "response=answer", "score=stars!")
-    assert "score=… is about annotated sets; give one with --annotations" in told("score=stars", files=())
-    assert "there is no field 'answer'" in told("answer=answer")
+    assert "'stars!', which is not there" in refusal("context=before", "response=answer", "score=stars!")
+    assert "score=… is about annotated sets; give one with --annotations" in refusal("score=stars", files=())
+    assert "there is no field 'answer'" in refusal("answer=answer")
 
 
 # What reaches the flows

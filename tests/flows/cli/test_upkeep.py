@@ -31,19 +31,19 @@ def published(home: Warehouse) -> Warehouse:
 def test_back_up_and_restore(
     published: Warehouse, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    saved, there = tmp_path / "saved.tar.gz", tmp_path / "there"
+    saved, restored = tmp_path / "saved.tar.gz", tmp_path / "restored"
     assert main(["home", "backup", str(saved), "--home", str(published.root), "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert said["path"] == str(saved) and said["files"] > len(published.partitions()) and said["bytes"] > 1000
     shutil.rmtree(published.root)
-    assert main(["home", "restore", str(saved), "--home", str(there)]) == 0
-    assert f"restored into {there}: " in capsys.readouterr().out
-    assert main(["sql", "SELECT bytes FROM corpora", "--home", str(there), "--json"]) == 0
+    assert main(["home", "restore", str(saved), "--home", str(restored)]) == 0
+    assert f"restored into {restored}: " in capsys.readouterr().out
+    assert main(["sql", "SELECT bytes FROM corpora", "--home", str(restored), "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == [{"bytes": 7}]
-    assert main(["home", "backup", str(saved), "--home", str(there)]) == 0, (
+    assert main(["home", "backup", str(saved), "--home", str(restored)]) == 0, (
         "a file is replaced when the new one is whole"
     )
-    assert main(["home", "restore", str(saved), "--home", str(there)]) == 1
+    assert main(["home", "restore", str(saved), "--home", str(restored)]) == 1
     assert "is not empty" in capsys.readouterr().err
 
 

@@ -35,10 +35,10 @@ def unknown_keys(model: Any, data: Any, where: str = "") -> list[str]:
     if not isinstance(model, BaseModel) or isinstance(model, RootModel):
         return []
     known = {f.alias or name: name for name, f in type(model).model_fields.items()}
-    found = [f"{where}.{key}" for key in data if key not in known]
+    unknown = [f"{where}.{key}" for key in data if key not in known]
     for key in data.keys() & known.keys():
-        found += unknown_keys(getattr(model, known[key]), data[key], f"{where}.{key}")
-    return found
+        unknown += unknown_keys(getattr(model, known[key]), data[key], f"{where}.{key}")
+    return unknown
 
 
 def parsed(data: dict[str, Any]) -> Any:
@@ -159,6 +159,8 @@ def test_a_landed_corpus_starts_a_retraining() -> None:
 def test_the_image_gets_what_it_copies() -> None:
     lines = (FILE.parent / "Dockerfile").read_text().splitlines()
     copied = [name for line in lines if line.startswith("COPY ") for name in line.split()[1:-1]]
-    kept = [line[1:] for line in (FILE.parent / ".dockerignore").read_text().splitlines() if line[0] == "!"]
-    assert sorted(copied) == sorted(kept)
+    in_context = [
+        line[1:] for line in (FILE.parent / ".dockerignore").read_text().splitlines() if line[0] == "!"
+    ]
+    assert sorted(copied) == sorted(in_context)
     assert all((FILE.parent / name).exists() for name in copied)

@@ -110,16 +110,16 @@ def copy_of(landed: Warehouse, root: Path) -> Warehouse:
 
 def contents(home: Warehouse) -> dict[str, list[tuple[Any, ...]]]:
     """Every table's rows in order, without what is of the run that made them."""
-    found = {}
+    rows = {}
     with home.reader() as reader:
         for table in TABLES.values():
             names = [name for name in table.column_names if name not in OF_THIS_RUN]
             columns = ", ".join(f'"{name}"' for name in names)
             if table.name not in WHEN:
-                found[table.name] = reader.execute(
+                rows[table.name] = reader.execute(
                     f'SELECT {columns} FROM "{table.name}" ORDER BY ALL'
                 ).fetchall()
-    return found
+    return rows
 
 
 @pytest.mark.slow
@@ -134,26 +134,26 @@ def test_two_workers_make_the_tables_of_one_process(
     address, watch = cluster
     annotated = tmp_path / "people_eval.json"
     annotated.write_text(json.dumps(annotated_rows()))
-    made = {}
+    tables_of = {}
     for runner in ("process", "dask"):
         home = copy_of(landed, tmp_path / runner)
         on = RunnerOptions(name=runner, address=address if runner == "dask" else None)
         tables(str(home.root), runner=on)
         train(str(home.root), ["ssrem"], training=TrainingOptions(config={"epochs": 2}), runner=on)
         correlate(AnnotatedSetOptions(files=[str(annotated)]), str(home.root), ["ssrem", "bleu-2"], runner=on)
-        made[runner] = contents(home)
+        tables_of[runner] = contents(home)
         assert not list(home.staging.glob("*"))
         if runner == "process":
             assert not (watch / "begun").exists()
     begun = [line.split()[0] for line in (watch / "begun").read_text().splitlines()]
     assert len(set(begun)) == 2
     assert len(begun) > 8
-    assert {name for name, rows in made["process"].items() if rows} >= {
+    assert {name for name, rows in tables_of["process"].items() if rows} >= {
         "scores",
         "set_similarity",
         "correlations",
     }
-    assert made["dask"] == made["process"]
+    assert tables_of["dask"] == tables_of["process"]
 
 
 @pytest.mark.slow
@@ -165,7 +165,7 @@ def test_two_workers_of_ray(landed: Warehouse, tmp_path: Path) -> None:
 
     annotated = tmp_path / "people_eval.json"
     annotated.write_text(json.dumps(annotated_rows()))
-    made = []
+    results = []
     for runner in ("process", "ray"):
         home = copy_of(landed, tmp_path / runner)
         on = RunnerOptions(name=runner)
@@ -173,9 +173,9 @@ def test_two_workers_of_ray(landed: Warehouse, tmp_path: Path) -> None:
         correlate(
             AnnotatedSetOptions(files=[str(annotated)]), str(home.root), ["bleu-2", "cosine"], runner=on
         )
-        made.append(contents(home))
-    assert made[0]["set_similarity"] and made[0]["scores"]
-    assert made[0] == made[1]
+        results.append(contents(home))
+    assert results[0]["set_similarity"] and results[0]["scores"]
+    assert results[0] == results[1]
 
 
 @pytest.mark.slow
