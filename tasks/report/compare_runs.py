@@ -14,6 +14,7 @@ from ssrem.errors import HomeError
 from ssrem.report.comparison import Comparison, Side
 from ssrem.report.page import render_comparison
 from tasks.report.report import put_page
+from tasks.stage.ledger import read_outputs
 from tasks.warehouse.catalog import LAYOUT
 from tasks.warehouse.clock import utc_now
 from tasks.warehouse.home import Warehouse
@@ -64,7 +65,7 @@ def _side(
     runs: Sequence[Mapping[str, Any]],
 ) -> Side:
     told = {**run, "parameters": json.loads(run["parameters"]), "inputs": json.loads(run["inputs"])}
-    wrote = [(table, key) for table, key in json.loads(run["outputs"])]
+    wrote = read_outputs(run["outputs"])
     gates = records(
         connection,
         'SELECT table_name AS "table", expectation, passed, rows_checked FROM check_results WHERE run_id = ? '
