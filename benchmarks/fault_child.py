@@ -25,7 +25,7 @@ CORPUS = "tiny"
 
 def run_stage(stage: str, home: str, dump: str, annotated: str) -> None:
     """One stage as its flow calls it, without Prefect."""
-    from tasks.agreement.land import agree
+    from tasks.agreement.correlate import correlate
     from tasks.ingest.land import land
     from tasks.maintenance.repair import repair
     from tasks.report.report import write_report
@@ -47,7 +47,7 @@ def run_stage(stage: str, home: str, dump: str, annotated: str) -> None:
     else:
         versions = promoted(Warehouse.at(home))
         if stage == "agree":
-            agree.fn(annotated, versions, home)
+            correlate.fn(annotated, versions, home)
         for name, version in versions if stage == "score" else ():
             score_corpus.fn(name, version, CORPUS, home)
 
@@ -157,7 +157,7 @@ def main() -> None:
             "great_expectations",
             "gensim.models",
             "torch",
-            "tasks.agreement.land",
+            "tasks.agreement.correlate",
             "tasks.report.report",
             "tasks.training.train",
         ]

@@ -6,8 +6,7 @@ from flows.orchestration.artifacts import shown
 from flows.orchestration.failure_hook import flow
 from flows.orchestration.options import AnnotatedSetOptions, RunnerOptions
 from flows.orchestration.task_runners import on_workers
-from tasks.agreement.land import agree
-from tasks.agreement.measure import measure
+from tasks.agreement.correlate import correlate as correlate_set
 from tasks.maintenance.repair import repair
 from tasks.stage.stage import Resources
 from tasks.training.register import register
@@ -40,19 +39,17 @@ def correlate(
     for name in unregistered(warehouse, evaluators or ()):
         register(name, home, resources=resources)
     versions = promoted(warehouse, evaluators or ())
-    with shown(home, "agree", ["agreement", "best"]):
-        new = dict(
-            agree(
+    with shown(home, "correlate", ["agreement", "best"]):
+        return dict(
+            correlate_set(
                 file,
                 versions,
                 home,
-                keep_ground_truth=keep_ground_truth,
+                ground_truth_kept=keep_ground_truth,
+                systems_forced=force_systems,
                 layout=annotated_sets.layout,
                 mapping=annotated_sets.mapping,
                 resources=resources,
             )
             for file in annotated_sets.files
         )
-        for dataset in new:
-            new[dataset] |= measure(dataset, home, force_systems=force_systems, resources=resources)
-        return new

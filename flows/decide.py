@@ -5,8 +5,7 @@ from __future__ import annotations
 from flows.orchestration.artifacts import shown
 from flows.orchestration.failure_hook import flow
 from ssrem.evaluators import evaluator_class
-from tasks.agreement.measure import measure_all
-from tasks.agreement.rescore import agree_again
+from tasks.agreement.correlate import correlate_all, correlate_landed
 from tasks.maintenance.repair import repair
 from tasks.scoring.test_split import score_corpus
 from tasks.stage.stage import Resources
@@ -40,7 +39,7 @@ def decide(
             what = "promoted" if promoted else "not promoted"
             decided[f"{challenge.evaluator} {challenge.version}"] = f"{what}: {why}"
         if decided:
-            measure_all(home, resources=resources)
+            correlate_all(home, resources=resources)
     return decided
 
 
@@ -51,4 +50,4 @@ def _score(challenge: Challenge, home: str, resources: Resources) -> None:
             for corpus in challenge.corpora:
                 score_corpus(name, version, corpus, home, resources=resources)
     for dataset in challenge.datasets:
-        agree_again(dataset, both, home, resources=resources)
+        correlate_landed(dataset, both, home, resources=resources)

@@ -21,7 +21,7 @@ from flows.tables import tables
 from flows.train import train
 from ssrem.errors import DumpError
 from tasks.agreement.annotated_sets import annotated_file
-from tasks.agreement.measure import measure_all
+from tasks.agreement.correlate import correlate_all
 from tasks.stage.stage import Resources
 from tasks.warehouse.home import Warehouse
 
@@ -66,7 +66,7 @@ def pipeline(
         retrain(home, margins=options.margins, resources=resources)
     if annotated_sets.files:
         correlate(annotated_sets, home, evaluators, resources=resources)
-    measure_all(home, resources=resources)  # also of annotated sets that landed before
+    correlate_all(home, resources=resources)  # also of annotated sets that landed before
     path = report(home)
     if rejected:
         raise rejected

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from flows.orchestration.failure_hook import flow
-from tasks.agreement.measure import measure_all
+from tasks.agreement.correlate import correlate_all
 from tasks.maintenance.repair import repair
 from tasks.stage.stage import Resources
 from tasks.training.promotion import promote as promote_version
@@ -24,5 +24,5 @@ def promote(
     """
     repair(home)
     chosen, replaced = promote_version(evaluator, version, home, resources=resources)
-    measure_all(home, resources=resources)  # the versions that are compared have changed
+    correlate_all(home, resources=resources)  # the versions that are compared have changed
     return chosen, replaced

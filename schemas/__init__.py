@@ -3,7 +3,7 @@
 import hashlib
 from importlib import import_module
 
-from schemas.contract import Table
+from schemas.contract import Table, View
 
 MODULES = (
     "corpora",
@@ -20,9 +20,9 @@ MODULES = (
     "learning_curves",
     "scores",
     "identification",
-    "annotations",
-    "correlations",
+    "human_ratings",
     "agreement",
+    "correlations",
     "comparisons",
     "rater_agreement",
     "studies",
@@ -36,6 +36,14 @@ TABLES: dict[str, Table] = {
     for table in vars(import_module(f"schemas.{module}")).values()
     if isinstance(table, Table)
 }
+
+VIEWS: dict[str, View] = {
+    view.name: view
+    for module in MODULES
+    for view in vars(import_module(f"schemas.{module}")).values()
+    if isinstance(view, View)
+}
+"""Views of the tables, which readers query as tables."""
 
 LANDED = ("corpora", "conversations", "utterances", "quarantine")
 """Tables that ingest fills from a dump; every other one can be built from them, models and annotated sets."""

@@ -1,14 +1,14 @@
 """`agreement`: how an evaluator agrees with people, one figure a row, each with the line that reproduces it."""
 
-from schemas.annotations import AGGREGATIONS
 from schemas.contract import Between, Column, Finite, OneOf, References, Table
+from schemas.human_ratings import AGGREGATIONS
 
 OUTCOMES = ("ok", "constant", "too_few", "too_many", "too_few_systems", "uneven", "degenerate")
 
 TABLE = Table(
     name="agreement",
-    grain="One row is one figure of how one score of an evaluator's version agrees with one human score of a set.",
-    part="evaluator, version and annotated set",
+    grain="One row is one figure of how one score of an evaluator's version agrees with one human score.",
+    part="evaluator, version and dataset",
     key=(
         *("evaluator", "version", "dataset", "criterion", "aggregation"),
         *("level", "grouping", "score", "measure"),
@@ -16,10 +16,16 @@ TABLE = Table(
     columns=(
         Column("evaluator", "VARCHAR", "name of the evaluator"),
         Column("version", "BIGINT", "its version"),
-        Column("dataset", "VARCHAR", "annotated set"),
+        Column("dataset", "VARCHAR", "annotated set, or corpus whose conversations carry ratings"),
         Column("criterion", "VARCHAR", "what people were asked"),
-        Column("aggregation", "VARCHAR", "how the raters' scores were made one"),
-        Column("level", "VARCHAR", "segment: of responses; system: of the systems' means"),
+        Column(
+            "aggregation", "VARCHAR", "how the raters' scores were made one; rating: one rating, unchanged"
+        ),
+        Column(
+            "level",
+            "VARCHAR",
+            "segment: of responses; system: of the systems' means; conversation: of the conversations' means",
+        ),
         Column(
             "grouping",
             "VARCHAR",
@@ -39,15 +45,23 @@ TABLE = Table(
             nullable=True,
         ),
         Column("sides", "VARCHAR", "of the test behind p: two-sided or greater"),
-        Column("low", "DOUBLE", "lower end of its interval: BCa bootstrap over contexts", nullable=True),
+        Column(
+            "low",
+            "DOUBLE",
+            "lower end of its interval: BCa bootstrap over contexts; conversation: analytic",
+            nullable=True,
+        ),
         Column("high", "DOUBLE", "upper end of its interval", nullable=True),
         Column("confidence", "DOUBLE", "share of such intervals that hold the true value", nullable=True),
-        Column("n", "BIGINT", "responses that it rests on"),
+        Column("n", "BIGINT", "responses, or conversations, that it rests on"),
         Column("missing", "BIGINT", "responses with a human score but without this score, left out"),
+        Column("excluded", "BIGINT", "responses left out as ground truth, or ratings left at their default"),
+        Column("ground_truth_kept", "BOOLEAN", "option: whether ground-truth rows are compared too"),
         Column("groups", "BIGINT", "groups that were averaged (pooled: 1); at system level the systems"),
         Column(
             "epsilon", "DOUBLE", "accuracy: scores that differ by it or less count as tied", nullable=True
         ),
+        Column("systems_forced", "BOOLEAN", "option: whether too few systems are compared too"),
         Column("forced", "BOOLEAN", "whether there were fewer systems than should be compared"),
         Column(
             "resamples",
@@ -64,8 +78,8 @@ TABLE = Table(
     ),
     expectations=(
         References(("evaluator", "version"), "evaluators"),
-        OneOf("aggregation", AGGREGATIONS),
-        OneOf("level", ("segment", "system")),
+        OneOf("aggregation", (*AGGREGATIONS, "rating")),
+        OneOf("level", ("segment", "system", "conversation")),
         OneOf("grouping", ("pooled", "system", "context")),
         OneOf("score", ("f", "g", "h")),
         OneOf("measure", ("pearson", "spearman", "kendall", "accuracy", "soft_accuracy")),
@@ -78,6 +92,7 @@ TABLE = Table(
         Between("confidence", 0, 1),
         Between("n", 0),
         Between("missing", 0),
+        Between("excluded", 0),
         Between("groups", 0),
         Between("epsilon", 0),
         Between("resamples", 1),

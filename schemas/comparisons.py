@@ -1,8 +1,8 @@
 """`comparisons`, `rankings`: which evaluator agrees better with people, tested, and who is tied for best."""
 
 from schemas.agreement import OUTCOMES
-from schemas.annotations import AGGREGATIONS
 from schemas.contract import Between, Column, Finite, OneOf, References, Table
+from schemas.human_ratings import AGGREGATIONS
 
 _WHERE = (
     Column("dataset", "VARCHAR", "annotated set"),

@@ -122,3 +122,13 @@ class Table:
         """A SELECT of no rows with the table's columns: the view of a table that has no partition yet."""
         columns = ", ".join(f'NULL::{c.type} AS "{c.name}"' for c in self.columns)
         return f"SELECT {columns} WHERE false"
+
+
+@dataclass(frozen=True)
+class View:
+    """A query of the published tables that the catalog holds under a name: the statement `sql/views/NAME.sql`."""
+
+    name: str
+    grain: str
+    key: tuple[str, ...]
+    columns: tuple[Column, ...]

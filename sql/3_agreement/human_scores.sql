@@ -2,7 +2,7 @@
 -- mad_mean: mean of the scores within one scaled median absolute deviation (b = 1.4826) of the median, the human
 -- score of Zhao et al. 2020. mode: the most selected score, that of Bak and Oh 2020; tied modes are averaged.
 WITH rated AS (
-    SELECT * FROM annotations WHERE dataset = $dataset
+    SELECT * FROM ratings WHERE dataset = $dataset
 ),
 
 centred AS (

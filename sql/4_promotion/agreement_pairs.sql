@@ -1,28 +1,17 @@
 -- One row is a rated response that two versions scored, with its human score by the criterion `overall` or, without
 -- one, the first by name; ground truth is excluded. Grain: response_id.
--- The score is h where every response has one, else f, else g, as `ssrem score` prints it.
-WITH scored AS (
-    SELECT response_id, version, f, g, h
+-- The score is the part that is the evaluator's own ($part).
+WITH one_score AS (
+    SELECT
+        response_id,
+        version,
+        CASE $part WHEN 'f' THEN f WHEN 'g' THEN g ELSE h END AS score
     FROM scores
     WHERE
         evaluator = $evaluator
         AND dataset = $dataset
         AND version IN ($champion, $challenger)
         AND kind = 'response'
-),
-
-column_counts AS (
-    SELECT count(*) AS responses, count(h) AS with_h, count(f) AS with_f
-    FROM scored
-),
-
-one_score AS (
-    SELECT
-        s.response_id,
-        s.version,
-        CASE WHEN c.with_h = c.responses THEN s.h WHEN c.with_f = c.responses THEN s.f ELSE s.g END AS score
-    FROM scored AS s
-    CROSS JOIN column_counts AS c
 ),
 
 chosen AS (
@@ -37,7 +26,7 @@ SELECT
     h.score AS human,
     old.score AS champion,
     new.score AS challenger
-FROM (SELECT * FROM annotated WHERE dataset = $dataset AND NOT ground_truth) AS a
+FROM (SELECT * FROM rated_responses WHERE dataset = $dataset AND NOT ground_truth) AS a
 INNER JOIN (
     SELECT response_id, score
     FROM human_scores

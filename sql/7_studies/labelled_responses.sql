@@ -11,22 +11,22 @@ scale AS (
     SELECT
         min(score) AS lowest,
         max(score) AS highest
-    FROM annotations
+    FROM ratings
     WHERE dataset = $dataset AND criterion = (SELECT name FROM criterion)
 )
 
 SELECT
-    annotated.context,
-    annotated.response,
-    annotated.reference,
-    annotated.system,
+    rated_responses.context,
+    rated_responses.response,
+    rated_responses.reference,
+    rated_responses.system,
     people.score AS human,
     scale.lowest,
     scale.highest
-FROM annotated
+FROM rated_responses
 INNER JOIN human_scores AS people
-    ON annotated.response_id = people.response_id AND people.dataset = $dataset AND people.aggregation = 'mean'
+    ON rated_responses.response_id = people.response_id AND people.dataset = $dataset AND people.aggregation = 'mean'
 INNER JOIN criterion ON people.criterion = criterion.name
 CROSS JOIN scale
-WHERE annotated.dataset = $dataset AND NOT annotated.ground_truth
-ORDER BY annotated.response_id::BIGINT
+WHERE rated_responses.dataset = $dataset AND NOT rated_responses.ground_truth
+ORDER BY rated_responses.response_id::BIGINT

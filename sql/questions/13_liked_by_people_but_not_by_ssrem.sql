@@ -26,7 +26,7 @@ placed AS (
         percent_rank() OVER (PARTITION BY j.dataset, j.criterion ORDER BY j.human) AS human_place,
         percent_rank() OVER (PARTITION BY j.dataset, j.criterion ORDER BY j.score) AS ssrem_place
     FROM judged AS j
-    INNER JOIN annotated AS a ON j.dataset = a.dataset AND j.response_id = a.response_id
+    INNER JOIN rated_responses AS a ON j.dataset = a.dataset AND j.response_id = a.response_id
     WHERE NOT a.ground_truth AND j.score IS NOT NULL
 )
 

@@ -7,7 +7,7 @@ WITH totals AS (
         *,
         sum(score) OVER (PARTITION BY dataset, response_id, criterion) AS total,
         count(*) OVER (PARTITION BY dataset, response_id, criterion) AS raters
-    FROM annotations
+    FROM ratings
 ),
 
 against_others AS (

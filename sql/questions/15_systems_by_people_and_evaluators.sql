@@ -4,7 +4,7 @@
 WITH human AS (
     SELECT h.dataset, h.criterion, a.system, avg(h.score) AS human, count(*) AS responses
     FROM human_scores AS h
-    INNER JOIN annotated AS a ON h.dataset = a.dataset AND h.response_id = a.response_id
+    INNER JOIN rated_responses AS a ON h.dataset = a.dataset AND h.response_id = a.response_id
     WHERE h.aggregation = 'mean' AND a.system IS NOT NULL
     GROUP BY h.dataset, h.criterion, a.system
 ),
@@ -13,7 +13,7 @@ evaluated AS (
     SELECT s.dataset, s.evaluator, a.system, avg(coalesce(s.f, s.g)) AS score
     FROM scores AS s
     INNER JOIN evaluators AS e ON s.evaluator = e.evaluator AND s.version = e.version
-    INNER JOIN annotated AS a ON s.dataset = a.dataset AND s.response_id = a.response_id
+    INNER JOIN rated_responses AS a ON s.dataset = a.dataset AND s.response_id = a.response_id
     WHERE s.kind = 'response' AND e.promoted AND a.system IS NOT NULL
     GROUP BY s.dataset, s.evaluator, a.system
 )

@@ -1,16 +1,8 @@
 -- One row is a score of an evaluator in use against one human score, with the noise ceiling and its cluster.
 SELECT
-    c.* REPLACE (
-        coalesce(a.low, c.spearman_low) AS spearman_low,
-        coalesce(a.high, c.spearman_high) AS spearman_high
-    ),
-    a.low IS NOT NULL AS resampled, r.value AS ceiling, k.cluster
+    c.*,
+    c.level <> 'conversation' AND c.spearman_low IS NOT NULL AS resampled, r.value AS ceiling, k.cluster
 FROM correlations AS c INNER JOIN evaluators AS e USING (evaluator, version)
-LEFT JOIN agreement AS a
-    ON
-        c.evaluator = a.evaluator AND c.version = a.version AND c.dataset = a.dataset
-        AND c.criterion = a.criterion AND c.aggregation = a.aggregation AND c.level = a.level
-        AND c.score = a.score AND a.grouping = 'pooled' AND a.measure = 'spearman'
 LEFT JOIN rater_agreement AS r
     ON
         c.dataset = r.dataset AND c.criterion = r.criterion

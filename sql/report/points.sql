@@ -7,7 +7,7 @@ WITH judged AS (
         count(s.f) OVER whole = count(*) OVER whole AS all_f
     FROM scores AS s
     INNER JOIN evaluators AS e USING (evaluator, version)
-    INNER JOIN annotated AS a USING (dataset, response_id)
+    INNER JOIN rated_responses AS a USING (dataset, response_id)
     INNER JOIN human_scores AS h USING (dataset, response_id)
     WHERE
         e.promoted AND s.kind = 'response' AND NOT a.ground_truth AND h.aggregation = 'mean'

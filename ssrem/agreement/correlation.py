@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import atanh, sqrt, tanh
 from typing import Literal
@@ -85,7 +85,11 @@ def kendall(x: Numbers, y: Numbers) -> Correlation:
     return _correlation(float(tau.statistic), float(tau.pvalue), len(a), error)
 
 
-CORRELATIONS = {"pearson": pearson, "spearman": spearman, "kendall": kendall}
+CORRELATIONS: dict[Literal["pearson", "spearman", "kendall"], Callable[[Numbers, Numbers], Correlation]] = {
+    "pearson": pearson,
+    "spearman": spearman,
+    "kendall": kendall,
+}
 """Measure to its function."""
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
+from ssrem.agreement.correlation import CORRELATIONS
 from ssrem.agreement.inputs import (
     MEASURES,
     Floats,
@@ -28,18 +30,26 @@ GROUPINGS: tuple[Grouping, ...] = ("pooled", "system", "context")
 
 @dataclass(frozen=True)
 class Responses:
-    """Scores and human scores (n,), NaN for missing, with each response's context and system (None: not known)."""
+    """Scores and human scores (n,), NaN for missing, with each response's context and system (None: not known).
+
+    excluded: how many more responses with a human score there are that are not to be compared, such as ground truth.
+    """
 
     scores: Floats
     human: Floats
     contexts: Sequence[str]
     systems: Sequence[str | None]
+    excluded: int = 0
 
     def with_systems(self) -> Responses:
         """Those whose system is known."""
         at = [number for number, system in enumerate(self.systems) if system is not None]
         return Responses(
-            self.scores[at], self.human[at], [self.contexts[n] for n in at], [self.systems[n] for n in at]
+            self.scores[at],
+            self.human[at],
+            [self.contexts[n] for n in at],
+            [self.systems[n] for n in at],
+            self.excluded,
         )
 
 
@@ -49,7 +59,7 @@ class Figure:
     permutations); None where nothing was drawn. groups: groups averaged, or systems. statistic is None unless outcome
     is 'ok'; reason says why, or, where outcome is 'ok', why there is no interval."""
 
-    level: Level
+    level: Level | Literal["conversation"]
     grouping: Grouping
     measure: SystemMeasure
     statistic: float | None
@@ -60,6 +70,7 @@ class Figure:
     confidence: float | None
     n: int
     missing: int
+    excluded: int
     groups: int
     epsilon: float | None
     forced: bool
@@ -90,6 +101,40 @@ def figures(
             yield figure(responses, "segment", grouping, measure, resamples=drawn, seed=seed)
     for of_systems in SYSTEM_MEASURES:
         yield figure(responses, "system", "pooled", of_systems, resamples=resamples, seed=seed, force=force)
+
+
+def conversation_figures(scores: Floats, ratings: Floats, *, excluded: int) -> Iterator[Figure]:
+    """Correlations of the mean scores of conversations with one rating of each (n,), both finite.
+
+    Conversations are independent, so the intervals are analytic (see `correlation`) and nothing is resampled.
+    """
+    reasons = {
+        "constant": "the scores, or the ratings, are all the same",
+        "too_few": "3 conversations are needed",
+    }
+    for measure, correlate in CORRELATIONS.items():
+        correlation = correlate(scores, ratings)
+        yield Figure(
+            "conversation",
+            "pooled",
+            measure,
+            correlation.statistic,
+            correlation.p,
+            "two-sided",
+            correlation.low,
+            correlation.high,
+            confidence=None if correlation.low is None else CONFIDENCE,
+            n=correlation.n,
+            missing=0,
+            excluded=excluded,
+            groups=1,
+            epsilon=None,
+            forced=False,
+            resamples=None,
+            seed=None,
+            outcome=correlation.outcome,
+            reason=reasons.get(correlation.outcome, ""),
+        )
 
 
 def figure(
@@ -153,6 +198,7 @@ def figure(
         confidence=CONFIDENCE if has_ends else None,
         n=agreement.n,
         missing=agreement.missing,
+        excluded=responses.excluded,
         groups=agreement.groups,
         epsilon=agreement.epsilon,
         forced=agreement.forced,

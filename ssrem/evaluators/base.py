@@ -19,6 +19,21 @@ from ssrem.training.record import Training
 __all__ = ["Evaluator", "Provider", "Scores", "TrainedEvaluator", "Training"]
 
 
+PARTS = ("f", "g", "h")
+"""The parts of a score: unreferenced, referenced, mixed."""
+
+
+def overall_part(counts: Mapping[str, int], n: int) -> str:
+    """Which part counts as an evaluator's score of n samples: the first of h, f and g that every sample has.
+
+    Where none is complete, the first that any sample has: g or h of an evaluator without f. counts: part to how many of
+    the samples have it.
+    """
+    complete = (part for part in "hfg" if counts.get(part) == n)
+    partial = (part for part in "hfg" if counts.get(part))
+    return next(complete, next(partial, "f"))
+
+
 @dataclass(frozen=True)
 class Scores:
     """Scores of n samples, float64 (n,). NaN: the evaluator has no such part, or the sample lacks what it needs.
@@ -45,15 +60,10 @@ class Scores:
 
     @property
     def score(self) -> Floats:
-        """What counts as the evaluator's score: the first of h, f and g that every sample has.
-
-        Where none is complete, the first that any sample has: g or h of an evaluator without f, NaN for the samples
-        without a reference.
-        """
-        parts = (self.h, self.f, self.g)
-        complete = (part for part in parts if not np.isnan(part).any())
-        partial = (part for part in parts if not np.isnan(part).all())
-        return next(complete, next(partial, self.f))
+        """The evaluator's score of the samples: the part that `overall_part` names."""
+        counts = {part: int((~np.isnan(getattr(self, part))).sum()) for part in PARTS}
+        scores: Floats = getattr(self, overall_part(counts, len(self)))
+        return scores
 
 
 class Provider(Protocol):

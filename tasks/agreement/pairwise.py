@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-import duckdb
 import numpy as np
 
 from ssrem.agreement.comparison.paired_bootstrap import paired_bootstrap
 from ssrem.agreement.comparison.ranking import Ranking, ranking
-from ssrem.agreement.figures import RESAMPLES, Responses
+from ssrem.agreement.figures import LEVELS, RESAMPLES, Responses
 from ssrem.agreement.inputs import Floats, Level
 from ssrem.agreement.system import MIN_SYSTEMS
-from tasks.agreement.scored_set import MeasuredSet, Version, human_scores, keeps_ground_truth, scores_of
+from ssrem.evaluators.base import overall_part
+from tasks.agreement.scored_set import ScoredSet
+from tasks.scoring.signatures import Version
 
 AGGREGATION = "mean"
 DRAWS_A_PAIR = 50
@@ -24,52 +25,48 @@ Rows = list[dict[str, Any]]
 
 
 def comparison_rows(
-    connection: duckdb.DuckDBPyConnection, measured: MeasuredSet, versions: Sequence[Version], *, seed: int
+    data: ScoredSet,
+    scores: Mapping[Version, Mapping[str, Floats]],
+    humans: Mapping[tuple[str, str], Floats],
+    *,
+    ground_truth_kept: bool,
+    seed: int,
 ) -> tuple[Rows, Rows]:
     """Rows of `comparisons` and of `rankings`, of every criterion at both levels, by Spearman.
 
-    Each evaluator counts with its own score (`own_score`), on the responses that all of them scored. Ground truth is
-    left out, unless the correlations of all of them keep it.
+    scores: version to the values (n,) of its parts; a version without scores is left out. humans: (criterion,
+    aggregation) to human scores (n,). Each evaluator counts with its overall score, as `ssrem score` gives it, on the
+    responses that all of them scored.
     """
-    own: dict[Version, tuple[str, Floats]] = {}
-    for version in versions:
-        if scores := scores_of(connection, measured, version):
-            own[version] = own_score(scores)
-    keep = bool(own) and all(keeps_ground_truth(connection, measured, version) for version in own)
+    parts = {
+        version: overall_part({part: int((~np.isnan(v)).sum()) for part, v in values.items()}, len(data))
+        for version, values in scores.items()
+        if values
+    }
     compared: Rows = []
     ranked: Rows = []
-    for (criterion, aggregation), human in human_scores(connection, measured).items():
-        if aggregation != AGGREGATION:
+    for (criterion, aggregation), human in humans.items():
+        if aggregation != AGGREGATION or not parts:
             continue
         sets = {
-            version: measured.responses(values, human, keep_ground_truth=keep)
-            for version, (_, values) in own.items()
+            version: data.responses(scores[version][part], human, ground_truth_kept=ground_truth_kept)
+            for version, part in parts.items()
         }
-        for level in ("segment", "system") if sets else ():
+        for level in LEVELS:
             where = {
-                "dataset": measured.dataset,
+                "dataset": data.dataset,
                 "criterion": criterion,
                 "aggregation": aggregation,
                 "level": level,
                 "test": "paired-bootstrap",
                 "measure": "spearman",
             }
-            found = _ranking(sets, "system" if level == "system" else "segment", seed)
-            if found is not None:
-                named = {version: score for version, (score, _) in own.items()}
-                more = _rows(*found, where, named)
-                compared += more[0]
-                ranked += more[1]
+            result = _ranking(sets, level, seed)
+            if result is not None:
+                of_pairs, of_versions = _rows(*result, where, parts)
+                compared += of_pairs
+                ranked += of_versions
     return compared, ranked
-
-
-def own_score(scores: Mapping[str, Floats]) -> tuple[str, Floats]:
-    """The score by which an evaluator is known: h where every response has one, else f, else g, as `ssrem score`."""
-    for score in ("h", "f"):
-        if score in scores and not np.isnan(scores[score]).any():
-            return score, scores[score]
-    score = "g" if "g" in scores and "f" not in scores else "f" if "f" in scores else next(iter(scores))
-    return score, scores[score]
 
 
 def _ranking(
@@ -100,14 +97,14 @@ def _ranking(
 
 
 def _rows(
-    found: Ranking,
+    result: Ranking,
     names: Mapping[str, Version],
     n: int,
     where: Mapping[str, Any],
     scores: Mapping[Version, str],
 ) -> tuple[Rows, Rows]:
     compared = []
-    for pair in found.compared:
+    for pair in result.compared:
         first, second, one = names[pair.better], names[pair.worse], pair.difference
         compared.append(
             {
@@ -144,6 +141,6 @@ def _rows(
             "n": n,
             "reason": one.reason or None,
         }
-        for place, one in enumerate(found.ranked, 1)
+        for place, one in enumerate(result.ranked, 1)
     ]
     return compared, ranked

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -9,17 +10,10 @@ from ssrem.agreement.figures import GROUPINGS, LEVELS, SYSTEM_MEASURES, Figure, 
 from ssrem.agreement.inputs import EQUAL
 from ssrem.agreement.signature import Signature, SignatureError, differences, parse
 from ssrem.errors import AnnotationError, EvaluatorError
-from tasks.agreement.scored_set import (
-    FORCED,
-    GROUND_TRUTH,
-    MeasuredSet,
-    Version,
-    human_scores,
-    measured_set,
-    scores_of,
-    signature_of,
-    weights_of,
-)
+from tasks.agreement.landed_set import landed_sets
+from tasks.agreement.scored_set import GROUND_TRUTH, ScoredSet, human_scores, scored_set, scores_of
+from tasks.scoring.conversations import conversation_figures_of
+from tasks.scoring.signatures import FORCED, Version, signature_of, weights_of
 from tasks.warehouse.home import Warehouse
 
 if TYPE_CHECKING:
@@ -30,10 +24,10 @@ FIGURES = ("statistic", "p", "low", "high")
 
 @dataclass(frozen=True)
 class Reproduced:
-    """found: the figure of here. differs: what differs, a sentence each, empty where it is reproduced. noted: what is
-    different here without changing the figure. published: whether a published row of that very signature was there."""
+    """figure: as computed here. differs: what differs, a sentence each, empty where it is reproduced. noted: what is
+    different here without changing the figure. published: whether a row of that very signature is published here."""
 
-    found: Figure
+    figure: Figure
     differs: list[str]
     noted: list[str]
     published: bool
@@ -45,86 +39,114 @@ def reproduce(home: Warehouse, line: str) -> Reproduced:
     SsremError, in one line, where the line is no signature, or its set, evaluator or human score is not here.
     """
     wanted = parse(line)
+    with home.reader() as connection:
+        of_level = _conversation_figure if wanted.level == "conversation" else _figure
+        again, signature = of_level(connection, home, wanted)
+        row = _published(connection, wanted)
+    apart = differences(wanted, signature)
+    if row is None:
+        return Reproduced(again, apart, [], False)
+    other = [
+        f"the published {name} is {_shown(row[name])}, and computed again {_shown(getattr(again, name))}"
+        for name in FIGURES
+        if not _equal(row[name], getattr(again, name))
+    ]
+    return Reproduced(again, [*other, *apart], [], True) if other else Reproduced(again, [], apart, True)
+
+
+def _figure(
+    connection: duckdb.DuckDBPyConnection, home: Warehouse, wanted: Signature
+) -> tuple[Figure, Signature]:
+    """The figure of an annotated set, and its signature here."""
     forced = wanted.level == FORCED
     level = "system" if forced else next((one for one in LEVELS if one == wanted.level), None)
     grouping = next((one for one in GROUPINGS if one == wanted.grouping), None)
     measure = next((one for one in SYSTEM_MEASURES if one == wanted.measure), None)
-    if (
-        level is None
-        or grouping is None
-        or measure is None
-        or (level, measure) == ("segment", "soft_accuracy")
-    ):
-        what = f"{wanted.measure}, {wanted.grouping}, at {wanted.level} level"
-        raise SignatureError(f"there is no figure such as {what}; copy the whole signature")
-    with home.reader() as connection:
-        measured = _set(connection, home, wanted)
-        version = _version(connection, home, wanted, measured)
-        scores = scores_of(connection, measured, version)
-        asked = (wanted.criterion, wanted.aggregation)
-        humans = human_scores(connection, measured)
-        if asked not in humans or wanted.score not in scores:
-            what = f"score {wanted.score}" if asked in humans else f"human score {asked[0]} ({asked[1]})"
-            there = ", ".join(
-                sorted(scores) if asked in humans else sorted({f"{c} ({a})" for c, a in humans})
-            )
-            raise AnnotationError(f"there is no {what} of {measured.dataset} in {home.root} (there: {there})")
-        human = humans[asked]
-        keep = GROUND_TRUTH not in wanted.excluded
-        responses = measured.responses(scores[wanted.score], human, keep_ground_truth=keep)
-        found = figure(
-            responses,
-            level,
-            grouping,
-            measure,
-            resamples=wanted.resamples,
-            seed=wanted.seed,
-            force=forced,
-        )
-        excluded = measured.excluded(human, keep_ground_truth=keep)
-        weights = weights_of(connection, version)
-        here = signature_of(found, measured, version, weights, asked, wanted.score, excluded)
-        row = _published(connection, wanted)
-    apart = differences(wanted, here)
-    if row is None:
-        return Reproduced(found, apart, [], False)
-    other = [
-        f"the published {name} is {_shown(row[name])}, and computed again {_shown(getattr(found, name))}"
-        for name in FIGURES
-        if not _equal(row[name], getattr(found, name))
-    ]
-    return Reproduced(found, [*other, *apart], [], True) if other else Reproduced(found, [], apart, True)
+    segment_soft = (level, measure) == ("segment", "soft_accuracy")
+    if level is None or grouping is None or measure is None or segment_soft:
+        raise _no_such_figure(wanted)
+    data = _set(connection, home, wanted)
+    version = _version(connection, home, wanted, data.dataset, "response")
+    scores, humans = scores_of(connection, data, version), human_scores(connection, data)
+    criterion = (wanted.criterion, wanted.aggregation)
+    if criterion not in humans:
+        names = sorted(f"{name} ({aggregation})" for name, aggregation in humans)
+        raise _absent(f"human score {wanted.criterion} ({wanted.aggregation})", names, data.dataset, home)
+    if wanted.score not in scores:
+        raise _absent(f"score {wanted.score}", sorted(scores), data.dataset, home)
+    human, kept = humans[criterion], GROUND_TRUTH not in wanted.excluded
+    again = figure(
+        data.responses(scores[wanted.score], human, ground_truth_kept=kept),
+        level,
+        grouping,
+        measure,
+        resamples=wanted.resamples,
+        seed=wanted.seed,
+        force=forced,
+    )
+    excluded = [GROUND_TRUTH] if again.excluded else []
+    weights, content = weights_of(connection, version), (data.dataset, data.sha256)
+    return again, signature_of(again, version, weights, content, criterion, wanted.score, excluded)
 
 
-def _set(connection: duckdb.DuckDBPyConnection, home: Warehouse, wanted: Signature) -> MeasuredSet:
+def _conversation_figure(
+    connection: duckdb.DuckDBPyConnection, home: Warehouse, wanted: Signature
+) -> tuple[Figure, Signature]:
+    """The figure of a corpus's rated conversations, and its signature here."""
+    version = _version(connection, home, wanted, wanted.dataset, "GT")
+    rows = list(conversation_figures_of(connection, version, wanted.dataset))
+    criteria = sorted({signature.criterion for _, signature in rows})
+    if wanted.criterion not in criteria or wanted.score != "f":
+        raise _absent(f"rating {wanted.criterion} of score {wanted.score}", criteria, wanted.dataset, home)
+    for again, signature in rows:
+        same = (signature.criterion, signature.measure) == (wanted.criterion, wanted.measure)
+        if same and signature.grouping == wanted.grouping:
+            return again, signature
+    raise _no_such_figure(wanted)
+
+
+def _no_such_figure(wanted: Signature) -> SignatureError:
+    what = f"{wanted.measure}, {wanted.grouping}, at {wanted.level} level"
+    return SignatureError(f"there is no figure such as {what}; copy the whole signature")
+
+
+def _absent(what: str, names: Sequence[str], dataset: str, home: Warehouse) -> AnnotationError:
+    return AnnotationError(f"there is no {what} of {dataset} in {home.root} (there: {', '.join(names)})")
+
+
+def _set(connection: duckdb.DuckDBPyConnection, home: Warehouse, wanted: Signature) -> ScoredSet:
     """The annotated set of that name, or one of that content."""
-    rows = connection.execute("SELECT DISTINCT dataset, sha256 FROM annotated ORDER BY ALL").fetchall()
-    names = [name for name, _ in rows]
-    same = [name for name, sha256 in rows if sha256.startswith(wanted.data) or wanted.data.startswith(sha256)]
-    name = wanted.dataset if wanted.dataset in names else next(iter(same), None)
-    found = None if name is None else measured_set(connection, name)
-    if found is None:
-        there = ", ".join(names) or "none"
+    sets = landed_sets(connection)
+    same = [
+        name
+        for name, sha256 in sets.items()
+        if sha256.startswith(wanted.data) or wanted.data.startswith(sha256)
+    ]
+    name = wanted.dataset if wanted.dataset in sets else next(iter(same), None)
+    data = None if name is None else scored_set(connection, name)
+    if data is None:
+        names = ", ".join(sets) or "none"
         raise AnnotationError(
-            f"the annotated set {wanted.dataset} is not in {home.root} (there: {there}); ssrem correlate FILE lands it"
+            f"the annotated set {wanted.dataset} is not in {home.root} (there: {names}); ssrem correlate FILE lands it"
         )
-    return found
+    return data
 
 
 def _version(
-    connection: duckdb.DuckDBPyConnection, home: Warehouse, wanted: Signature, measured: MeasuredSet
+    connection: duckdb.DuckDBPyConnection, home: Warehouse, wanted: Signature, dataset: str, kind: str
 ) -> Version:
+    """The version of the signature; EvaluatorError where it has no scores of that kind of the dataset."""
     scored = connection.execute(
-        "SELECT DISTINCT evaluator, version FROM scores WHERE dataset = ? AND kind = 'response' ORDER BY ALL",
-        [measured.dataset],
+        "SELECT DISTINCT evaluator, version FROM scores WHERE dataset = ? AND kind = ? ORDER BY ALL",
+        [dataset, kind],
     ).fetchall()
     for name, version in scored:
         if f"{name}@{version}" == wanted.evaluator:
             return name, version
-    there = ", ".join(f"{name}@{version}" for name, version in scored) or "none"
+    names = ", ".join(f"{name}@{version}" for name, version in scored) or "none"
+    verb = "correlate FILE --evaluator NAME" if kind == "response" else "score"
     raise EvaluatorError(
-        f"{wanted.evaluator} has not scored {measured.dataset} in {home.root} (those that have: {there}); "
-        "ssrem correlate FILE --evaluator NAME does"
+        f"{wanted.evaluator} has not scored {dataset} in {home.root} (those that have: {names}); ssrem {verb} does"
     )
 
 

@@ -1,31 +1,36 @@
-"""An annotated set with its scores, as the published tables hold it: what figures of agreement are made from."""
+"""An annotated set with its scores, as the published tables hold it: the data behind figures of agreement."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
 import duckdb
 import numpy as np
 
-from ssrem.agreement.figures import Figure, Responses
+from ssrem.agreement.figures import Responses
 from ssrem.agreement.inputs import Floats
 from ssrem.agreement.raters.reliability import Ratings
-from ssrem.agreement.signature import Signature, digest, versions
-
-SCORES = ("f", "g", "h")
-Version = tuple[str, int]
-
-FORCED = "system-forced"
-"""What a signature calls the system level of too few systems."""
+from ssrem.evaluators.base import PARTS, overall_part
+from tasks.scoring.signatures import Version
 
 GROUND_TRUTH = "ground-truth"
-"""What a signature says is left out where ground-truth rows are."""
+"""What signatures name as excluded where ground-truth rows are."""
 
 
 @dataclass(frozen=True)
-class MeasuredSet:
+class Options:
+    """How a version is compared with people. ground_truth_kept: with ground-truth rows too; systems_forced: at system
+    level also of fewer systems than should be compared."""
+
+    ground_truth_kept: bool = False
+    systems_forced: bool = False
+
+
+@dataclass(frozen=True)
+class ScoredSet:
     """An annotated set: digest of its content; of each response (n,) its context, system, and whether it is true."""
 
     dataset: str
@@ -37,123 +42,86 @@ class MeasuredSet:
     def __len__(self) -> int:
         return len(self.contexts)
 
-    def responses(self, scores: Floats, human: Floats, *, keep_ground_truth: bool) -> Responses:
+    def responses(self, scores: Floats, human: Floats, *, ground_truth_kept: bool) -> Responses:
         """Those with a human score; scores and human (n,), NaN for missing."""
-        at = np.flatnonzero(~np.isnan(human) & (keep_ground_truth | ~self.truth)).tolist()
-        return Responses(scores[at], human[at], [self.contexts[n] for n in at], [self.systems[n] for n in at])
+        rated = ~np.isnan(human)
+        excluded = rated & self.truth & (not ground_truth_kept)
+        at = np.flatnonzero(rated & ~excluded).tolist()
+        contexts, systems = [self.contexts[n] for n in at], [self.systems[n] for n in at]
+        return Responses(scores[at], human[at], contexts, systems, int(excluded.sum()))
 
-    def excluded(self, human: Floats, *, keep_ground_truth: bool) -> tuple[str, ...]:
-        """What a signature names as left out of the responses with a human score (n,)."""
-        return (GROUND_TRUTH,) if not keep_ground_truth and (self.truth & ~np.isnan(human)).any() else ()
 
-
-def measured_set(connection: duckdb.DuckDBPyConnection, dataset: str) -> MeasuredSet | None:
-    """The set of that name, None where none is published."""
+def scored_set(connection: duckdb.DuckDBPyConnection, dataset: str) -> ScoredSet | None:
+    """The set of that name, None where none has landed."""
     rows = connection.execute(
-        "SELECT sha256, array_to_string(context, chr(31)), system, ground_truth FROM annotated WHERE dataset = ? "
-        "ORDER BY response_id::BIGINT",
+        "SELECT sha256, array_to_string(context, chr(31)), system, ground_truth FROM rated_responses "
+        "WHERE dataset = ? ORDER BY response_id::BIGINT",
         [dataset],
     ).fetchall()
     if not rows:
         return None
-    return MeasuredSet(
-        dataset,
-        rows[0][0],
-        [row[1] for row in rows],
-        [row[2] for row in rows],
-        np.array([row[3] for row in rows], dtype=bool),
-    )
+    digests, contexts, systems, truth = zip(*rows, strict=True)
+    return ScoredSet(dataset, digests[0], contexts, systems, np.array(truth, dtype=bool))
 
 
-def human_scores(
-    connection: duckdb.DuckDBPyConnection, measured: MeasuredSet
-) -> dict[tuple[str, str], Floats]:
+def human_scores(connection: duckdb.DuckDBPyConnection, data: ScoredSet) -> dict[tuple[str, str], Floats]:
     """(criterion, aggregation) to the human score of each response (n,), NaN for missing."""
-    found: dict[tuple[str, str], Floats] = {}
+    scores: dict[tuple[str, str], Floats] = {}
     for criterion, aggregation, number, score in connection.execute(
         "SELECT criterion, aggregation, response_id::BIGINT, score FROM human_scores WHERE dataset = ? ORDER BY ALL",
-        [measured.dataset],
+        [data.dataset],
     ).fetchall():
-        found.setdefault((criterion, aggregation), np.full(len(measured), np.nan))[number] = score
-    return found
+        scores.setdefault((criterion, aggregation), np.full(len(data), np.nan))[number] = score
+    return scores
 
 
-def ratings(connection: duckdb.DuckDBPyConnection, measured: MeasuredSet) -> dict[str, Ratings]:
+def ratings_of(connection: duckdb.DuckDBPyConnection, data: ScoredSet) -> dict[str, Ratings]:
     """Criterion to its ratings (raters, n), NaN for missing; a rater is a place in the responses' lists of scores."""
     rows = connection.execute(
-        "SELECT criterion, rater, response_id::BIGINT, score FROM annotations WHERE dataset = ? ORDER BY ALL",
-        [measured.dataset],
+        "SELECT criterion, rater, response_id::BIGINT, score FROM ratings WHERE dataset = ? ORDER BY ALL",
+        [data.dataset],
     ).fetchall()
     raters: dict[str, int] = {}
     for criterion, rater, *_ in rows:
         raters[criterion] = max(raters.get(criterion, 0), rater + 1)
-    found = {criterion: np.full((count, len(measured)), np.nan) for criterion, count in raters.items()}
+    tables = {criterion: np.full((count, len(data)), np.nan) for criterion, count in raters.items()}
     for criterion, rater, number, score in rows:
-        found[criterion][rater, number] = score
-    return found
+        tables[criterion][rater, number] = score
+    return tables
 
 
 def scores_of(
-    connection: duckdb.DuckDBPyConnection, measured: MeasuredSet, version: Version
+    connection: duckdb.DuckDBPyConnection, data: ScoredSet, version: Version, table: str = "scores"
 ) -> dict[str, Floats]:
-    """Score (f, g, h) to its values (n,), NaN for missing, of those that the version gives of any response."""
-    found = {score: np.full(len(measured), np.nan) for score in SCORES}
+    """Part (f, g, h) to its values (n,), NaN for missing, of the parts that the version gives of any response."""
+    scores = {part: np.full(len(data), np.nan) for part in PARTS}
     for number, *values in connection.execute(
-        "SELECT response_id::BIGINT, f, g, h FROM scores WHERE evaluator = ? AND version = ? AND dataset = ? "
-        "AND kind = 'response'",
-        [*version, measured.dataset],
+        f"SELECT response_id::BIGINT, {', '.join(PARTS)} FROM {table} "
+        "WHERE evaluator = ? AND version = ? AND dataset = ? AND kind = 'response'",
+        [*version, data.dataset],
     ).fetchall():
-        for score, value in zip(SCORES, values, strict=True):
-            if value is not None:
-                found[score][number] = value
-    return {score: values for score, values in found.items() if not np.isnan(values).all()}
+        for part, value in zip(PARTS, values, strict=True):
+            if value is not None and isfinite(value):  # the gate refuses scores that are not
+                scores[part][number] = value
+    return {part: values for part, values in scores.items() if not np.isnan(values).all()}
 
 
-def keeps_ground_truth(
-    connection: duckdb.DuckDBPyConnection, measured: MeasuredSet, version: Version
-) -> bool:
-    """Whether the version's `correlations` are with ground-truth rows: figures beside them rest on the same rows."""
+def overall_part_of(connection: duckdb.DuckDBPyConnection, version: Version, dataset: str) -> str:
+    """Which of f, g and h is the version's score of the annotated set."""
     row = connection.execute(
-        "SELECT max(excluded) FROM correlations WHERE evaluator = ? AND version = ? AND dataset = ? "
-        "AND level <> 'conversation'",
-        [*version, measured.dataset],
+        "SELECT count(*), count(f), count(g), count(h) FROM scores "
+        "WHERE evaluator = ? AND version = ? AND dataset = ? AND kind = 'response'",
+        [*version, dataset],
     ).fetchone()
-    return bool(row and row[0] == 0)
+    n, *counts = row or (0, 0, 0, 0)
+    return overall_part(dict(zip(PARTS, counts, strict=True)), n)
 
 
-def weights_of(connection: duckdb.DuckDBPyConnection, version: Version) -> str:
-    """Digest of the evaluator's own signature."""
-    row = connection.execute(
-        "SELECT signature FROM evaluators WHERE evaluator = ? AND version = ?", list(version)
-    ).fetchone()
-    assert row is not None  # scores refer to it
-    return digest(row[0])
-
-
-def signature_of(
-    figure: Figure,
-    measured: MeasuredSet,
-    version: Version,
-    weights: str,
-    asked: tuple[str, str],
-    score: str,
-    excluded: tuple[str, ...],
-) -> Signature:
-    """The signature of a figure. asked: criterion and aggregation."""
-    return Signature(
-        evaluator=f"{version[0]}@{version[1]}",
-        weights=weights,
-        score=score,
-        dataset=measured.dataset,
-        data=measured.sha256[:16],
-        criterion=asked[0],
-        aggregation=asked[1],
-        level=FORCED if figure.forced else figure.level,
-        grouping=figure.grouping,
-        measure=figure.measure,
-        excluded=excluded,
-        n=figure.n,
-        resamples=figure.resamples,
-        seed=figure.seed,
-        **versions(),
-    )
+def published_options(connection: duckdb.DuckDBPyConnection, dataset: str) -> dict[Version, Options]:
+    """The options with which each version was compared with people."""
+    rows = connection.execute(
+        "SELECT DISTINCT evaluator, version, ground_truth_kept, systems_forced FROM agreement "
+        "WHERE dataset = ? AND level <> 'conversation' ORDER BY ALL",
+        [dataset],
+    ).fetchall()
+    return {(name, version): Options(*options) for name, version, *options in rows}

@@ -67,9 +67,9 @@ def words_of(connection: duckdb.DuckDBPyConnection, ids: Collection[str], corpor
     parts = {text for text in whole if len(text.strip()) >= SHORTEST_PART}
     for texts in _fetched(
         connection,
-        f"SELECT text FROM utterances WHERE NOT ({theirs}) UNION ALL SELECT response FROM annotated "
-        "UNION ALL SELECT reference FROM annotated WHERE reference IS NOT NULL "
-        "UNION ALL SELECT unnest(context) FROM annotated "
+        f"SELECT text FROM utterances WHERE NOT ({theirs}) UNION ALL SELECT response FROM rated_responses "
+        "UNION ALL SELECT reference FROM rated_responses WHERE reference IS NOT NULL "
+        "UNION ALL SELECT unnest(context) FROM rated_responses "
         f"UNION ALL SELECT row->>'$.text' AS text FROM ({READABLE}) AS readable "
         "WHERE NOT (list_contains(?, coalesce(row->>'$.speaker', '')) AND list_contains(?, corpus)) AND text <> ''",
         who * 2,

@@ -25,8 +25,9 @@ _BATCH = 65_536
 
 _TEXTS = """
     SELECT text FROM utterances UNION ALL SELECT text FROM turns UNION ALL SELECT text FROM negatives
-    UNION ALL SELECT response FROM annotated UNION ALL SELECT reference FROM annotated WHERE reference IS NOT NULL
-    UNION ALL SELECT unnest(context) FROM annotated"""
+    UNION ALL SELECT response FROM rated_responses
+    UNION ALL SELECT reference FROM rated_responses WHERE reference IS NOT NULL
+    UNION ALL SELECT unnest(context) FROM rated_responses"""
 
 
 def derived_partitions(home: Warehouse, corpus: str) -> list[Address]:

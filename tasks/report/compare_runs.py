@@ -9,6 +9,7 @@ from typing import Any
 import duckdb
 from prefect import task
 
+from sql import statement
 from ssrem import __version__
 from ssrem.errors import HomeError
 from ssrem.report.comparison import Comparison, Side
@@ -149,15 +150,16 @@ def _correlations(
 
     One human score is enough to compare by: the mean, or a rating as given.
     """
-    keys = [key for table, key in wrote if table == "correlations"]
+    keys = [key for table, key in wrote if table == "agreement"]
     if not keys:
         found = _of_versions(connection, "correlations", versions)
     else:
-        there = [parts["correlations", key][0] for key in keys if ("correlations", key) in parts]
+        there = [parts["agreement", key][0] for key in keys if ("agreement", key) in parts]
         paths: list[str] = [str(home.root / part.path) for part in there]
-        query = "SELECT * FROM read_parquet(?, hive_partitioning = false) ORDER BY ALL"
+        agreement = "WITH agreement AS (SELECT * FROM read_parquet(?, hive_partitioning = false))"
+        query = f"{agreement} {statement('views/correlations')} ORDER BY ALL"
         found = records(connection, query, [paths]) if paths else []
-    gone = [key for key in keys if ("correlations", key) not in parts]
+    gone = [key for key in keys if ("agreement", key) not in parts]
     return [row for row in found if row["aggregation"] in ("mean", "rating")], gone
 
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from textwrap import fill
 
-from schemas import TABLES
-from schemas.contract import Column, Table
+from schemas import TABLES, VIEWS
+from schemas.contract import Column, Table, View
 from sql import Query, queries
 
 
@@ -26,12 +26,13 @@ def renewed(page: str) -> str:
 
 
 def _tables() -> str:
-    listed = [f"| [`{t.name}`](#{t.name}) | {t.grain.removeprefix('One row is ')} |" for t in TABLES.values()]
+    tables: list[Table | View] = [*TABLES.values(), *VIEWS.values()]
+    listed = [f"| [`{t.name}`](#{t.name}) | {t.grain.removeprefix('One row is ')} |" for t in tables]
     overview = "\n".join(["| table | one row is |", "|---|---|", *listed])
-    return "\n\n".join([overview, *(_table(t) for t in TABLES.values())])
+    return "\n\n".join([overview, *(_table(t) for t in tables)])
 
 
-def _table(table: Table) -> str:
+def _table(table: Table | View) -> str:
     columns = [f"| {_key(table, c)} | {_cell(c.type)} | {_cell(_meaning(c))} |" for c in table.columns]
     return "\n".join(
         [
@@ -46,7 +47,7 @@ def _table(table: Table) -> str:
     )
 
 
-def _key(table: Table, column: Column) -> str:
+def _key(table: Table | View, column: Column) -> str:
     return f"**`{column.name}`**" if column.name in table.key else f"`{column.name}`"
 
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-import duckdb
 import numpy as np
 from prefect import task
 
 from ssrem.agreement.identification import identification
 from ssrem.samples import CONTEXT_ATTACK, TEST
-from tasks.agreement.correlation_rows import correlation_row
 from tasks.scoring.batches import evaluator_at, score_candidates
+from tasks.scoring.conversations import conversation_rows
 from tasks.speaker_tables.build import candidate_sources, landed_corpus
 from tasks.speaker_tables.load import load_candidates, test_responses
 from tasks.stage.ledger import Recipe
@@ -24,9 +23,6 @@ from tasks.warehouse.partition import PartitionKey
 
 if TYPE_CHECKING:
     from ssrem.samples import Candidates, Floats
-
-UNTOUCHED_RATING = {"chitchat": 5}
-"""Format to the initial score of its rating sliders: a rating left there may be none, and is excluded."""
 
 
 @task(name="score test split")
@@ -52,9 +48,11 @@ def score_corpus(
         responses = responses[np.isin(everyone.rows(TEST), candidates.rows(TEST))]
         _stage_scores(stage, who, corpus, responses, f, _present(candidates), evaluator.f_unit)
         stage.create_from_rows("identification", list(_identification(who, corpus, f)))
-        stage.create_from_rows("correlations", list(_ratings(stage.connection, who, corpus)))
+        stage.create_from_rows(
+            "agreement", list(conversation_rows(stage.connection, (name, version), corpus))
+        )
         key = PartitionKey(corpus=corpus, evaluator=name, version=version)
-        return Built(True, [Output(table, key) for table in ("scores", "identification", "correlations")])
+        return Built(True, [Output(table, key) for table in ("scores", "identification", "agreement")])
 
     return run_stage(place, "score", recipe, build, done=False, resources=resources)
 
@@ -107,36 +105,3 @@ def _identification(who: Mapping[str, Any], corpus: str, f: Mapping[str, Floats]
             "gt_above": row.above,
             "n": row.n,
         }
-
-
-def _ratings(
-    connection: duckdb.DuckDBPyConnection, who: Mapping[str, Any], corpus: str
-) -> Iterable[dict[str, Any]]:
-    """Mean f of a conversation's true responses against the ratings that its participants gave it."""
-    rows = connection.execute(
-        """
-        WITH rated AS (
-            SELECT c.conversation_id, o.format, unnest(json_keys(c.ratings)) AS criterion, c.ratings
-            FROM conversations AS c INNER JOIN corpora AS o ON c.corpus = o.corpus
-            WHERE c.corpus = $corpus AND c.ratings IS NOT NULL
-        )
-        SELECT
-            rated.criterion,
-            any_value(rated.format),
-            avg(s.f),
-            any_value(try_cast(json_extract(rated.ratings, '$."' || rated.criterion || '"') AS DOUBLE))
-        FROM scores AS s
-        INNER JOIN turns AS t ON t.corpus = $corpus AND t.turn_id = s.response_id::BIGINT
-        INNER JOIN rated ON t.conversation_id = rated.conversation_id
-        WHERE s.kind = 'GT'
-        GROUP BY rated.criterion, rated.conversation_id ORDER BY rated.criterion, rated.conversation_id
-        """,
-        {"corpus": corpus},
-    ).fetchall()
-    for criterion in sorted({row[0] for row in rows}):
-        given = [
-            (f, rating, format) for c, format, f, rating in rows if c == criterion and rating is not None
-        ]
-        fair = [(f, rating) for f, rating, format in given if rating != UNTOUCHED_RATING.get(format)]
-        where = {"dataset": corpus, "criterion": criterion, "aggregation": "rating", "level": "conversation"}
-        yield correlation_row({**who, **where, "score": "f"}, fair, excluded=len(given) - len(fair))

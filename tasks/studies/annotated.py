@@ -15,6 +15,8 @@ from ssrem.evaluators.base import Evaluator
 from ssrem.samples import Progress, Sample
 from ssrem.studies.learned import Human, Learn, Learning, Transfer
 from ssrem.studies.scored import Scored
+from tasks.agreement.landed_set import landed_sets
+from tasks.agreement.scored_set import overall_part_of
 from tasks.stage.progress import progress
 from tasks.stage.stage import Stage
 from tasks.studies.corpora import scored_columns
@@ -49,8 +51,14 @@ class ScoredSet(AnnotatedSet):
         self, stage: Stage, dataset: str, evaluators: Sequence[Version], settings: StudySettings
     ) -> Iterator[tuple[Version, Scored]]:
         for version in evaluators:
+            part = overall_part_of(stage.connection, version, dataset)
             score, human, words, turns, context_words, systems = scored_columns(
-                stage, "7_studies/scored_responses", version, dataset, "correlate FILE --evaluator"
+                stage,
+                "7_studies/scored_responses",
+                version,
+                dataset,
+                "correlate FILE --evaluator",
+                part=part,
             )
             features = {
                 "words of the response": words,
@@ -107,11 +115,7 @@ class HumanScoresOfAllSets(HumanScores):
 def _digests(home: Warehouse) -> dict[str, str]:
     """Every annotated set to the digest of its content."""
     with home.reader() as connection:
-        return dict(
-            connection.execute(
-                "SELECT dataset, any_value(sha256) FROM annotated GROUP BY dataset ORDER BY dataset"
-            ).fetchall()
-        )
+        return landed_sets(connection)
 
 
 def _learn(base: Any, advance: Progress) -> Learn:

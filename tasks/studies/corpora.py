@@ -91,12 +91,14 @@ class ScoredTestSplit(Corpus):
             yield version, Identified(shares, dict(zip(names, features, strict=True)))
 
 
-def scored_columns(stage: Stage, query: str, version: Version, dataset: str, verb: str) -> list[Any]:
+def scored_columns(
+    stage: Stage, query: str, version: Version, dataset: str, verb: str, **values: str
+) -> list[Any]:
     """The columns of a query for what a version scored, numbers as float (n,); AnnotationError, naming the verb that
     scores, where it scored nothing."""
     evaluator, number = version
-    values = {"evaluator": evaluator, "version": number, "dataset": dataset}
-    rows = stage.connection.execute(statement(query), values).fetchall()
+    who = {"evaluator": evaluator, "version": number, "dataset": dataset}
+    rows = stage.connection.execute(statement(query), {**who, **values}).fetchall()
     if not rows:
         raise AnnotationError(
             f"{dataset} has no scores of {evaluator} version {number}; run ssrem {verb} {evaluator} first"

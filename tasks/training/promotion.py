@@ -14,6 +14,7 @@ from prefect import task
 from sql import statement
 from ssrem.agreement.comparison.noninferiority import Comparison, compare_agreement, compare_share
 from ssrem.errors import EvaluatorError
+from tasks.agreement.scored_set import overall_part_of
 from tasks.stage.ledger import Recipe
 from tasks.stage.progress import progress
 from tasks.stage.protocol import Built, run_stage
@@ -44,7 +45,7 @@ def challenges(home: Warehouse, names: Sequence[str] = ()) -> list[Challenge]:
     with home.reader() as connection:
         landed = dict(connection.execute("SELECT corpus, sha256 FROM corpora").fetchall())
         annotated = connection.execute(
-            "SELECT DISTINCT dataset, sha256 FROM annotated ORDER BY ALL"
+            "SELECT DISTINCT dataset, sha256 FROM rated_responses ORDER BY ALL"
         ).fetchall()
         rows = connection.execute(
             "SELECT a.evaluator, a.version, b.version, a.corpora, [a.labels, b.labels] FROM evaluators AS a "
@@ -215,8 +216,9 @@ def _comparisons(
                 )
             )
     for dataset in challenge.datasets:
+        part = overall_part_of(connection, (challenge.evaluator, challenge.champion), dataset)
         rows = connection.execute(
-            statement("4_promotion/agreement_pairs"), {**who, "dataset": dataset}
+            statement("4_promotion/agreement_pairs"), {**who, "dataset": dataset, "part": part}
         ).fetchnumpy()
         if len(rows["champion"]):
             comparisons.append(

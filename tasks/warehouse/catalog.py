@@ -9,7 +9,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from schemas import TABLES, fingerprint
+from schemas import TABLES, VIEWS, fingerprint
+from sql import statement
 from ssrem.errors import HomeError
 from tasks.warehouse.files import sync_path
 from tasks.warehouse.integrity import Damage, find_damage, refusing_select
@@ -144,7 +145,7 @@ def create_views(
     schema: str = "main",
     damaged: Sequence[Damage] = (),
 ) -> None:
-    """Create one view for each table over its partitions in `schema`; without partitions it has columns but no row.
+    """Create in `schema` one view for each table over its partitions, which without partitions has no row, and `VIEWS`.
 
     A view over a `damaged` partition raises an error that names the damage as soon as it is queried.
     """
@@ -162,6 +163,9 @@ def create_views(
         else:
             body = table.empty_select()
         connection.execute(f'CREATE OR REPLACE VIEW {schema}."{table.name}" AS {body}')
+    for view in VIEWS.values():
+        body = statement(f"views/{view.name}")
+        connection.execute(f'CREATE OR REPLACE VIEW {schema}."{view.name}" AS {body}')
 
 
 def quoted(value: str | Path) -> str:

@@ -42,9 +42,9 @@ Address = tuple[str, PartitionKey]
 
 
 REPLICATED = (
-    *("corpora", "evaluators", "learning_curves", "identification", "correlations"),
+    *("corpora", "evaluators", "learning_curves", "identification"),
     *("agreement", "comparisons", "rankings", "rater_agreement"),
-    *("annotated", "annotations", "human_scores", "runs", "check_results"),
+    *("rated_responses", "ratings", "human_scores", "runs", "check_results"),
 )
 """Small tables that no stage can recompute as they were: a replica of each file lies beside it."""
 

@@ -8,8 +8,8 @@ from typing import Any
 import duckdb
 import pytest
 
-from schemas import TABLES
-from sql import Query, queries
+from schemas import TABLES, VIEWS
+from sql import Query, queries, statement
 from support.small_home import Made
 from tasks.query.sandbox import ask
 
@@ -38,6 +38,8 @@ def answer(name: str, **tables: list[dict[str, Any]]) -> list[dict[str, Any]]:
     with duckdb.connect(":memory:") as connection:
         for table in TABLES.values():
             connection.execute(table.ddl())
+        for view in VIEWS:
+            connection.execute(f"CREATE VIEW {view} AS {statement(f'views/{view}')}")
         for table, rows in tables.items():
             for row in rows:
                 values = ", ".join("?" * len(row))
@@ -173,25 +175,21 @@ def test_a_decision_shows_what_it_rests_on() -> None:
 
 
 def test_change_is_against_the_version_before() -> None:
-    correlations = [
+    agreement = [
         {
-            **{
-                "evaluator": e,
-                "version": v,
-                "dataset": "people",
-                "criterion": "overall",
-                "aggregation": "mean",
-            },
-            **{"level": level, "score": "f", "spearman": rho, "outcome": "ok"},
+            **{"evaluator": evaluator, "version": version, "dataset": "people", "criterion": "overall"},
+            **{"aggregation": "mean", "level": level, "grouping": "pooled", "score": "f", "forced": False},
+            **{"measure": measure, "statistic": statistic, "n": 9, "groups": 5, "outcome": "ok"},
         }
-        for e, v, rho, level in [
+        for evaluator, version, rho, level in [
             ("ssrem", 1, 0.2, "segment"),
             ("ssrem", 2, 0.5, "segment"),
             ("rsrem", 1, 0.9, "segment"),
             ("ssrem", 2, 1.0, "system"),
         ]
+        for measure, statistic in (("spearman", rho), ("pearson", -1.0))
     ]
-    rows = answer("agreement_over_versions", correlations=correlations)
+    rows = answer("agreement_over_versions", agreement=agreement)
     assert [(row["evaluator"], row["version"], row["change"]) for row in rows] == [
         ("rsrem", 1, None),
         ("ssrem", 1, None),
@@ -205,7 +203,7 @@ def test_a_strict_rater_lies_below_the_others() -> None:
         for n, scores in enumerate([(1, 3, 5), (1, 4, 4)])
         for rater, score in enumerate(scores)
     ]
-    rows = answer("strict_raters", annotations=ratings)
+    rows = answer("strict_raters", ratings=ratings)
     assert [(row["rater"], row["ratings"], row["strictness"], row["agreement"]) for row in rows] == [
         (0, 2, 3.0, None),  # who always gives the same agrees with nobody
         (1, 2, -0.75, -1.0),

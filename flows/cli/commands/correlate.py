@@ -35,7 +35,7 @@ def correlate(options: argparse.Namespace, home: Warehouse) -> None:
 def reproduce(options: argparse.Namespace, home: Warehouse) -> int:
     """Compute a figure again from its signature; the exit status is 1 if it differs from the published one."""
     result = compute_again(home, options.signature)
-    figure = {key: getattr(result.found, key) for key in ("statistic", "low", "high", "p", "n", "outcome")}
+    figure = {key: getattr(result.figure, key) for key in ("statistic", "low", "high", "p", "n", "outcome")}
     if options.json:
         answer = {"reproduced": not result.differs, "differs": result.differs, "noted": result.noted}
         output.as_json({**answer, **figure})

@@ -76,15 +76,15 @@ def test_without_a_browser_it_says_where_the_page_is(
 @pytest.mark.usefixtures("started")
 def test_two_runs_are_compared(copy: Warehouse, capsys: pytest.CaptureFixture[str]) -> None:
     latest = runs(copy)
-    pair = [latest["agree"], latest["score"]]
+    pair = [latest["correlate"], latest["score"]]
     arguments = ["report", "--home", str(copy.root), "--json", "--compare"]
     assert main([*arguments, *pair]) == 0
     page = Path(json.loads(capsys.readouterr().out)["comparison"])
     assert page == copy.reports / f"compare-{pair[0]}-{pair[1]}.html"
     text = page.read_text(encoding="utf-8")
-    assert "These are runs of different stages, agree and score" in text
+    assert "These are runs of different stages, correlate and score" in text
     assert "people, overall" in text
     assert main([*arguments, "x", pair[0]]) == 1
     said = capsys.readouterr().err
     assert said.startswith(f"ssrem: no run 'x' in {copy.root}; the latest are ")
-    assert said.count("\n") == 1 and " (measure)" in said
+    assert said.count("\n") == 1 and " (correlate)" in said

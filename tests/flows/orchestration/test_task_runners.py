@@ -151,7 +151,7 @@ def test_two_workers_make_the_tables_of_one_process(
     assert {name for name, rows in tables_of["process"].items() if rows} >= {
         "scores",
         "set_similarity",
-        "correlations",
+        "agreement",
     }
     assert tables_of["dask"] == tables_of["process"]
 

@@ -11,10 +11,10 @@ from scipy import stats
 
 from schemas import TABLES
 from ssrem.agreement.segment import segment_level
+from ssrem.errors import AnnotationError
 from support.small_home import Made, annotated_rows
 from support.stages import staging
-from tasks.agreement.land import agree
-from tasks.agreement.measure import OF_THE_SET, measure, measure_all
+from tasks.agreement.correlate import SET_TABLES, correlate, correlate_all, correlate_landed
 from tasks.maintenance.repair import repair
 from tasks.stage.stage import Output
 from tasks.training.promotion import promote
@@ -29,8 +29,8 @@ def query(home: Warehouse, text: str, *values: Any) -> list[Any]:
         return reader.execute(text, list(values)).fetchall()
 
 
-def stages(home: Warehouse) -> int:
-    ((count,),) = query(home, "SELECT count(*) FROM runs WHERE stage = 'measure'")
+def runs(home: Warehouse) -> int:
+    ((count,),) = query(home, "SELECT count(*) FROM runs WHERE stage = 'correlate'")
     return int(count)
 
 
@@ -38,7 +38,8 @@ POOLED = """SELECT {columns} FROM agreement WHERE evaluator = 'ssrem' AND aggreg
     AND level = 'segment' AND grouping = 'pooled' AND measure = 'spearman'"""
 
 PAIRS = """SELECT s.f, h.score, array_to_string(a.context, '|'), s.evaluator FROM scores AS s
-    INNER JOIN human_scores AS h USING (dataset, response_id) INNER JOIN annotated AS a USING (dataset, response_id)
+    INNER JOIN human_scores AS h USING (dataset, response_id)
+    INNER JOIN rated_responses AS a USING (dataset, response_id)
     WHERE s.dataset = 'people' AND s.kind = 'response' AND h.aggregation = 'mean' AND NOT a.ground_truth
     ORDER BY s.evaluator, s.response_id::BIGINT"""
 
@@ -57,8 +58,8 @@ def test_figures_are_those_of_the_correlations_and_the_library(made: Made) -> No
         "SELECT statistic, groups FROM agreement WHERE evaluator = 'ssrem' AND aggregation = 'mean' AND score = 'f' "
         "AND grouping = 'context' AND measure = 'pearson'",
     )
-    found = segment_level(x, y, measure="pearson", grouping="context", groups=contexts)
-    assert (by_context, groups) == (pytest.approx(found.statistic), found.groups)
+    direct = segment_level(x, y, measure="pearson", grouping="context", groups=contexts)
+    assert (by_context, groups) == (pytest.approx(direct.statistic), direct.groups)
 
 
 def test_every_level_grouping_and_measure_is_there_once_and_none_is_silent(made: Made) -> None:
@@ -71,14 +72,14 @@ def test_every_level_grouping_and_measure_is_there_once_and_none_is_silent(made:
 
 
 def test_raters_agree_by_hand(made: Made) -> None:
-    found = dict(query(made.home, "SELECT measure, value FROM rater_agreement WHERE dataset = 'people'"))
-    assert len(found) == 7
+    figures = dict(query(made.home, "SELECT measure, value FROM rater_agreement WHERE dataset = 'people'"))
+    assert len(figures) == 7
     rated = [row["annotations"]["overall"] for row in annotated_rows() if row["model"] != "ground-truth"]
     each = [
         stats.spearmanr([row[at] for row in rated], [sum(row) - row[at] for row in rated]).statistic
         for at in range(4)
     ]
-    assert found["one_rater"] == pytest.approx(sum(each) / 4)
+    assert figures["one_rater"] == pytest.approx(sum(each) / 4)
 
 
 def test_who_is_compared_and_ranked(made: Made) -> None:
@@ -100,33 +101,34 @@ def test_who_is_compared_and_ranked(made: Made) -> None:
 
 @pytest.mark.usefixtures("sql_gate")
 def test_measured_once_and_again_only_what_changed(copy: Warehouse, made: Made) -> None:
-    before = copy.partitions()
-    assert measure.fn("people", str(copy.root)) is False
-    assert measure.fn("nothing of that name", str(copy.root)) is False
+    before, root = copy.partitions(), str(copy.root)
+    assert correlate_landed.fn("people", [], root) is False
+    with pytest.raises(AnnotationError, match="no annotated set 'nothing of that name' has landed"):
+        correlate_landed.fn("nothing of that name", [], root)
     assert copy.partitions() == before
 
-    agree.fn(str(made.annotated), [("ssrem", 1)], str(copy.root), keep_ground_truth=True)
-    assert measure.fn("people", str(copy.root)) is True
+    again = correlate.fn(str(made.annotated), [("ssrem", 1)], root, ground_truth_kept=True)
+    assert again == ("people", True)
     now = {p.address: p.run for p in copy.partitions()}
     changed = {p.key for p in before if p.table == "agreement" and now[p.address] != p.run}
     assert changed == {PartitionKey(evaluator="ssrem", version=1, dataset="people")}
     assert query(copy, POOLED.format(columns="n")) == [(30,)]
     assert query(copy, "SELECT DISTINCT n FROM comparisons") == [(25,)], "the others leave ground truth out"
-    assert measure.fn("people", str(copy.root)) is False
+    assert correlate_landed.fn("people", [], root) is False, "each version keeps its options"
 
 
 @pytest.mark.usefixtures("sql_gate")
 def test_what_left_the_snapshot_is_made_again_as_it_was(copy: Warehouse) -> None:
-    tables = ("agreement", *OF_THE_SET)
+    tables = ("agreement", *SET_TABLES)
     before = {table: query(copy, f"SELECT * FROM {table} ORDER BY ALL") for table in tables}
-    count = stages(copy)
-    lost = next(p for p in copy.partitions() if p.table == "agreement")
+    count = runs(copy)
+    lost = next(p for p in copy.partitions() if p.table == "agreement" and p.key.dataset == "people")
     copy.write_catalog([p for p in copy.partitions() if p != lost])
-    assert measure.fn("people", str(copy.root)) is True
-    copy.write_catalog([p for p in copy.partitions() if p.table not in OF_THE_SET])
-    assert measure.fn("people", str(copy.root)) is True
+    assert correlate_landed.fn("people", [], str(copy.root)) is True
+    copy.write_catalog([p for p in copy.partitions() if p.table not in SET_TABLES])
+    assert correlate_landed.fn("people", [], str(copy.root)) is True
     assert {table: query(copy, f"SELECT * FROM {table} ORDER BY ALL") for table in tables} == before
-    assert stages(copy) == count + 2
+    assert runs(copy) == count + 2
 
 
 @pytest.mark.usefixtures("sql_gate")
@@ -135,7 +137,7 @@ def test_a_damaged_part_comes_back_from_its_second_copy(copy: Warehouse) -> None
     part = next(p for p in copy.partitions() if p.table == "rankings")
     (copy.root / part.path).write_bytes(b"gone")
     assert [line.endswith("restored from its replica") for line in repair.fn(str(copy.root))] == [True]
-    assert measure.fn("people", str(copy.root)) is False
+    assert correlate_landed.fn("people", [], str(copy.root)) is False
     assert query(copy, "SELECT * FROM rankings ORDER BY ALL") == before
 
 
@@ -147,10 +149,10 @@ def test_only_what_is_in_use_is_compared(copy: Warehouse, monkeypatch: pytest.Mo
     with staging(copy, "train", {"add": 2}) as stage:
         stage.create_from_rows("evaluators", [other])
         stage.publish([Output("evaluators", PartitionKey(evaluator="rsrem", version=2))])
-    assert measure.fn("people", str(copy.root)) is False
+    assert correlate_landed.fn("people", [], str(copy.root)) is False
     promote.fn("rsrem", 2, str(copy.root))
-    monkeypatch.setattr("tasks.agreement.measure.measure", measure.fn)
-    assert measure_all(str(copy.root)) == ["people"]
+    monkeypatch.setattr("tasks.agreement.correlate.correlate_landed", correlate_landed.fn)
+    assert correlate_all(str(copy.root)) == ["people"]
     assert query(copy, "SELECT evaluator, place, reason FROM rankings WHERE level = 'segment'") == [
         ("ssrem", None, "there is no other evaluator to compare it with")
     ]
@@ -161,8 +163,7 @@ def test_only_what_is_in_use_is_compared(copy: Warehouse, monkeypatch: pytest.Mo
 def test_a_set_may_have_blanks_in_its_name(copy: Warehouse, tmp_path: Path) -> None:
     file = tmp_path / "some more @ people_eval.json"
     file.write_text(json.dumps(annotated_rows()))
-    agree.fn(str(file), BOTH, str(copy.root))
-    assert measure.fn("some more @ people", str(copy.root))
+    assert correlate.fn(str(file), BOTH, str(copy.root)) == ("some more @ people", True)
     ((rows, best),) = query(
         copy,
         "SELECT count(DISTINCT evaluator), (SELECT count(*) FROM rankings WHERE dataset = $1) "
@@ -170,4 +171,4 @@ def test_a_set_may_have_blanks_in_its_name(copy: Warehouse, tmp_path: Path) -> N
         "some more @ people",
     )
     assert rows == 2 and best > 0
-    assert not measure.fn("some more @ people", str(copy.root))
+    assert not correlate_landed.fn("some more @ people", [], str(copy.root))

@@ -15,7 +15,7 @@ from ssrem.errors import AnnotationError
 from support.small_home import annotated_rows
 from tasks.agreement import annotated_sets as annotated_files
 from tasks.agreement.annotated_sets import annotated_file, pulled
-from tasks.agreement.land import agree
+from tasks.agreement.correlate import correlate
 from tasks.warehouse.home import Warehouse
 
 ONE = [("ssrem", 1)]
@@ -48,7 +48,7 @@ def test_a_table_lands_as_the_eval_file_does(
     copy: Warehouse, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = as_csv(tmp_path)
-    assert agree.fn(str(path), ONE, str(copy.root), mapping=MAPPING) == ("table", True)
+    assert correlate.fn(str(path), ONE, str(copy.root), mapping=MAPPING) == ("table", True)
     assert capsys.readouterr().err.startswith(f"ssrem: {path}: read as tsv: 30 responses of ")
     with copy.reader() as reader:
         same = """SELECT count(*) FROM correlations AS a INNER JOIN correlations AS b
@@ -57,9 +57,9 @@ def test_a_table_lands_as_the_eval_file_does(
         of_table = "SELECT count(*) FROM correlations WHERE dataset = 'table'"
         assert reader.execute(same).fetchone() == reader.execute(of_table).fetchone()
         assert (reader.execute(of_table).fetchone() or (0,))[0] > 0
-    assert agree.fn(str(path), ONE, str(copy.root), mapping=MAPPING) == ("table", False)
+    assert correlate.fn(str(path), ONE, str(copy.root), mapping=MAPPING) == ("table", False)
     with pytest.raises(AnnotationError, match="another annotated set named 'table'"):
-        agree.fn(str(path), ONE, str(copy.root), mapping={**MAPPING, "separator": "#"})
+        correlate.fn(str(path), ONE, str(copy.root), mapping={**MAPPING, "separator": "#"})
 
 
 @pytest.fixture

@@ -115,7 +115,7 @@ def test_an_import_lands_at_once_where_it_is_asked_to(copy: Warehouse, made: Mad
     assert "3 kept of 3" in said.stdout
     with copy.reader() as connection:
         rows = connection.execute(
-            "SELECT system, count(*) FROM annotated WHERE dataset = 'mine' GROUP BY ALL ORDER BY ALL"
+            "SELECT system, count(*) FROM rated_responses WHERE dataset = 'mine' GROUP BY ALL ORDER BY ALL"
         ).fetchall()
         found = connection.execute("SELECT count(*) FROM correlations WHERE dataset = 'mine'").fetchone()
     assert rows == [("bm25", 6), ("ground-truth", 6)]

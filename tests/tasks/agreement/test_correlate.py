@@ -1,4 +1,4 @@
-"""Agree: human scores by hand, correlations against SciPy, and what is refused."""
+"""Correlate: human scores by hand, correlations against SciPy, and what is refused."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from scipy import stats
 from sql import statement
 from ssrem.errors import AnnotationError, EvaluatorError, GateError
 from support.small_home import Made, annotated_rows
-from tasks.agreement.land import agree
+from tasks.agreement.correlate import correlate
 from tasks.training.versions import promoted
 from tasks.warehouse.home import Warehouse
 
@@ -56,19 +56,19 @@ def test_human_scores_by_hand(case: str) -> None:
     ratings, expected = RATINGS[case]
     with duckdb.connect() as connection:
         connection.execute(
-            "CREATE TABLE annotations (dataset VARCHAR, response_id VARCHAR, criterion VARCHAR, rater BIGINT, "
+            "CREATE TABLE ratings (dataset VARCHAR, response_id VARCHAR, criterion VARCHAR, rater BIGINT, "
             "score DOUBLE)"
         )
         other = [("d", "r", "other", 0, 1.0), ("d", "s", "overall", 0, 1.0), ("e", "r", "overall", 0, 1.0)]
         rows = [("d", "r", "overall", rater, float(score)) for rater, score in enumerate(ratings)]
-        connection.executemany("INSERT INTO annotations VALUES (?, ?, ?, ?, ?)", [*rows, *other])
-        found = connection.execute(
+        connection.executemany("INSERT INTO ratings VALUES (?, ?, ?, ?, ?)", [*rows, *other])
+        scores = connection.execute(
             f"SELECT aggregation, score FROM ({statement('3_agreement/human_scores')}) "
             "WHERE response_id = 'r' AND criterion = 'overall'",
             {"dataset": "d"},
         ).fetchall()
-    assert len(found) == 4
-    by_name = dict(found)
+    assert len(scores) == 4
+    by_name = dict(scores)
     assert [by_name[a] for a in ("mean", "median", "mode", "mad_mean")] == pytest.approx(expected)
 
 
@@ -81,7 +81,7 @@ def pairs(home: Warehouse, dataset: str, part: str, *, evaluator: str = "ssrem",
         home,
         f"""SELECT s.{part}, h.score, a.system FROM scores AS s
         INNER JOIN human_scores AS h USING (dataset, response_id)
-        INNER JOIN annotated AS a USING (dataset, response_id)
+        INNER JOIN rated_responses AS a USING (dataset, response_id)
         WHERE s.evaluator = ? AND s.dataset = ? AND s.kind = 'response' AND h.aggregation = 'mean'
             AND h.criterion = 'overall' AND (? OR NOT a.ground_truth)""",
         evaluator,
@@ -103,8 +103,8 @@ def correlation(home: Warehouse, dataset: str, part: str, level: str, evaluator:
     return row
 
 
-def by_scipy(found: list[Any]) -> list[float]:
-    x, y = [row[0] for row in found], [row[1] for row in found]
+def by_scipy(pairs: list[Any]) -> list[float]:
+    x, y = [row[0] for row in pairs], [row[1] for row in pairs]
     r, rho, tau = stats.pearsonr(x, y), stats.spearmanr(x, y), stats.kendalltau(x, y)
     return [r.statistic, r.pvalue, rho.statistic, rho.pvalue, tau.statistic, len(x)]
 
@@ -113,9 +113,9 @@ def by_scipy(found: list[Any]) -> list[float]:
 @pytest.mark.parametrize("evaluator", ["ssrem", "rsrem"])
 def test_segments_correlate_as_scipy_says_without_ground_truth(made: Made, part: str, evaluator: str) -> None:
     joined = pairs(made.home, "people", part, evaluator=evaluator)
-    found = correlation(made.home, "people", part, "segment", evaluator)
-    assert list(found[:6]) == pytest.approx(by_scipy(joined))
-    assert found[5:] == (25, 5)
+    published = correlation(made.home, "people", part, "segment", evaluator)
+    assert list(published[:6]) == pytest.approx(by_scipy(joined))
+    assert published[5:] == (25, 5)
 
 
 def test_systems_correlate_by_their_means(made: Made) -> None:
@@ -130,7 +130,7 @@ def test_systems_correlate_by_their_means(made: Made) -> None:
 @pytest.mark.usefixtures("sql_gate")
 def test_no_system_level_from_four_systems(copy: Warehouse, write_set: Any) -> None:
     file = write_set([row for row in annotated_rows() if row["model"] != "e"])
-    agree.fn(file, BOTH, str(copy.root))
+    correlate.fn(file, BOTH, str(copy.root))
     levels = query(copy, "SELECT DISTINCT level FROM correlations WHERE dataset = 'set'")
     assert levels == [("segment",)]
 
@@ -139,32 +139,32 @@ def test_no_system_level_from_four_systems(copy: Warehouse, write_set: Any) -> N
 def test_rows_are_joined_by_key_not_by_position(copy: Warehouse, made: Made, write_set: Any) -> None:
     rows = annotated_rows()
     random.Random(5).shuffle(rows)
-    agree.fn(write_set(rows), BOTH, str(copy.root))
+    correlate.fn(write_set(rows), BOTH, str(copy.root))
     for part in "fgh":
         before = correlation(made.home, "people", part, "segment")
         assert correlation(copy, "set", part, "segment") == pytest.approx(before)
     for number, row in enumerate(rows):
-        found = query(
+        published = query(
             copy,
-            "SELECT response FROM annotated WHERE dataset = 'set' AND response_id = ?",
+            "SELECT response FROM rated_responses WHERE dataset = 'set' AND response_id = ?",
             str(number),
         )
-        assert found == [(row["response"],)]
+        assert published == [(row["response"],)]
 
 
 @pytest.mark.usefixtures("sql_gate")
 def test_ground_truth_is_kept_if_asked_for(copy: Warehouse, made: Made) -> None:
-    _, new = agree.fn(str(made.annotated), BOTH, str(copy.root), keep_ground_truth=True)
+    _, new = correlate.fn(str(made.annotated), BOTH, str(copy.root), ground_truth_kept=True)
     assert new
-    found = correlation(copy, "people", "f", "segment")
-    assert found[5:] == (30, 0)
-    assert list(found[:6]) == pytest.approx(by_scipy(pairs(copy, "people", "f", truth=True)))
+    published = correlation(copy, "people", "f", "segment")
+    assert published[5:] == (30, 0)
+    assert list(published[:6]) == pytest.approx(by_scipy(pairs(copy, "people", "f", truth=True)))
 
 
 @pytest.mark.usefixtures("sql_gate")
 def test_without_references_only_f_is_correlated(copy: Warehouse, write_set: Any) -> None:
     file = write_set([{k: v for k, v in row.items() if k != "reference"} for row in annotated_rows()])
-    agree.fn(file, BOTH, str(copy.root))
+    correlate.fn(file, BOTH, str(copy.root))
     assert query(copy, "SELECT DISTINCT score FROM correlations WHERE dataset = 'set'") == [("f",)]
     nulls = "SELECT count(*), count(g), count(h) FROM scores WHERE dataset = 'set'"
     assert query(copy, nulls) == [(60, 0, 0)]
@@ -178,14 +178,14 @@ def test_the_same_set_again_is_a_no_op_wherever_it_lies(copy: Warehouse, made: M
     elsewhere.write_bytes(made.annotated.read_bytes())
     before = copy.partitions()
     for file in (made.annotated, elsewhere):
-        assert agree.fn(str(file), promoted(copy), str(copy.root)) == ("people", False)
+        assert correlate.fn(str(file), promoted(copy), str(copy.root)) == ("people", False)
     assert copy.partitions() == before
 
 
 def test_the_same_name_with_other_content_is_refused(copy: Warehouse, write_set: Any) -> None:
     before = copy.partitions()
     with pytest.raises(AnnotationError, match="rename the file"):
-        agree.fn(write_set(annotated_rows()[:-1], "people"), BOTH, str(copy.root))
+        correlate.fn(write_set(annotated_rows()[:-1], "people"), BOTH, str(copy.root))
     assert copy.partitions() == before
 
 
@@ -194,18 +194,18 @@ def test_a_set_named_as_a_corpus_leaves_the_corpus_its_scores(copy: Warehouse, w
     count = "SELECT kind, count(*) FROM scores WHERE dataset = 'tiny' AND kind <> 'response' GROUP BY ALL ORDER BY ALL"
     before = query(copy, count)
     assert before
-    agree.fn(write_set(annotated_rows(), "tiny"), BOTH, str(copy.root))
+    correlate.fn(write_set(annotated_rows(), "tiny"), BOTH, str(copy.root))
     assert query(copy, count) == before
 
 
 @pytest.mark.usefixtures("sql_gate")
 def test_one_evaluator_leaves_the_others_their_figures(copy: Warehouse, made: Made) -> None:
     before = query(copy, "SELECT * FROM correlations ORDER BY ALL")
-    agree.fn(str(made.annotated), [("ssrem", 1)], str(copy.root))
+    correlate.fn(str(made.annotated), [("ssrem", 1)], str(copy.root))
     assert query(copy, "SELECT * FROM correlations ORDER BY ALL") == before
 
 
-def test_nothing_to_agree_before_training(home: Warehouse) -> None:
+def test_nothing_to_correlate_before_training(home: Warehouse) -> None:
     with pytest.raises(EvaluatorError, match="ssrem train"):
         promoted(home)
 
@@ -231,7 +231,7 @@ def test_a_nan_score_is_stopped_by_the_gate(
     with pytest.raises(
         GateError, match=r"table scores: expected .*\bf.* to be finite|h_lies_between_its_parts"
     ) as raised:
-        agree.fn(write_set(annotated_rows()), [("ssrem", 1)], str(copy.root))
+        correlate.fn(write_set(annotated_rows()), [("ssrem", 1)], str(copy.root))
     assert "\n" not in str(raised.value)
     assert copy.partitions() == before
     assert copy.catalog.read_bytes() == catalog

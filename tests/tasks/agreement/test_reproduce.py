@@ -14,8 +14,7 @@ from ssrem.agreement.signature import Signature, SignatureError, parse
 from ssrem.errors import SsremError
 from support.small_home import Made, annotated_rows
 from support.stages import staging
-from tasks.agreement.land import agree
-from tasks.agreement.measure import measure
+from tasks.agreement.correlate import correlate, correlate_landed
 from tasks.agreement.reproduce import reproduce
 from tasks.stage.stage import Output
 from tasks.warehouse.home import Warehouse
@@ -44,17 +43,22 @@ def test_every_kind_of_figure_is_reproduced(made: Made) -> None:
 def test_too_few_systems_are_forced_flagged_and_reproduced(copy: Warehouse, tmp_path: Path) -> None:
     rows = [row for row in annotated_rows() if row["model"] in "abc"]
     (tmp_path / "three_eval.json").write_text(json.dumps(rows))
-    agree.fn(str(tmp_path / "three_eval.json"), [("ssrem", 1)], str(copy.root))
-    root, level = str(copy.root), "dataset = 'three' AND level = 'system' AND measure = 'spearman'"
-    assert measure.fn("three", root)
+    file, root, ssrem = str(tmp_path / "three_eval.json"), str(copy.root), [("ssrem", 1)]
+    level = "dataset = 'three' AND level = 'system' AND measure = 'spearman'"
+    assert correlate.fn(file, ssrem, root) == ("three", True)
     refused = signatures(copy, level)
-    assert [reproduce(copy, line).found.outcome for line in refused] == ["too_few_systems"] * len(refused)
-    assert measure.fn("three", root, force_systems=True)
-    assert not measure.fn("three", root)  # as it was
+    assert [reproduce(copy, line).figure.outcome for line in refused] == ["too_few_systems"] * len(refused)
+    assert correlate.fn(file, ssrem, root, systems_forced=True) == ("three", True)
+    assert correlate.fn(file, ssrem, root) == ("three", False), "as it was"
+    assert not correlate_landed.fn("three", [], root), "as it was"
+    assert all(reproduce(copy, line).differs == [] for line in signatures(copy, level))
+    with copy.reader() as reader:
+        levels = reader.execute("SELECT DISTINCT level FROM correlations WHERE dataset = 'three'").fetchall()
+    assert levels == [("segment",)], "forced figures stand in agreement alone"
     forced = signatures(copy, f"{level} AND forced AND outcome = 'ok'")
     assert len(forced) == len(refused) > 0
     assert all("|level:system-forced|" in line and reproduce(copy, line).differs == [] for line in forced)
-    assert measure.fn("three", root, force_systems=False)
+    assert correlate.fn(file, ssrem, root, systems_forced=False) == ("three", True)
     assert signatures(copy, level) == refused
 
 
@@ -78,8 +82,8 @@ def test_another_seed_is_another_figure_that_was_not_published(made: Made) -> No
     (line,) = signatures(made.home, ONE)
     published, other = (reproduce(made.home, text) for text in (line, str(replace(parse(line), seed=8))))
     assert (other.differs, other.published) == ([], False)
-    assert other.found.statistic == published.found.statistic
-    assert other.found.low != published.found.low
+    assert other.figure.statistic == published.figure.statistic
+    assert other.figure.low != published.figure.low
 
 
 def test_the_command_and_its_status(made: Made, capsys: pytest.CaptureFixture[str]) -> None:
@@ -98,7 +102,7 @@ def test_the_command_and_its_status(made: Made, capsys: pytest.CaptureFixture[st
 
 def test_a_figure_that_was_changed_is_told(copy: Warehouse) -> None:
     (line,) = signatures(copy, ONE)
-    with staging(copy, "measure", {"change": 1}) as stage:
+    with staging(copy, "correlate", {"change": 1}) as stage:
         stage.connection.execute(
             "CREATE TABLE main.agreement AS SELECT * REPLACE (CASE WHEN signature = ? THEN 0.5 ELSE statistic END AS "
             "statistic) FROM published.agreement WHERE evaluator = 'ssrem'",

@@ -11,7 +11,7 @@ import pytest
 
 from flows.cli.main import main
 from ssrem.errors import AnnotationError, DumpError
-from tasks.agreement.land import agree
+from tasks.agreement.correlate import correlate
 from tasks.ingest.land import corpus_name, land
 from tasks.warehouse.home import Warehouse
 
@@ -93,6 +93,6 @@ def test_an_annotated_set_that_may_not_be_called_so(home: Warehouse, tmp_path: P
     rows = [{"context": "hi", "response": "ho", "annotations": {"overall": [1]}}]
     (tmp_path / name).write_text(json.dumps(rows))
     with pytest.raises(AnnotationError, match="rename the file") as error:
-        agree.fn(str(tmp_path / name), [], str(home.root))
+        correlate.fn(str(tmp_path / name), [], str(home.root))
     assert str(error.value).isprintable()
     assert not home.root.exists()

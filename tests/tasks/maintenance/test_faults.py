@@ -142,7 +142,7 @@ def test_a_corpus_without_its_row_lands_again(whole: Bench) -> None:
 
 
 def test_all_that_an_annotated_set_lost_is_made_again(whole: Bench) -> None:
-    lost = [p for p in whole.home.partitions() if p.key.dataset and p.table in ("scores", "correlations")]
+    lost = [p for p in whole.home.partitions() if p.key.dataset and p.table in ("scores", "agreement")]
     assert len(lost) == 2
     for part in lost:
         path = whole.home.root / part.path

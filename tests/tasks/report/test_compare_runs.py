@@ -29,7 +29,7 @@ def side(home: Warehouse, stage: str) -> Any:
 
 
 def test_a_run_is_found_by_its_id_or_the_only_beginning(home: Warehouse) -> None:
-    runs = [run("20260101T1-a"), run("20260101T1-ab"), run("20260202T2-c", "agree")]
+    runs = [run("20260101T1-a"), run("20260101T1-ab"), run("20260202T2-c", "correlate")]
     assert find(runs, "20260101T1-a", home) is runs[0]
     assert find(runs, "202602", home) is runs[2]
     with pytest.raises(
@@ -37,7 +37,9 @@ def test_a_run_is_found_by_its_id_or_the_only_beginning(home: Warehouse) -> None
     ):
         find(runs, "202601", home)
     for name in ("nothing", ""):
-        with pytest.raises(HomeError, match=r"no run '.*' in .*; the latest are 20260202T2-c \(agree\), "):
+        with pytest.raises(
+            HomeError, match=r"no run '.*' in .*; the latest are 20260202T2-c \(correlate\), "
+        ):
             find(runs, name, home)
     with pytest.raises(HomeError, match="no run has published in"):
         find([], "x", home)
@@ -47,10 +49,10 @@ def test_a_run_is_found_by_its_id_or_the_only_beginning(home: Warehouse) -> None
 
 
 def test_a_published_run_is_known_whole(made: Made) -> None:
-    known = side(made.home, "agree")
+    known = side(made.home, "correlate")
     assert {row["state"] for row in known.outputs} == {"published"}
-    assert {row["table"]: row["rows"] for row in known.outputs if row["table"] == "annotated"} == {
-        "annotated": 30
+    assert {row["table"]: row["rows"] for row in known.outputs if row["table"] == "rated_responses"} == {
+        "rated_responses": 30
     }
     assert {(row["evaluator"], row["version"]) for row in known.evaluators} == {("ssrem", 1), ("rsrem", 1)}
     assert {row["aggregation"] for row in known.correlations} == {"mean"}
@@ -62,19 +64,19 @@ def test_a_published_run_is_known_whole(made: Made) -> None:
 
 
 def test_what_was_replaced_is_told_and_counted_as_long_as_its_file_is_there(copy: Warehouse) -> None:
-    before = side(copy, "agree")
-    agreed = before.run["run_id"]
+    before = side(copy, "correlate")
+    run_id = before.run["run_id"]
     parts = copy.partitions()
     moved = {}
     for part in parts:
-        if part.table in ("correlations", "annotated") and part.run == agreed:
-            target = copy.root / part.path.replace(agreed, "20990101T000000-new")
+        if part.table in ("agreement", "rated_responses") and part.run == run_id:
+            target = copy.root / part.path.replace(run_id, "20990101T000000-new")
             target.parent.mkdir(exist_ok=True)
             shutil.copy(copy.root / part.path, target)
             moved[part] = replace(part, path=str(target.relative_to(copy.root)))
     copy.write_catalog([moved.get(part, part) for part in parts])
-    after = side(copy, "agree")
-    replaced = [row for row in after.outputs if row["table"] in ("correlations", "annotated")]
+    after = side(copy, "correlate")
+    replaced = [row for row in after.outputs if row["table"] in ("agreement", "rated_responses")]
     assert {row["state"] for row in replaced} == {
         "replaced by 20990101T000000-new (a run that is not in the ledger)"
     }
@@ -83,12 +85,12 @@ def test_what_was_replaced_is_told_and_counted_as_long_as_its_file_is_there(copy
 
     for part in moved:
         (copy.root / part.path).unlink()
-    gone = side(copy, "agree")
-    keys = [key for table, key in read_outputs(gone.run["outputs"]) if table == "correlations"]
+    gone = side(copy, "correlate")
+    keys = [key for table, key in read_outputs(gone.run["outputs"]) if table == "agreement"]
     assert gone.correlations == []
     assert gone.lost == [
         *(f"its correlations of {key}, which a later run replaced" for key in keys),
-        "how many rows it wrote to correlations",
+        "how many rows it wrote to agreement",
     ]
     # Its gate still knows how many rows the only part of a table had.
-    assert [row["rows"] for row in gone.outputs if row["table"] == "annotated"] == [30]
+    assert [row["rows"] for row in gone.outputs if row["table"] == "rated_responses"] == [30]

@@ -86,21 +86,16 @@ SOUND = {
         """INSERT INTO scores VALUES ('e', 1, 't', '1', 'GT', 0, 0.5, 0.5, 0.25, 0.75, 0.5, false),
             ('e', 1, 't', '2', 'GT', 0, 0.5, NULL, 0.25, NULL, NULL, false)""",
     ],
-    "agree": [
+    "correlate": [
         """INSERT INTO evaluators SELECT 'e', 1, 's', -1, 1, 'n', '{}', '{}', NULL, 1, 1, 1, NULL, 0.5, 1, 1, 1.0, true,
             'first', NULL, NULL, TIMESTAMP '2020-01-01', NULL, NULL""",
-        "INSERT INTO annotated SELECT 'd', 's', i::VARCHAR, 'x', ['c'], 'r', NULL, NULL, i = 4 FROM range(5) AS r (i)",
-        """INSERT INTO correlations BY NAME SELECT 'e' AS evaluator, 1 AS version, 'd' AS dataset,
-            'overall' AS criterion, 'mean' AS aggregation, 'segment' AS level, 'f' AS score, 0.5 AS pearson,
-            0.1 AS pearson_p, 0.5 AS spearman, 0.1 AS spearman_p, 4 AS n, 1 AS excluded, 'ok' AS outcome""",
-        """INSERT INTO correlations BY NAME SELECT 'e' AS evaluator, 1 AS version, 'd' AS dataset,
-            'overall' AS criterion, 'mean' AS aggregation, 'segment' AS level, 'h' AS score, 2 AS n,
-            1 AS excluded, 'too_few' AS outcome""",
-    ],
-    "measure": [
-        """INSERT INTO agreement BY NAME SELECT 'e' AS evaluator, 1 AS version, m AS measure, s AS statistic,
-            s - 0.1 AS low, s + 0.1 AS high, o AS outcome, r AS reason FROM (VALUES ('pearson', 0.5, 'ok', NULL),
-            ('kendall', NULL, 'constant', 'the scores are all the same')) AS v (m, s, o, r)""",
+        """INSERT INTO rated_responses SELECT 'd', 's', i::VARCHAR, 'x', ['c'], 'r', NULL, NULL, i = 4
+            FROM range(5) AS r (i)""",
+        """INSERT INTO agreement BY NAME SELECT 'e' AS evaluator, 1 AS version, 'd' AS dataset, 'segment' AS level,
+            m AS measure, s AS statistic, s - 0.1 AS low, s + 0.1 AS high, 4 AS n, 0 AS missing, 1 AS excluded,
+            false AS ground_truth_kept, o AS outcome, r AS reason
+            FROM (VALUES ('pearson', 0.5, 'ok', NULL), ('kendall', NULL, 'constant', 'the scores are all the same'))
+            AS v (m, s, o, r)""",
         """INSERT INTO comparisons BY NAME SELECT 'd' AS dataset, 'overall' AS criterion, 'mean' AS aggregation,
             'segment' AS level, 'e' AS first, 1 AS first_version, 'o' AS second, 1 AS second_version""",
         """INSERT INTO rankings BY NAME SELECT 'd' AS dataset, 'overall' AS criterion, 'mean' AS aggregation,
@@ -236,17 +231,17 @@ BREAKS = [
         "h_lies_between_its_parts",
         "UPDATE scores SET h = 0.51, evaluator = 'ssrem' WHERE h IS NOT NULL",
     ),
-    Break("measure", "figures_or_reasons", "UPDATE agreement SET statistic = 0.5"),
-    Break("measure", "figures_or_reasons", "UPDATE agreement SET reason = NULL"),
-    Break("measure", "figures_or_reasons", "UPDATE agreement SET high = NULL"),
-    Break("measure", "figures_or_reasons", "UPDATE agreement SET low = 0.7 WHERE low IS NOT NULL"),
-    Break("measure", "compared_are_ranked", "UPDATE rankings SET place = 3 - place"),
-    Break("measure", "compared_are_ranked", "UPDATE rankings SET place = NULL WHERE evaluator = 'e'"),
-    Break("measure", "compared_are_ranked", "DELETE FROM rankings WHERE evaluator = 'o'"),
-    Break("agree", "enough_pairs", "UPDATE correlations SET n = 2 WHERE outcome = 'ok'"),
-    Break("agree", "enough_pairs", "UPDATE correlations SET spearman = NULL WHERE outcome = 'ok'"),
-    Break("agree", "enough_pairs", "UPDATE correlations SET pearson = 0.1 WHERE outcome = 'too_few'"),
-    Break("agree", "no_ground_truth_in_agreement", "UPDATE correlations SET n = 5 WHERE outcome = 'ok'"),
+    Break("correlate", "figures_or_reasons", "UPDATE agreement SET statistic = 0.5"),
+    Break("correlate", "figures_or_reasons", "UPDATE agreement SET reason = NULL"),
+    Break("correlate", "figures_or_reasons", "UPDATE agreement SET high = NULL"),
+    Break("correlate", "figures_or_reasons", "UPDATE agreement SET low = 0.7 WHERE low IS NOT NULL"),
+    Break("correlate", "compared_are_ranked", "UPDATE rankings SET place = 3 - place"),
+    Break("correlate", "compared_are_ranked", "UPDATE rankings SET place = NULL WHERE evaluator = 'e'"),
+    Break("correlate", "compared_are_ranked", "DELETE FROM rankings WHERE evaluator = 'o'"),
+    Break("correlate", "enough_pairs", "UPDATE agreement SET n = 2 WHERE outcome = 'ok'"),
+    Break("correlate", "ground_truth_is_excluded", "UPDATE agreement SET n = 5 WHERE outcome = 'ok'"),
+    Break("correlate", "ground_truth_is_excluded", "UPDATE agreement SET missing = 1 WHERE outcome = 'ok'"),
+    Break("correlate", "ground_truth_is_excluded", "UPDATE agreement SET ground_truth_kept = true"),
 ]
 
 
@@ -393,7 +388,7 @@ KINDS = {
     "one of": ("candidates", "kind to be one of GT, SC, SP, SS, Rand"),
     "not empty": ("turns", "at least one row"),
     "references": ("candidates", "(corpus, turn_id) to be found in turns"),
-    "finite": ("annotations", "(score) to be finite"),
+    "finite": ("ratings", "(score) to be finite"),
 }
 
 

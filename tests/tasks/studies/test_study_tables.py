@@ -12,7 +12,7 @@ from ssrem.errors import AnnotationError, EvaluatorError, HomeError
 from ssrem.studies import STUDIES, study_called
 from ssrem.studies.learned import Learning
 from support.small_home import Made
-from tasks.agreement.land import agree
+from tasks.agreement.correlate import correlate
 from tasks.speaker_tables.negatives import NegativeSettings, make_negatives
 from tasks.studies.source import StudySettings
 from tasks.studies.study import datasets_of, read_study, study, write_study
@@ -124,7 +124,7 @@ def labelled(copy: Warehouse, tmp_path: Path) -> Warehouse:
     root = str(copy.root)
     config = {"epochs": 1, "max_train": 50, "hidden": 4, "mlp": 4, "tune_epochs": 1}
     train.fn("ruber-unref", ["tiny"], root, encoder="glove-6b-50d", config=config)
-    agree.fn(str(path), [("ruber-unref", 1)], root)
+    correlate.fn(str(path), [("ruber-unref", 1)], root)
     return copy
 
 

@@ -11,7 +11,7 @@ import pytest
 from ssrem.errors import EvaluatorError
 from ssrem.samples import TEST
 from support.stages import staging
-from tasks.agreement.rescore import agree_again
+from tasks.agreement.correlate import correlate_landed
 from tasks.scoring.test_split import score_corpus
 from tasks.speaker_tables.load import load_candidates
 from tasks.stage.stage import Output
@@ -41,8 +41,8 @@ def scored(home: Warehouse) -> Challenge:
     both = [("ssrem", 1), ("ssrem", 2)]
     score_corpus.fn("ssrem", 2, "tiny", str(home.root))
     assert score_corpus.fn("ssrem", 1, "tiny", str(home.root)) is False  # as the run before did
-    assert agree_again.fn("people", both, str(home.root)) is True
-    assert agree_again.fn("people", both, str(home.root)) is False
+    assert correlate_landed.fn("people", both, str(home.root)) is True
+    assert correlate_landed.fn("people", both, str(home.root)) is False
     return challenge
 
 
@@ -131,7 +131,7 @@ def test_a_set_that_one_of_them_learned_from_does_not_count(
     from tasks.training import versions as room
 
     with copy.reader() as reader:
-        ((digest,),) = reader.execute("SELECT DISTINCT sha256 FROM annotated").fetchall()
+        ((digest,),) = reader.execute("SELECT DISTINCT sha256 FROM rated_responses").fetchall()
     sound = room.stage_version
     monkeypatch.setattr("tasks.training.train._trained_before", lambda *_: None)
     monkeypatch.setattr(

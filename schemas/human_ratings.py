@@ -1,11 +1,11 @@
-"""`annotated`, `annotations`, `human_scores`: responses that people scored, every rating, and its aggregations."""
+"""`rated_responses`, `ratings`, `human_scores`: responses that people scored, every rating, and its aggregations."""
 
 from schemas.contract import Between, Column, Finite, NotEmpty, OneOf, References, Table
 
 AGGREGATIONS = ("mean", "median", "mode", "mad_mean")
 
-ANNOTATED = Table(
-    name="annotated",
+RATED_RESPONSES = Table(
+    name="rated_responses",
     grain="One row is a response that people scored.",
     part="dataset",
     key=("dataset", "response_id"),
@@ -25,8 +25,8 @@ ANNOTATED = Table(
     expectations=(NotEmpty(),),
 )
 
-ANNOTATIONS = Table(
-    name="annotations",
+RATINGS = Table(
+    name="ratings",
     grain="One row is the score of one rater for one response by one criterion, as given.",
     part="dataset",
     key=("dataset", "response_id", "criterion", "rater"),
@@ -39,7 +39,7 @@ ANNOTATIONS = Table(
     ),
     expectations=(
         NotEmpty(),
-        References(("dataset", "response_id"), "annotated"),
+        References(("dataset", "response_id"), "rated_responses"),
         Finite(("score",)),
         Between("rater", 0),
     ),
@@ -55,14 +55,16 @@ HUMAN_SCORES = Table(
         Column("response_id", "VARCHAR", "response"),
         Column("criterion", "VARCHAR", "what was asked"),
         Column(
-            "aggregation", "VARCHAR", "mean, median, mode (mean of tied modes), mad_mean (see sql/4_agree)"
+            "aggregation",
+            "VARCHAR",
+            "mean, median, mode (mean of tied modes), mad_mean (see sql/3_agreement)",
         ),
         Column("score", "DOUBLE", "the aggregated score"),
         Column("raters", "BIGINT", "scores that went into it"),
     ),
     expectations=(
         NotEmpty(),
-        References(("dataset", "response_id"), "annotated"),
+        References(("dataset", "response_id"), "rated_responses"),
         OneOf("aggregation", AGGREGATIONS),
         Finite(("score",)),
         Between("raters", 1),

@@ -1,0 +1,12 @@
+-- table: agreement
+-- Ground truth is no response to be judged: its rows are excluded and not among the n compared, unless they were asked
+-- for; then nothing is excluded.
+SELECT g.*
+FROM agreement AS g
+INNER JOIN (
+    SELECT dataset, count(*) AS responses, count(*) FILTER (WHERE NOT ground_truth) AS judged
+    FROM rated_responses GROUP BY dataset
+) AS r ON g.dataset = r.dataset
+WHERE
+    g.n + g.missing > CASE WHEN g.ground_truth_kept THEN r.responses ELSE r.judged END
+    OR (g.ground_truth_kept AND g.excluded > 0)

@@ -1,0 +1,343 @@
+"""Correlate: an annotated set is landed and scored, and every figure of agreement with its human scores published."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from prefect import task
+
+from ssrem.agreement.annotated import Annotated
+from ssrem.agreement.figures import RESAMPLES, SEED, figures
+from ssrem.agreement.raters.ceiling import rater_figures
+from ssrem.annotated_sets import EVAL
+from ssrem.errors import AnnotationError
+from ssrem.evaluators import evaluator_class
+from ssrem.evaluators.base import PARTS, Scores
+from tasks.agreement.annotated_sets import annotated_file
+from tasks.agreement.landed_set import landed_set, landed_sets, rating_rows, response_rows
+from tasks.agreement.pairwise import comparison_rows
+from tasks.agreement.scored_set import (
+    GROUND_TRUTH,
+    Options,
+    ScoredSet,
+    human_scores,
+    published_options,
+    ratings_of,
+    scored_set,
+    scores_of,
+)
+from tasks.ingest.dataset_names import checked_name
+from tasks.scoring.batches import score_samples
+from tasks.scoring.signatures import Version, signature_of, weights_of
+from tasks.stage.ledger import Recipe, already_done
+from tasks.stage.progress import progress
+from tasks.stage.protocol import Built, run_stage
+from tasks.stage.stage import Output, Resources, Stage
+from tasks.warehouse.home import Warehouse
+from tasks.warehouse.partition import PartitionKey
+
+LANDED_TABLES = ("rated_responses", "ratings", "human_scores")
+SET_TABLES = ("comparisons", "rankings", "rater_agreement")
+"""Tables whose partition covers all evaluators of an annotated set."""
+
+
+@dataclass(frozen=True)
+class Land:
+    """A set that is to land: the file as the user named it, its rows, and the digest of its content."""
+
+    file: str
+    rows: Sequence[Annotated]
+    digest: str
+
+
+@task(name="correlate")
+def correlate(
+    file: str,
+    evaluators: Sequence[Version],
+    home: str,
+    *,
+    ground_truth_kept: bool = False,
+    systems_forced: bool | None = None,
+    layout: str | None = None,
+    mapping: Mapping[str, str] | None = None,
+    resources: Resources | None = None,
+) -> tuple[str, bool]:
+    """Land the annotated set, score it with the evaluators (name, version) and compare with people; returns its name
+    and whether anything was new. Ground-truth rows are scored but not compared, unless `ground_truth_kept`.
+
+    file: or a folder, or the name of a set that was pulled. systems_forced: figures at system level also of too few
+    systems; None: as it was for the set, at first no. layout, mapping: how the file is to be read. Raises
+    AnnotationError where it cannot be read, or a set of that name with other content has landed.
+    """
+    place = Warehouse.at(home)
+    source = annotated_file(place, file, layout, mapping)
+    dataset = checked_name(source.name, "an annotated set", "rename the file", AnnotationError)
+    land = Land(file, source.read.rows, source.digest)
+    _check_name(place, dataset, land)
+    if source.read.layout != EVAL:  # a file of our own layout is read as it is
+        print(f"ssrem: {file}: {source.read.summary}", file=sys.stderr)
+    options = dict.fromkeys(evaluators, ground_truth_kept)
+    return dataset, _correlate(place, dataset, options, systems_forced, land, resources)
+
+
+@task(name="correlate landed set")
+def correlate_landed(
+    dataset: str,
+    evaluators: Sequence[Version],
+    home: str,
+    *,
+    resources: Resources | None = None,
+) -> bool:
+    """Bring a set that has landed up to date: scores of the evaluators (name, version) where they lack, figures of all
+    that scored it, with the options that they had; its file may be gone. Whether anything was new."""
+    return _correlate(Warehouse.at(home), dataset, dict.fromkeys(evaluators), None, None, resources)
+
+
+def correlate_all(home: str, *, resources: Resources | None = None) -> list[str]:
+    """Bring the figures of every annotated set up to date; the names of those that were not."""
+    with Warehouse.at(home).reader() as connection:
+        names = list(landed_sets(connection))
+    return [dataset for dataset in names if correlate_landed(dataset, [], home, resources=resources)]
+
+
+def _correlate(
+    place: Warehouse,
+    dataset: str,
+    wanted: Mapping[Version, bool | None],
+    systems_forced: bool | None,
+    land: Land | None,
+    resources: Resources | None,
+) -> bool:
+    """wanted: versions to whether ground truth is kept; None: as before."""
+
+    def recipe() -> Recipe:
+        if land is not None:
+            _check_name(place, dataset, land)
+        with place.reader() as connection:
+            digest = land.digest if land else landed_sets(connection).get(dataset)
+            options = published_options(connection, dataset)
+            in_use = connection.execute(
+                "SELECT evaluator, version FROM evaluators WHERE promoted ORDER BY ALL"
+            ).fetchall()
+        forced = any(one.systems_forced for one in options.values())
+        versions = {
+            version: options.get(version, Options()).ground_truth_kept for version in _scored(place, dataset)
+        }
+        versions |= {
+            version: versions.get(version, False) if kept is None else kept
+            for version, kept in wanted.items()
+        }
+        parameters = {
+            "dataset": dataset,
+            "evaluators": [list(version) for version in sorted(versions)],
+            "ground_truth_kept": [list(version) for version in sorted(versions) if versions[version]],
+            "in_use": [list(version) for version in in_use if version in versions],
+            "systems_forced": forced if systems_forced is None else systems_forced,
+            "resamples": RESAMPLES,
+            "seed": SEED,
+        }
+        return Recipe(parameters, {dataset: digest})  # not its path: the same set elsewhere is the same set
+
+    def done(asked: Recipe) -> bool | None:
+        if asked.inputs[dataset] is None:
+            raise AnnotationError(f"no annotated set {dataset!r} has landed in {place.root}")
+        current = already_done(place, "correlate", asked) and not _outdated(place, asked)
+        return False if current else None
+
+    def build(stage: Stage) -> Built[bool]:
+        outputs: list[Output] = []
+        with place.reader() as connection:
+            has_landed = dataset in landed_sets(connection)
+        if not has_landed and land is not None:
+            stage.create_from_rows("rated_responses", list(response_rows(dataset, land.digest, land.rows)))
+            stage.create_from_rows("ratings", list(rating_rows(dataset, land.rows)))
+            stage.create("human_scores", "3_agreement/human_scores", dataset=dataset)
+            outputs += [Output(table, PartitionKey(dataset=dataset)) for table in LANDED_TABLES]
+        data = scored_set(stage.connection, dataset)
+        assert data is not None  # it has landed, or just been staged
+        outdated, scored = _outdated(place, stage.recipe), _scored(place, dataset)
+        unscored = [version for version in outdated if version not in scored]
+        outputs += _stage_scores(stage, dataset, unscored)
+        with progress(f"measuring agreement on {dataset}"):
+            outputs += _stage_agreement(stage, data, outdated)
+        return Built(True, outputs)
+
+    return run_stage(place, "correlate", recipe, build, done=done, resources=resources)
+
+
+def _check_name(home: Warehouse, dataset: str, land: Land) -> None:
+    with home.reader() as connection:
+        digest = landed_sets(connection).get(dataset)
+    if digest not in (None, land.digest):
+        raise AnnotationError(
+            f"{land.file}: another annotated set named {dataset!r} is in {home.root}; rename the file to tell them "
+            "apart"
+        )
+
+
+def _key(dataset: str, version: Version) -> PartitionKey:
+    return PartitionKey(dataset=dataset, evaluator=version[0], version=version[1])
+
+
+def _version_outputs(table: str, dataset: str, versions: Sequence[Version]) -> list[Output]:
+    return [
+        Output(table, _key(dataset, version), f"evaluator = '{version[0]}' AND version = {version[1]}")
+        for version in versions
+    ]
+
+
+def _intact(home: Warehouse, table: str, dataset: str) -> dict[Version, str]:
+    """Versions with an intact partition of the table for the set, each to the run that published it."""
+    damaged = {damage.partition for damage in home.damage()}
+    return {
+        (p.key.evaluator, p.key.version): p.run
+        for p in home.partitions()
+        if p.table == table and p.key.dataset == dataset and p not in damaged
+        if p.key.evaluator is not None and p.key.version is not None
+    }
+
+
+def _scored(home: Warehouse, dataset: str) -> dict[Version, str]:
+    return _intact(home, "scores", dataset)
+
+
+def _outdated(home: Warehouse, recipe: Recipe) -> list[Version]:
+    """Versions of the recipe whose scores or figures are missing, or whose figures were computed before their scores,
+    with other options or with other draws."""
+    dataset = recipe.parameters["dataset"]
+    scored, measured = _scored(home, dataset), _intact(home, "agreement", dataset)
+    with home.reader() as connection:
+        rows = connection.execute("SELECT run_id, parameters FROM runs WHERE stage = 'correlate'").fetchall()
+    parameters_of = {run: json.loads(parameters) for run, parameters in rows}
+    outdated = []
+    for name, number in recipe.parameters["evaluators"]:
+        version, kept = (name, number), [name, number] in recipe.parameters["ground_truth_kept"]
+        run = measured.get(version, "")
+        before = parameters_of.get(run, {})
+        same_options = ([name, number] in before.get("ground_truth_kept", [])) == kept and all(
+            before.get(option) == recipe.parameters[option]
+            for option in ("systems_forced", "resamples", "seed")
+        )
+        if version not in scored or run < scored[version] or not same_options:
+            outdated.append(version)
+    return outdated
+
+
+def _stage_scores(stage: Stage, dataset: str, versions: Sequence[Version]) -> list[Output]:
+    """Score the set with the versions into the staged `scores`."""
+    if not versions:
+        return []
+    annotated = landed_set(stage.connection, dataset)
+    samples = [row.sample for row in annotated]
+    scores = score_samples(stage.home, versions, samples, dataset, stage.scratch)
+    stage.create_from_rows(
+        "scores",
+        [
+            {"evaluator": name, "version": version, "dataset": dataset, **row}
+            for (name, version), of_version in zip(versions, scores, strict=True)
+            for row in _score_rows(evaluator_class(name).parts, annotated, of_version)
+        ],
+    )
+    return _version_outputs("scores", dataset, versions)
+
+
+def _score_rows(
+    parts: Sequence[str], annotated: Sequence[Annotated], scores: Scores
+) -> Iterator[dict[str, Any]]:
+    # A part that a response cannot have is null. One that it has, but is not a number, stays: the gate refuses it.
+    columns = {part: getattr(scores, part).tolist() for part in (*PARTS, "f_unit", "g_unit")}
+    for number, row in enumerate(annotated):
+        has = {part: part in parts and (part == "f" or row.reference is not None) for part in PARTS}
+        has |= {f"{part}_unit": has[part] and "h" in parts for part in ("f", "g")}  # scaled to be mixed
+        yield {
+            "response_id": str(number),
+            "kind": "response",
+            "k": 0,
+            **{part: values[number] if has[part] else None for part, values in columns.items()},
+            "truncated": bool(scores.truncated[number]),
+        }
+
+
+def _stage_agreement(stage: Stage, data: ScoredSet, outdated: Sequence[Version]) -> list[Output]:
+    """Compute the figures of the versions, and those of the whole set, into staged tables."""
+    parameters, connection = stage.recipe.parameters, stage.connection
+    if "scores" in stage.staged:  # beside those that were published before
+        connection.execute(
+            "CREATE TEMP VIEW set_scores AS SELECT * FROM main.scores UNION ALL BY NAME "
+            "SELECT p.* FROM published.scores AS p ANTI JOIN main.scores AS m USING (evaluator, version, dataset)"
+        )
+    else:
+        connection.execute("CREATE TEMP VIEW set_scores AS SELECT * FROM scores")
+    options = {
+        (name, number): Options(
+            [name, number] in parameters["ground_truth_kept"], parameters["systems_forced"]
+        )
+        for name, number in parameters["evaluators"]
+    }
+    rows = [row for version in outdated for row in _figure_rows(stage, data, version, options[version])]
+    stage.create_from_rows("agreement", rows)
+    in_use = [(name, number) for name, number in parameters["in_use"]]
+    kept = bool(in_use) and all(options[version].ground_truth_kept for version in in_use)
+    scores = {version: scores_of(connection, data, version, "set_scores") for version in in_use}
+    humans = human_scores(connection, data)
+    compared, ranked = comparison_rows(data, scores, humans, ground_truth_kept=kept, seed=SEED)
+    stage.create_from_rows("comparisons", compared)
+    stage.create_from_rows("rankings", ranked)
+    all_kept = bool(options) and all(one.ground_truth_kept for one in options.values())
+    stage.create_from_rows("rater_agreement", list(_rater_rows(stage, data, all_kept)))
+    return [
+        *_version_outputs("agreement", data.dataset, outdated),
+        *(Output(table, PartitionKey(dataset=data.dataset)) for table in SET_TABLES),
+    ]
+
+
+def _figure_rows(
+    stage: Stage, data: ScoredSet, version: Version, options: Options
+) -> Iterator[dict[str, Any]]:
+    """Rows of `agreement` of a version, by each human score and each of its parts."""
+    connection, kept = stage.connection, options.ground_truth_kept
+    weights = weights_of(connection, version)
+    scores = scores_of(connection, data, version, "set_scores")
+    for (criterion, aggregation), human in human_scores(connection, data).items():
+        for score, values in scores.items():
+            responses = data.responses(values, human, ground_truth_kept=kept)
+            for figure in figures(responses, slow=aggregation == "mean", force=options.systems_forced):
+                signature = signature_of(
+                    figure,
+                    version,
+                    weights,
+                    (data.dataset, data.sha256),
+                    (criterion, aggregation),
+                    score,
+                    [GROUND_TRUTH] if figure.excluded else [],
+                )
+                yield {
+                    "evaluator": version[0],
+                    "version": version[1],
+                    "dataset": data.dataset,
+                    "criterion": criterion,
+                    "aggregation": aggregation,
+                    "score": score,
+                    **vars(figure),
+                    **vars(options),
+                    "reason": figure.reason or None,
+                    "signature": str(signature),
+                }
+
+
+def _rater_rows(stage: Stage, data: ScoredSet, ground_truth_kept: bool) -> Iterator[dict[str, Any]]:
+    """Rows of `rater_agreement`."""
+    for criterion, table in ratings_of(stage.connection, data).items():
+        rated = table if ground_truth_kept else np.where(data.truth, np.nan, table)
+        for figure in rater_figures(rated, seed=SEED):
+            yield {
+                "dataset": data.dataset,
+                "criterion": criterion,
+                **vars(figure),
+                "reason": figure.reason or None,
+            }
