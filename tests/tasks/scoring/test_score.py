@@ -15,11 +15,10 @@ from ssrem.errors import GateError
 from ssrem.evaluators import load_evaluator
 from ssrem.samples import KINDS, TEST, Sample
 from support.small_home import Made
-from tasks.scoring.test_split import _ratings, score_corpus
+from tasks.scoring.conversations import conversation_rows
+from tasks.scoring.test_split import score_corpus
 from tasks.speaker_tables.load import load_candidates, test_responses
 from tasks.warehouse.home import Warehouse
-
-WHO = {"evaluator": "ssrem", "version": 1}
 
 # Imported for what it does, not as a test.
 test_responses.__test__ = False  # type: ignore[attr-defined]
@@ -91,9 +90,14 @@ def test_ratings_at_the_default_are_left_out_where_there_is_one(format: str) -> 
     ratings = [1, 5, 9, 5, 4, 8, None, "2"]
     draw = np.random.default_rng(0)
     with duckdb.connect() as connection:
-        for name in ("conversations", "corpora", "turns", "scores"):
+        for name in ("conversations", "corpora", "turns", "scores", "evaluators"):
             connection.execute(TABLES[name].ddl())
-        connection.execute("INSERT INTO corpora BY NAME SELECT 'c' AS corpus, ? AS format", [format])
+        connection.execute(
+            "INSERT INTO corpora BY NAME SELECT 'c' AS corpus, ? AS format, ? AS sha256", [format, "a" * 64]
+        )
+        connection.execute(
+            "INSERT INTO evaluators BY NAME SELECT 'ssrem' AS evaluator, 1 AS version, 'weights' AS signature"
+        )
         f: dict[int, float] = {}
         for number, rating in enumerate(ratings):
             given = None if rating is None else json.dumps({"witty": rating})
@@ -110,14 +114,17 @@ def test_ratings_at_the_default_are_left_out_where_there_is_one(format: str) -> 
                     [turn, str(number)],
                 )
                 connection.execute(
-                    "INSERT INTO scores BY NAME SELECT ? AS response_id, ? AS kind, ? AS f",
+                    "INSERT INTO scores BY NAME SELECT 'ssrem' AS evaluator, 1 AS version, 'c' AS dataset, "
+                    "? AS response_id, ? AS kind, ? AS f",
                     [str(turn), kind, value],
                 )
-        (row,) = _ratings(connection, WHO, "c")
+        rows = {row["measure"]: row for row in conversation_rows(connection, ("ssrem", 1), "c")}
+    row = rows["spearman"]
     fair = [n for n, r in enumerate(ratings) if r is not None and not (format == "chitchat" and r == 5)]
     expected = stats.spearmanr([f[n] for n in fair], [float(ratings[n] or 0) for n in fair])
     assert (row["n"], row["excluded"]) == ((5, 2) if format == "chitchat" else (7, 0))
-    assert row["spearman"] == pytest.approx(expected.statistic)
+    assert (row["statistic"], row["p"]) == pytest.approx((expected.statistic, expected.pvalue))
+    assert list(rows) == ["pearson", "spearman", "kendall"]
     assert (row["criterion"], row["aggregation"], row["level"]) == ("witty", "rating", "conversation")
 
 
