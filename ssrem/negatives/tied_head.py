@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,8 +22,9 @@ from ssrem.samples import TRAIN, VALID, Candidates, Progress
 if TYPE_CHECKING:
     import torch
 
+    from ssrem.training.trainer import Group, Loss, Step
+
 CARD = "tied_head.json"
-_CLIP = 1.0
 
 
 @dataclass(frozen=True)
@@ -95,16 +96,18 @@ def fine_tune(
     """Fine-tune the encoder and a new head on the responses of the training split; save both into `folder`.
 
     The head is BERT's (dense, GELU, norm, then the input embeddings transposed, and a bias), its dense layer the
-    identity at first and its bias the log frequency of each token. Adam with decoupled weight decay, masked
-    tokens only. What is drawn depends on the seed; the weights on it and, in the last digits, on the number of
-    threads. transformers' AutoModelForMaskedLM loads the folder. EvaluatorError where the encoder is no BERT, there
-    is nothing to learn from, or training diverges; the folder is then not written.
+    identity at first and its bias the log frequency of each token. Adam with decoupled weight decay, in bf16 where
+    the hardware has it, masked tokens only. What is drawn depends on the seed; the weights on it and, in the last
+    digits, on hardware and number of threads. transformers' AutoModelForMaskedLM loads the folder. EvaluatorError
+    where the encoder is no BERT, there is nothing to learn from, or training diverges; the folder is then not written.
     """
     import torch
 
+    from ssrem.training.trainer import Plan, train
+
     settings = settings or TiedHeadSettings()
-    train = candidates.rows(TRAIN)
-    if len(train) == 0:
+    learned = candidates.rows(TRAIN)
+    if len(learned) == 0:
         raise EvaluatorError("tied head: the training split has no response; build the speaker tables first")
     began = time.perf_counter()
     with torch.random.fork_rng(devices=[]):
@@ -118,11 +121,22 @@ def fine_tune(
                 f"{model.config.max_position_embeddings} tokens; expected bert of {settings.max_tokens} or more"
             )
         reader = _Reader(candidates, tokenizer, settings)
-        _start_head(model, reader.frequencies(train, model.config.vocab_size))
+        _start_head(model, reader.frequencies(learned, model.config.vocab_size))
         held_out = reader.held_out(candidates.rows(VALID))
         before = _loss(model, held_out)
-        losses = _train(model, reader, train, settings, progress)
-        after = _loss(model, held_out)
+        objective = _TiedObjective(model, reader, learned, held_out, settings)
+        plan = Plan(
+            1,
+            settings.seed,
+            weight_decay=0.01,
+            decoupled=True,
+            warmup=0.1,
+            bf16=model.device,
+            one_thread=False,
+        )
+        after = train(objective, plan, progress=progress).best.get("valid_loss", math.nan)
+        model.eval()
+    losses = objective.losses
     folder.mkdir(parents=True, exist_ok=True)
     with hub.quiet():
         model.save_pretrained(folder)
@@ -132,7 +146,7 @@ def fine_tune(
     known = {name: value for name, value in figures.items() if math.isfinite(value)}
     about = {
         "settings": asdict(settings),
-        "responses": len(train),
+        "responses": len(learned),
         **known,
         "weights": hub.weights_hash(model),
     }
@@ -215,53 +229,62 @@ def _start_head(model: Any, frequencies: NDArray[np.float64]) -> None:
         head.decoder.bias.copy_(torch.from_numpy(np.log(frequencies)))
 
 
-def _train(
-    model: Any,
-    reader: _Reader,
-    rows: NDArray[np.int64],
-    settings: TiedHeadSettings,
-    progress: Progress | None,
-) -> list[float]:
-    """The loss of every step."""
-    import torch
+class _TiedObjective:
+    """The encoder and its new head, learned from masked responses: one epoch of `settings.steps` batches."""
 
-    random = np.random.default_rng([settings.seed, 0])
-    new = [*model.cls.predictions.transform.parameters(), model.cls.predictions.decoder.bias]
-    mine = {id(parameter) for parameter in new}
-    old = [parameter for parameter in model.parameters() if id(parameter) not in mine]
-    optimiser = torch.optim.AdamW(
-        [{"params": old, "lr": settings.learning_rate}, {"params": new, "lr": settings.head_learning_rate}],
-        weight_decay=0.01,
-    )
-    warm = max(1, settings.steps // 10)
-    schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimiser,
-        lambda step: min((step + 1) / warm, (settings.steps - step) / max(1, settings.steps - warm)),
-    )
-    losses: list[float] = []
-    model.train()
-    for step in range(1, settings.steps + 1):
-        batch = reader.batch(random.choice(rows, settings.batch_size).tolist(), random)
+    def __init__(
+        self,
+        model: Any,
+        reader: _Reader,
+        rows: NDArray[np.int64],
+        held_out: Sequence[_Batch],
+        settings: TiedHeadSettings,
+    ) -> None:
+        self.model, self.reader, self.rows, self.held_out = model, reader, rows, held_out
+        self.settings = settings
+        self.losses: list[float] = []
+
+    def groups(self) -> list[Group]:
+        from ssrem.training.trainer import Group
+
+        head = self.model.cls.predictions
+        new = {id(parameter) for parameter in (*head.transform.parameters(), head.decoder.bias)}
+        named = dict(self.model.named_parameters())
+        return [
+            Group(
+                {name: value for name, value in named.items() if id(value) not in new},
+                self.settings.learning_rate,
+            ),
+            Group(
+                {name: value for name, value in named.items() if id(value) in new},
+                self.settings.head_learning_rate,
+            ),
+        ]
+
+    def epochs(self) -> Iterator[list[NDArray[np.int64]]]:
+        random, size = np.random.default_rng([self.settings.seed, 0]), self.settings.batch_size
+        while True:
+            yield [random.choice(self.rows, size) for _ in range(self.settings.steps)]
+
+    def loss(self, rows: NDArray[np.int64], step: Step) -> Loss:
+        random = np.random.default_rng([self.settings.seed, 2, step.number])
+        batch = self.reader.batch(rows.tolist(), random)
         if len(batch.truth) == 0:
             raise EvaluatorError(
-                f"tied head: at step {step} no response has a token that the encoder knows; "
-                f"{settings.encoder} does not fit this corpus"
+                f"tied head: at step {step.number + 1} no response has a token that the encoder knows; "
+                f"{self.settings.encoder} does not fit this corpus"
             )
-        loss = _mean_loss(model, batch)
-        optimiser.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_([*old, *new], _CLIP)
-        optimiser.step()
-        schedule.step()
-        losses.append(float(loss.detach()))
-        if not math.isfinite(losses[-1]):
-            raise EvaluatorError(
-                f"tied head: training diverged at step {step}; lower learning_rate, now {settings.learning_rate}"
-            )
-        if progress is not None:
-            progress(step, settings.steps)
-    model.eval()
-    return losses
+        from ssrem.training.trainer import Loss
+
+        self.model.train()
+        mean = _mean_loss(self.model, batch)
+        self.losses.append(float(mean.detach()))
+        return Loss.averaged(mean, len(rows))
+
+    def validate(self, epoch: int) -> dict[str, float]:
+        """Mean -log p of the masked tokens of held-out responses; nothing where there are none."""
+        loss = _loss(self.model, self.held_out)
+        return {"valid_loss": loss} if math.isfinite(loss) else {}
 
 
 def _mean_loss(model: Any, batch: _Batch) -> torch.Tensor:

@@ -1,0 +1,176 @@
+"""The training loop on a line through points: schedule, early stopping, batches, and a training that is broken off."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from ssrem.errors import EvaluatorError
+from ssrem.evaluators.adem.adem import AdemUnref
+from ssrem.evaluators.adem.config import AdemConfig
+from ssrem.evaluators.bilinear.config import BilinearConfig
+from ssrem.evaluators.bilinear.ssrem import SSREM
+from ssrem.evaluators.ruber.config import RuberConfig
+from ssrem.evaluators.ruber.ruber import RuberUnref
+from ssrem.samples import Candidates, Rows
+from ssrem.training.checkpoint import Checkpoint
+from ssrem.training.trainer import Group, Loss, Plan, Step, has_bf16, shuffled_epochs, train
+from support.topical import topical_candidates, topical_encoder
+
+
+class Line:
+    """y = 3x, learned by its slope. valid: the validation loss of each epoch, where it is not to be computed."""
+
+    def __init__(self, valid: Sequence[float] = ()) -> None:
+        self.slope = torch.nn.Parameter(torch.zeros(1))
+        self.x = torch.linspace(-1, 1, 12)
+        self.valid, self.rates = valid, list[float]()
+        self.dtypes = set[torch.dtype]()
+
+    def groups(self) -> Sequence[Group]:
+        return [Group({"slope": self.slope}, 0.1)]
+
+    def epochs(self) -> Iterator[Sequence[Rows]]:
+        return shuffled_epochs(len(self.x), 4, [0, 1])
+
+    def loss(self, rows: Rows, step: Step) -> Loss:
+        x = self.x[torch.from_numpy(rows)]
+        noise = 0.01 * torch.randn(len(rows), generator=step.noise) * torch.rand(len(rows))
+        self.dtypes.add((x[:, None] @ self.slope[:, None]).dtype)
+        return Loss.of((x * self.slope - 3 * x + noise) ** 2)
+
+    def validate(self, epoch: int) -> dict[str, float]:
+        loss = ((self.x * self.slope - 3 * self.x) ** 2).mean()
+        return {"valid_loss": self.valid[epoch - 1] if self.valid else float(loss)}
+
+
+def test_the_best_epoch_is_kept_and_training_stops_early() -> None:
+    line = Line([5.0, 4.0, 4.5, 4.2, 1.0])
+    slopes: list[float] = []
+    calls: list[tuple[int, int]] = []
+    curve = train(
+        line,
+        Plan(9, 0, patience=2),
+        progress=lambda done, steps: (slopes.append(float(line.slope)), calls.append((done, steps)))[0],
+    )
+    assert [entry["epoch"] for entry in curve.history] == [1, 2, 3, 4]
+    assert curve.best_epoch == 2 and curve.best["valid_loss"] == 4.0
+    assert float(line.slope) == slopes[5] != slopes[-1]  # three steps an epoch
+    assert calls[-1] == (27, 27) and calls[-2] == (12, 27)
+    later = train(Line([5.0, 4.0, 4.5, 4.2, 1.0]), Plan(5, 0, patience=2, patience_from=3))
+    assert later.best_epoch == 5
+
+
+def test_epoch_0_can_be_the_best() -> None:
+    line = Line([2.0, 3.0, 1.0])
+    curve = train(
+        line, Plan(2, 0, from_0=True)
+    )  # validates epochs 0, 1 and 2; the first takes the last value
+    assert [entry["valid_loss"] for entry in curve.history] == [1.0, 2.0, 3.0]
+    assert curve.best_epoch == 0 and float(line.slope) == 0
+
+
+def test_rates_rise_and_fall_or_fall_on_a_plateau() -> None:
+    curve = train(Line([3.0, 3.0, 3.0, 2.0]), Plan(4, 0, decay_patience=1))
+    assert [entry["learning_rate"] for entry in curve.history] == pytest.approx([0.1, 0.1, 0.1, 0.01])
+    curve = train(Line(), Plan(4, 0, warmup=0.5))  # 12 steps, 6 of them up
+    assert [entry["learning_rate"] for entry in curve.history] == pytest.approx([0.05, 0.1, 0.4 / 6, 0.1 / 6])
+
+
+def test_a_loss_that_is_not_finite_is_an_error() -> None:
+    with pytest.raises(
+        EvaluatorError, match=r"diverged in epoch 2 \(loss nan\); lower the learning rate, now 0.1"
+    ):
+        train(Line([1.0, float("nan")]), Plan(3, 0))
+
+
+def test_batches_are_shuffled_and_of_about_one_length() -> None:
+    epochs = shuffled_epochs(10, 4, [0], taken=5)
+    taken = np.concatenate([np.concatenate(next(epochs)) for _ in range(4)])
+    assert sorted(taken[:10]) == sorted(taken[10:]) == list(range(10))
+    assert taken[:10].tolist() != list(range(10))
+    lengths = np.random.default_rng(2).integers(0, 50, 1000)
+    batches = next(shuffled_epochs(1000, 8, [3, 1], lengths=lengths))
+    assert sorted(np.concatenate(batches)) == list(range(1000))
+    assert np.mean([np.ptp(lengths[batch]) for batch in batches]) < 3
+    assert lengths[batches[0]].mean() != min(lengths[batch].mean() for batch in batches)
+
+
+def test_bf16_where_the_processor_has_it() -> None:
+    cpu = torch.device("cpu")
+    plain, mixed = Line(), Line()
+    train(plain, Plan(2, 0))
+    train(mixed, Plan(2, 0, bf16=cpu))
+    assert plain.dtypes == {torch.float32}
+    assert mixed.dtypes == {torch.bfloat16 if has_bf16(cpu) else torch.float32}
+
+
+class KilledError(Exception):
+    pass
+
+
+def killed_at(step: int) -> Callable[[int, int], None]:
+    def progress(done: int, steps: int) -> None:
+        if done == step:
+            raise KilledError
+
+    return progress
+
+
+@pytest.mark.parametrize("step", [2, 5, 7])
+def test_a_training_that_was_broken_off_ends_as_an_unbroken_one(tmp_path: Path, step: int) -> None:
+    """Killed before the first state is written, within an epoch, and after one."""
+    plan = Plan(4, 0, patience=3, warmup=0.2)
+    unbroken, broken = Line(), Line()
+    expected = train(unbroken, plan)
+
+    def checkpoint(settings: str = "line") -> Checkpoint:
+        return Checkpoint(tmp_path, settings, [unbroken.x.numpy()], every=4)
+
+    with pytest.raises(KilledError):
+        train(Line(), plan, progress=killed_at(step), checkpoint=checkpoint())
+    steps: list[int] = []
+    curve = train(broken, plan, progress=lambda done, _: steps.append(done), checkpoint=checkpoint())
+    assert steps[0] == {2: 1, 5: 5, 7: 7}[step]
+    assert float(broken.slope) == float(unbroken.slope)
+    drop = {"seconds": 0}
+    assert [entry | drop for entry in curve.history] == [entry | drop for entry in expected.history]
+    with pytest.raises(EvaluatorError, match="other settings or data"):
+        train(Line(), plan, checkpoint=checkpoint("another"))
+
+
+def candidates(count: int) -> Candidates:
+    def negatives(generator: np.random.Generator, topics: Rows) -> dict[str, Rows]:
+        other = np.array([generator.choice(np.flatnonzero(topics != topic), 1) * 3 + 2 for topic in topics])
+        return dict.fromkeys(("SC", "SP", "SS", "Rand"), other)
+
+    return topical_candidates(count, 4, negatives)
+
+
+@pytest.mark.parametrize(
+    ("kind", "config"),
+    [
+        (SSREM, BilinearConfig(epochs=3, batch_size=32, seed=1)),
+        (RuberUnref, RuberConfig(hidden=4, mlp=4, epochs=3, batch_size=32, seed=1)),
+        (AdemUnref, AdemConfig(utterance=6, context=6, decoder=6, latent=2, epochs=3, batch_size=32, seed=1)),
+    ],
+    ids=["ssrem", "ruber-unref", "adem-unref"],
+)
+def test_an_evaluator_continues_its_training(kind: Any, config: Any, tmp_path: Path) -> None:
+    encoder, corpus = topical_encoder(4), candidates(100)
+    unbroken = kind(encoder, config)
+    unbroken.fit(corpus)
+    with pytest.raises(KilledError):
+        kind(encoder, config).fit(corpus, progress=killed_at(5), checkpoint=tmp_path)
+    broken, steps = kind(encoder, config), list[int]()
+    broken.fit(corpus, progress=lambda done, _: steps.append(done), checkpoint=tmp_path)
+    assert steps[0] == 4  # three batches an epoch
+    assert broken.signature == unbroken.signature
+    with pytest.raises(EvaluatorError, match="other settings or data"):
+        kind(encoder, replace(config, seed=2)).fit(corpus, checkpoint=tmp_path)
