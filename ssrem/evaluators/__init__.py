@@ -57,8 +57,8 @@ def evaluator_class(name: str) -> type[Evaluator]:
         near = difflib.get_close_matches(name, EVALUATORS, n=3, cutoff=0.3) or list(EVALUATORS)
         raise EvaluatorError(f"no evaluator {name!r}; did you mean {', '.join(near)}?")
     module, _, attribute = EVALUATORS[name].partition(":")
-    found: type[Evaluator] = getattr(import_module(module), attribute)
-    return found
+    evaluator: type[Evaluator] = getattr(import_module(module), attribute)
+    return evaluator
 
 
 def load_evaluator(where: Path | str) -> Evaluator:

@@ -25,17 +25,17 @@ def similarity(
 
     'sms': sentence mover's similarity in [0, 1]; 'embedding-average': cosine of their vectors in [-1, 1].
     """
-    found: dict[str, Callable[[list[str], list[str]], Floats]] = {
+    metrics: dict[str, Callable[[list[str], list[str]], Floats]] = {
         "sms": lambda left, right: _movers_similarity(encoder, left, right),
         "embedding-average": lambda left, right: _cosine(encode or encoder.encode, left, right),
     }
-    if metric not in found:
+    if metric not in metrics:
         raise EvaluatorError(f"no reference metric {metric!r}; one of {', '.join(METRICS)}")
     result = np.full(len(responses), np.nan)
     pairs = [(response, ref) for response, ref in zip(responses, references, strict=True) if ref is not None]
     here = np.array([ref is not None for ref in references], dtype=bool)
     if pairs:
-        result[here] = found[metric]([pair[0] for pair in pairs], [pair[1] for pair in pairs])
+        result[here] = metrics[metric]([pair[0] for pair in pairs], [pair[1] for pair in pairs])
     return result
 
 
@@ -64,8 +64,11 @@ def _movers_similarity(encoder: Encoder, left: list[str], right: list[str]) -> F
             vectors, weights = encoder.bag(text)
             unit = vectors.astype(np.float64)
             norms = np.linalg.norm(unit, axis=1)
-            kept = norms > 0
-            bags[text] = (unit[kept] / norms[kept, None], weights[kept] / max(weights[kept].sum(), 1e-300))
+            nonzero = norms > 0
+            bags[text] = (
+                unit[nonzero] / norms[nonzero, None],
+                weights[nonzero] / max(weights[nonzero].sum(), 1e-300),
+            )
         return bags[text]
 
     result = np.zeros(len(left))

@@ -143,8 +143,8 @@ def build_member(part: Part) -> Evaluator:
     """The part's evaluator by its settings; EvaluatorError where it cannot be had."""
     if "folder" not in part.settings:
         kind: Any = evaluator_class(part.evaluator)
-        made: Evaluator = kind(**part.settings)
-        return made
+        evaluator: Evaluator = kind(**part.settings)
+        return evaluator
     if set(part.settings) != {"folder"} or not isinstance(part.settings["folder"], str):
         raise EvaluatorError(f"part {part.name}: a folder's evaluator has its settings; give its path alone")
     trusted_sources.check(part.settings["folder"])

@@ -112,11 +112,11 @@ class Metric(Evaluator):
 
     def _scored(self, samples: Sequence[Sample]) -> Scored:
         """`values` of the samples that have what is needed, NaN for the others."""
-        there = np.array(
+        usable = np.array(
             ["reference" not in self.needs or s.reference is not None for s in samples], dtype=bool
         )
         values, truncated = np.full(len(samples), np.nan), np.zeros(len(samples), dtype=bool)
-        if there.any():
-            scored = self.values([s for s, has in zip(samples, there, strict=True) if has])
-            values[there], truncated[there] = scored.values, scored.truncated
+        if usable.any():
+            scored = self.values([s for s, has in zip(samples, usable, strict=True) if has])
+            values[usable], truncated[usable] = scored.values, scored.truncated
         return Scored(values, truncated)

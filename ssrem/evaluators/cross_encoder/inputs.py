@@ -105,15 +105,15 @@ class Base:
             context: list[int] = []
             for turn in self._turns(sample):
                 context += [*(between if context else ()), *ids[turn]]
-            said = ids[sample.response]
-            kept = said[:room]
-            heard = context[max(len(context) + len(kept) - room, 0) :]
-            rows.append((*before, *heard, *between, *kept, *after))
-            first[at] = len(before) + len(heard) + len(between)
-            truncated[at] = len(heard) < len(context) or len(kept) < len(said)
+            all_ids = ids[sample.response]
+            response_ids = all_ids[:room]
+            context_ids = context[max(len(context) + len(response_ids) - room, 0) :]
+            rows.append((*before, *context_ids, *between, *response_ids, *after))
+            first[at] = len(before) + len(context_ids) + len(between)
+            truncated[at] = len(context_ids) < len(context) or len(response_ids) < len(all_ids)
         if self.cosine is not None:
-            found = self.cosine.components(samples)
-            prior, truncated = found.f.astype(np.float32), truncated | found.truncated
+            output = self.cosine.components(samples)
+            prior, truncated = output.f.astype(np.float32), truncated | output.truncated
         return Inputs(tuple(rows), first, prior, truncated)
 
     def batch(self, inputs: Inputs, rows: Rows) -> dict[str, torch.Tensor]:
@@ -124,14 +124,14 @@ class Base:
         ids = np.full((len(rows), width), self.tokenizer.pad_token_id or 0, dtype=np.int64)
         for at, row in enumerate(rows.tolist()):
             ids[at, : inputs.lengths[row]] = inputs.ids[row]
-        given: dict[str, NDArray[Any]] = {"ids": ids, "mask": mask, "prior": inputs.prior[rows]}
+        arrays: dict[str, NDArray[Any]] = {"ids": ids, "mask": mask, "prior": inputs.prior[rows]}
         if self.typed:
-            given["types"] = (mask & (place >= inputs.first[rows, None])).astype(np.int64)
-        found = {name: torch.from_numpy(array) for name, array in given.items()}
+            arrays["types"] = (mask & (place >= inputs.first[rows, None])).astype(np.int64)
+        output = {name: torch.from_numpy(array) for name, array in arrays.items()}
         if inputs.states is not None:
             held = [inputs.states[row] for row in rows.tolist()]
-            found["states"] = torch.nn.utils.rnn.pad_sequence(held, batch_first=True)
-        return {name: tensor.to(self.device) for name, tensor in found.items()}
+            output["states"] = torch.nn.utils.rnn.pad_sequence(held, batch_first=True)
+        return {name: tensor.to(self.device) for name, tensor in output.items()}
 
     def _turns(self, sample: Sample) -> list[str]:
         return [turn for turn in sample.context if turn.strip()][-self.turns :]
@@ -144,11 +144,11 @@ class Base:
         # A lone half of a surrogate pair has no UTF-8, which the tokenizer works on.
         known = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
         with hub.quiet():
-            found = self.tokenizer(
+            output = self.tokenizer(
                 known, add_special_tokens=False, split_special_tokens=True, padding=False, truncation=False,
                 verbose=False,
             )["input_ids"]  # fmt: skip
-        return dict(zip(texts, found, strict=True))
+        return dict(zip(texts, output, strict=True))
 
 
 def _frame(name: str, spec: str, tokenizer: Any) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:

@@ -73,8 +73,8 @@ class CrossNet(torch.nn.Module):
         states: what `held` gave, float32 (b, t, d), in place of tokens and segments.
         """
         if states is None or self._parts is None:
-            given = {"input_ids": ids} if types is None else {"input_ids": ids, "token_type_ids": types}
-            states = self.model(**given, attention_mask=mask.long()).last_hidden_state
+            arguments = {"input_ids": ids} if types is None else {"input_ids": ids, "token_type_ids": types}
+            states = self.model(**arguments, attention_mask=mask.long()).last_hidden_state
         else:
             states = self._parts[1](inputs_embeds=states, attention_mask=mask.long()).last_hidden_state
         if self.pooling == "cls":
@@ -98,14 +98,14 @@ class CrossNet(torch.nn.Module):
         states: list[torch.Tensor] = [torch.empty(0)] * len(inputs)
         with torch.no_grad():
             for rows in _by_length(inputs.lengths, _TOKENS_AT_ONCE.get(base.device.type, 2_048)):
-                given = base.batch(inputs, rows)
-                segments = {"token_type_ids": given["types"]} if "types" in given else {}
-                mask = given["mask"].long()
-                found = self._parts[0](
-                    input_ids=given["ids"], attention_mask=mask, **segments
+                arguments = base.batch(inputs, rows)
+                segments = {"token_type_ids": arguments["types"]} if "types" in arguments else {}
+                mask = arguments["mask"].long()
+                output = self._parts[0](
+                    input_ids=arguments["ids"], attention_mask=mask, **segments
                 ).last_hidden_state
                 for at, row in enumerate(rows.tolist()):
-                    states[row] = found[at, : inputs.lengths[row]].cpu().clone()
+                    states[row] = output[at, : inputs.lengths[row]].cpu().clone()
         return replace(inputs, states=tuple(states))
 
     def weights(self) -> dict[str, NDArray[np.float32]]:
@@ -135,16 +135,16 @@ class CrossNet(torch.nn.Module):
 
 def logits(base: Base, net: CrossNet, inputs: Inputs) -> Floats:
     """Of all inputs, float64 (n,), in float32 whatever the device; samples of about one length go together."""
-    found = np.zeros(len(inputs))
+    output = np.zeros(len(inputs))
     net.eval()
     with torch.inference_mode():
         if not net.outer.weight.any():  # the prior alone: nothing to read
             return inputs.prior.astype(np.float64) * float(net.slope) + float(net.outer.bias)
         for rows in _by_length(inputs.lengths, _TOKENS_AT_ONCE.get(base.device.type, 2_048)):
-            found[rows] = net(**base.batch(inputs, rows)).double().cpu().numpy()
-    if not np.isfinite(found).all():
+            output[rows] = net(**base.batch(inputs, rows)).double().cpu().numpy()
+    if not np.isfinite(output).all():
         raise EvaluatorError("a cross-encoder gives scores that are not finite; its weights are broken")
-    return found
+    return output
 
 
 def _by_length(lengths: Rows, tokens: int) -> Iterator[Rows]:
@@ -184,7 +184,7 @@ def _freeze(model: Any, config: CrossEncoderConfig) -> list[Any]:
     if config.freeze == 0:
         return []
     lists = [(name, part) for name, part in model.named_modules() if isinstance(part, torch.nn.ModuleList)]
-    path, layers = max(lists, key=lambda found: len(found[1]), default=("", ()))
+    path, layers = max(lists, key=lambda output: len(output[1]), default=("", ()))
     if config.freeze > len(layers):
         raise EvaluatorError(f"freeze is {config.freeze}; {config.model} has {len(layers)} layers")
     for name, value in model.named_parameters():
