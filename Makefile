@@ -27,10 +27,11 @@ agreement: $(VENV)/.installed  ## every evaluator against the papers' figures; h
 docs: $(VENV)/.installed  ## the generated parts of docs/sql.md
 	$(BIN)/python -m tasks.report.sql_docs docs/sql.md
 
-lint: $(VENV)/.installed-dev  ## ruff and sqlfluff
+lint: $(VENV)/.installed-dev  ## ruff, sqlfluff, and the contracts of imports
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/sqlfluff lint --disable-progress-bar sql
+	$(BIN)/lint-imports
 
 types: $(VENV)/.installed-dev  ## mypy
 	$(BIN)/mypy
