@@ -1,4 +1,4 @@
-# For a Docker work pool, or for ssrem without an installation:
+# An image for a Docker work pool, or for running ssrem without installing it:
 #   docker build -t ssrem . && docker run --rm -v "$PWD/warehouse:/home/ssrem/warehouse" ssrem ssrem run
 FROM python:3.11-slim
 
@@ -13,7 +13,7 @@ COPY sql sql
 RUN pip install --no-cache-dir -c constraints.txt .
 
 USER ssrem
-# Deployments name entrypoints and home folders relative to where they run.
+# Paths of entrypoints and home folders in prefect.yaml are relative to this folder.
 WORKDIR /home/ssrem
 ENV SSREM_HOME=/home/ssrem/warehouse
 CMD ["ssrem", "--help"]

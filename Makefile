@@ -7,42 +7,42 @@ ANNOTATED ?= $(wildcard ../shared/data/annotations/*.json)
 .DEFAULT_GOAL := help
 .PHONY: help run test test-slow agreement docs lint types check clean constraints
 
-help:  ## show the targets
+help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
 
-run: $(VENV)/.installed  ## everything on the default corpus: land, tables, train, score, report
+run: $(VENV)/.installed  ## run the whole pipeline on the default corpus: land, tables, train, score, report
 	$(BIN)/ssrem run --home $(HOME_FOLDER) $(ARGS)
 
-test: $(VENV)/.installed-dev  ## all tests but the slow ones
+test: $(VENV)/.installed-dev  ## run all tests except the slow ones
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow" $(ARGS)
 
-test-slow: $(VENV)/.installed-dev  ## a real server and worker, clusters, kills and other faults
+test-slow: $(VENV)/.installed-dev  ## run the slow tests: a real server and worker, clusters, kills and other faults
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m slow $(ARGS)
 
-agreement: $(VENV)/.installed  ## every evaluator against the papers' figures; hours, resumable; ANNOTATED="FILE ..."
+agreement: $(VENV)/.installed  ## compare every evaluator with the papers' figures (hours, resumable; ANNOTATED="FILE ...")
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[lm]'
 	@test -e $(HOME_FOLDER)/catalog.duckdb || $(BIN)/ssrem run --home $(HOME_FOLDER)
 	$(BIN)/python -m benchmarks.agreement $(ANNOTATED) --home $(HOME_FOLDER) $(ARGS)
 
-docs: $(VENV)/.installed  ## the generated parts of docs/sql.md
+docs: $(VENV)/.installed  ## renew the generated parts of docs/sql.md
 	$(BIN)/python -m tasks.report.sql_docs docs/sql.md
 
-lint: $(VENV)/.installed-dev  ## ruff, sqlfluff, and the contracts of imports
+lint: $(VENV)/.installed-dev  ## run ruff, sqlfluff and lint-imports (the contracts of imports)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/sqlfluff lint --disable-progress-bar sql
 	$(BIN)/lint-imports
 
-types: $(VENV)/.installed-dev  ## mypy
+types: $(VENV)/.installed-dev  ## run mypy
 	$(BIN)/mypy
 
-check: lint types test test-slow  ## what CI runs
+check: lint types test test-slow  ## run lint, types and all tests, as CI does
 
-constraints: $(VENV)/.installed-dev  ## write constraints.txt from this environment, with all extras
+constraints: $(VENV)/.installed-dev  ## write constraints.txt from this environment, all extras included
 	$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[dev,bench,lm,dask,ray]'
 	$(BIN)/python -m pip freeze --exclude-editable --exclude ssrem > constraints.txt
 
-clean:  ## remove the environment and caches; the home folder stays
+clean:  ## delete the environment and caches, but not the home folder
 	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(VENV)/bin/python:
