@@ -11,14 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 from ssrem.report import cases, numbers
 from ssrem.report.answer import answer
-from ssrem.report.clouds import JITTER, Cloud, clouds
 from ssrem.report.comparison import Comparison
 from ssrem.report.data import COLUMNS, KIND_NAMES, ReportData, Row, Rows
 from ssrem.report.drawing import Namer, Panel, grouped
-from ssrem.report.plots import identification_panels, learning_panels, similarity_panels
-from ssrem.report.study import conditions, evaluators, said
-from ssrem.report.study_plot import GLYPHS, study_panels
-from ssrem.report.tables import csv_link, file_name
+from ssrem.report.formats import csv_link, file_name
+from ssrem.report.plots import (
+    JITTER,
+    Cloud,
+    clouds,
+    identification_panels,
+    learning_panels,
+    similarity_panels,
+)
+from ssrem.report.study import GLYPHS, conditions, evaluators, sentences, study_panels
 from ssrem.studies import study_called
 
 if TYPE_CHECKING:
@@ -56,11 +61,11 @@ class Study:
     panel: Panel
     names: list[str]
     conditions: dict[str, dict[str, Row]]
-    said: dict[str, tuple[str, str]]
+    sentences: dict[str, tuple[str, str]]
 
     @classmethod
     def of(cls, panel: Panel) -> Study:
-        return cls(panel, evaluators(panel.rows), conditions(panel.rows), said(panel.rows))
+        return cls(panel, evaluators(panel.rows), conditions(panel.rows), sentences(panel.rows))
 
 
 def render(data: ReportData) -> str:

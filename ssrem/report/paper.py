@@ -3,38 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ssrem.report import numbers
-from ssrem.report.clouds import Cloud
 from ssrem.report.data import COLUMNS, ReportData, Row, Rows
 from ssrem.report.drawing import Namer, grouped
+from ssrem.report.formats import Strong, Table
+from ssrem.report.plots import Cloud
 from ssrem.report.study import conditions, evaluators
 
 SIGNIFICANT = 0.05
-
-
-class Strong(str):
-    """Text of a cell that is to stand out."""
-
-    __slots__ = ()
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table: a name for its file, what it shows, headings, cells as text, and the numbers behind it.
-
-    left: how many columns, from the first, are names and not numbers.
-    """
-
-    name: str
-    caption: str
-    left: int
-    headings: Sequence[str]
-    body: Sequence[Sequence[str]]
-    rows: Rows
-    columns: Sequence[str]
 
 
 def paper_tables(data: ReportData, regressions: Sequence[Cloud], title: Namer) -> list[Table]:

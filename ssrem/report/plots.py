@@ -7,15 +7,35 @@ matplotlib is imported where a figure is made.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ssrem.report.data import KINDS, Row, Rows
-from ssrem.report.drawing import Namer, Panel, canvas, grouped, styled
+from ssrem.report.drawing import POINTS, Namer, Panel, canvas, grouped, paint, styled
 from ssrem.report.numbers import is_figure, percent, real
-from ssrem.report.svg import paint
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+JITTER = 0.3  # standard deviation, as in Figure 2 of the SSREM paper
+POINTS_A_PANEL = 2_000
+POINTS_A_PAGE = 12_000  # keeps a page of many panels, with their numbers, under 3 MB
+SEED = 1
+
+
+@dataclass(frozen=True)
+class Cloud:
+    """The regression of a scatter panel: slope and intercept (None where human scores do not vary) and n."""
+
+    evaluator: str
+    dataset: str
+    criterion: str
+    slope: float | None
+    intercept: float | None
+    n: int
 
 
 @styled()
@@ -35,7 +55,7 @@ def similarity_panels(rows: Rows) -> list[Panel]:
         axes.grid(axis="x")
         axes.margins(x=0.12)
         axes.set_xlabel("mean similarity of the texts in a set")
-        label = "Mean similarity with 95% intervals: " + _said(by_kind, kinds)
+        label = "Mean similarity with 95% intervals: " + _means(by_kind, kinds)
         note = f"vectors of {encoder}"
         panels.append(Panel.of(figure, f"similarity{number}", label, str(corpus), note, group))
     return panels
@@ -57,7 +77,7 @@ def identification_panels(rows: Rows, label_of: Namer) -> list[Panel]:
             if not kinds:
                 continue
             figure, axes = canvas(2.7)
-            # The copied context is an attack and no set of the paper: it stands apart.
+            # The copied context is an attack, not a set of the paper, and is set apart.
             places = [place + (0.6 if kind == "Context" else 0.0) for place, kind in enumerate(kinds)]
             colours = {"GT": paint().accent, "Context": paint().warn}
             for place, kind in zip(places, kinds, strict=True):
@@ -69,9 +89,9 @@ def identification_panels(rows: Rows, label_of: Namer) -> list[Panel]:
             axes.set_ylim(*limits)
             axes.grid(axis="y")
             axes.set_ylabel("mean f")
-            label = f"Mean f with 95% intervals: {_said(by_kind, kinds)}"
-            called, note = label_of(evaluator, version), f"test split of {corpus}"
-            panels.append(Panel.of(figure, f"identification{len(panels)}", label, called, note, group))
+            label = f"Mean f with 95% intervals: {_means(by_kind, kinds)}"
+            title, note = label_of(evaluator, version), f"test split of {corpus}"
+            panels.append(Panel.of(figure, f"identification{len(panels)}", label, title, note, group))
     return panels
 
 
@@ -110,8 +130,37 @@ def learning_panels(rows: Rows, label_of: Namer) -> list[Panel]:
         axes.set_ylabel("loss")
         axes.legend(frameon=False, labelcolor=paint().ink, loc="upper right")
         label = f"Loss by epoch, {note}" if note else "Training loss by epoch"
-        called = label_of(evaluator, version)
-        panels.append(Panel.of(figure, f"learning{number}", label, called, note, group))
+        title = label_of(evaluator, version)
+        panels.append(Panel.of(figure, f"learning{number}", label, title, note, group))
+    return panels
+
+
+@styled()
+def clouds(points: Rows) -> list[tuple[Cloud, Panel]]:
+    """Score against human score, a panel an evaluator, dataset and criterion (SSREM paper, Figures 2 and 4).
+
+    x is the human score with noise from N(0, 0.3); the regression is fitted on all points, without noise.
+    """
+    groups = {
+        key: rows
+        for key, group in grouped(points, "dataset", "criterion", "evaluator").items()
+        if (rows := [row for row in group if is_figure(row["human"]) and is_figure(row["score"])])
+    }
+    most = min(POINTS_A_PANEL, POINTS_A_PAGE // max(len(groups), 1))
+    panels = []
+    for number, ((dataset, criterion, evaluator), rows) in enumerate(groups.items()):
+        values = np.array([(row["human"], row["score"]) for row in rows], dtype=np.float64)
+        rng = np.random.default_rng([SEED, number])
+        jitter = rng.normal(0.0, JITTER, len(values))
+        shown = np.sort(rng.permutation(len(values))[:most])
+        cloud = Cloud(str(evaluator), str(dataset), str(criterion), *_fit(values), n=len(values))
+        figure, coefficient = _scatter(values, values[shown, 0] + jitter[shown], values[shown, 1], cloud)
+        label = f"Score against human score, {cloud.n} responses, {coefficient}"
+        note = f"n = {len(values):,}"
+        if len(shown) < len(values):
+            note += f"; {len(shown):,} of them shown, drawn at random"
+        drawn = [rows[at] for at in shown]
+        panels.append((cloud, Panel.of(figure, f"cloud{number}", label, cloud.evaluator, note, drawn)))
     return panels
 
 
@@ -141,7 +190,7 @@ def _above(row: Row) -> str:
     return percent(row["gt_above"]) if is_figure(row["gt_above"]) else ""
 
 
-def _said(by_kind: dict[str, Row], kinds: list[str]) -> str:
+def _means(by_kind: dict[str, Row], kinds: list[str]) -> str:
     return ", ".join(f"{kind} {real(by_kind[kind]['mean'])}" for kind in kinds)
 
 
@@ -151,3 +200,30 @@ def _whole_numbers(axes: Axes) -> None:
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
     low, high = axes.get_xlim()
     axes.set_xlim(math.floor(low), math.ceil(high))
+
+
+def _scatter(values: np.ndarray, x: np.ndarray, y: np.ndarray, cloud: Cloud) -> tuple[Figure, str]:
+    figure, axes = canvas(2.7)
+    axes.plot(*(x, y, "o"), color=paint().accent, gid=POINTS, markersize=3, markeredgewidth=0, alpha=0.33)
+    if cloud.slope is None or cloud.intercept is None:
+        coefficient = "no line: the human scores do not vary"
+    else:
+        ends = np.array([values[:, 0].min(), values[:, 0].max()])
+        axes.plot(ends, cloud.intercept + cloud.slope * ends, color=paint().line, linewidth=2)
+        coefficient = f"coef {real(cloud.slope)}"
+    axes.set_title(coefficient, loc="right", color=paint().line, fontsize=9)
+    axes.set_xlabel("human score")
+    axes.set_ylabel("score")
+    axes.grid()
+    return figure, coefficient
+
+
+def _fit(values: np.ndarray) -> tuple[float | None, float | None]:
+    """Least-squares slope and intercept of score on human score; None where the human scores do not vary."""
+    human, score = values[:, 0], values[:, 1]
+    centred = human - human.mean()
+    spread = float(centred @ centred)
+    if spread == 0:
+        return None, None
+    slope = float(centred @ score) / spread
+    return slope, float(score.mean() - slope * human.mean())

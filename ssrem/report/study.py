@@ -1,80 +1,21 @@
-"""A study on one page: two sentences an evaluator, the figures, and a plot of them."""
+"""A study of one dataset: two sentences an evaluator, the figures as Markdown, and a plot of them."""
 
 from __future__ import annotations
 
-import io
+from pathlib import Path
 
 from ssrem.report.data import Row, Rows
-from ssrem.report.tables import markdown_text
+from ssrem.report.drawing import PAGE, PRINT, Panel, canvas, grouped, paint, painted, styled
+from ssrem.report.formats import markdown_text
+from ssrem.report.numbers import is_figure, real
 from ssrem.studies import study_called
 from ssrem.studies.study import Finding
 
-_MARKS = ("o", "s", "D", "^", "v", "P", "X", "*")
-_HEIGHT = 0.32  # inches a condition
+MARKS = "os^Dv*Pph<>X"
+GLYPHS = "●■▲◆▼★✚⬟⬢◀▶✖"
+"""The marks as text of the page, in its legend."""
 
-
-def said(rows: Rows) -> dict[str, tuple[str, str]]:
-    """Evaluator to what its study says, in two sentences. rows: of one study on one dataset, as in `studies`."""
-    return {
-        name: study_called(rows[0]["study"]).sentences(_findings(rows, name)) for name in evaluators(rows)
-    }
-
-
-def markdown(rows: Rows) -> str:
-    """The sentences, and a table with a row a condition and a column an evaluator; ValueError without rows."""
-    study, dataset = rows[0]["study"], rows[0]["dataset"]
-    names = evaluators(rows)
-    lines = [f"# {study}: {markdown_text(dataset)}", ""]
-    for name, (first, second) in said(rows).items():
-        lines += [f"**{markdown_text(name)}.** {first} {second}", ""]
-    lines += [f"| | {' | '.join(map(markdown_text, names))} | n |", f"|---|{'---:|' * (len(names) + 1)}"]
-    for label, by_name in conditions(rows).items():
-        cells = [_cell(by_name.get(name)) for name in names]
-        n = max(row["n"] for row in by_name.values())
-        lines.append(f"| {markdown_text(label)} | {' | '.join(cells)} | {n:,} |")
-    return "\n".join(lines) + "\n"
-
-
-def figure(rows: Rows) -> str:
-    """The figures as SVG: a line a condition, a mark an evaluator."""
-    from matplotlib import rc_context, rcdefaults
-    from matplotlib.figure import Figure
-
-    by_condition = conditions(rows)
-    with rc_context():
-        rcdefaults()
-        # Names of people's systems and sets are text, not formulas, and the same figure is the same file.
-        with rc_context(
-            {"text.parse_math": False, "svg.hashsalt": "ssrem", "svg.fonttype": "none", "font.size": 9}
-        ):
-            drawn = Figure(figsize=(7, 1.1 + _HEIGHT * len(by_condition)), layout="constrained")
-            axes = drawn.add_subplot()
-            for number, name in enumerate(evaluators(rows)):
-                places = [
-                    (by_name[name]["value"], at)
-                    for at, by_name in enumerate(by_condition.values())
-                    if name in by_name and by_name[name]["value"] is not None
-                ]
-                axes.plot(
-                    [value for value, _ in places],
-                    [at for _, at in places],
-                    _MARKS[number % len(_MARKS)],
-                    label=name,
-                    alpha=0.85,
-                )
-            axes.set_yticks(range(len(by_condition)), list(by_condition))
-            axes.invert_yaxis()
-            axes.grid(axis="x", color="#ddd")
-            axes.set_xlabel(study_called(rows[0]["study"]).axis)
-            axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.25), ncols=4, frameon=False)
-            with io.StringIO() as stream:
-                drawn.savefig(stream, format="svg", metadata={"Date": None})
-                return stream.getvalue()
-
-
-def _findings(rows: Rows, evaluator: str) -> list[Finding]:
-    columns = ("condition", "measure", "value", "n", "outcome")
-    return [Finding(*(row[name] for name in columns)) for row in rows if row["evaluator"] == evaluator]
+_HEIGHT = 0.42  # inches a condition
 
 
 def evaluators(rows: Rows) -> list[str]:
@@ -85,14 +26,102 @@ def evaluators(rows: Rows) -> list[str]:
 def conditions(rows: Rows) -> dict[str, dict[str, Row]]:
     """Condition, with the measure where there are several, to evaluator to its row, in the order of the rows."""
     several = len({row["measure"] for row in rows}) > 1
-    found: dict[str, dict[str, Row]] = {}
+    by_condition: dict[str, dict[str, Row]] = {}
     for row in rows:
         label = f"{row['condition']}, {row['measure']}" if several else row["condition"]
-        found.setdefault(label, {})[row["evaluator"]] = row
-    return found
+        by_condition.setdefault(label, {})[row["evaluator"]] = row
+    return by_condition
+
+
+def sentences(rows: Rows) -> dict[str, tuple[str, str]]:
+    """Evaluator to its findings in two sentences. rows: one study of one dataset, as in the table `studies`."""
+    columns = ("condition", "measure", "value", "n", "outcome")
+    findings: dict[str, list[Finding]] = {name: [] for name in evaluators(rows)}
+    for row in rows:
+        findings[row["evaluator"]].append(Finding(*(row[column] for column in columns)))
+    return {name: study_called(rows[0]["study"]).sentences(own) for name, own in findings.items()}
+
+
+def markdown(rows: Rows) -> str:
+    """The sentences, and a table with a row a condition and a column an evaluator; IndexError without rows."""
+    study, dataset = rows[0]["study"], rows[0]["dataset"]
+    names = evaluators(rows)
+    lines = [f"# {study}: {markdown_text(dataset)}", ""]
+    for name, (first, second) in sentences(rows).items():
+        lines += [f"**{markdown_text(name)}.** {first} {second}", ""]
+    lines += [f"| | {' | '.join(map(markdown_text, names))} | n |", f"|---|{'---:|' * (len(names) + 1)}"]
+    for label, by_name in conditions(rows).items():
+        cells = [_cell(by_name.get(name)) for name in names]
+        n = max(row["n"] for row in by_name.values())
+        lines.append(f"| {markdown_text(label)} | {' | '.join(cells)} | {n:,} |")
+    return "\n".join(lines) + "\n"
 
 
 def _cell(row: Row | None) -> str:
     if row is None:
         return ""
     return row["outcome"].replace("_", " ") if row["value"] is None else f"{row['value']:.2f}"
+
+
+def save_plot(rows: Rows, path: Path) -> None:
+    """Write the plot of one study of one dataset as SVG, PDF or PNG, in print colours. Raises OSError."""
+    with painted(PRINT), styled():
+        (panel,) = study_panels(rows).values()
+        panel.save(path)
+
+
+@styled()
+def study_panels(rows: Rows) -> dict[tuple[str, str], Panel]:
+    """(study, dataset) to its panel: a line a condition, with its name above it, and a mark an evaluator.
+
+    rows: of the table `studies`, several evaluators of one study together.
+    """
+    panels = {}
+    for number, ((study, dataset), group) in enumerate(grouped(rows, "study", "dataset").items()):
+        by_condition = conditions(group)
+        figure, axes = canvas(0.7 + _HEIGHT * len(by_condition))
+        names = evaluators(group)
+        for place, name in enumerate(names):
+            # Marks are moved up or down so that none hides another.
+            offset = (place - (len(names) - 1) / 2) * min(0.16, 0.5 / len(names))
+            marks = [
+                (row["value"], at + offset)
+                for at, by_name in enumerate(by_condition.values())
+                if (row := by_name.get(name)) is not None and is_figure(row["value"])
+            ]
+            colours = (paint().accent, paint().line, paint().second, paint().warn)
+            axes.plot(
+                [value for value, _ in marks],
+                [at for _, at in marks],
+                MARKS[place % len(MARKS)],
+                color=colours[place % len(colours)],
+                markersize=6,
+                alpha=0.8,
+                label=name,
+            )
+        for at, condition in enumerate(by_condition):
+            axes.axhline(at, color=paint().grid, linewidth=0.7, zorder=0)
+            axes.annotate(
+                condition,
+                (0, at),
+                xycoords=axes.get_yaxis_transform(),
+                xytext=(0, 8),
+                textcoords="offset points",
+                color=paint().ink,
+                fontsize=8,
+            )
+        axes.set_ylim(len(by_condition) - 0.5, -0.8)
+        axes.set_yticks([])
+        axes.spines["left"].set_visible(False)
+        axes.margins(x=0.06)
+        axes.grid(axis="x")
+        axes.set_xlabel(study_called(str(study)).axis)
+        if paint() is not PAGE:  # a page has its own legend beside the drawing
+            figure.legend(loc="outside lower center", ncols=3, frameon=False)
+        values = (
+            f"{condition} " + ", ".join(f"{name} {real(row['value'], 2)}" for name, row in by_name.items())
+            for condition, by_name in by_condition.items()
+        )
+        label, title = f"{study}: {'; '.join(values)}", f"{study} of {dataset}"
+        panels[str(study), str(dataset)] = Panel.of(figure, f"study{number}", label, title, "", group)
+    return panels

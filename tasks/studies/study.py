@@ -9,7 +9,7 @@ from pathlib import Path
 from prefect import task
 
 from ssrem.report.data import Rows
-from ssrem.report.study import figure, markdown, said
+from ssrem.report.study import markdown, save_plot, sentences
 from ssrem.studies import study_called
 from ssrem.studies.attacks import TrueResponses
 from ssrem.studies.learned import Learning, Transfer
@@ -94,7 +94,7 @@ def read_study(home: Warehouse, name: str, dataset: str) -> tuple[Rows, dict[str
     """The published rows of a study, of evaluators in use, and what they say of each in two sentences."""
     with home.reader() as connection:
         rows = records(connection, PUBLISHED, [name, dataset])
-    return rows, said(rows)
+    return rows, sentences(rows)
 
 
 def write_study(home: str, name: str, dataset: str) -> Path:
@@ -105,7 +105,7 @@ def write_study(home: str, name: str, dataset: str) -> Path:
     picture = page.with_suffix(".svg")
     try:
         page.parent.mkdir(parents=True, exist_ok=True)
-        picture.write_text(figure(rows), encoding="utf-8")
+        save_plot(rows, picture)
         page.write_text(f"{markdown(rows)}\n![{name} of {dataset}](<{picture.name}>)\n", encoding="utf-8")
     except OSError as error:
         raise out_of_room(place, error) or error from None

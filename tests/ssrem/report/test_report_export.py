@@ -12,11 +12,11 @@ from xml.etree import ElementTree
 import pytest
 
 from ssrem.report.data import COLUMNS
-from ssrem.report.export import DPI, INDEX, export, unique
+from ssrem.report.drawing import DPI
+from ssrem.report.export import INDEX, export, unique
+from ssrem.report.formats import Strong, Table, csv_text, file_name, latex, latex_text, markdown
 from ssrem.report.page import namer
-from ssrem.report.paper import Strong, Table, paper_tables
-from ssrem.report.tables import csv_text, file_name
-from ssrem.report.written import latex, latex_text, markdown
+from ssrem.report.paper import paper_tables
 from support.report_data import correlation, make_data
 
 FIGURES = {

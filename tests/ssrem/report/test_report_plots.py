@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from ssrem.report import numbers
-from ssrem.report.clouds import clouds
-from ssrem.report.plots import identification_panels, learning_panels
+from ssrem.report.plots import clouds, identification_panels, learning_panels
 
 
 def points(pairs: list[tuple[float, float]]) -> list[dict[str, Any]]:

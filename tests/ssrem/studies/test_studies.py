@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from scipy.stats import rankdata
 
 from ssrem.agreement.correlation import spearman
 from ssrem.encoders.word_average import WordAverage
-from ssrem.report.study import figure, markdown, said
+from ssrem.report.study import markdown, save_plot, sentences
 from ssrem.samples import Sample
 from ssrem.studies import STUDIES, study_called
 from ssrem.studies.attacks import ATTACKS, UNIVERSAL, TrueResponses, attacks
@@ -216,17 +217,20 @@ DATA: dict[type, Any] = {
 
 
 @pytest.mark.parametrize("study", [name for name in STUDIES if study_called(name).data in DATA])
-def test_every_study_has_two_sentences_a_table_and_a_plot(study: str) -> None:
+def test_every_study_has_two_sentences_a_table_and_a_plot(study: str, tmp_path: Path) -> None:
     kind = study_called(study)
     findings = kind.findings(DATA[kind.data], 0)
     shown = rows(study, findings)
-    (first, second) = said(shown)["ssrem"]
+    (first, second) = sentences(shown)["ssrem"]
     assert first.endswith(".") and second.endswith(".") and "no figure" not in first + second
     page = markdown(shown)
     assert page.startswith(f"# {study}: a\\|b\n") and page.count("\n|") == len(findings) + 2
-    drawn = figure(shown)
-    assert drawn.startswith("<?xml") and all(f.condition.split(",")[0] in drawn for f in findings)
-    assert figure(shown) == drawn
+    plot = tmp_path / "plot.svg"
+    save_plot(shown, plot)
+    svg = plot.read_text(encoding="utf-8")
+    assert svg.startswith("<?xml") and all(f.condition.split(",")[0] in svg for f in findings)
+    save_plot(shown, plot)
+    assert plot.read_text(encoding="utf-8") == svg
 
 
 def test_where_there_is_nothing_to_say_it_says_so() -> None:
