@@ -1,4 +1,4 @@
-"""Figures that were published, as one HTML page: `render(ReportData(...))` gives its text."""
+"""The published figures as one HTML page: `render(ReportData(...))` returns its text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The first thing a reader wants: which evaluator, how far to trust it, in a sentence or two."""
+"""The first sentences of the report: which evaluator agrees best with human ratings, and how well."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from ssrem.report.data import ReportData, Row
 from ssrem.report.numbers import is_figure, p_value, percent, real
 
-SCORES = ("h", "f", "g")  # the hybrid score is the evaluator's own; f and g stand in where it is missing
+SCORES = ("h", "f", "g")  # h, the hybrid score, first; f, else g, where there is no h
 ALPHA = 0.05
 NEGATIVES = ("SC", "SP", "SS", "Rand")
 Evaluator = tuple[Any, Any]
@@ -20,16 +20,16 @@ def answer(data: ReportData) -> list[str]:
     """The report's first sentences, as plain text."""
     if not data.identification and not data.correlations:
         return [
-            "Nothing has been measured yet: ssrem run lands a corpus, trains evaluators and measures them."
+            "Nothing has been measured yet: ssrem run ingests a corpus, trains evaluators and measures them."
         ]
     agreement, best = _agreement(data)
     return [*agreement, *_identification(data, best)]
 
 
 def headline(data: ReportData, level: str) -> dict[Evaluator, dict[Hashable, Row]]:
-    """For each evaluator, the correlation that counts for each (dataset, criterion).
+    """For each evaluator and (dataset, criterion), the correlation that the report goes by.
 
-    That is the one with the mean human score, of the evaluator's hybrid score where there is one.
+    That is the correlation with the mean human score of the first of SCORES that has one.
     """
     cells: dict[Evaluator, dict[Hashable, Row]] = {}
     for score in SCORES:
@@ -52,7 +52,7 @@ def _agreement(data: ReportData) -> tuple[list[str], Evaluator | None]:
         return [_without_annotations(data)], None
     shared = set.intersection(*(set(rows) for rows in cells.values()))
     if not shared:
-        return ["The evaluators have no annotated set in common, so none can be called the best."], None
+        return ["The evaluators have no annotated set in common, so none can be named the best."], None
 
     weights = _weights(next(iter(cells.values())), shared)
 
@@ -63,11 +63,11 @@ def _agreement(data: ReportData) -> tuple[list[str], Evaluator | None]:
     rows = sorted((row for cell, row in cells[best].items() if cell in shared), key=_spearman)
     name, score = _name(best, cells), rows[0]["score"]
     if mean(best) <= 0:
-        verdict = f"No evaluator agrees with people: the best, {name}, has a"
+        verdict = f"No evaluator agrees with human ratings: the best, {name}, has a"
     elif others:
-        verdict = f"{name} agrees best with people, with a"
+        verdict = f"{name} agrees best with human ratings, with a"
     else:
-        verdict = f"{name}, the only evaluator that was compared with people, has a"
+        verdict = f"{name}, the only evaluator compared with human ratings, has a"
     rest = f"; next is {_name(others[0], cells)} with {real(mean(others[0]))}." if others else "."
     if len(rows) == 1:
         correlation = f"Spearman correlation of {real(mean(best))} on {_cell(rows[0])}"
@@ -87,7 +87,7 @@ def _agreement(data: ReportData) -> tuple[list[str], Evaluator | None]:
 
 
 def _weights(cells: dict[Hashable, Row], shared: set[Hashable]) -> dict[Hashable, float]:
-    """Of each cell: a set weighs as many as its responses, whatever the number of its criteria."""
+    """Weight of each cell: a dataset weighs its number of responses, shared equally among its criteria."""
     criteria = Counter(row["dataset"] for cell, row in cells.items() if cell in shared)
     return {cell: row["n"] / criteria[row["dataset"]] for cell, row in cells.items() if cell in shared}
 
@@ -96,12 +96,12 @@ def _lead(
     data: ReportData, best: Evaluator, other: Evaluator, rows: list[Row], cells: dict[Evaluator, Any]
 ) -> list[str]:
     """Whether the best is significantly better than the next, where that was tested: a sentence, or none."""
-    asked = {(row["dataset"], row["criterion"]) for row in rows}
+    shared = {(row["dataset"], row["criterion"]) for row in rows}
     tested = {
         (row["dataset"], row["criterion"]): row
         for row in data.comparisons
         if {(row["first"], row["first_version"]), (row["second"], row["second_version"])} == {best, other}
-        and (row["dataset"], row["criterion"]) in asked
+        and (row["dataset"], row["criterion"]) in shared
         and is_figure(row["p_holm"])
     }
     if not tested:
@@ -109,24 +109,24 @@ def _lead(
     ahead = [row for row in tested.values() if (row["first"], row["first_version"]) == best]
     won = [row for row in ahead if row["p_holm"] < ALPHA]
     over = f"Its lead over {_name(other, cells)}"
-    if len(asked) == 1:
+    if len(shared) == 1:
         (row,) = tested.values()
         verdict = "is significant" if won else "is not significant"
         return [
             f"{over} {verdict} ({p_value(row['p_holm'])} in a paired bootstrap, after Holm’s correction)."
         ]
-    told = f"{over} is significant on {len(won) or 'none'} of the {len(tested)} criteria that were tested"
-    return [f"{told} (paired bootstrap, p < 0.05 after Holm’s correction)."]
+    verdict = f"is significant on {len(won) or 'none'} of the {len(tested)} criteria tested"
+    return [f"{over} {verdict} (paired bootstrap, p < 0.05 after Holm’s correction)."]
 
 
 def _without_annotations(data: ReportData) -> str:
     failed = any(row["level"] == "segment" for row in data.correlations)
     sentence = (
-        "No annotated set gave a correlation (the table says why), so nothing here says how far the scores "
-        "of single responses agree with people."
+        "No annotated set gave a correlation (the table says why), so it is unknown how well the scores of "
+        "single responses agree with human ratings."
         if failed
-        else "There are no annotated sets, so nothing here says how far the scores of single responses agree "
-        "with people: ssrem correlate FILE measures it."
+        else "There are no annotated sets, so it is unknown how well the scores of single responses agree with "
+        "human ratings: ssrem correlate FILE measures it."
     )
     rows = [row for cells in headline(data, "conversation").values() for row in cells.values()]
     if rows:
@@ -146,7 +146,7 @@ def _identification(data: ReportData, best: Evaluator | None) -> list[str]:
             corpora = shares.setdefault((row["evaluator"], row["version"]), {})
             corpora.setdefault(row["corpus"], {})[row["kind"]] = row["gt_above"]
     if not shares:
-        return ["Whether an evaluator tells true responses from false ones has not been measured."]
+        return ["How well the evaluators tell true responses from false ones has not been measured."]
     known = [
         evaluator
         for evaluator in shares
@@ -180,7 +180,7 @@ def _spearman(row: Row) -> float:
 
 
 def _name(evaluator: Evaluator, among: dict[Evaluator, Any]) -> str:
-    """The evaluator's name, with its version only where another version is measured beside it."""
+    """The evaluator's name, with its version only if several versions are measured."""
     name, version = evaluator
     return f"{name} {version}" if sum(other == name for other, _ in among) > 1 else str(name)
 

@@ -1,4 +1,4 @@
-"""Cases to read: the responses on which an evaluator and people agree and disagree most."""
+"""Cases to read: the responses on which an evaluator and the human ratings agree and disagree most."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ KINDS = {
     "low": "evaluator too low",
 }
 EACH = 5
-"""Cases of a kind, an evaluator and a set at most."""
+"""Most cases of a kind, evaluator and annotated set."""
 
 CASES_A_PAGE = 300
 BYTES_A_PAGE = 600_000
-"""What the cases may take, about: with all else a page stays under 3 MB."""
+"""Approximate size limit of all cases, which keeps a page under 3 MB."""
 
 APART = 25.0
-"""Percentile points that an evaluator and people must be apart to count as too high or too low."""
+"""Percentile points between evaluator and human ratings from which a score counts as too high or too low."""
 
 FEWEST = 5
-"""Responses of a set below which a percentile says nothing."""
+"""Smallest number of responses of a set for which percentiles are computed."""
 
 TURNS = 12
 LETTERS = 700
-"""Of a context the last turns are shown, of a turn the first letters."""
+"""The last TURNS of a context are shown, and the first LETTERS of a turn."""
 
 _CASE, _LINE = 900, 420  # bytes of markup a case, and an evaluator's line in it
 
@@ -42,7 +42,7 @@ Response = tuple[Any, Any]  # dataset, response id
 
 @dataclass(frozen=True)
 class Score:
-    """What an evaluator says of a response. part: f, g or h; percentile: rank in the set, 0 to 100."""
+    """An evaluator's score of a response. part: f, g or h; percentile: rank in the set, 0 to 100."""
 
     evaluator: Any
     version: Any
@@ -53,7 +53,7 @@ class Score:
 
 @dataclass(frozen=True)
 class Case:
-    """A response with its context, what every evaluator and people say of it, and why it was chosen.
+    """A response with its context, its human rating, the score of every evaluator, and why it was chosen.
 
     picks: (evaluator, version, kind). human: mean of the raters; percentile: its rank in the set, 0 to 100.
     earlier: turns of the context that are not shown.
@@ -75,18 +75,18 @@ class Case:
 
     @property
     def reasons(self) -> dict[str, list[Score]]:
-        """Each kind that it was chosen as, to the scores of the evaluators that it was chosen for."""
+        """Kind to the scores of the evaluators for which the case was chosen as that kind."""
         scores = {(score.evaluator, score.version): score for score in self.scores}
-        found: dict[str, list[Score]] = {}
+        by_kind: dict[str, list[Score]] = {}
         for evaluator, version, kind in self.picks:
-            found.setdefault(kind, []).append(scores[evaluator, version])
-        return found
+            by_kind.setdefault(kind, []).append(scores[evaluator, version])
+        return by_kind
 
 
 def chosen(points: Rows) -> list[Case]:
-    """The cases to show, without their texts: the clearest of each set, evaluator and kind, then the next ones.
+    """The cases to show, without texts: the clearest of each dataset, evaluator and kind, then the second clearest ….
 
-    points: a row an evaluator and response.
+    points: one row per evaluator and response.
     """
     ranked = _ranked(points)
     picks: dict[Response, list[tuple[Any, Any, str]]] = {}
@@ -96,13 +96,13 @@ def chosen(points: Rows) -> list[Case]:
                 key = (dataset, responses[place])
                 if key in picks or len(picks) < CASES_A_PAGE:
                     picks.setdefault(key, []).append((evaluator, version, kind))
-    return [_case(ranked.rows[key], why, ranked.human[key], ranked.scores[key]) for key, why in picks.items()]
+    return [_case(ranked.rows[key], own, ranked.human[key], ranked.scores[key]) for key, own in picks.items()]
 
 
 def with_texts(cases: Sequence[Case], responses: Rows) -> list[Case]:
-    """The cases whose text is there, filled in, set by set, without the least clear where all are too much."""
+    """The cases that have texts, with them, dataset by dataset; the least clear are dropped above BYTES_A_PAGE."""
     texts = {(row["dataset"], str(row["response_id"])): row for row in responses}
-    found: dict[str, list[Case]] = {case.dataset: [] for case in cases}
+    by_dataset: dict[str, list[Case]] = {case.dataset: [] for case in cases}
     size = 0
     for case in cases:
         row = texts.get((case.dataset, case.response_id))
@@ -117,12 +117,12 @@ def with_texts(cases: Sequence[Case], responses: Rows) -> list[Case]:
             reference=None if row["reference"] is None else _cut(row["reference"]),
             system=row["system"],
         )
-        said = (*turns, filled.response, filled.response, filled.reference or "")
-        size += _CASE + _LINE * len(case.scores) + sum(len(text.encode()) + 20 for text in said)
+        shown = (*turns, filled.response, filled.response, filled.reference or "")
+        size += _CASE + _LINE * len(case.scores) + sum(len(text.encode()) + 20 for text in shown)
         if size > BYTES_A_PAGE:
             break
-        found[case.dataset].append(filled)
-    return [case for of_set in found.values() for case in of_set]
+        by_dataset[case.dataset].append(filled)
+    return [case for own in by_dataset.values() for case in own]
 
 
 @dataclass
@@ -134,7 +134,7 @@ class _Ranked:
 
 
 def _ranked(points: Rows) -> _Ranked:
-    found = _Ranked({}, {}, {}, {})
+    ranked = _Ranked({}, {}, {}, {})
     groups: dict[tuple[Any, Any, Any], list[Row]] = {}
     for row in points:
         if is_figure(row["human"]) and is_figure(row["score"]):
@@ -144,19 +144,19 @@ def _ranked(points: Rows) -> _Ranked:
             continue
         human = percentiles([row["human"] for row in rows])
         own = percentiles([row["score"] for row in rows])
-        for row, theirs, its in zip(rows, human.tolist(), own.tolist(), strict=True):
+        for row, human_rank, own_rank in zip(rows, human.tolist(), own.tolist(), strict=True):
             key = (dataset, str(row["response_id"]))
-            found.rows.setdefault(key, row)
-            found.human.setdefault(key, theirs)
-            found.scores.setdefault(key, []).append(
-                Score(evaluator, version, row["part"], float(row["score"]), its)
+            ranked.rows.setdefault(key, row)
+            ranked.human.setdefault(key, human_rank)
+            ranked.scores.setdefault(key, []).append(
+                Score(evaluator, version, row["part"], float(row["score"]), own_rank)
             )
         for kind, clearness in _clearness(human, own).items():
             best = np.argsort(-clearness, kind="stable")[:EACH]
-            found.picked[dataset, evaluator, version, kind] = [
+            ranked.picked[dataset, evaluator, version, kind] = [
                 str(rows[at]["response_id"]) for at in best if clearness[at] > 0
             ]
-    return found
+    return ranked
 
 
 def percentiles(values: Sequence[float]) -> NDArray[np.float64]:
@@ -168,7 +168,7 @@ def percentiles(values: Sequence[float]) -> NDArray[np.float64]:
 
 
 def _clearness(human: NDArray[np.float64], own: NDArray[np.float64]) -> Mapping[str, NDArray[np.float64]]:
-    """How clearly each response is of each kind; not at all at 0 or below."""
+    """Kind to how clearly each response is of it; 0 or less: it is not."""
     return {
         "liked": np.minimum(human, own) - 50,
         "disliked": 50 - np.maximum(human, own),

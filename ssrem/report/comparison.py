@@ -1,4 +1,4 @@
-"""What differs between two runs: settings, evaluators, correlations, tables and gates, side by side."""
+"""Two runs side by side: settings, evaluators, correlations, tables and gates."""
 
 from __future__ import annotations
 
@@ -12,17 +12,8 @@ from ssrem.report.numbers import change, is_figure
 
 ABOUT = ("stage", "started", "ended", "ssrem_version")
 OF_EVALUATOR = (
-    *(
-        "evaluator",
-        "version",
-        "promoted",
-        "encoder",
-        "train_responses",
-        "valid_loss",
-        "best_epoch",
-        "seconds",
-    ),
-    *("why", "signature"),
+    *("evaluator", "version", "promoted", "encoder", "train_responses", "valid_loss"),
+    *("best_epoch", "seconds", "why", "signature"),
 )
 CELL = ("dataset", "criterion", "aggregation", "level", "score")
 GATE = ("table", "expectation")
@@ -30,11 +21,11 @@ GATE = ("table", "expectation")
 
 @dataclass(frozen=True)
 class Side:
-    """A run and what is still known of it.
+    """A run and what the home folder still holds of it.
 
     run: its row in `runs`, parameters and inputs as mappings; evaluators, correlations and gates: rows of the tables
-    of these names; outputs: rows with table, rows (None where they are not known) and state, what became of them;
-    lost: sentences on what is no longer kept.
+    of these names; outputs: rows with table, rows (None if not known) and state, whether they are still
+    published; lost: what is no longer available, in words.
     """
 
     run: Row
@@ -47,7 +38,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Pair:
-    """One thing under both runs. names: what it is; difference: second minus first, where both are numbers."""
+    """One value under both runs. names: what it is; difference: second minus first, where both are numbers."""
 
     names: tuple[Any, ...]
     first: Any
@@ -61,7 +52,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two runs side by side; each list is in the order of the first run, then of what the second alone has."""
+    """Two runs side by side; each list is in the order of the first run, then what only the second has."""
 
     generated_at: str
     ssrem_version: str
@@ -73,35 +64,37 @@ class Comparison:
     def sentences(self) -> list[str]:
         """What differs, in short."""
         stages = (self.first.run["stage"], self.second.run["stage"])
-        said = []
+        sentences = []
         if self.first.run["run_id"] == self.second.run["run_id"]:
-            said.append("This is one run, twice.")
+            sentences.append("Both are the same run.")
         elif stages[0] != stages[1]:
-            said.append(
-                f"These are runs of different stages, {stages[0]} and {stages[1]}: little can be compared."
+            sentences.append(
+                f"These are runs of different stages, {stages[0]} and {stages[1]}, so little can be compared."
             )
         settings = [pair for pair in self.settings if pair.differs]
         names = ", ".join(pair.names[1] for pair in settings[:4]) + (" and more" if len(settings) > 4 else "")
-        said.append(f"They differ in {names}." if settings else "Their settings and inputs are the same.")
+        sentences.append(
+            f"They differ in {names}." if settings else "Their settings and inputs are the same."
+        )
         changes = [pair for pair in self.correlations if pair.difference is not None]
         if changes:
             most = max(changes, key=lambda pair: abs(pair.difference or 0.0))
             evaluator, dataset, criterion, _, level, score = most.names
-            said.append(
-                f"Of {len(changes):,} correlations with people that both have, "
+            sentences.append(
+                f"Of {len(changes):,} correlations with human ratings that both have, "
                 f"{sum((pair.difference or 0) > 0 for pair in changes):,} are higher in the second; the largest change "
                 f"is {change(most.difference)} ({evaluator} {score} on {dataset}, {criterion}, {level} level)."
             )
-        return said
+        return sentences
 
     @property
     def about(self) -> list[Pair]:
-        """What the runs were."""
+        """Stage, times and version of ssrem of the runs."""
         return [Pair((key,), self.first.run[key], self.second.run[key]) for key in ABOUT]
 
     @property
     def settings(self) -> list[Pair]:
-        """Parameters and inputs, a line a value, however deep it lies."""
+        """Parameters and inputs, one pair per value, nested ones included."""
         return [
             _pair((what, key), first, second)
             for what in ("parameters", "inputs")
@@ -110,10 +103,10 @@ class Comparison:
 
     @property
     def evaluators(self) -> dict[str, list[Pair]]:
-        """Evaluator to its facts in both; of several versions that a run has of one, the newest."""
-        called = self._names
+        """Evaluator to its columns in both runs; of several versions in one run, the newest."""
+        names = self._names
         sides = [
-            {called.get(row["evaluator"], row["evaluator"]): row for row in _by_version(side.evaluators)}
+            {names.get(row["evaluator"], row["evaluator"]): row for row in _by_version(side.evaluators)}
             for side in self._sides
         ]
         return {
@@ -124,24 +117,22 @@ class Comparison:
     @property
     def correlations(self) -> list[Pair]:
         """Spearman's ρ of the same evaluator, whatever its version, on the same set; first and second are the rows."""
-        called = self._names
+        names = self._names
         sides = [
             {
-                (called.get(row["evaluator"], row["evaluator"]), *(row[key] for key in CELL)): row
+                (names.get(row["evaluator"], row["evaluator"]), *(row[key] for key in CELL)): row
                 for row in _by_version(side.correlations)
             }
             for side in self._sides
         ]
         return [
-            Pair(
-                names, first, second, _difference(first and first["spearman"], second and second["spearman"])
-            )
-            for names, first, second in _matched(*sides)
+            Pair(key, first, second, _difference(first and first["spearman"], second and second["spearman"]))
+            for key, first, second in _matched(*sides)
         ]
 
     @property
     def _names(self) -> dict[str, str]:
-        """Two evaluators are compared with one another where each run has one, and not the same."""
+        """If each run has a single evaluator and these differ, one name for both, so that they are matched."""
         first, second = ({str(row["evaluator"]) for row in side.evaluators} for side in self._sides)
         if len(first) == len(second) == 1 and first != second:
             both = f"{min(first)} and {min(second)}"
@@ -150,7 +141,7 @@ class Comparison:
 
     @property
     def tables(self) -> list[Pair]:
-        """Rows of each table that the runs wrote; None where the other wrote none, or where they are not known."""
+        """Rows of each table that the runs wrote; None if the other run wrote none, or if not known."""
         return [
             _pair((name,), first, second)
             for name, first, second in _matched(*(_counts(side.outputs) for side in self._sides))
@@ -158,7 +149,7 @@ class Comparison:
 
     @property
     def gates(self) -> list[Pair]:
-        """Whether each expectation held; None where the other run's gate had none such."""
+        """Whether each expectation held; None for a run whose gate did not check it."""
         sides = [
             {tuple(row[key] for key in GATE): bool(row["passed"]) for row in side.gates}
             for side in self._sides
@@ -173,10 +164,10 @@ class Comparison:
 def flat(values: Any, name: str = "") -> dict[str, Any]:
     """Nested mappings as one, keys joined by dots; lists as JSON."""
     if isinstance(values, Mapping) and (values or not name):
-        found: dict[str, Any] = {}
+        joined: dict[str, Any] = {}
         for key, value in values.items():
-            found |= flat(value, f"{name}.{key}" if name else str(key))
-        return found
+            joined |= flat(value, f"{name}.{key}" if name else str(key))
+        return joined
     return {
         name: json.dumps(values, ensure_ascii=False) if isinstance(values, list | tuple | Mapping) else values
     }
@@ -187,11 +178,11 @@ def _by_version(rows: Rows) -> list[Row]:
 
 
 def _counts(outputs: Rows) -> dict[str, int | None]:
-    found: dict[str, int | None] = {}
+    counts: dict[str, int | None] = {}
     for row in outputs:
-        known = found.get(row["table"], 0)
-        found[row["table"]] = None if known is None or row["rows"] is None else known + row["rows"]
-    return found
+        known = counts.get(row["table"], 0)
+        counts[row["table"]] = None if known is None or row["rows"] is None else known + row["rows"]
+    return counts
 
 
 def _matched(first: Mapping[Any, Any], second: Mapping[Any, Any]) -> Iterable[tuple[Any, Any, Any]]:

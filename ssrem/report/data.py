@@ -1,4 +1,4 @@
-"""What a report is made from: rows of the published tables, as plain dictionaries."""
+"""The data of a report: rows of the published tables, as dictionaries."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ COLUMNS: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class ReportData:
-    """The rows behind a report, each list in the order in which it is to be read.
+    """The rows behind a report, each list in the order in which it is shown.
 
-    COLUMNS names the keys that the rows of each list have; a figure that could not be had is None or NaN.
+    COLUMNS names the keys that the rows of each list have; a figure that could not be computed is None or NaN.
     Means, intervals and correlations are floats in their own units, `gt_above` is a share from 0 to 1,
     `figures` and `parameters` are mappings or text, and times are datetimes or text. `responses` has the texts
     of the points that may be shown as cases, `context` a list of turns, oldest first.

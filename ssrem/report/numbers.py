@@ -1,4 +1,4 @@
-"""How figures are written: the same everywhere in a report."""
+"""Numbers, times and other values as text of the report."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MINUS = "−"
 
 
 def is_figure(value: object) -> bool:
-    """Whether there is a finite number to show."""
+    """Whether `value` is a finite number (and no bool)."""
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
@@ -32,7 +32,7 @@ def count(value: Any) -> str:
 
 
 def percent(value: Any) -> str:
-    """A share from 0 to 1 as whole per cent, but never 0% or 100% of what is not."""
+    """A share from 0 to 1 in whole per cent; 0% and 100% only if exact."""
     if not is_figure(value):
         return MISSING
     if 0 < value < 0.005:
@@ -48,7 +48,7 @@ def signed(value: Any) -> str:
 
 
 def change(value: Any) -> str:
-    """A difference with its sign; whole numbers stay whole, and none is 0."""
+    """A difference with its sign, integers without decimals; 0 if there is none."""
     if not is_figure(value):
         return MISSING
     if value == 0:
@@ -58,26 +58,26 @@ def change(value: Any) -> str:
 
 
 def p_value(value: Any) -> str:
-    """The p-value with its sign, never 0, in one piece that no line break divides."""
+    """The p-value with its sign, never 0, with no-break spaces."""
     if not is_figure(value):
         return "p unknown"
     return ("p < 0.001" if value < 0.001 else f"p = {value:.3f}").replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def interval(low: Any, high: Any, digits: int = 3) -> str:
-    """The interval in brackets, or nothing where there is none."""
+    """The interval in brackets; empty if there is none."""
     return f"[{real(low, digits)}, {real(high, digits)}]" if is_figure(low) and is_figure(high) else ""
 
 
 def moment(value: Any) -> str:
-    """A time to the second, as the reader of a table wants it."""
+    """A time to the second; text stays as it is."""
     if value is None:
         return MISSING
     return f"{value:%Y-%m-%d %H:%M:%S}" if isinstance(value, datetime) else str(value)
 
 
 def plain(value: Any) -> str:
-    """Anything, in a table cell."""
+    """Any value, as the text of a table cell."""
     match value:
         case None | "":
             text = MISSING

@@ -1,4 +1,4 @@
-// What is folded away on a screen is printed, but for the cases: on paper those that were opened.
+// Folded sections are unfolded for printing, except cases: of these only the ones that the reader opened are printed.
 let opened = [];
 addEventListener("beforeprint", () => {
   opened = [...document.querySelectorAll("details:not([open]):not(.case)")];
@@ -6,7 +6,7 @@ addEventListener("beforeprint", () => {
 });
 addEventListener("afterprint", () => opened.forEach((folded) => (folded.open = false)));
 
-// The cases are all there without this script; it only hides those that are not asked for.
+// Without this script all cases are shown; it hides those that the filters exclude.
 const form = document.getElementById("filters");
 if (form) {
   const cases = [...document.querySelectorAll(".case")].map((element) => ({
@@ -19,7 +19,7 @@ if (form) {
   const filter = () => {
     const [set, evaluator, kind] = ["of-set", "of-evaluator", "of-kind"].map(value);
     const words = value("words").toLowerCase().split(/\s+/).filter(Boolean);
-    // A pick is written as " 0:high ": an evaluator's number and a kind, which must meet in one pick.
+    // A pick is written as " 0:high ": an evaluator's number and a kind; a filter on both must match one pick.
     const wanted = evaluator && kind ? ` ${evaluator}:${kind} ` : evaluator ? ` ${evaluator}:` : kind ? `:${kind} ` : "";
     let shown = 0;
     for (const { element, set: own, picks, text } of cases) {

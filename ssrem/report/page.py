@@ -1,4 +1,4 @@
-"""The report: one HTML file that opens offline, on a phone, on a desk, on paper."""
+"""The report as one HTML file that opens offline, on phones and desktops, and prints."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 MOST_CORRELATIONS, MOST_GATES, MOST_RUNS = 800, 500, 300
 
 AGGREGATIONS = {
-    "rating": "one rating, as given",
+    "rating": "single ratings",
     "mean": "mean of the raters",
     "median": "median of the raters",
     "mode": "mode of the raters",
@@ -56,7 +56,7 @@ class Agreement:
 
 @dataclass(frozen=True)
 class Study:
-    """One study of one dataset: its plot, its figures by condition and evaluator, and what it says of each."""
+    """One study of one dataset: its plot, evaluators, figures by condition and evaluator, and two sentences each."""
 
     panel: Panel
     names: list[str]
@@ -71,14 +71,14 @@ class Study:
 def render(data: ReportData) -> str:
     """The report on `data` as one self-contained HTML document; the same data give the same text.
 
-    Every text of `data` is escaped: names and messages of a corpus come from strangers.
+    Every text of `data` is escaped: names and messages come from the data.
     """
     title = namer(data)
     script = _resource("page.js")
     shown = cases.with_texts(cases.chosen(data.points), data.responses)
     correlations = sorted(data.correlations, key=lambda row: row["aggregation"] != "mean")[:MOST_CORRELATIONS]
     return (
-        environment()
+        jinja_environment()
         .get_template("page.html")
         .render(
             data=data,
@@ -114,7 +114,7 @@ def render(data: ReportData) -> str:
             most_runs=MOST_RUNS,
             style=style(),
             script=script,
-            # The policy lets this script run and no other, whatever else found its way into the page.
+            # The content security policy allows this script only.
             script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         )
     )
@@ -122,14 +122,14 @@ def render(data: ReportData) -> str:
 
 def render_comparison(comparison: Comparison) -> str:
     """The comparison of two runs as one self-contained HTML document; every text is escaped."""
-    return environment().get_template("comparison.html").render(c=comparison, style=style())
+    return jinja_environment().get_template("comparison.html").render(c=comparison, style=style())
 
 
-def environment() -> Environment:
-    """How pages are made: texts escaped, figures written alike."""
+def jinja_environment() -> Environment:
+    """The Jinja environment of all pages: texts are escaped, and the filters write figures."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    made = Environment(
+    environment = Environment(
         loader=PackageLoader("ssrem.report", "."),
         autoescape=True,
         undefined=StrictUndefined,
@@ -137,11 +137,11 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     for name in ("real", "count", "percent", "p_value", "interval", "moment", "plain", "signed", "change"):
-        made.filters[name] = getattr(numbers, name)
-    made.filters["csv_link"] = csv_link
-    made.filters["differing"] = lambda pairs: [pair for pair in pairs if pair.differs]
-    made.globals["is_figure"] = numbers.is_figure
-    return made
+        environment.filters[name] = getattr(numbers, name)
+    environment.filters["csv_link"] = csv_link
+    environment.filters["differing"] = lambda pairs: [pair for pair in pairs if pair.differs]
+    environment.globals["is_figure"] = numbers.is_figure
+    return environment
 
 
 def style() -> str:
@@ -150,7 +150,7 @@ def style() -> str:
 
 
 def namer(data: ReportData) -> Namer:
-    """Calls an evaluator by its name alone where the report holds a single version of it."""
+    """The names of evaluators on the page: with the version where the report has several of it."""
     versions: dict[Any, set[Any]] = {}
     for rows in (data.identification, data.correlations, data.learning_curves, data.evaluators):
         for row in rows:
@@ -163,14 +163,14 @@ def namer(data: ReportData) -> Namer:
 
 
 def aggregations(correlations: Rows) -> dict[str, list[Agreement]]:
-    """The correlations by aggregation, the mean first, then by dataset, criterion and level as they come."""
-    found = grouped(correlations, "aggregation")
-    ordered = sorted(found, key=lambda key: key[0] != "mean")
+    """The correlations by aggregation, the mean first; within it by dataset, criterion and level, in their order."""
+    by_aggregation = grouped(correlations, "aggregation")
+    ordered = sorted(by_aggregation, key=lambda key: key[0] != "mean")
     return {
         str(key[0]): [
             Agreement(str(dataset), str(criterion), str(level), rows, _best(rows))
             for (dataset, criterion, level), rows in grouped(
-                found[key], "dataset", "criterion", "level"
+                by_aggregation[key], "dataset", "criterion", "level"
             ).items()
         ]
         for key in ordered
@@ -178,7 +178,7 @@ def aggregations(correlations: Rows) -> dict[str, list[Agreement]]:
 
 
 def _best(rows: Rows) -> Row | None:
-    """The row with the highest Spearman correlation, where there is something to compare."""
+    """The row with the highest Spearman correlation; None with fewer than two measured rows."""
     measured = [row for row in rows if row["outcome"] == "ok" and numbers.is_figure(row["spearman"])]
     return max(measured, key=lambda row: float(row["spearman"])) if len(measured) > 1 else None
 
@@ -191,7 +191,7 @@ def _by_dataset(points: Rows) -> dict[tuple[str, str], list[Any]]:
 
 
 def _facts(data: ReportData) -> list[str]:
-    """What the answer rests on, in a line."""
+    """The amount of data behind the answer, in short phrases."""
     facts = []
     if data.corpora:
         conversations = sum(row["conversations"] or 0 for row in data.corpora)
@@ -202,7 +202,7 @@ def _facts(data: ReportData) -> list[str]:
         facts.append(_many(len(data.evaluators), "evaluator", "evaluators"))
     datasets = {row["dataset"] for row in data.correlations}
     if datasets:
-        facts.append(_many(len(datasets), "set of human scores", "sets of human scores"))
+        facts.append(_many(len(datasets), "annotated set", "annotated sets"))
     if data.quality:
         passed = Counter(bool(row["passed"]) for row in data.quality)[True]
         facts.append(f"{passed:,} of {len(data.quality):,} gates passed")

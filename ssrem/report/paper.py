@@ -1,4 +1,4 @@
-"""The report's tables as a paper prints them."""
+"""The report's tables for a paper, as cells of text."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def paper_tables(data: ReportData, regressions: Sequence[Cloud], title: Namer) -
         _regressions(regressions),
         _listed(data, "learning_curves", "learning-curves", "Loss by epoch.", _LEARNING, 2, title),
         _listed(data, "corpora", "corpora", "Corpora.", _CORPORA, 1),
-        _listed(data, "quarantine", "quarantine", "Rows that did not land, by reason.", _QUARANTINE, 2),
-        _listed(data, "quality", "gates", "What the gates saw.", _GATES, 4),
+        _listed(data, "quarantine", "quarantine", "Quarantined rows by reason.", _QUARANTINE, 2),
+        _listed(data, "quality", "gates", "Results of the gates.", _GATES, 4),
         _listed(data, "evaluators", "evaluators", "Evaluators.", _EVALUATORS, 4),
         _listed(data, "runs", "runs", "Runs.", _RUNS, 3),
     ]
@@ -47,15 +47,15 @@ def _agreement(correlations: Rows, title: Namer) -> Table:
     rows = [row for row in correlations if row["aggregation"] == "mean" and row["level"] == "segment"]
     cells = list(grouped(rows, "dataset", "criterion").items())
     best = {
-        key: max((row["spearman"] for row in found if numbers.is_figure(row["spearman"])), default=None)
-        for key, found in cells
+        key: max((row["spearman"] for row in group if numbers.is_figure(row["spearman"])), default=None)
+        for key, group in cells
     }
     body: list[list[str]] = []
     for (evaluator, version, score), own in grouped(rows, "evaluator", "version", "score").items():
         by_cell = {(row["dataset"], row["criterion"]): row for row in own}
         values = [_correlation(by_cell.get(key), best[key]) for key, _ in cells]
         body.append([title(evaluator, version), score, *values])
-    ceilings = [found[0]["ceiling"] for _, found in cells]
+    ceilings = [group[0]["ceiling"] for _, group in cells]
     if any(map(numbers.is_figure, ceilings)):
         body.append(["noise ceiling", "", *map(numbers.real, ceilings)])
     caption = (
@@ -82,14 +82,14 @@ def _study(rows: Rows) -> Table:
         values = [numbers.real(by_name[name]["value"]) if name in by_name else "" for name in names]
         body.append([label, *values, numbers.count(max(row["n"] for row in by_name.values()))])
     study, dataset = rows[0]["study"], rows[0]["dataset"]
-    headings = ["Of what", *names, "n"]
+    headings = ["Condition", *names, "n"]
     name = f"study-{study}-{dataset}"
     return Table(name, f"Study {study} of {dataset}.", 1, headings, body, rows, COLUMNS["studies"])
 
 
-def _regressions(made: Sequence[Cloud]) -> Table:
+def _regressions(regressions: Sequence[Cloud]) -> Table:
     columns = ("evaluator", "dataset", "criterion", "slope", "intercept", "n")
-    rows = [{name: getattr(cloud, name) for name in columns} for cloud in made]
+    rows = [{name: getattr(cloud, name) for name in columns} for cloud in regressions]
     body = [
         [
             *(row["evaluator"], row["dataset"], row["criterion"]),
@@ -113,7 +113,7 @@ def _listed(
     left: int,
     title: Namer | None = None,
 ) -> Table:
-    """The rows of one list as they are; title: what the first column calls the evaluator."""
+    """One list of `data` as a table; title: names the evaluator in the first column, with its version where needed."""
     rows: Rows = getattr(data, of)
     body = [[write(row) for _, write in columns] for row in rows]
     for row, cells in zip(rows, body, strict=True):

@@ -1,4 +1,4 @@
-"""The page: whole, self-contained, escaped, the same each time, and with a word where data are missing."""
+"""The page: complete, self-contained, escaped, the same each time, and clear about missing data."""
 
 from __future__ import annotations
 
@@ -90,14 +90,14 @@ def page(html: str) -> Page:
 def test_sections_come_in_order_and_every_link_has_a_target(page: Page) -> None:
     assert [section["id"] for section in page.all("section")] == SECTIONS
     ids = [a["id"] for _, a in page.tags if "id" in a]
-    assert len(ids) == len(set(ids)), "an id is there twice"
+    assert len(ids) == len(set(ids)), "an id occurs twice"
     referred = {a["href"] for _, a in page.tags if "href" in a} | {
         f"#{a['aria-labelledby']}" for a in page.all("section")
     }
     assert {target[1:] for target in referred if target and target.startswith("#")} <= set(ids)
 
 
-def test_every_plot_is_there_and_says_what_it_shows(page: Page) -> None:
+def test_every_plot_is_shown_with_a_label(page: Page) -> None:
     plots = page.all("svg")
     labels = [plot["aria-label"] or "" for plot in plots]
     assert all(plot["role"] == "img" for plot in plots)
@@ -114,7 +114,7 @@ def test_every_plot_is_there_and_says_what_it_shows(page: Page) -> None:
     assert len(page.all("circle")) == 5
 
 
-def test_figures_are_written_with_n_p_and_interval(page: Page) -> None:
+def test_figures_are_shown_with_n_p_and_interval(page: Page) -> None:
     for wanted in WANTED:
         assert wanted in page.text, wanted
     assert page.text.index("counts are conserved") < page.text.index("keys are unique")
@@ -133,8 +133,8 @@ def test_the_mean_comes_first_and_the_other_aggregations_are_folded(html: str) -
 def test_nothing_is_fetched(html: str, page: Page) -> None:
     assert not re.search(r"https?://|@import|//cdn", html)
     assert not re.search(r"url\((?!#)", html)
-    held = ("#", "data:text/csv;")
-    assert not [a for _, a in page.tags if "src" in a or not (a.get("href") or "#").startswith(held)]
+    allowed = ("#", "data:text/csv;")
+    assert not [a for _, a in page.tags if "src" in a or not (a.get("href") or "#").startswith(allowed)]
     assert len(page.all("script")) == 1
 
 
@@ -148,22 +148,25 @@ def test_same_data_same_bytes(html: str) -> None:
     assert render(make_data()) == html
 
 
-def test_texts_of_strangers_are_escaped() -> None:
+def test_texts_of_the_data_are_escaped() -> None:
     evil = '<script>alert("x")</script>$\\frac{$'
     data = make_data()
     hostile: dict[str, Any] = {
         name: [
-            {k: evil if isinstance(v, str) and k not in ("kind", "split") else v for k, v in row.items()}
+            {
+                k: evil if isinstance(v, str) and k not in ("kind", "split", "study") else v
+                for k, v in row.items()
+            }
             for row in rows
         ]
         for name in COLUMNS
         for rows in [getattr(data, name)]
     }
-    made = render(ReportData(evil, evil, evil, **hostile))
-    page = Page(made)
+    html = render(ReportData(evil, evil, evil, **hostile))
+    page = Page(html)
     assert len(page.all("script")) == 1
-    assert "<script>alert" not in made
-    assert made.count("&lt;script&gt;") > 20
+    assert "<script>alert" not in html
+    assert html.count("&lt;script&gt;") > 20
 
 
 def test_without_data_every_section_says_what_fills_it() -> None:
@@ -228,9 +231,9 @@ def test_a_page_of_a_large_home_folder_stays_small() -> None:
         **{"quality": list(data.quality) * 3_000, "correlations": list(data.correlations) * 2_000},
         **{"studies": [row | {"dataset": f"d{d}"} for d in range(10) for row in data.studies]},
     }
-    made = render(replace(data, **many))
-    page = Page(made)
-    assert len(made.encode()) < 3_000_000
+    html = render(replace(data, **many))
+    page = Page(html)
+    assert len(html.encode()) < 3_000_000
     assert len(page.all("circle")) == 18 * (12_000 // 18)
     assert "n = 2,500; 666 of them shown, drawn at random" in page.text
     assert '7,200 more are in the table: ssrem sql "FROM correlations"' in page.text

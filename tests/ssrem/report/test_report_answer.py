@@ -1,4 +1,4 @@
-"""The first sentences: who is best, on what, and plainly so where nothing can be said."""
+"""The first sentences of the report: the best evaluator, on which datasets, and what cannot be answered."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def correlation(evaluator: str, dataset: str, spearman: float | None, **changes:
     return row | {"spearman": spearman, "spearman_p": 0.0001} | changes
 
 
-def said(correlations: list[dict[str, Any]], identification: list[dict[str, Any]] | None = None) -> str:
-    data = ReportData("now", "0", "home", correlations=correlations, identification=identification or [])
+def answer_text(correlations: list[dict[str, Any]], **rows: list[dict[str, Any]]) -> str:
+    data = ReportData("now", "0", "home", correlations=correlations, **rows)
     return " ".join(answer(data)).replace("\N{NO-BREAK SPACE}", " ")
 
 
@@ -29,7 +29,7 @@ def share(evaluator: str, kind: str, above: float | None) -> dict[str, Any]:
 
 
 def test_the_best_has_the_highest_mean_over_the_sets_that_all_share() -> None:
-    text = said(
+    text = answer_text(
         [
             correlation("a", "one", 0.2),
             correlation("a", "two", 0.4),
@@ -39,7 +39,8 @@ def test_the_best_has_the_highest_mean_over_the_sets_that_all_share() -> None:
         ]
     )
     assert (
-        "a agrees best with people, with a mean Spearman correlation of 0.300 over 2 annotated sets" in text
+        "a agrees best with human ratings, with a mean Spearman correlation of 0.300 over 2 annotated sets"
+        in text
     )
     assert "next is b with 0.200." in text
     assert "from 0.200 (one, overall, p < 0.001) to 0.400 (two, overall, p < 0.001)" in text
@@ -52,14 +53,14 @@ def test_a_set_weighs_by_its_responses_not_by_its_criteria() -> None:
         for criterion in ("overall", "grammar", "content")
     ]
     small = [correlation("a", "small", -0.9, n=15), correlation("b", "small", 0.9, n=15)]
-    text = said([*criteria, *small])
+    text = answer_text([*criteria, *small])
     expected = (900 * 0.4 - 15 * 0.9) / 915
-    assert f"a agrees best with people, with a mean Spearman correlation of {expected:.3f}" in text
+    assert f"a agrees best with human ratings, with a mean Spearman correlation of {expected:.3f}" in text
     assert "over 4 criteria of 2 annotated sets, weighted by their responses; next is b" in text
 
 
 def test_only_the_hybrid_score_of_mean_human_scores_counts() -> None:
-    text = said(
+    text = answer_text(
         [
             correlation("a", "one", 0.2),
             correlation("a", "one", 0.9, score="f"),
@@ -68,12 +69,12 @@ def test_only_the_hybrid_score_of_mean_human_scores_counts() -> None:
             correlation("a", "one", 0.9, level="system"),
         ]
     )
-    assert "a, the only evaluator that was compared with people, has a Spearman correlation of 0.200" in text
+    assert "a, the only evaluator compared with human ratings, has a Spearman correlation of 0.200" in text
     assert "score h, p < 0.001, n = 100." in text
 
 
 def test_f_stands_in_where_there_is_no_hybrid_score() -> None:
-    text = said(
+    text = answer_text(
         [correlation("a", "one", 0.3, score="f"), correlation("a", "one", None, outcome="no reference")]
     )
     assert "correlation of 0.300" in text
@@ -81,8 +82,9 @@ def test_f_stands_in_where_there_is_no_hybrid_score() -> None:
 
 
 def test_an_evaluator_that_does_not_agree_is_not_praised() -> None:
-    assert "No evaluator agrees with people: the best, a, has a Spearman correlation of −0.100" in said(
-        [correlation("a", "one", -0.1), correlation("b", "one", -0.2)]
+    assert (
+        "No evaluator agrees with human ratings: the best, a, has a Spearman correlation of −0.100"
+        in answer_text([correlation("a", "one", -0.1), correlation("b", "one", -0.2)])
     )
 
 
@@ -94,12 +96,12 @@ def test_an_evaluator_that_does_not_agree_is_not_praised() -> None:
         ([correlation("a", "one", 0.1), correlation("b", "two", 0.1)], "no annotated set in common"),
     ],
 )
-def test_says_plainly_what_cannot_be_said(correlations: list[dict[str, Any]], sentence: str) -> None:
-    assert sentence in said(correlations, [share("a", "SC", 0.6)])
+def test_says_plainly_what_cannot_be_answer_text(correlations: list[dict[str, Any]], sentence: str) -> None:
+    assert sentence in answer_text(correlations, identification=[share("a", "SC", 0.6)])
 
 
 def test_ratings_of_conversations_stand_in_as_what_they_are() -> None:
-    text = said([correlation("a", "talk", 0.07, level="conversation")])
+    text = answer_text([correlation("a", "talk", 0.07, level="conversation")])
     assert "There are no annotated sets" in text
     assert "The ratings of whole conversations are the only human scores" in text
     assert "0.070 (a with talk, overall, p < 0.001, n = 100)" in text
@@ -112,20 +114,21 @@ def test_identification_is_that_of_the_best_evaluator() -> None:
         share("a", "Rand", 0.8),
         share("a", "Context", 0.2),
     ]
-    text = said(
-        [correlation("a", "one", 0.3), correlation("b", "one", 0.1)], [*shares, share("b", "SC", 0.99)]
+    text = answer_text(
+        [correlation("a", "one", 0.3), correlation("b", "one", 0.1)],
+        identification=[*shares, share("b", "SC", 0.99)],
     )
     assert "On the test split of talk, the f of a ranks the true response above a false one in" in text
     assert "61% (SC) and 80% (Rand) of the cases, and above a copied turn of the context in 20%." in text
     assert "99%" not in text
 
 
-def test_without_correlations_the_best_identification_is_told() -> None:
-    assert "the f of b" in said([], [share("a", "SC", 0.6), share("b", "SC", 0.7)])
+def test_without_correlations_the_best_identification_is_reported() -> None:
+    assert "the f of b" in answer_text([], identification=[share("a", "SC", 0.6), share("b", "SC", 0.7)])
 
 
 def test_nothing_measured() -> None:
-    assert "ssrem run" in said([])
+    assert "ssrem run" in answer_text([])
 
 
 def against(first: str, second: str, dataset: str, p: float | None) -> dict[str, Any]:
@@ -147,11 +150,10 @@ def against(first: str, second: str, dataset: str, p: float | None) -> dict[str,
 )
 def test_whether_the_lead_is_significant(compared: list[Any], sentence: str) -> None:
     rows = [correlation("a", "one", 0.4), correlation("b", "one", 0.3)]
-    data = ReportData("now", "0", "home", correlations=rows, comparisons=[against(*one) for one in compared])
-    assert sentence in " ".join(answer(data)).replace("\N{NO-BREAK SPACE}", " ")
+    assert sentence in answer_text(rows, comparisons=[against(*one) for one in compared])
 
 
-def test_a_lead_over_several_sets_is_counted_and_one_that_was_not_tested_is_not_told() -> None:
+def test_a_lead_over_several_sets_is_counted_and_one_that_was_not_tested_is_not_reported() -> None:
     rows = [
         correlation(who, at, rho) for who, rho in (("a", 0.4), ("b", 0.3)) for at in ("one", "two", "three")
     ]
@@ -160,6 +162,6 @@ def test_a_lead_over_several_sets_is_counted_and_one_that_was_not_tested_is_not_
         against("b", "a", "two", 0.01),
         against("a", "b", "three", None),
     ]
-    data = ReportData("now", "0", "home", correlations=rows, comparisons=compared)
-    assert "Its lead over b is significant on 1 of the 2 criteria that were tested" in " ".join(answer(data))
-    assert "lead" not in said(rows)
+    text = answer_text(rows, comparisons=compared)
+    assert "Its lead over b is significant on 1 of the 2 criteria tested" in text
+    assert "lead" not in answer_text(rows)

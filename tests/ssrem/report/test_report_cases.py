@@ -1,4 +1,4 @@
-"""Cases to read: the right responses are chosen, their text is whole or says what is left out, and no page bursts."""
+"""Cases to read: the right responses are chosen, shortened texts say so, and the page stays small."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def judged(scores: dict[str, list[float]], human: list[float], dataset: str = "d
     return [
         {
             **{"evaluator": name, "version": 1, "dataset": dataset, "criterion": "overall", "part": "f"},
-            **{"response_id": str(at), "human": people, "raters": 4, "score": score},
+            **{"response_id": str(at), "human": rating, "raters": 4, "score": score},
         }
         for name, own in scores.items()
-        for at, (score, people) in enumerate(zip(own, human, strict=True))
+        for at, (score, rating) in enumerate(zip(own, human, strict=True))
     ]
 
 
@@ -38,7 +38,7 @@ def test_ties_share_the_middle_of_their_ranks() -> None:
     assert percentiles([3.0, 1.0, 3.0, 9.0]).tolist() == [50.0, 12.5, 50.0, 87.5]
 
 
-def test_each_kind_is_found_and_the_middle_is_not() -> None:
+def test_each_kind_is_chosen_and_the_middle_is_not() -> None:
     human = [5.0, 1.0, 1.5, 4.5, 3.0, 3.1]
     cases = chosen(judged({"a": [0.9, 0.1, 0.8, 0.2, 0.5, 0.51]}, human))
     kinds = {case.response_id: case.picks for case in cases}
@@ -46,7 +46,7 @@ def test_each_kind_is_found_and_the_middle_is_not() -> None:
     assert kinds["1"] == [("a", 1, "disliked")]
     assert kinds["2"] == [("a", 1, "high")]
     assert kinds["3"] == [("a", 1, "low")]
-    assert [kind for found in cases[:4] for *_, kind in found.picks] == ["liked", "disliked", "high", "low"]
+    assert [kind for case in cases[:4] for *_, kind in case.picks] == ["liked", "disliked", "high", "low"]
     assert not [kind for at in ("4", "5") for *_, kind in kinds.get(at, []) if kind in ("high", "low")]
     (first,) = (case for case in cases if case.response_id == "2")
     assert (first.human, first.raters, first.percentile) == (1.5, 4, 25.0)
@@ -58,7 +58,7 @@ def test_a_case_of_two_evaluators_is_shown_once_with_the_scores_of_all() -> None
     cases = chosen(judged({"a": human, "b": human, "c": [0.0] * 5}, human))
     top = next(case for case in cases if case.response_id == "4")
     assert top.picks == [("a", 1, "liked"), ("b", 1, "liked"), ("c", 1, "low")]
-    assert {kind: [s.evaluator for s in found] for kind, found in top.reasons.items()} == {
+    assert {kind: [s.evaluator for s in scores] for kind, scores in top.reasons.items()} == {
         "liked": ["a", "b"],
         "low": ["c"],
     }

@@ -1,4 +1,4 @@
-"""Two runs side by side: what is matched with what, and what is said of what is no longer known."""
+"""Two runs side by side: what is matched with what, and how missing data are reported."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def compared(first: Side, second: Side) -> Comparison:
 
 
 def test_versions_of_one_evaluator_are_compared() -> None:
-    found = compared(
+    comparison = compared(
         Side(
             run("r1", seed=0),
             [evaluator("ssrem", 1, valid_loss=1.5)],
@@ -45,26 +45,26 @@ def test_versions_of_one_evaluator_are_compared() -> None:
             [correlation(version=2, spearman=0.5), correlation(version=2, dataset="new", spearman=None)],
         ),
     )
-    same, gone, new = found.correlations
+    same, gone, new = comparison.correlations
     assert (same.names[:2], same.difference) == (("ssrem", "persona"), 0.25)
     assert (gone.second, gone.difference, new.first, new.difference) == (None, None, None, None)
-    assert Pair(("valid_loss",), 1.5, 1.25, -0.25) in found.evaluators["ssrem"]
-    assert [pair for pair in found.settings if pair.differs] == [Pair(("parameters", "seed"), 0, 1, 1)]
-    assert found.sentences == [
+    assert Pair(("valid_loss",), 1.5, 1.25, -0.25) in comparison.evaluators["ssrem"]
+    assert [pair for pair in comparison.settings if pair.differs] == [Pair(("parameters", "seed"), 0, 1, 1)]
+    assert comparison.sentences == [
         "They differ in seed.",
-        "Of 1 correlations with people that both have, 1 are higher in the second; the largest change is +0.250 "
+        "Of 1 correlations with human ratings that both have, 1 are higher in the second; the largest change is +0.250 "
         "(ssrem h on persona, overall, segment level).",
     ]
 
 
 def test_the_only_evaluators_of_two_runs_are_compared_with_one_another() -> None:
-    found = compared(
+    comparison = compared(
         Side(run("r1"), [evaluator("ssrem", 1)], [correlation(spearman=0.25, version=1)]),
         Side(run("r2"), [evaluator("bleu", 1)], [correlation(evaluator="bleu", spearman=0.125, version=1)]),
     )
-    (pair,) = found.correlations
+    (pair,) = comparison.correlations
     assert (pair.names[0], pair.difference) == ("ssrem and bleu", -0.125)
-    assert list(found.evaluators) == ["ssrem and bleu"]
+    assert list(comparison.evaluators) == ["ssrem and bleu"]
 
 
 def test_of_two_versions_in_one_run_the_newest_counts() -> None:
@@ -73,26 +73,27 @@ def test_of_two_versions_in_one_run_the_newest_counts() -> None:
 
 
 def test_tables_and_gates_are_matched_by_name() -> None:
-    found = compared(
+    comparison = compared(
         Side(
             run("r1"),
             outputs=[wrote("turns", 5, "a"), wrote("turns", 6, "b"), wrote("sc", None)],
             gates=[gate("x")],
         ),
         Side(
-            run("r2", "agree"),
+            run("r2", "correlate"),
             outputs=[wrote("turns", 13), wrote("sp", 2)],
             gates=[gate("x"), gate("y", False)],
         ),
     )
-    assert [(pair.names[0], pair.first, pair.second, pair.difference) for pair in found.tables] == [
+    assert [(pair.names[0], pair.first, pair.second, pair.difference) for pair in comparison.tables] == [
         ("turns", 11, 13, 2),
         ("sc", None, None, None),
         ("sp", None, 2, None),
     ]
-    assert [pair.names for pair in found.gates if pair.differs] == [("scores", "y")]
+    assert [pair.names for pair in comparison.gates if pair.differs] == [("scores", "y")]
     assert (
-        found.sentences[0] == "These are runs of different stages, train and agree: little can be compared."
+        comparison.sentences[0]
+        == "These are runs of different stages, train and correlate, so little can be compared."
     )
 
 
@@ -105,7 +106,7 @@ def test_nested_settings_are_a_line_each() -> None:
 
 
 @pytest.mark.parametrize("full", [True, False])
-def test_the_page_is_whole_and_escaped(full: bool) -> None:
+def test_the_page_is_complete_and_escaped(full: bool) -> None:
     evil = "<script>alert(1)</script>"
     first = Side(run("r1", name=evil), lost=[f"its correlations of {evil}"])
     if full:
@@ -120,7 +121,7 @@ def test_the_page_is_whole_and_escaped(full: bool) -> None:
             first.lost,
         )
     page = render_comparison(compared(first, Side(run("r2"))))
-    assert "No longer kept of the first: its correlations of" in page
+    assert "Not available for the first run: its correlations of" in page
     assert "<script" not in page
     assert page.count("&lt;script&gt;") >= (7 if full else 2)
     assert ("ssrem correlate FILE" in page) is not full

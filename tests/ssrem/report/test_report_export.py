@@ -1,4 +1,4 @@
-"""Figures and tables for papers: all there, readable by what reads them, names written as text."""
+"""Figures and tables for papers: all there, readable by what reads them, names as text."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ FIGURES = {
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("figures") / "new"
-    assert sorted(export(make_data(), made)) == sorted(made.iterdir())
-    return made
+    figures = tmp_path_factory.mktemp("figures") / "new"
+    assert sorted(export(make_data(), figures)) == sorted(figures.iterdir())
+    return figures
 
 
 def test_every_figure_is_there_in_each_format_with_its_numbers(folder: Path) -> None:
@@ -70,10 +70,10 @@ def test_every_table_is_there_in_each_format(folder: Path) -> None:
 
 
 def test_the_same_data_give_the_same_files(folder: Path, tmp_path: Path) -> None:
-    kept = ("similarity-talk.svg", "similarity-talk.pdf", "similarity-talk.png", "table-set-similarity.tex")
+    unchanged = ("similarity-talk.svg", "similarity-talk.pdf", "similarity-talk.png", "table-set-similarity.tex")
     only: dict[str, Any] = {name: [] for name in COLUMNS if name != "set_similarity"}
     export(replace(make_data(), **only), tmp_path)
-    for name in kept:
+    for name in unchanged:
         assert (tmp_path / name).read_bytes() == (folder / name).read_bytes(), name
 
 
@@ -140,8 +140,8 @@ def test_csv_is_whole_and_nothing_is_nan() -> None:
 def test_names_of_files_are_safe_and_never_the_same() -> None:
     assert file_name("../a b", "c/d") == "_a_b-c_d"
     assert file_name("...") == "figure"
-    taken: set[str] = set()
-    assert [unique(name, taken) for name in ("a_b", "a_b", "A_B", "a_b-2")] == [
+    used: set[str] = set()
+    assert [unique(name, used) for name in ("a_b", "a_b", "A_B", "a_b-2")] == [
         "a_b",
         "a_b-2",
         "A_B-3",

@@ -27,11 +27,13 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     points, responses = [], []
     for dataset in ("people", "others"):
         for at in range(40):
-            said = f"{EVIL * (at == 0)}Response number {at} of {dataset}" + " w" * at + "ü" * 120 * (at == 39)
+            response = (
+                f"{EVIL * (at == 0)}Response number {at} of {dataset}" + " w" * at + "ü" * 120 * (at == 39)
+            )
             responses.append(
                 {
                     **{"dataset": dataset, "response_id": str(at), "context": ["Hi!", f"And {at}?\nGo on."]},
-                    **{"response": said, "reference": "Yes." if at % 2 else None, "system": None},
+                    **{"response": response, "reference": "Yes." if at % 2 else None, "system": None},
                 }
             )
             for name, score in (("ssrem", at * 7 % 40), ("rsrem", at * 11 % 40)):
@@ -58,7 +60,12 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Two runs side by side."""
     side = Side(
         {
-            **{"run_id": "20260101T000000-" + "a" * 40, "stage": "agree", "started": "then", "ended": "now"},
+            **{
+                "run_id": "20260101T000000-" + "a" * 40,
+                "stage": "correlate",
+                "started": "then",
+                "ended": "now",
+            },
             **{"ssrem_version": "0.1.0", "parameters": {"x" * 80: "y" * 200}, "inputs": {}},
         },
         [dict.fromkeys(OF_EVALUATOR, "fact " * 30) | {"evaluator": "ssrem", "version": 1}],
@@ -76,9 +83,9 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture
 def context(browser: Any) -> Iterator[Any]:
-    made = browser.new_context(viewport={"width": 390, "height": 844}, offline=True)
-    yield made
-    made.close()
+    context = browser.new_context(viewport={"width": 390, "height": 844}, offline=True)
+    yield context
+    context.close()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -89,9 +96,9 @@ def test_a_comparison_can_be_read(browser: Any, compared: str, scheme: str, widt
     page = opened(context, compared, wrong)
     page.evaluate("document.querySelectorAll('details').forEach((one) => (one.open = true))")
     assert page.evaluate("document.documentElement.scrollWidth") == width
-    found = page.evaluate(CONTRAST)
-    assert len(found) > 30
-    assert [one for one in found if one[1] < 4.5] == []
+    contrasts = page.evaluate(CONTRAST)
+    assert len(contrasts) > 30
+    assert [one for one in contrasts if one[1] < 4.5] == []
     links = page.locator("a[href^='#']").evaluate_all("all => all.map((one) => one.getAttribute('href'))")
     assert links and [link for link in links if page.locator(link).count() != 1] == []
     context.close()
@@ -108,9 +115,9 @@ def test_it_can_be_read(browser: Any, address: str, scheme: str, width: int) -> 
         if unfolded:
             page.evaluate("document.querySelectorAll('details').forEach((one) => (one.open = true))")
         assert page.evaluate("document.documentElement.scrollWidth") == width
-        found = page.evaluate(CONTRAST)
-        assert len(found) > 50
-        assert [one for one in found if one[1] < 4.5] == []
+        contrasts = page.evaluate(CONTRAST)
+        assert len(contrasts) > 50
+        assert [one for one in contrasts if one[1] < 4.5] == []
     links = page.locator("a[href^='#']").evaluate_all("all => all.map((one) => one.getAttribute('href'))")
     assert len(links) > 10
     assert [link for link in links if page.locator(link).count() != 1] == []
