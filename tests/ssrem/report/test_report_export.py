@@ -70,10 +70,10 @@ def test_every_table_is_there_in_each_format(folder: Path) -> None:
 
 
 def test_the_same_data_give_the_same_files(folder: Path, tmp_path: Path) -> None:
-    unchanged = ("similarity-talk.svg", "similarity-talk.pdf", "similarity-talk.png", "table-set-similarity.tex")
+    names = ("similarity-talk.svg", "similarity-talk.pdf", "similarity-talk.png", "table-set-similarity.tex")
     only: dict[str, Any] = {name: [] for name in COLUMNS if name != "set_similarity"}
     export(replace(make_data(), **only), tmp_path)
-    for name in unchanged:
+    for name in names:
         assert (tmp_path / name).read_bytes() == (folder / name).read_bytes(), name
 
 
