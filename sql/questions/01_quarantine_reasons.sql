@@ -1,5 +1,6 @@
 -- What could not land, and why?
--- One row is a reason in a corpus; first_seen is where to look in the dump. What was read and is not here has landed.
+-- One row is a reason in a corpus. first_seen is its first occurrence in the dump. Messages that were read and are
+-- not in quarantine have landed.
 SELECT
     q.corpus,
     q.record,

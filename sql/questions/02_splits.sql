@@ -1,6 +1,6 @@
 -- How large are the splits, and do their people overlap?
--- The split is by conversation, so somebody who speaks in several may be in several splits. seen_in_training is the
--- share of a split's responses that come from people whose turns the evaluators have learned from.
+-- Conversations are split, not people, so a person who speaks in several conversations may be in several splits.
+-- seen_in_training is the share of a split's responses by people whose turns are also in the training split.
 WITH trained_on AS (
     SELECT DISTINCT corpus, speaker
     FROM responses

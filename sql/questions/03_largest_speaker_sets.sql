@@ -1,6 +1,6 @@
 -- Who has the largest speaker sets?
--- A set is named by its first turn, which is A's own, so that turn tells whose set it is. SC is per conversation and SP
--- per partner: their columns give how many such sets A has and how large they are on average.
+-- The id of a set is its first turn, which is A's own, so that turn identifies A. There is one SC per conversation
+-- and one SP per partner: the columns give their number and their mean size.
 WITH set_sizes AS (
     SELECT 'SC' AS kind, corpus, set_id, size FROM sc WHERE position = 0
     UNION ALL

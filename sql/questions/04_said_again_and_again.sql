@@ -1,6 +1,6 @@
 -- What do people say again and again?
--- Turns that are the same but for case and blanks around them. As negatives, such turns are hardly wrong; as responses,
--- they fit almost anything.
+-- Turns that differ only in case and surrounding blanks. As negatives such turns are hardly wrong; as responses they
+-- fit almost any context.
 SELECT
     corpus,
     min(text) AS text,

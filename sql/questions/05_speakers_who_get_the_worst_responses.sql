@@ -1,8 +1,8 @@
 -- Which speakers get the worst responses?
--- People to whom at least five responses of the test split are addressed, by the mean f that ssrem gives those
--- responses. above_negatives is how often such a response is above one of its own negatives, ties a half: where it is
--- high although f is low, people stray from what this person said, each in a way of their own. mean_f_given is how the
--- person answers others.
+-- People to whom at least five responses of the test split are addressed, by the mean f that ssrem gives these
+-- responses. above_negatives is how often such a response scores above one of its own negatives; ties count one half.
+-- If it is high although mean_f is low, all candidates resemble this person's contexts little. mean_f_given is the
+-- mean f of the person's own responses.
 WITH in_use AS (
     SELECT evaluator, version FROM evaluators WHERE evaluator = 'ssrem' AND promoted
 ),
@@ -42,7 +42,7 @@ received AS (
     HAVING count(*) >= 5
 ),
 
-given AS (
+replied AS (
     SELECT corpus, speaker, avg(f) AS mean_f FROM said GROUP BY corpus, speaker
 )
 
@@ -54,6 +54,6 @@ SELECT
     round(r.above_negatives, 3) AS above_negatives,
     round(g.mean_f, 3) AS mean_f_given
 FROM received AS r
-LEFT JOIN given AS g ON r.corpus = g.corpus AND r.addressee = g.speaker
+LEFT JOIN replied AS g ON r.corpus = g.corpus AND r.addressee = g.speaker
 ORDER BY r.mean_f, r.addressee
 LIMIT 20

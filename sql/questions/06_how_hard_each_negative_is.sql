@@ -1,6 +1,6 @@
 -- How hard is each kind of negative?
--- gt_above is the share of cases in which the true response is above: .5 is chance, below it the evaluator is fooled.
--- gap is how far the kind's mean f lies below that of the true responses.
+-- gt_above is the share of cases in which the true response scores higher: .5 is chance, and below .5 the negatives
+-- win. gap is the mean f of true responses minus that of the kind.
 WITH truths AS (
     SELECT evaluator, version, corpus, mean FROM identification WHERE kind = 'GT'
 )

@@ -1,6 +1,6 @@
 -- Where do two evaluators disagree most?
--- True responses of the test split. Two evaluators' scores have different scales, so their ranks are compared: 0 is the
--- lowest response of the split, 1 the highest.
+-- True responses of the test split. The scores of two evaluators have different scales, so their ranks are compared:
+-- 0 is the lowest response of the split, 1 the highest.
 WITH ranked AS (
     SELECT
         s.evaluator,

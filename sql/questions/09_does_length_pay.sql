@@ -1,7 +1,7 @@
 -- Does a longer response get a higher score?
--- True responses of the test split by their number of words. A place is a rank in the split: 0 is its lowest
--- response, 1 its highest. Where an evaluator does not look at length, mean_place is near .5 in every row; one that
--- does is easily gamed.
+-- True responses of the test split by their number of words. A place is a rank within the split: 0 is its lowest
+-- response, 1 its highest. If an evaluator ignores length, mean_place is near .5 in every row; an evaluator that does
+-- not is easily gamed.
 WITH measured AS (
     SELECT
         s.evaluator,

@@ -1,6 +1,6 @@
 -- Did the trainings converge, and did any overfit?
--- best_epoch is the epoch whose weights are kept. Where it is the last one, more epochs might have helped; where
--- last_valid lies well above best_valid, training went on after it had begun to overfit.
+-- best_epoch is the epoch whose weights are kept. If it is the last one, more epochs might have helped. If last_valid
+-- is well above best_valid, the training had begun to overfit.
 WITH validation AS (
     SELECT
         evaluator,

@@ -1,7 +1,7 @@
 -- Which version is in use, and why?
--- One row is a comparison that the decision on a version rests on; a version that was compared with none has one row.
--- difference is challenger less champion, low the 5% quantile of its bootstrap: a challenger is not worse where low is
--- above -margin.
+-- One row is a comparison on which the decision about a version rests; a version that was compared with none has one
+-- row. difference is challenger minus champion, and low is the 5% quantile of its bootstrap: a challenger is not
+-- worse if low is above -margin.
 WITH compared AS (
     SELECT
         evaluator,

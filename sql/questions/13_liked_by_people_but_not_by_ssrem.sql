@@ -1,6 +1,6 @@
 -- Which responses did people like that ssrem did not?
--- A place is a rank among the annotated set: 0 is its lowest response, 1 its highest. Ground truth is left out, as in
--- correlations. Turn the order round for what ssrem likes and people do not.
+-- A place is a rank within the annotated set: 0 is its lowest response, 1 its highest. Ground truth is left out, as
+-- in correlations. Reverse the order for responses that ssrem likes and people do not.
 WITH judged AS (
     SELECT
         h.dataset,

@@ -1,6 +1,6 @@
 -- Which systems do people put first, and do the evaluators agree?
--- One row is a system under one criterion and one evaluator: its mean human score, the evaluator's mean, and its place
--- by either. Few systems: read the places, do not correlate them.
+-- One row is a system under one criterion and one evaluator: its mean human score, the evaluator's mean, and its
+-- place by each. With few systems, compare the places instead of correlating the means.
 WITH human AS (
     SELECT h.dataset, h.criterion, a.system, avg(h.score) AS human, count(*) AS responses
     FROM human_scores AS h
