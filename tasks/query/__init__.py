@@ -1,1 +1,1 @@
-"""Read-only questions: the SQL sandbox, exported answers and summaries."""
+"""Read-only queries: the SQL sandbox, answers as files, and summaries."""

@@ -1,4 +1,4 @@
-"""Answers of `ssrem sql` as files. DuckDB hands the rows out; it may still write nothing itself."""
+"""Answers of `ssrem sql` as files, written by Python: the confined DuckDB connection cannot write files."""
 
 from __future__ import annotations
 
@@ -20,26 +20,29 @@ _ROWS = 10_000
 
 
 def save_csv(home: Warehouse, query: str, path: Path) -> int:
-    """Write the answer as CSV, whole or not at all; returns its rows, which may be more than fit into memory.
+    """Write the answer as CSV, atomically; returns the number of rows, which need not fit into memory.
 
-    Lists and structures are JSON, bytes text, null is empty. SsremError where the query or the file is wrong.
+    Lists and structures are JSON, bytes text, null is empty. Raises SsremError if the query is invalid or the file
+    cannot be written.
     """
-    return _whole(path, lambda draft: confined(home, lambda connection: _csv(connection, query, draft)))
+    return _atomically(path, lambda draft: confined(home, lambda connection: _csv(connection, query, draft)))
 
 
 def print_csv(home: Warehouse, query: str, out: TextIO) -> int:
-    """The same, to an open stream."""
+    """Write the answer as CSV to an open stream; returns the number of rows. Raises SsremError as `save_csv`."""
     return confined(home, lambda connection: _rows(connection, query, out))
 
 
 def save_parquet(home: Warehouse, query: str, path: Path) -> int:
-    """Write the answer as Parquet, with DuckDB's types, whole or not at all; returns its rows."""
-    import pyarrow.parquet  # noqa: F401 - before the process may not grow any more
+    """Write the answer as Parquet, with DuckDB's types, atomically; returns the number of rows. Raises SsremError."""
+    import pyarrow.parquet  # noqa: F401 - loaded before the limit on memory is set
 
-    return _whole(path, lambda draft: confined(home, lambda connection: _parquet(connection, query, draft)))
+    return _atomically(
+        path, lambda draft: confined(home, lambda connection: _parquet(connection, query, draft))
+    )
 
 
-def _whole(path: Path, write: Callable[[Path], int]) -> int:
+def _atomically(path: Path, write: Callable[[Path], int]) -> int:
     draft = path.with_name(f".{path.name}.tmp")
     try:
         written = write(draft)
@@ -95,7 +98,7 @@ def _parquet(connection: duckdb.DuckDBPyConnection, query: str, draft: Path) -> 
 
 
 def _read(batches: Any) -> Iterator[Any]:
-    """The batches of an Arrow reader, which has no kinds of error: a query that fails midway is DuckDB's again."""
+    """The batches of an Arrow reader; its OSError is translated back to an error of DuckDB or memory."""
     while True:
         try:
             batch = batches.read_next_batch()
@@ -121,5 +124,4 @@ def _cell(value: Any) -> Any:
 def _text(value: Any) -> str | float:
     if isinstance(value, Decimal):
         return float(value)
-    told = _cell(value)
-    return told if isinstance(told, str) else str(told)
+    return str(_cell(value))

@@ -1,4 +1,4 @@
-"""Read-only questions to the published snapshot."""
+"""The SQL sandbox: read-only queries of the published snapshot."""
 
 from __future__ import annotations
 
@@ -24,36 +24,36 @@ MEMORY_LIMIT, SPILL_LIMIT = "2GB", "8GB"
 ANSWER_BYTES = 512 << 20
 """Most bytes of an answer in Python's memory."""
 ROOM = 3 << 30
-"""Bytes by which a query may let the process grow, whatever allocates them: single values escape DuckDB's limit."""
+"""Bytes by which the process may grow during a query: DuckDB's own limit does not count single large values."""
 MOST_THREADS = 8
-"""More would each reserve a part of ROOM before they use it."""
+"""Each thread reserves a part of ROOM before it uses it."""
 _FETCHED_ROWS = 2_048
 
 
 Answer = tuple[list[str], list[tuple[Any, ...]]]
-Told = TypeVar("Told")
+Result = TypeVar("Result")
 
 
 def ask(home: Warehouse, query: str) -> Answer:
-    """Answer one SELECT over the published tables: column names, each of its own, and rows.
+    """Answer one SELECT over the published tables: column names, made unique, and rows.
 
     The query sees the tables and nothing else: it cannot write, read other files, load extensions or change settings.
-    DuckDB takes MEMORY_LIMIT, then spills into a folder for temporary files, SPILL_LIMIT at most; Ctrl-C stops it.
-    Raises HomeError where nothing is published, SsremError, in one line, for anything but a single valid SELECT, and
+    DuckDB uses up to MEMORY_LIMIT of memory, then up to SPILL_LIMIT of temporary files; Ctrl-C stops the query.
+    Raises HomeError if nothing is published, and SsremError, in one line, for anything but a single valid SELECT and
     for an answer of more than ANSWER_BYTES.
     """
     return confined(home, lambda connection: _answer(connection, query))
 
 
-def confined(home: Warehouse, work: Callable[[duckdb.DuckDBPyConnection], Told]) -> Told:
-    """What `work` makes of a connection that sees the published tables and nothing else; its errors in one line."""
+def confined(home: Warehouse, work: Callable[[duckdb.DuckDBPyConnection], Result]) -> Result:
+    """The result of `work` on a connection that sees only the published tables; raises SsremError, in one line."""
     snapshot, _ = home.readable()
     if not snapshot.number and not snapshot.partitions:
         raise HomeError(
             f"nothing is published in {home.root}; run ssrem run first, or name another folder with --home"
         )
     with (
-        _held_back() as pressed,
+        _delayed_interrupt() as pressed,
         tempfile.TemporaryDirectory(prefix="ssrem-sql-") as scratch,
         home.reader(snapshot=snapshot) as connection,
         _bounded(ROOM),
@@ -68,14 +68,17 @@ def confined(home: Warehouse, work: Callable[[duckdb.DuckDBPyConnection], Told])
 
 
 def only_select(connection: duckdb.DuckDBPyConnection, query: str) -> duckdb.Statement:
-    """The one SELECT that `query` is; SsremError for anything else."""
+    """The single SELECT statement in `query`; SsremError for anything else."""
     try:
         # EXPLAIN ANALYZE and MULTI would run whatever they wrap, so only plain queries pass.
         statements = connection.extract_statements(query)
         select = len(statements) == 1 and statements[0].type == duckdb.StatementType.SELECT
     except duckdb.Error as error:
         raise SsremError(f"SQL: {_one_line(error)}") from None
-    except (ValueError, TypeError):  # kinds that DuckDB's bindings have no name for; what is no text
+    except (
+        ValueError,
+        TypeError,
+    ):  # statement types unknown to DuckDB's bindings; text that is not valid Unicode
         select = False
     if not select:
         raise SsremError("ssrem sql takes one SELECT; it cannot write, and changes no setting")
@@ -92,66 +95,70 @@ def _answer(connection: duckdb.DuckDBPyConnection, query: str) -> Answer:
 
 
 @contextmanager
-def _held_back() -> Iterator[list[int]]:
-    """Inside, Ctrl-C is noted, and is a KeyboardInterrupt only after all is cleaned up: however often it is pressed, no
-    connection is left in use and no limit in force. Elsewhere than in the main thread nothing changes."""
+def _delayed_interrupt() -> Iterator[list[int]]:
+    """Delay KeyboardInterrupt until the block has ended, so that the connection is closed and all limits are lifted.
+
+    Yields a list that is not empty once Ctrl-C was pressed. Has no effect outside the main thread.
+    """
     pressed: list[int] = []
-    usual = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or usual is not signal.default_int_handler:
+    handler = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or handler is not signal.default_int_handler:
         yield pressed
         return
     signal.signal(signal.SIGINT, lambda number, _: pressed.append(number))
     try:
         yield pressed
     finally:
-        signal.signal(signal.SIGINT, usual)
+        signal.signal(signal.SIGINT, handler)
     if pressed:
         raise KeyboardInterrupt
 
 
 def _interruptible(
-    connection: duckdb.DuckDBPyConnection, work: Callable[[], Told], pressed: Sequence[int]
-) -> Told:
-    """What `work` gives; KeyboardInterrupt as soon as `pressed` says so.
+    connection: duckdb.DuckDBPyConnection, work: Callable[[], Result], pressed: Sequence[int]
+) -> Result:
+    """The result of `work`; raises KeyboardInterrupt as soon as `pressed` is not empty.
 
-    It runs in a thread of its own: DuckDB does not look out for Ctrl-C while it computes.
+    `work` runs in another thread, since DuckDB does not react to Ctrl-C during a query.
     """
-    done: Future[Told] = Future()
+    done: Future[Result] = Future()
     begin = threading.Event()
 
     def run() -> None:
         begin.wait()
         try:
             done.set_result(work())
-        except BaseException as error:  # raised again where it is awaited
+        except BaseException as error:  # raised again by done.result()
             done.set_exception(error)
 
     thread = threading.Thread(target=run, name="query", daemon=True)
-    thread.start()  # what is interrupted here has not begun
+    thread.start()  # interrupted here, `work` never begins
     try:
         begin.set()
-        # With a timeout, since a signal that another thread receives does not wake this one.
+        # A timeout, since a signal delivered to another thread does not wake this one.
         while not wait([done], timeout=0.1).done:
             if pressed:
                 raise KeyboardInterrupt
         return done.result()
     finally:
-        # Nothing may still compute when Python ends: the process would abort.
+        # The process would abort if a query still ran when Python exits.
         while begin.is_set() and thread.is_alive():
-            connection.interrupt()  # once is not enough: between two steps there is nothing to interrupt
+            connection.interrupt()  # repeatedly: between two steps of a query it has no effect
             thread.join(0.1)
 
 
 def _confine(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], scratch: Path) -> None:
-    """Leave the connection nothing but the published files and its own scratch, for good."""
+    """Restrict the connection, irreversibly, to the published files and the folder `scratch`."""
     paths = ", ".join(map(_literal, files))
     connection.execute(f"SET allowed_paths = [{paths}]")
-    connection.execute(f"SET temp_directory = {_literal(scratch)}")  # else .tmp, wherever one stands
+    connection.execute(
+        f"SET temp_directory = {_literal(scratch)}"
+    )  # the default is .tmp in the working directory
     connection.execute(f"SET max_temp_directory_size = '{SPILL_LIMIT}'")
     connection.execute(f"SET memory_limit = '{MEMORY_LIMIT}'")
     connection.execute(f"SET threads = {min(_threads(connection), MOST_THREADS)}")
     for setting in (
-        "python_enable_replacements",  # names are tables, not our variables
+        "python_enable_replacements",  # names are never Python variables
         "autoinstall_known_extensions",
         "autoload_known_extensions",
         "allow_community_extensions",
@@ -164,15 +171,15 @@ def _confine(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], scrat
 
 @contextmanager
 def _bounded(room: int) -> Iterator[None]:
-    """Inside, the process may grow by `room` bytes; where the system does not tell its size, by any."""
+    """Let the process grow by at most `room` bytes; no limit where the system does not report its size."""
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[0])
     except OSError:
         yield
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-    wanted = pages * resource.getpagesize() + room
-    lower = wanted if soft == resource.RLIM_INFINITY else min(soft, wanted)
+    limit = pages * resource.getpagesize() + room
+    lower = limit if soft == resource.RLIM_INFINITY else min(soft, limit)
     resource.setrlimit(resource.RLIMIT_AS, (lower, hard))
     try:
         yield
@@ -181,19 +188,19 @@ def _bounded(room: int) -> Iterator[None]:
 
 
 def _fetched(cursor: duckdb.DuckDBPyConnection) -> list[tuple[Any, ...]]:
-    """All rows; SsremError as soon as they are more than ANSWER_BYTES."""
+    """All rows; SsremError as soon as they exceed ANSWER_BYTES."""
     rows: list[tuple[Any, ...]] = []
-    held = 0
-    while some := cursor.fetchmany(_FETCHED_ROWS):
-        held += sum(sys.getsizeof(row) + sum(map(sys.getsizeof, row)) for row in some)
-        if held > ANSWER_BYTES:
+    size = 0
+    while batch := cursor.fetchmany(_FETCHED_ROWS):
+        size += sum(sys.getsizeof(row) + sum(map(sys.getsizeof, row)) for row in batch)
+        if size > ANSWER_BYTES:
             raise too_large()
-        rows += some
+        rows += batch
     return rows
 
 
 def too_large() -> SsremError:
-    """The error of a query that needs more memory than it is given."""
+    """The error of a query that exceeds the limits on memory."""
     return SsremError(
         "the query or its answer does not fit into memory; ask for less with LIMIT or fewer columns, write it with "
         "--parquet, or open catalog.duckdb with a DuckDB client"
@@ -201,8 +208,8 @@ def too_large() -> SsremError:
 
 
 def _threads(connection: duckdb.DuckDBPyConnection) -> int:
-    found = connection.execute("SELECT current_setting('threads')").fetchone()
-    return int(found[0]) if found else 1
+    row = connection.execute("SELECT current_setting('threads')").fetchone()
+    return int(row[0]) if row else 1
 
 
 def _literal(path: Path) -> str:
@@ -210,14 +217,14 @@ def _literal(path: Path) -> str:
 
 
 def distinct(names: list[str]) -> list[str]:
-    """The names, each of its own: one that is taken gets a number."""
-    found: list[str] = []
+    """The names made unique: a repeated name gets a number."""
+    unique: list[str] = []
     for name in names:
-        taken, number = name, 1
-        while taken in found:
-            taken, number = f"{name}_{number}", number + 1
-        found.append(taken)
-    return found
+        candidate, number = name, 1
+        while candidate in unique:
+            candidate, number = f"{name}_{number}", number + 1
+        unique.append(candidate)
+    return unique
 
 
 def _one_line(error: duckdb.Error) -> str:

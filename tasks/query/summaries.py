@@ -23,9 +23,9 @@ def title(name: str) -> str:
 def summary(
     home: Warehouse, names: Sequence[str], *, tolerant: bool = False
 ) -> dict[str, list[dict[str, Any]]]:
-    """Name of a summary to its rows; a summary without rows is left out.
+    """Name of a summary to its rows; summaries without rows are left out.
 
-    names: files of sql/summaries. tolerant: leave out, too, what needs a damaged partition.
+    names: files of sql/summaries. tolerant: also leave out summaries that need a damaged partition.
     """
     summaries = {}
     with home.reader() as connection:
@@ -42,7 +42,7 @@ def summary(
 
 
 def gate_results(home: Warehouse, stage: str) -> list[dict[str, Any]]:
-    """Results of the latest gate of a stage, a row an expectation; empty where it never ran."""
+    """Results of the latest gate of a stage, one row per expectation; empty if the stage never ran."""
     with home.reader() as connection:
         return records(
             connection,

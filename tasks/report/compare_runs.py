@@ -1,4 +1,4 @@
-"""Compare runs: what differs between two of them, as far as the home folder still knows, on one page."""
+"""Compare two runs on one page, as far as the home folder still holds their data."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from tasks.warehouse.records import records
 from tasks.warehouse.snapshot import manifests
 
 LATEST = 5
-"""How many runs a message lists."""
+"""Number of runs that an error message lists."""
 
 Version = tuple[str, int]
 
 
 @task(name="compare runs")
 def write_run_comparison(home: str, first: str, second: str) -> str:
-    """Write what differs between two runs, ids or their beginnings, as one HTML file; returns its path.
+    """Write a comparison of two runs as one HTML file; returns its path.
 
-    Raises HomeError where a run is not there, or a beginning is that of several.
+    first, second: run ids, or prefixes of them. Raises HomeError if a run does not exist or a prefix is ambiguous.
     """
     place = Warehouse.at(home)
     with place.reader() as connection:
@@ -45,15 +45,15 @@ def write_run_comparison(home: str, first: str, second: str) -> str:
 
 
 def find(runs: Sequence[Mapping[str, Any]], name: str, home: Warehouse) -> Mapping[str, Any]:
-    """The run of that id, or the only one whose id begins so."""
-    found = [run for run in runs if run["run_id"] == name] or [
+    """The run of that id, or the only run whose id starts with `name`; HomeError if none or several match."""
+    matches = [run for run in runs if run["run_id"] == name] or [
         run for run in runs if name and run["run_id"].startswith(name)
     ]
-    if len(found) == 1:
-        return found[0]
-    listed = ", ".join(f"{run['run_id']} ({run['stage']})" for run in (found or runs)[-LATEST:][::-1])
-    if found:
-        raise HomeError(f"{len(found)} runs begin with {name!r}; the latest are {listed}")
+    if len(matches) == 1:
+        return matches[0]
+    listed = ", ".join(f"{run['run_id']} ({run['stage']})" for run in (matches or runs)[-LATEST:][::-1])
+    if matches:
+        raise HomeError(f"{len(matches)} runs begin with {name!r}; the latest are {listed}")
     if not runs:
         raise HomeError(f"no run has published in {home.root}; ssrem run does")
     raise HomeError(f"no run {name!r} in {home.root}; the latest are {listed}")
@@ -65,57 +65,60 @@ def _side(
     run: Mapping[str, Any],
     runs: Sequence[Mapping[str, Any]],
 ) -> Side:
-    told = {**run, "parameters": json.loads(run["parameters"]), "inputs": json.loads(run["inputs"])}
-    wrote = read_outputs(run["outputs"])
+    run = {**run, "parameters": json.loads(run["parameters"]), "inputs": json.loads(run["inputs"])}
+    addresses = read_outputs(run["outputs"])
     gates = records(
         connection,
         'SELECT table_name AS "table", expectation, passed, rows_checked FROM check_results WHERE run_id = ? '
         "ORDER BY ALL",
         [run["run_id"]],
     )
-    parts = _parts(home, run["run_id"])
-    outputs = list(_outputs(home, wrote, parts, gates, {r["run_id"]: r["stage"] for r in runs}))
-    versions = sorted(set(_versions(told["parameters"], wrote)))
+    partitions = _partitions(home, run["run_id"])
+    outputs = list(_outputs(home, addresses, partitions, gates, {r["run_id"]: r["stage"] for r in runs}))
+    versions = sorted(set(_versions(run["parameters"], addresses)))
     evaluators = _of_versions(connection, "evaluators", versions)
     lost = [
-        f"version {version} of {name}, which is not in the table of evaluators any more"
+        f"version {version} of {name}, which is no longer in the table of evaluators"
         for name, version in versions
         if (name, version) not in {(row["evaluator"], row["version"]) for row in evaluators}
     ]
-    correlations, gone = _correlations(home, connection, wrote, parts, versions)
+    correlations, gone = _correlations(home, connection, addresses, partitions, versions)
     lost += [f"its correlations of {key}, which a later run replaced" for key in gone]
     uncounted = sorted({row["table"] for row in outputs if row["rows"] is None})
     if uncounted:
-        lost.append(f"how many rows it wrote to {', '.join(uncounted)}")
-    return Side(told, evaluators, correlations, outputs, gates, lost)
+        lost.append(f"the number of rows that it wrote to {', '.join(uncounted)}")
+    return Side(run, evaluators, correlations, outputs, gates, lost)
 
 
-def _parts(home: Warehouse, run_id: str) -> dict[Address, tuple[Partition, bool]]:
-    """Parts of the run whose files are there, and whether they are published, else of a snapshot before."""
-    found = {}
-    kept = [
+def _partitions(home: Warehouse, run_id: str) -> dict[Address, tuple[Partition, bool]]:
+    """The partitions of the run whose files still exist, and whether they are published (or of an earlier snapshot)."""
+    existing = {}
+    earlier = [
         part for manifest in manifests(home.lake) if manifest.layout == LAYOUT for part in manifest.partitions
     ]
     published = home.partitions()
-    for part, now in [*((part, False) for part in kept), *((part, True) for part in published)]:
+    for part, now in [*((part, False) for part in earlier), *((part, True) for part in published)]:
         if part.run == run_id and (home.root / part.path).exists():
-            found[part.address] = (part, now)
-    return found
+            existing[part.address] = (part, now)
+    return existing
 
 
 def _outputs(
     home: Warehouse,
-    wrote: Sequence[Address],
-    parts: Mapping[Address, tuple[Partition, bool]],
+    addresses: Sequence[Address],
+    partitions: Mapping[Address, tuple[Partition, bool]],
     gates: Sequence[Mapping[str, Any]],
     stages: Mapping[str, str],
 ) -> Iterator[dict[str, Any]]:
-    """What the run wrote, how many rows, and what became of it: a gate knows a table, not its parts."""
+    """Table, key, rows and state of each partition that the run wrote.
+
+    Rows come from the partition; if its file is gone, from the gate, which counts the rows of a whole table.
+    """
     successors = {part.address: part.run for part in home.partitions()}
     checked = {row["table"]: row["rows_checked"] for row in gates if row["rows_checked"] is not None}
-    tables = [table for table, _ in wrote]
-    for table, key in wrote:
-        part, published = parts.get((table, key), (None, False))
+    tables = [table for table, _ in addresses]
+    for table, key in addresses:
+        part, published = partitions.get((table, key), (None, False))
         later = successors.get((table, key))
         if published:
             state = "published"
@@ -127,14 +130,14 @@ def _outputs(
         yield {"table": table, "key": str(key), "rows": rows, "state": state}
 
 
-def _versions(parameters: Mapping[str, Any], wrote: Sequence[Address]) -> Iterator[Version]:
-    """Versions of evaluators that the run made, scored with or compared."""
+def _versions(parameters: Mapping[str, Any], addresses: Sequence[Address]) -> Iterator[Version]:
+    """Versions of evaluators that the run trained, scored with or compared."""
     for parameter in ("evaluators", "in_use"):
         for name, version in parameters.get(parameter) or []:
             yield str(name), int(version)
     if "evaluator" in parameters and parameters.get("version") is not None:
         yield str(parameters["evaluator"]), int(parameters["version"])
-    for table, key in wrote:
+    for table, key in addresses:
         if table == "evaluators" and key.evaluator and key.version:
             yield key.evaluator, key.version
 
@@ -142,25 +145,25 @@ def _versions(parameters: Mapping[str, Any], wrote: Sequence[Address]) -> Iterat
 def _correlations(
     home: Warehouse,
     connection: duckdb.DuckDBPyConnection,
-    wrote: Sequence[Address],
-    parts: Mapping[Address, tuple[Partition, bool]],
+    addresses: Sequence[Address],
+    partitions: Mapping[Address, tuple[Partition, bool]],
     versions: Sequence[Version],
 ) -> tuple[list[dict[str, Any]], list[PartitionKey]]:
-    """The run's correlations, and the keys of those that are gone; of a run that made none, those of its evaluators.
+    """The run's correlations, and the keys of partitions that no longer exist.
 
-    One human score is enough to compare by: the mean, or a rating as given.
+    For a run that computed no correlations, those of its evaluators. Human scores are means or single ratings only.
     """
-    keys = [key for table, key in wrote if table == "agreement"]
+    keys = [key for table, key in addresses if table == "agreement"]
     if not keys:
-        found = _of_versions(connection, "correlations", versions)
+        rows = _of_versions(connection, "correlations", versions)
     else:
-        there = [parts["agreement", key][0] for key in keys if ("agreement", key) in parts]
-        paths: list[str] = [str(home.root / part.path) for part in there]
+        existing = [partitions["agreement", key][0] for key in keys if ("agreement", key) in partitions]
+        paths = [str(home.root / part.path) for part in existing]
         agreement = "WITH agreement AS (SELECT * FROM read_parquet(?, hive_partitioning = false))"
         query = f"{agreement} {statement('views/correlations')} ORDER BY ALL"
-        found = records(connection, query, [paths]) if paths else []
-    gone = [key for key in keys if ("agreement", key) not in parts]
-    return [row for row in found if row["aggregation"] in ("mean", "rating")], gone
+        rows = records(connection, query, [paths]) if paths else []
+    gone = [key for key in keys if ("agreement", key) not in partitions]
+    return [row for row in rows if row["aggregation"] in ("mean", "rating")], gone
 
 
 def _of_versions(

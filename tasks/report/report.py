@@ -1,4 +1,4 @@
-"""Report: the published tables on one page."""
+"""The report: the published tables as one HTML page, or as figures and tables for papers."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from ssrem import __version__
 from ssrem.errors import SsremError
 from ssrem.report import ReportData, render
 from ssrem.report.cases import chosen
+from ssrem.report.export import export
 from tasks.stage.progress import progress
 from tasks.warehouse.clock import utc_now
 from tasks.warehouse.error_translation import out_of_room
@@ -23,7 +24,7 @@ from tasks.warehouse.records import records
 
 @task(name="write report")
 def write_report(home: str) -> str:
-    """Render the published snapshot as one HTML file; returns its path. The file is replaced in one step."""
+    """Render the published snapshot as one HTML file; returns its path. The file is replaced atomically."""
     place = Warehouse.at(home)
     with progress("writing the report"):
         page = render(report_data(place))
@@ -32,12 +33,10 @@ def write_report(home: str) -> str:
 
 @task(name="write figures")
 def write_figures(home: str, folder: str) -> list[str]:
-    """Write every figure and table of the report into a folder, as papers take them; returns the files.
+    """Write every figure and table of the report into a folder, in formats for papers; returns the files.
 
-    Raises SsremError where the folder cannot be written to.
+    Raises SsremError if the folder cannot be written to.
     """
-    from ssrem.report.export import export
-
     place = Warehouse.at(home)
     with progress("writing figures and tables"):
         data = report_data(place)
@@ -49,14 +48,16 @@ def write_figures(home: str, folder: str) -> list[str]:
 
 
 def put_page(place: Warehouse, name: str, page: str) -> Path:
-    """Write a page into the home folder's reports, whole or not at all; returns its path."""
+    """Write a page atomically into the reports of the home folder; returns its path."""
     path = place.reports / name
     draft = Path(f"{path}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        for left in path.parent.glob(f"{path.name}.*.tmp"):  # by who was killed; no lock is held here
-            if not alive(left.suffixes[-2].removeprefix(".")):
-                left.unlink(missing_ok=True)
+        for stale in path.parent.glob(
+            f"{path.name}.*.tmp"
+        ):  # drafts of killed processes; no lock is held here
+            if not alive(stale.suffixes[-2].removeprefix(".")):
+                stale.unlink(missing_ok=True)
         draft.write_text(page, encoding="utf-8")
         draft.replace(path)
     except OSError as error:
@@ -67,7 +68,7 @@ def put_page(place: Warehouse, name: str, page: str) -> Path:
 
 
 def report_data(place: Warehouse) -> ReportData:
-    """What the published snapshot says, as the report has it."""
+    """The rows of the published snapshot that the report shows."""
     with place.reader() as connection:
         texts = {query.name: query.text for query in queries("report").values()}
         responses = texts.pop("responses")

@@ -1,4 +1,4 @@
-"""The parts of docs/sql.md that follow from `schemas/` and `sql/questions/`: `make docs` renews them."""
+"""The generated parts of docs/sql.md, from `schemas/` and `sql/questions/`; `make docs` renews them."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from sql import Query, queries
 
 
 def renewed(page: str) -> str:
-    """The page with what stands between `<!-- begin NAME -->` and `<!-- end NAME -->` written anew; what people wrote
-    around it stays. ValueError where a part has no such place."""
+    """The page with the text between `<!-- begin NAME -->` and `<!-- end NAME -->` generated anew.
+
+    Raises ValueError unless the page has exactly one such pair for every part.
+    """
     for name, text in PARTS.items():
         place = re.compile(rf"(?<=<!-- begin {name} -->\n).*?(?=<!-- end {name} -->)", re.DOTALL)
         if len(place.findall(page)) != 1:
@@ -52,8 +54,8 @@ def _key(table: Table | View, column: Column) -> str:
 
 
 def _meaning(column: Column) -> str:
-    said = "null" in column.meaning or not column.nullable
-    return column.meaning if said else f"{column.meaning}; may be null"
+    explained = "null" in column.meaning or not column.nullable
+    return column.meaning if explained else f"{column.meaning}; may be null"
 
 
 def _cell(text: str) -> str:
@@ -72,5 +74,5 @@ PARTS: dict[str, Callable[[], str]] = {"tables": _tables, "questions": _question
 
 
 if __name__ == "__main__":
-    for given in map(Path, sys.argv[1:]):
-        given.write_text(renewed(given.read_text(encoding="utf-8")), encoding="utf-8")
+    for page in map(Path, sys.argv[1:]):
+        page.write_text(renewed(page.read_text(encoding="utf-8")), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Answers of `ssrem sql` as files: whole or not at all, and no less confined."""
+"""Answers of `ssrem sql` as files: written atomically, and as confined as other answers."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_an_answer_may_be_larger_than_memory_holds(
 
 @pytest.mark.parametrize("save", [save_csv, save_parquet])
 @pytest.mark.parametrize(
-    ("query", "told"),
+    ("query", "message"),
     [
         ("SELECT nope", "SQL: Binder Error"),
         (
@@ -87,10 +87,10 @@ def test_an_answer_may_be_larger_than_memory_holds(
     ],
 )
 def test_what_fails_leaves_the_file_as_it_was(
-    home: Warehouse, tmp_path: Path, save: Save, query: str, told: str
+    home: Warehouse, tmp_path: Path, save: Save, query: str, message: str
 ) -> None:
     (tmp_path / "out").write_text("before")
-    with pytest.raises(SsremError, match=told) as error:
+    with pytest.raises(SsremError, match=message) as error:
         save(home, query, tmp_path / "out")
     assert str(error.value).isprintable()
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("out", "before")]
@@ -98,7 +98,7 @@ def test_what_fails_leaves_the_file_as_it_was(
         save(home, "SELECT 1", tmp_path / "no" / "out")
 
 
-def say(home: Warehouse, monkeypatch: pytest.MonkeyPatch, text: str, *options: str) -> int:
+def pipe(home: Warehouse, monkeypatch: pytest.MonkeyPatch, text: str, *options: str) -> int:
     monkeypatch.setattr("sys.stdin", io.StringIO(text))
     return main(["sql", *options, "--home", str(home.root)])
 
@@ -106,16 +106,16 @@ def say(home: Warehouse, monkeypatch: pytest.MonkeyPatch, text: str, *options: s
 def test_queries_are_read_from_a_pipe(
     home: Warehouse, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    assert say(home, monkeypatch, "-- one\nSELECT\n  text FROM utterances;\n\nSELECT 40 + 2 AS answer") == 0
-    said = capsys.readouterr().out
-    assert "ho" in said and said.rstrip().endswith("42")
-    assert say(home, monkeypatch, "SELECT 1 AS a;\n\n\nSELECT\n nope;\nSELECT 2 AS b;\n") == 1
-    said = capsys.readouterr()
-    assert "1 row\n" in said.out and "b\n" not in said.out  # not what comes after the one that fails
-    assert said.err.startswith("ssrem: SQL: Binder Error") and said.err.endswith(
+    assert pipe(home, monkeypatch, "-- one\nSELECT\n  text FROM utterances;\n\nSELECT 40 + 2 AS answer") == 0
+    output = capsys.readouterr().out
+    assert "ho" in output and output.rstrip().endswith("42")
+    assert pipe(home, monkeypatch, "SELECT 1 AS a;\n\n\nSELECT\n nope;\nSELECT 2 AS b;\n") == 1
+    captured = capsys.readouterr()
+    assert "1 row\n" in captured.out and "b\n" not in captured.out  # not what comes after the one that fails
+    assert captured.err.startswith("ssrem: SQL: Binder Error") and captured.err.endswith(
         "(query 2 of standard input, from line 4)\n"
     )
-    assert say(home, monkeypatch, " -- nothing\n;") == 1
+    assert pipe(home, monkeypatch, " -- nothing\n;") == 1
     assert "holds no query" in capsys.readouterr().err
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"SELECT '\xff'"), encoding="utf-8"))
     assert main(["sql", "--home", str(home.root)]) == 1
@@ -125,13 +125,13 @@ def test_queries_are_read_from_a_pipe(
 def test_forms_of_an_answer(
     home: Warehouse, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    there = str(tmp_path / "out.csv")
-    assert say(home, monkeypatch, "SELECT speaker FROM utterances ORDER BY ALL;", "--csv", there) == 0
-    assert capsys.readouterr().err == f"2 rows in {there}\n"
-    assert Path(there).read_text() == "speaker\np\nq\n"
-    assert say(home, monkeypatch, "", "SELECT 1 AS a", "--csv", "-") == 0
+    path = str(tmp_path / "out.csv")
+    assert pipe(home, monkeypatch, "SELECT speaker FROM utterances ORDER BY ALL;", "--csv", path) == 0
+    assert capsys.readouterr().err == f"2 rows in {path}\n"
+    assert Path(path).read_text() == "speaker\np\nq\n"
+    assert pipe(home, monkeypatch, "", "SELECT 1 AS a", "--csv", "-") == 0
     assert capsys.readouterr().out == "a\n1\n"
-    assert say(home, monkeypatch, "SELECT 1; SELECT 2", "--parquet", there) == 1
+    assert pipe(home, monkeypatch, "SELECT 1; SELECT 2", "--parquet", path) == 1
     assert "take the answer of one query" in capsys.readouterr().err
-    assert say(home, monkeypatch, "", "SELECT 1", "--json", "--csv", there) == 1
+    assert pipe(home, monkeypatch, "", "SELECT 1", "--json", "--csv", path) == 1
     assert "one form" in capsys.readouterr().err

@@ -1,9 +1,10 @@
 # ruff: noqa: E501 - a table of attempts reads best with several on a line
-"""`ssrem sql` sees the published tables and nothing else, whatever is asked; what cells hold is shown as text."""
+"""`ssrem sql` sees only the published tables, whatever the query; the contents of cells are shown as text."""
 
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -57,7 +58,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder to stand in, with secrets; nothing is there afterwards that was not before."""
+    """A working directory with secrets; afterwards its files are unchanged and none is new."""
     monkeypatch.chdir(tmp_path)
     duckdb.sql("SELECT 'hidden' AS x").write_parquet(str(tmp_path / "secret.parquet"))
     (tmp_path / "secret.csv").write_text("x\nhidden\n")
@@ -68,7 +69,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
-# {d}: where one stands; {p}: a published file; {h}: the home folder
+# {d}: the working directory; {p}: a published file; {h}: the home folder
 READS = [
     "FROM read_csv('{d}/secret.csv')", "FROM read_csv_auto('secret.csv')", "FROM sniff_csv('{d}/secret.csv')",
     "FROM 'secret.csv'", "FROM \"secret.csv\"", "FROM '{d}/secret.parquet'", "FROM 'file://{d}/secret.parquet'",
@@ -124,7 +125,7 @@ STATEMENTS = [
 def confined(
     home: Warehouse, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[duckdb.DuckDBPyConnection]:
-    """The connection that `ask` makes, for many questions."""
+    """The connection that `ask` makes, for many queries."""
     with home.reader() as connection:
         query._confine(
             connection, [home.root / p.path for p in home.partitions()], tmp_path_factory.mktemp("spill")
@@ -147,7 +148,7 @@ def test_nothing_is_written_read_loaded_or_run(
             through.append((attempt, query._answer(confined, text)))
         except SsremError as error:
             assert str(error).isprintable() and "hidden" not in str(error)
-        except duckdb.Error as error:  # which `ask` tells in one line
+        except duckdb.Error as error:  # which `ask` reports in one line
             assert "hidden" not in str(error)
         except Exception as error:
             through.append((attempt, repr(error)))
@@ -155,7 +156,7 @@ def test_nothing_is_written_read_loaded_or_run(
     assert {path: path.read_bytes() for path in home.root.rglob("*") if path.is_file()} == published
 
 
-def test_what_may_be_asked(home: Warehouse, confined: duckdb.DuckDBPyConnection) -> None:
+def test_queries_that_are_allowed(home: Warehouse, confined: duckdb.DuckDBPyConnection) -> None:
     published = home.root / home.partitions()[0].path
     for text in (
         "SELECT count(*) FROM utterances", "FROM corpora", "SHOW TABLES", "DESCRIBE corpora", "SUMMARIZE corpora", "VALUES (1)",
@@ -171,7 +172,7 @@ def test_what_may_be_asked(home: Warehouse, confined: duckdb.DuckDBPyConnection)
 # Bombs
 
 
-def test_a_query_spills_neither_here_nor_at_home(
+def test_a_query_spills_neither_into_the_working_directory_nor_the_home_folder(
     home: Warehouse, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(query, "MEMORY_LIMIT", "30MB")
@@ -179,11 +180,11 @@ def test_a_query_spills_neither_here_nor_at_home(
     answered = query._answer
 
     def watched(connection: duckdb.DuckDBPyConnection, text: str) -> query.Answer:
-        found = answered(connection, text)
+        answer = answered(connection, text)
         (setting,) = connection.execute("SELECT current_setting('temp_directory')").fetchone() or ("",)
         places.append(setting)
         places.extend(path.name for path in Path(setting).iterdir())
-        return found
+        return answer
 
     monkeypatch.setattr(query, "_answer", watched)
     before = set(home.root.rglob("*"))
@@ -225,7 +226,7 @@ def test_one_value_does_not_take_all_memory(home: Warehouse, here: Path) -> None
         "try: query.ask(Warehouse.at(sys.argv[1]), \"SELECT repeat(repeat('x', 1000), 1000000)\")\n"
         "except Exception as error: print(type(error).__name__, error)"
     )
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code, str(home.root)],
         cwd=ROOT,
         capture_output=True,
@@ -233,25 +234,25 @@ def test_one_value_does_not_take_all_memory(home: Warehouse, here: Path) -> None
         timeout=60,
         check=False,
     )
-    assert done.stdout.startswith("SsremError the query or its answer does not fit into memory"), done
+    assert process.stdout.startswith("SsremError the query or its answer does not fit into memory"), process
 
 
 def test_ctrl_c_stops_a_query(home: Warehouse, here: Path) -> None:
     text = "SELECT count(*) FROM range(1000000000) a, range(1000000000) b WHERE hash(a.range + b.range) = 1"
     code = (
         "import sys\nfrom flows.cli.main import main\nfrom tasks.query import sandbox as query\nanswered = query._answer\n"
-        "def watched(*given):\n    print('asked', flush=True)\n    return answered(*given)\n"
+        "def watched(*arguments):\n    print('running', flush=True)\n    return answered(*arguments)\n"
         "query._answer = watched\nsys.exit(main(['sql', sys.argv[2], '--home', sys.argv[1]]))"
     )
     command = [sys.executable, "-c", code, str(home.root), text]
     with subprocess.Popen(
         command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as asked:
-        assert asked.stdout is not None and asked.stdout.readline() == "asked\n"
-        asked.send_signal(signal.SIGINT)
-        _, said = asked.communicate(timeout=60)
-    assert asked.returncode == 130
-    assert said == "ssrem: interrupted\n"
+    ) as process:
+        assert process.stdout is not None and process.stdout.readline() == "running\n"
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert errors == "ssrem: interrupted\n"
 
 
 def test_ctrl_c_before_a_query_has_begun_leaves_nothing_running(
@@ -280,9 +281,11 @@ def test_cells_are_shown_as_text(home: Warehouse, capsys: pytest.CaptureFixture[
             main(["sql", "SELECT corpus, speaker, text FROM utterances", *form, "--home", str(home.root)])
             == 0
         )
-        said = capsys.readouterr().out
-        assert all(c.isprintable() or c == "\n" for c in (said if not form else said.replace("\u202e", "")))
-        assert "[bold]b[/bold] :smile:" in said and "{{ 7*7 }} {% raw %}" in said and "\x1b" not in said
+        output = capsys.readouterr().out
+        assert all(
+            c.isprintable() or c == "\n" for c in (output if not form else output.replace("\u202e", ""))
+        )
+        assert "[bold]b[/bold] :smile:" in output and "{{ 7*7 }} {% raw %}" in output and "\x1b" not in output
     for verb in ("status", "evaluators"):
         assert main([verb, "--home", str(home.root)]) == 0
         assert "\x1b" not in capsys.readouterr().out
@@ -290,8 +293,8 @@ def test_cells_are_shown_as_text(home: Warehouse, capsys: pytest.CaptureFixture[
 
 def test_names_of_columns_are_text_too(home: Warehouse, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sql", 'SELECT 1 AS "\x1b[31m\n[bold]"', "--home", str(home.root)]) == 0
-    said = capsys.readouterr().out
-    assert "\\x1b[31m\\n[bold]" in said and "\x1b" not in said
+    output = capsys.readouterr().out
+    assert "\\x1b[31m\\n[bold]" in output and "\x1b" not in output
     assert main(["sql", 'SELECT 1 AS "\x1b[31m\n[bold]" WHERE false', "--home", str(home.root)]) == 0
     assert "\x1b" not in capsys.readouterr().out
 
@@ -306,17 +309,15 @@ class _Page(HTMLParser):
 
 
 def test_the_report_shows_hostile_names_as_text(home: Warehouse, tmp_path: Path) -> None:
-    import shutil
-
     shutil.copytree(home.root, tmp_path / "copy")
     other = Warehouse.at(tmp_path / "copy")
     other.write_catalog(other.partitions())
-    made = Path(write_report.fn(str(other.root))).read_text()
+    html = Path(write_report.fn(str(other.root))).read_text()
     page = _Page()
-    page.feed(made)
+    page.feed(html)
     assert [tag for tag, _ in page.tags].count("script") == 1
     assert not [name for _, attributes in page.tags for name, _ in attributes if name.startswith("on")]
     assert (
-        "<script>alert" not in made
-        and "&lt;script&gt;alert(1)&lt;img src=x onerror=alert(2)&gt;{{7*7}}" in made
+        "<script>alert" not in html
+        and "&lt;script&gt;alert(1)&lt;img src=x onerror=alert(2)&gt;{{7*7}}" in html
     )

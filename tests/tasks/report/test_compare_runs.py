@@ -1,4 +1,4 @@
-"""What a home folder still knows of a run: its parts, those that were replaced, and those that are gone."""
+"""What the home folder still holds of a run: published, replaced and deleted partitions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def side(home: Warehouse, stage: str) -> Any:
         return compare_runs._side(home, connection, chosen, runs)
 
 
-def test_a_run_is_found_by_its_id_or_the_only_beginning(home: Warehouse) -> None:
+def test_a_run_is_found_by_its_id_or_an_unambiguous_prefix(home: Warehouse) -> None:
     runs = [run("20260101T1-a"), run("20260101T1-ab"), run("20260202T2-c", "correlate")]
     assert find(runs, "20260101T1-a", home) is runs[0]
     assert find(runs, "202602", home) is runs[2]
@@ -48,7 +48,7 @@ def test_a_run_is_found_by_its_id_or_the_only_beginning(home: Warehouse) -> None
     assert str(error.value).count("(train)") == LATEST
 
 
-def test_a_published_run_is_known_whole(made: Made) -> None:
+def test_a_published_run_is_known_completely(made: Made) -> None:
     known = side(made.home, "correlate")
     assert {row["state"] for row in known.outputs} == {"published"}
     assert {row["table"]: row["rows"] for row in known.outputs if row["table"] == "rated_responses"} == {
@@ -58,12 +58,12 @@ def test_a_published_run_is_known_whole(made: Made) -> None:
     assert {row["aggregation"] for row in known.correlations} == {"mean"}
     assert {row["dataset"] for row in known.correlations} == {"people"}
     assert known.gates and known.lost == []
-    trained = side(made.home, "train")  # it has correlated nothing: those of its version count
+    trained = side(made.home, "train")  # it computed no correlations: those of its version count
     ((name, version),) = {(row["evaluator"], row["version"]) for row in trained.evaluators}
     assert {(row["evaluator"], row["version"]) for row in trained.correlations} == {(name, version)}
 
 
-def test_what_was_replaced_is_told_and_counted_as_long_as_its_file_is_there(copy: Warehouse) -> None:
+def test_replaced_partitions_are_reported_and_counted_while_their_files_exist(copy: Warehouse) -> None:
     before = side(copy, "correlate")
     run_id = before.run["run_id"]
     parts = copy.partitions()
@@ -90,7 +90,7 @@ def test_what_was_replaced_is_told_and_counted_as_long_as_its_file_is_there(copy
     assert gone.correlations == []
     assert gone.lost == [
         *(f"its correlations of {key}, which a later run replaced" for key in keys),
-        "how many rows it wrote to agreement",
+        "the number of rows that it wrote to agreement",
     ]
     # Its gate still knows how many rows the only part of a table had.
     assert [row["rows"] for row in gone.outputs if row["table"] == "rated_responses"] == [30]

@@ -74,8 +74,8 @@ def test_shells_of_the_first_version_open_the_catalog(made: Made) -> None:
 def test_the_duckdb_shell_opens_the_catalog(made: Made) -> None:
     (line,) = [block for block in shown("sh") if block.startswith("duckdb")]
     command = shlex.split(line.replace(CATALOG, str(made.home.catalog)))
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "gt_above" in done.stdout
+    process = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "gt_above" in process.stdout
 
 
 def test_the_commands_are_what_ssrem_takes(made: Made, capsys: pytest.CaptureFixture[str]) -> None:
@@ -85,4 +85,4 @@ def test_the_commands_are_what_ssrem_takes(made: Made, capsys: pytest.CaptureFix
     assert len(queries) == 2
     for arguments in queries:
         assert main([*arguments, "--home", str(made.home.root)]) == 0
-        assert "kind" in (said := capsys.readouterr().out) or "spearman" in said
+        assert "kind" in (output := capsys.readouterr().out) or "spearman" in output
