@@ -126,6 +126,11 @@ def _text(heading: str, key: str) -> Column:
     return heading, lambda row: numbers.plain(row[key])
 
 
+def _texts(*keys: str) -> list[Column]:
+    """Columns of text whose headings are their keys."""
+    return [_text(key.capitalize(), key) for key in keys]
+
+
 def _number(heading: str, key: str, write: Callable[..., str] = numbers.real, *more: Any) -> Column:
     return heading, lambda row: write(row[key], *more)
 
@@ -135,10 +140,7 @@ def _interval(low: str, high: str) -> Column:
 
 
 _CORRELATIONS = (
-    _text("Evaluator", "evaluator"),
-    _text("Score", "score"),
-    _text("Dataset", "dataset"),
-    _text("Criterion", "criterion"),
+    *_texts("evaluator", "score", "dataset", "criterion"),
     _text("Human score", "aggregation"),
     _text("Level", "level"),
     _number("Spearman's ρ", "spearman"),
@@ -150,34 +152,27 @@ _CORRELATIONS = (
     _number("Cluster", "cluster", numbers.count),
 )
 _COMPARISONS = (
-    _text("Dataset", "dataset"),
-    _text("Criterion", "criterion"),
-    _text("Level", "level"),
+    *_texts("dataset", "criterion", "level"),
     ("Better", lambda row: f"{row['first']} {row['first_version']}"),
     ("Other", lambda row: f"{row['second']} {row['second_version']}"),
     ("p (Holm)", lambda row: numbers.p_value(row["p_holm"])),
 )
 _IDENTIFICATION = (
-    _text("Evaluator", "evaluator"),
-    _text("Corpus", "corpus"),
-    _text("Kind", "kind"),
+    *_texts("evaluator", "corpus", "kind"),
     _number("Mean f", "mean"),
     _interval("low", "high"),
     ("GT above", lambda row: numbers.percent(row["gt_above"])),
     _number("n", "n", numbers.count),
 )
 _SIMILARITY = (
-    _text("Corpus", "corpus"),
-    _text("Kind", "kind"),
-    _text("Encoder", "encoder"),
+    *_texts("corpus", "kind", "encoder"),
     _number("Mean similarity", "mean", numbers.real, 4),
     ("95% interval", lambda row: numbers.interval(row["low"], row["high"], 4)),
     _number("Speakers", "speakers", numbers.count),
     _number("Pairs", "pairs", numbers.count),
 )
 _LEARNING = (
-    _text("Evaluator", "evaluator"),
-    _text("Split", "split"),
+    *_texts("evaluator", "split"),
     _number("Epoch", "epoch", numbers.count),
     _number("Loss", "loss", numbers.real, 4),
 )
@@ -190,15 +185,12 @@ _CORPORA = (
 )
 _QUARANTINE = (_text("Corpus", "corpus"), _text("Reason", "reason"), _number("Rows", "rows", numbers.count))
 _GATES = (
-    _text("Stage", "stage"),
-    _text("Table", "table"),
-    _text("Expectation", "expectation"),
+    *_texts("stage", "table", "expectation"),
     ("Holds", lambda row: numbers.plain(bool(row["passed"]))),
     _text("Rows that break it", "unexpected"),
 )
 _EVALUATORS = (
-    _text("Evaluator", "evaluator"),
-    _text("Version", "version"),
+    *_texts("evaluator", "version"),
     _text("In use", "promoted"),
     _text("Encoder", "encoder"),
     _number("Trained", "trained_at", numbers.moment),
