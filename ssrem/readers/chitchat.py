@@ -13,7 +13,7 @@ from ssrem.errors import DumpError
 from ssrem.readers.base import Reader, RowBuilder
 from ssrem.readers.jsonmap import has_shape, members
 from ssrem.readers.layout import Layout
-from ssrem.readers.metadata import canonical, canonical_object
+from ssrem.readers.metadata import canonical_object, encodable, escaped
 from ssrem.readers.rows import MalformedRowError, row_values
 from ssrem.readers.streams import text_name
 
@@ -55,15 +55,20 @@ class ChitchatReader(Reader):
         layout = Layout(aliases=_ALIASES)
         message = 0
         for ordinal, (conversation, content) in enumerate(members(self.path, self._advance), 1):
-            if not isinstance(content, dict) or not isinstance(content.get("messages"), list):
-                raw = canonical({conversation: content}).encode()
-                values = {"conversation_id": conversation}
-                builder.add_problem("malformed_row", file, ordinal, raw, values)
+            own: dict[str, object] = {"conversation_id": conversation}
+            messages = content.get("messages") if isinstance(content, dict) else None
+            if isinstance(content, dict):
+                rest = {key: value for key, value in content.items() if key != "messages"}
+                own["metadata"] = canonical_object(rest)
+            if not encodable(own):
+                builder.add_problem("undecodable", file, ordinal, escaped({conversation: content}))
                 continue
-            metadata = canonical_object({key: value for key, value in content.items() if key != "messages"})
-            own = {"conversation_id": conversation, "metadata": metadata}
+            if not isinstance(messages, list):
+                where = {"conversation_id": conversation}
+                builder.add_problem("malformed_row", file, ordinal, escaped({conversation: content}), where)
+                continue
             builder.add("conversation", file, ordinal, own)
-            for entry in _flat(content["messages"]):
+            for entry in _flat(messages):
                 message += 1
                 _add(builder, layout, file, conversation, message, entry)
                 yield from builder.full_batches()
@@ -76,17 +81,18 @@ class ChitchatReader(Reader):
 def _add(
     builder: RowBuilder, layout: Layout, file: str, conversation: str, message: int, entry: object
 ) -> None:
+    where = {"conversation_id": conversation}
     try:
         if not isinstance(entry, dict):
             raise MalformedRowError
         values = row_values(entry, layout.plan(tuple(entry)), layout)
     except MalformedRowError:
-        raw = canonical(entry).encode()
-        where = {"conversation_id": conversation}
-        builder.add_problem("malformed_row", file, message, raw, where)
+        builder.add_problem("malformed_row", file, message, escaped(entry), where)
+        return
+    if encodable(values):
+        builder.add("message", file, message, values | where)
     else:
-        values["conversation_id"] = conversation
-        builder.add("message", file, message, values)
+        builder.add_problem("undecodable", file, message, escaped(entry), where)
 
 
 def _flat(groups: list[object]) -> Iterator[object]:

@@ -13,7 +13,7 @@ from ssrem.readers.base import RowBuilder
 from ssrem.readers.jsonl import JsonlReader
 from ssrem.readers.jsonmap import members
 from ssrem.readers.layout import Layout
-from ssrem.readers.metadata import canonical_object
+from ssrem.readers.metadata import canonical_object, encodable, escaped
 
 _UTTERANCES, _CONVERSATIONS = "utterances.jsonl", "conversations.json"
 _PARTS = (_UTTERANCES, _CONVERSATIONS, "speakers.json", "users.json", "corpus.json", "index.json")
@@ -85,6 +85,10 @@ class ConvokitReader(JsonlReader):
             meta = own["meta"] if isinstance(own.get("meta"), dict) else own
             metadata = canonical_object({key: value for key, value in meta.items() if key != "vectors"})
             values = {"conversation_id": conversation, "metadata": metadata}
-            builder.add("conversation", _CONVERSATIONS, ordinal, values)
+            if encodable(values):
+                builder.add("conversation", _CONVERSATIONS, ordinal, values)
+            else:
+                raw = escaped({conversation: content})
+                builder.add_problem("undecodable", _CONVERSATIONS, ordinal, raw)
             yield from builder.full_batches()
         yield from builder.batches()

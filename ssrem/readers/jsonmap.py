@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from ssrem.errors import DumpError
 from ssrem.readers.metadata import DEEPEST, too_deep
 from ssrem.readers.streams import LONGEST_ROW, chunks, head, too_long
 
 _CHUNK = 1 << 20
+_PAIR = rb"(?<!\\)(\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})"
+_SURROGATES = re.compile(_PAIR + rb"|\\u[dD][89a-fA-F]")
+"""Escapes of surrogates: whole pairs as group 1, and what may be half of one."""
+
+
+class _HalfPairError(Exception):
+    """The content holds an escape such as \\ud800, half of a pair."""
 
 
 class _Readable:
     """What ijson reads from: a file that is unpacked and counted as it is read."""
 
-    def __init__(self, path: Path, progress: Callable[[int], None] | None) -> None:
+    def __init__(self, path: Path, progress: Callable[[int], None] | None, *, halves: bool) -> None:
         self._path = path
         self._pieces = chunks(path, _CHUNK, progress)
+        self._halves = halves
+        self._open = b""  # what follows the last quote: an escape in it may go on in the next piece
         self.since_member = 0
 
     def read(self, size: int) -> bytes:
@@ -27,21 +39,44 @@ class _Readable:
         self.since_member += len(piece)
         if self.since_member > LONGEST_ROW + _CHUNK:
             raise too_long(self._path, "a member")
+        if not self._halves:
+            self._check(piece)
         return piece
+
+    def _check(self, piece: bytes) -> None:
+        """Raise _HalfPairError before the parser is given the end of a string that holds half of a pair."""
+        strings, quote, rest = (self._open + piece).rpartition(b'"')
+        self._open = rest
+        if quote and any(match[1] is None for match in _SURROGATES.finditer(strings)):
+            raise _HalfPairError
 
 
 def members(path: Path, progress: Callable[[int], None] | None = None) -> Iterator[tuple[str, object]]:
-    """The members of the file's JSON object in order, one at a time.
+    """The members of the file's JSON object in order, one at a time. Text that an escape such as \\ud800, half of a
+    surrogate pair, is part of cannot be encoded.
 
     Raises DumpError where the JSON is broken, because nothing after that point can be told apart, where a member
     is longer than LONGEST_ROW, and where one nests deeper than DEEPEST.
     """
     import ijson
+    from ijson.backends import python
+
+    read = 0
+    try:
+        for member in _parsed(ijson, _Readable(path, progress, halves=False), path):
+            read += 1
+            yield member
+    except _HalfPairError:
+        # The fast parser, in C, makes other characters of halves or breaks off; the slow one keeps them as they are.
+        yield from islice(_parsed(python, _Readable(path, progress, halves=True), path), read, None)
+
+
+def _parsed(parser: Any, source: _Readable, path: Path) -> Iterator[tuple[str, object]]:
+    import ijson
 
     count = 0
-    source = _Readable(path, progress)
     try:
-        for name, value in ijson.kvitems(source, "", use_float=True, buf_size=_CHUNK):
+        for name, value in parser.kvitems(source, "", use_float=True, buf_size=_CHUNK):
             count += 1
             source.since_member = 0
             if too_deep(value):
@@ -61,13 +96,14 @@ def members(path: Path, progress: Callable[[int], None] | None = None) -> Iterat
 def has_shape(path: Path, key: str) -> bool:
     """Whether the file starts as {name: {…, key: …}, …}."""
     import ijson
+    from ijson.backends import python
 
     depth = 0
     start = head(path)
     if not start.lstrip().startswith(b"{"):
         return False
-    with suppress(ijson.JSONError, UnicodeDecodeError):
-        for event, value in ijson.basic_parse(_Pieces(start), use_float=True):
+    with suppress(ijson.JSONError, ValueError):
+        for event, value in python.basic_parse(_Pieces(start), use_float=True):
             if event in ("start_map", "start_array"):
                 depth += 1
             elif event in ("end_map", "end_array"):

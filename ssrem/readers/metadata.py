@@ -46,6 +46,22 @@ def canonical(value: object) -> str:
     )
 
 
+def escaped(value: object) -> bytes:
+    """`canonical` as bytes: half of a surrogate pair, which UTF-8 cannot hold, is its escape."""
+    return canonical(value).encode("utf-8", "backslashreplace")
+
+
+def encodable(values: Mapping[str, object]) -> bool:
+    """Whether UTF-8 can hold the strings among the values; halves of surrogate pairs it cannot."""
+    try:
+        for value in values.values():
+            if isinstance(value, str):
+                value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def canonical_object(fields: Mapping[str, object]) -> str | None:
     """The fields that have a value as a JSON object; None where none has."""
     stripped = without_nulls(fields)

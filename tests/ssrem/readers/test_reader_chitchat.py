@@ -70,6 +70,46 @@ def test_broken_json_says_how_far_it_came(tmp_path: Path) -> None:
         rows_of(ChitchatReader(path))
 
 
+@pytest.mark.parametrize("half", ["\ud800", "\udc00", "\ud83dA", "\ud800\ud800"])
+def test_half_a_surrogate_pair_costs_the_message_or_the_conversation_that_holds_it(
+    tmp_path: Path, half: str
+) -> None:
+    good = _message("ann", "\U0001f600", 1)
+    talks = {
+        f"{half}": {"messages": [[good]]},
+        "prompt": {"messages": [[good]], "prompt": half},
+        "text": {"messages": [[_message("ann", half, 1), good, {"sender": "ann", "text": "x", half: 1}]]},
+        "shape": half,
+    }
+    path = tmp_path / "any.json"
+    path.write_text(json.dumps(talks))
+    rows = rows_of(open_dump(path))
+    found = [(r.get("conversation_id"), r["record"], r.get("problem"), r["line"]) for r in rows]
+    assert found == [
+        (None, "message", "undecodable", 1),
+        (None, "message", "undecodable", 2),
+        ("text", "conversation", None, 3),
+        ("text", "message", "undecodable", 1),
+        ("text", "message", None, 2),
+        ("text", "message", "undecodable", 3),
+        ("shape", "message", "malformed_row", 4),
+    ]
+    assert rows[4]["text"] == "\U0001f600"
+    assert json.loads(rows[1]["raw"]) == {"prompt": talks["prompt"]}
+
+
+@pytest.mark.parametrize("ahead", range(40))
+def test_pairs_of_surrogates_are_whole_wherever_the_file_is_cut_into_pieces(
+    tmp_path: Path, ahead: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ssrem.readers.jsonmap._CHUNK", 37)
+    monkeypatch.setattr("ijson.backends.python.kvitems", None)  # what reads halves is not needed
+    text = "x" * ahead + "\U0001f600" * 9
+    path = tmp_path / "any.json"
+    path.write_text(json.dumps({"c": {"messages": [[_message("ann", text, 1)]]}}))
+    assert rows_of(open_dump(path))[1]["text"] == text
+
+
 def test_batches_stay_small_and_the_file_is_read_as_they_are_taken(tmp_path: Path) -> None:
     path = tmp_path / "any.json"
     path.write_text(json.dumps({f"c{i}": {**DUMP["c1"], "pad": "x" * 5000} for i in range(1000)}))  # type: ignore[dict-item]

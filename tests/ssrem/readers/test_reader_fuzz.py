@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 import zstandard
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from ssrem.errors import SsremError
@@ -142,6 +142,7 @@ def outcome(make: Callable[[], Reader]) -> list[dict[str, Any]] | None:
     return rows
 
 
+@pytest.mark.hypothesis
 @pytest.mark.parametrize("format", FORMATS)
 def test_whatever_the_bytes_there_are_rows_or_one_line(format: str) -> None:
     @settings(max_examples=150 * TIMES, deadline=None, suppress_health_check=list(HealthCheck))
@@ -208,6 +209,17 @@ _finite = st.recursive(
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
     max_leaves=4,
 )
+
+
+def _fits(*values: Any) -> bool:
+    """Whether UTF-8 can hold all the text in the values."""
+    try:
+        json.dumps(values, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 _group = st.lists(
     st.dictionaries(st.sampled_from(["sender", "text", "timestamp"]), _finite) | _finite, max_size=3
 )
@@ -221,10 +233,15 @@ _group = st.lists(
         min_size=1,
     )
 )
+@example({"": {"messages": [], "q": "\udc00"}})
+@example({"\ud800": {"messages": [[{"text": "hi"}]]}, "c": {"messages": []}})
+@example({"c": {"messages": [[{"text": "\ud800\ud800"}, {"text": "hi"}]], "q": "\\"}})
+@example({"c": "\udc00"})
 def test_each_message_of_a_chitchat_dump_is_a_record(content: dict[str, Any]) -> None:
     expected = []
-    for talk in content.values():
+    for name, talk in content.items():
         whole = isinstance(talk, dict) and isinstance(talk.get("messages"), list)
+        whole = whole and _fits(name, {key: value for key, value in talk.items() if key != "messages"})
         messages = (
             [m for group in talk["messages"] for m in (group if isinstance(group, list) else [group])]
             if whole
@@ -240,6 +257,7 @@ def test_each_message_of_a_chitchat_dump_is_a_record(content: dict[str, Any]) ->
 
 @settings(max_examples=50 * TIMES, deadline=None)
 @given(st.dictionaries(st.text(max_size=5), _finite), st.lists(_entries))
+@example({"c": {"meta": {"a": "\udc00"}}, "d": {}}, [])
 def test_each_conversation_and_line_of_a_convokit_dump_is_a_record(
     talks: dict[str, Any], lines: list[Any]
 ) -> None:
@@ -248,7 +266,22 @@ def test_each_conversation_and_line_of_a_convokit_dump_is_a_record(
         path = written({"utterances.jsonl": content, "conversations.json": _dumped(talks)}, folder)
         rows = outcome(partial(open_dump, path, batch_rows=2))
     assert rows is not None
-    assert [row["record"] for row in rows] == ["conversation"] * len(talks) + ["message"] * (1 + len(lines))
+    described = [_fits(name, own) for name, own in _of_talks(talks).items()]
+    expected = ["conversation" if whole else "message" for whole in described]
+    assert [row["record"] for row in rows] == expected + ["message"] * (1 + len(lines))
+
+
+def _of_talks(talks: dict[str, Any]) -> dict[str, Any]:
+    """What the corpus says of each conversation: its `meta`, or all that it is."""
+    own = {name: talk if isinstance(talk, dict) else {} for name, talk in talks.items()}
+    return {
+        name: {
+            k: v
+            for k, v in (talk["meta"] if isinstance(talk.get("meta"), dict) else talk).items()
+            if k != "vectors"
+        }
+        for name, talk in own.items()
+    }
 
 
 _ids = st.lists(st.sampled_from(["L1", "L2", "L3", "L9", "a'b", "é"]), min_size=1, max_size=4)
