@@ -16,8 +16,8 @@ run: $(VENV)/.installed  ## run the whole pipeline on the default corpus: land, 
 test: $(VENV)/.installed-dev  ## run all tests except the slow ones
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow" $(ARGS)
 
-test-slow: $(VENV)/.installed-dev  ## run the slow tests: a real server and worker, clusters, kills and other faults
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -m slow $(ARGS)
+test-slow: $(VENV)/.installed-dev  ## run the slow tests: a real server and worker, clusters, faults, random examples
+	FUZZ=5 $(BIN)/python -m pytest -n 2 --dist loadgroup -m "slow or hypothesis" --hypothesis-profile random $(ARGS)
 
 agreement: $(VENV)/.installed  ## compare every evaluator with the papers' figures (hours, resumable; ANNOTATED="FILE ...")
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[lm]'

@@ -9,11 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from flows.cli.main import close_stderr
 from tasks.warehouse.home import Warehouse
 
 atexit.register(close_stderr)
+
+# The same examples on every day, but for `make test-slow`, which asks for other ones by --hypothesis-profile random.
+# No deadline: how long one takes says how busy the machine is.
+settings.register_profile("fixed", derandomize=True, deadline=None)
+settings.register_profile("random", print_blob=True, deadline=None)
+settings.load_profile("fixed")
 
 Row = Mapping[str, Any] | bytes
 
