@@ -5,10 +5,11 @@ from __future__ import annotations
 import atexit
 import os
 import signal
+import socket
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 
 from flows.cli.parser import parse
 from ssrem.errors import SsremError
@@ -30,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from flows.cli import dispatch  # after the options, so that help answers at once
 
         # `sql` writes nothing, so that a signal leaves nothing to clean up.
-        with nullcontext() if options.verb == "sql" else _terminated():
+        with nullcontext() if options.verb == "sql" else _stopped():
             return dispatch.run(options)
     except SsremError as error:
         print(f"ssrem: {error}", file=sys.stderr)
@@ -52,14 +53,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             f"ssrem: {where}{error.strerror or error}; make room, or change its permissions", file=sys.stderr
         )
         return 1
-    except Exception as error:
-        # A signal to the whole process group also ends Prefect's server, so that Prefect fails to report to it.
-        cause = error.__context__
-        while cause is not None and not isinstance(cause, KeyboardInterrupt):
-            cause = cause.__context__
-        if cause is None:
-            raise
-        return _report_signal(cause, options.verb)
 
 
 def _report_signal(stopped: KeyboardInterrupt, verb: str) -> int:
@@ -71,8 +64,14 @@ def _report_signal(stopped: KeyboardInterrupt, verb: str) -> int:
 
 
 @contextmanager
-def _terminated() -> Iterator[None]:
-    """Raise SIGTERM as an exception, in the main thread of a process that does not handle it otherwise."""
+def _stopped() -> Iterator[None]:
+    """Whatever ends the block after a signal is Terminated or KeyboardInterrupt, SIGTERM included; only in the main
+    thread of a process that does not handle SIGTERM itself.
+
+    What the signal's handler raises does not always arrive: DuckDB raises an error of its own in its place where it
+    interrupts a statement, and so does Prefect where its server was ended by the same signal. So the interpreter
+    notes the signals that arrive, whoever handles them: Prefect has a handler of its own while a flow runs.
+    """
 
     def end(*_: object) -> None:
         raise Terminated
@@ -81,11 +80,25 @@ def _terminated() -> Iterator[None]:
     if not main_thread or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         yield
         return
-    signal.signal(signal.SIGTERM, end)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    arrived, notes = socket.socketpair()
+    with arrived, notes:
+        arrived.setblocking(False)
+        notes.setblocking(False)
+        before = signal.set_wakeup_fd(notes.fileno(), warn_on_full_buffer=False)
+        signal.signal(signal.SIGTERM, end)
+        try:
+            yield
+        except BaseException as error:
+            with suppress(BlockingIOError):
+                signals = arrived.recv(4096)
+                if signal.SIGTERM in signals:
+                    raise Terminated from error
+                if signal.SIGINT in signals:
+                    raise KeyboardInterrupt from error
+            raise
+        finally:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            signal.set_wakeup_fd(before)
 
 
 def close_stderr() -> None:

@@ -17,6 +17,34 @@ from tasks.warehouse.home import Warehouse
 
 pytestmark = pytest.mark.xdist_group("prefect")
 
+IN_A_STATEMENT = """
+import os, signal, sys
+import duckdb
+from flows.cli import dispatch, main
+
+def statement(options):
+    with duckdb.connect() as connection:
+        connection.execute("SET threads = 1")
+        stop = lambda number: os.kill(os.getpid(), signal.{name}) or number
+        connection.create_function("stop", stop, ["BIGINT"], "BIGINT")
+        connection.execute("SELECT stop(x) FROM range(5) AS numbers(x)").fetchall()
+
+dispatch.run = statement
+sys.exit(main.main(["status"]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "status", "says"), [("SIGTERM", 143, "terminated"), ("SIGINT", 130, "interrupted")]
+)
+def test_a_signal_that_duckdb_makes_an_error_of_its_own_ends_the_command_in_one_line(
+    name: str, status: int, says: str
+) -> None:
+    code = IN_A_STATEMENT.format(name=name)
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=False)
+    assert ran.stderr == f"ssrem: {says}; nothing of this stage was published, run it again to go on\n"
+    assert ran.returncode == status
+
 
 def test_what_a_service_manager_stops_is_gone(home: Warehouse, tmp_path: Path) -> None:
     write_conversations(tmp_path / "tiny.jsonl")
