@@ -9,7 +9,11 @@ TABLE = Table(
     key=("corpus", "utterance_id"),
     columns=(
         Column("corpus", "VARCHAR", "corpus it belongs to"),
-        Column("utterance_id", "VARCHAR", "id in the dump; CONVERSATION#POSITION if the dump gives none"),
+        Column(
+            "utterance_id",
+            "VARCHAR",
+            "id in the dump, CONVERSATION/ID where ids repeat across conversations; CONVERSATION#POSITION without one",
+        ),
         Column("conversation_id", "VARCHAR", "conversation it is part of"),
         Column("conversation_no", "BIGINT", "that conversation's rank in the dump, from 0"),
         Column("position", "BIGINT", "rank in the conversation, in the dump's order, from 0"),

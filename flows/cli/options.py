@@ -91,6 +91,14 @@ def share(text: str) -> float:
     return _number(text, 0, 1, "share above 0, up to 1")
 
 
+def percentage(text: str) -> float:
+    """The type of an option that takes a percentage, such as 5%, as a share."""
+    number = re.fullmatch(r"(\d+(?:\.\d+)?)%", text)
+    if not number or float(number[1]) > 100:
+        raise argparse.ArgumentTypeError(f"{text!r} is no percentage from 0% to 100%, such as 5%")
+    return float(number[1]) / 100
+
+
 def bound(text: str) -> float | None:
     """The type of an option that takes a coefficient, or None for no bound."""
     return None if text == "none" else _number(text, -1, 1, "number from -1 to 1")
@@ -173,6 +181,12 @@ DUMP = (
         "what a speaker id names: a person, whatever the conversation, or a seat in one conversation (default: person, "
         "but ids that look like seats stop the ingest)",
         default="auto",
+    ),
+    text(
+        "--max-quarantine PERCENT",
+        "refuse a dump of which more messages than this cannot land; 100%% lands the rest, however little",
+        type=percentage,
+        default="5%",
     ),
     flag(
         "--pseudonymise",

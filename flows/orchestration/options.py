@@ -35,6 +35,12 @@ class DumpOptions(Options):
         "like seats",
     )
     replace: bool = Field(False, description="Land again what has landed, with other options")
+    max_quarantine: float = Field(
+        0.05,
+        ge=0,
+        le=1,
+        description="Share of the messages above which a dump that cannot land whole is refused",
+    )
     pseudonymise: bool = Field(
         False, description="Land keyed hashes instead of ids, and mask personal data in texts"
     )

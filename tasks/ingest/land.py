@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
@@ -13,6 +14,7 @@ from prefect import task
 from schemas import LANDED
 from sql import statement
 from ssrem.errors import DumpError, SsremError
+from ssrem.privacy.excluded_people import FORGOTTEN
 from ssrem.readers import open_dump, prefetched
 from tasks.ingest.dataset_names import as_text, checked_name
 from tasks.ingest.row_numbers import SCHEMA, numbered
@@ -44,6 +46,7 @@ def land(
     name: str | None = None,
     speakers: str = "auto",
     replace: bool = False,
+    max_quarantine: float = 0.05,
     pseudonymise: bool = False,
     pseudonym_key_file: str | None = None,
     landed_at: datetime | None = None,
@@ -52,14 +55,20 @@ def land(
     """Land the dump at `source` in the home folder; returns the corpus's name and whether it is new.
 
     `speakers` says what an id names: a `person`, a seat in one `conversation`, or `auto`: a person, unless two ids
-    speak in nearly every conversation, which stops the ingest. Content that landed before is left as it is, whatever
-    its file is called now, unless `replace`. With `pseudonymise` nothing that names a person is written: ids become
-    keyed hashes, text is masked; pseudonym_key_file: where the key lies, else SSREM_PSEUDONYM_KEY holds it.
-    `landed_at` is given where a damaged corpus is made again: it keeps its time, and what was made of it.
+    speak in nearly every conversation, which stops the ingest. Ids of messages that repeat across conversations are
+    scoped to their conversation, which stderr says. A dump of which more than the share `max_quarantine` (0 to 1) of
+    the messages cannot land is refused; messages of people who were forgotten do not count.
 
-    Raises DumpError where the dump cannot be read, is empty, names seats, holds nothing that can land, or has landed
-    otherwise (with pseudonyms, or without); PrivacyError where there is no key.
+    Content that landed before is left as it is, whatever its file is called now, unless `replace`. With
+    `pseudonymise` nothing that names a person is written: ids become keyed hashes, text is masked;
+    pseudonym_key_file: where the key lies, else SSREM_PSEUDONYM_KEY holds it. `landed_at` is given where a damaged
+    corpus is made again: it keeps its time, and what was made of it.
+
+    Raises DumpError where the dump cannot be read, is empty, names seats, holds nothing or too little that can land,
+    or has landed otherwise (with pseudonyms, or without); PrivacyError where there is no key.
     """
+    if not 0 <= max_quarantine <= 1:
+        raise DumpError(f"max_quarantine is a share from 0 to 1, not {max_quarantine}")
     if speakers not in SCOPES:
         raise DumpError(f"--speakers {speakers}: expected one of {', '.join(SCOPES)}")
     corpus = given_name(name, source)
@@ -90,7 +99,8 @@ def land(
         _read(stage, reader, source, private(reader, place, corpus, speakers, key))
         if _stamps(reader) != stamps:
             raise DumpError(f"{source} changed while it was read; land it again when it is complete")
-        _reject(stage, reader, source)
+        _scope_ids(stage, reader, source)
+        _reject(stage, reader, source, max_quarantine)
         scope = _speaker_scope(stage, source, speakers)
         values = {
             "corpus": corpus,
@@ -213,25 +223,76 @@ def _read(stage: Stage, reader: Reader, source: str, batches: Iterable[pa.Record
         raise failure[0]
 
 
-def _reject(stage: Stage, reader: Reader, source: str) -> None:
-    for table in ("ids", "replies", "reply_cycles", "rejected", "conversation_ranks"):
-        stage.create(table, f"1_ingest/{table}")
-    messages, rejected = _one(
-        stage, "SELECT count(*), (SELECT count(*) FROM rejected) FROM raw WHERE record = 'message'"
+def _scope_ids(stage: Stage, reader: Reader, source: str) -> None:
+    """Make the table `ids`; ids that count anew in each conversation are scoped to it, and stderr says so.
+
+    Formats whose fields are known have ids that are unique by definition: one that repeats is an error there.
+    """
+    stage.create("ids", "1_ingest/ids")
+    if not reader.takes_mapping:
+        return
+    stage.create("repeated_ids", "1_ingest/repeated_ids")
+    most = stage.connection.execute(
+        "SELECT utterance_id, conversations FROM repeated_ids ORDER BY conversations DESC, utterance_id LIMIT 1"
+    ).fetchone()
+    if most is None:
+        return
+    stage.create("raw", "1_ingest/scoped_ids")
+    stage.create("ids", "1_ingest/ids")
+    print(
+        f"ssrem: {source}: message ids repeat across conversations ({most[0]!r} in {most[1]:,}); each was scoped to "
+        "its conversation, as CONVERSATION/ID",
+        file=sys.stderr,
     )
+
+
+def _reject(stage: Stage, reader: Reader, source: str, max_quarantine: float) -> None:
+    """Make the tables that say which messages cannot land; DumpError where too many of them cannot."""
+    for table in ("replies", "reply_cycles", "rejected", "conversation_ranks"):
+        stage.create(table, f"1_ingest/{table}")
+    (messages,) = _one(stage, "SELECT count(*) FROM raw WHERE record = 'message'")
+    counts = dict(
+        stage.connection.execute(
+            "SELECT reason, count(*) FROM rejected GROUP BY ALL ORDER BY count(*) DESC, reason"
+        ).fetchall()
+    )
+    rejected = sum(counts.values())
     if messages == 0:
         raise DumpError(
             f"{source} has no message (read as {reader.format}); is it the right file and --format?"
         )
+    reasons = ", ".join(f"{count:,} {reason}" for reason, count in counts.items())
     if messages == rejected:
-        counts = stage.connection.execute(
-            "SELECT reason, count(*) FROM rejected GROUP BY ALL ORDER BY 2 DESC"
-        ).fetchall()
-        reasons = ", ".join(f"{count:,} {reason}" for reason, count in counts)
         raise DumpError(
             f"none of the {messages:,} messages of {source} (read as {reader.format}) can land: {reasons}; "
             "name the columns with --map, or the format with --format"
         )
+    unexpected = rejected - counts.get(FORGOTTEN, 0)
+    if unexpected > max_quarantine * messages:
+        raise DumpError(
+            f"{unexpected:,} of the {messages:,} messages of {source} (read as {reader.format}) cannot land, more than "
+            f"{100 * max_quarantine:g}%: {reasons}; such as {_examples(stage)}; name the columns with --map, or the "
+            "format with --format, or land the rest with --max-quarantine 100%"
+        )
+
+
+def _examples(stage: Stage) -> str:
+    """The first three messages that cannot land: where they stand, why, and how they begin."""
+    rows = stage.connection.execute(
+        f"""
+        SELECT raw.file, raw.line, rejected.reason, raw.raw, raw.utterance_id, raw.speaker, raw.text
+        FROM raw INNER JOIN rejected ON raw.row_no = rejected.row_no
+        WHERE rejected.reason <> '{FORGOTTEN}' ORDER BY raw.row_no LIMIT 3
+        """
+    ).fetchall()
+    examples = []
+    for file, line, reason, unread, *fields in rows:
+        begins = unread[:60].decode("utf-8", "backslashreplace") if unread else ""
+        shown = (
+            repr(begins) if begins else ", ".join(repr(value[:40]) for value in fields if value is not None)
+        )
+        examples.append(f"{file} line {line:,} ({reason}: {shown})")
+    return ", ".join(examples)
 
 
 def _speaker_scope(stage: Stage, source: str, speakers: str) -> str:

@@ -184,7 +184,9 @@ def _land_again(home: Warehouse, corpus: str, run: _Run | None) -> None:
         row = None
     landed_at = row[0] if row else run.started
     speakers = known["speakers"] or "auto"
-    land.fn(source, str(home.root), **dump, name=corpus, speakers=speakers, replace=True, landed_at=landed_at)
+    how: dict[str, Any] = {"name": corpus, "speakers": speakers, "replace": True, "landed_at": landed_at}
+    # Whoever landed it has agreed to what went to quarantine.
+    land.fn(source, str(home.root), **dump, **how, max_quarantine=1.0)
 
 
 def _rerun(home: Warehouse, run: _Run) -> bool:

@@ -84,7 +84,6 @@ def ring(*ids: str) -> dict[str, str | None]:
         ([said("a", text=""), said("a"), said("a")], [(1, "no_text"), (3, "duplicate_id")], "a"),
         ([said("a", conversation=None), said("a")], [(1, "no_conversation")], "a"),
         ([said("a", by=""), said("a")], [(1, "no_speaker")], "a"),
-        ([said("a"), said("a", conversation="d")], [(2, "duplicate_id")], "a"),
         ([said("a", reply_to="a")], [(1, "reply_to_self")], ""),
         ([said("a", reply_to="never")], [(1, "reply_to_missing")], ""),
         ([said("a", reply_to="b"), said("b")], [], "ab"),
@@ -119,7 +118,7 @@ def ring(*ids: str) -> dict[str, str | None]:
 def test_what_cannot_land_is_quarantined(
     home: Warehouse, write_dump: Dump, rows: list[Any], expected: list[tuple[int, str]], kept: str
 ) -> None:
-    land.fn(write_dump([*rows, GOOD]), str(home.root))
+    land.fn(write_dump([*rows, GOOD]), str(home.root), max_quarantine=1.0)
     assert reasons(home) == expected
     assert landed(home) == set(kept)
     counts = fetch(home, "SELECT messages_read, utterances, quarantined FROM corpora")
@@ -127,14 +126,15 @@ def test_what_cannot_land_is_quarantined(
 
 
 def test_the_first_good_message_keeps_the_id(home: Warehouse, write_dump: Dump) -> None:
-    land.fn(write_dump([said("a", by=""), said("a", text="second"), said("a", text="third")]), str(home.root))
+    rows = [said("a", by=""), said("a", text="second"), said("a", text="third")]
+    land.fn(write_dump(rows), str(home.root), max_quarantine=1.0)
     assert fetch(home, "SELECT utterance_id, text FROM utterances") == [("a", "second")]
 
 
 def test_quarantine_holds_the_row_whole(home: Warehouse, write_dump: Dump) -> None:
     broken = b'{"conversation": "c", "text": "\xfe\xff", "odd": [1]}'
     row = said("a", text=" ", by="bob", reply_to="good", addressee="ann", time="2020-01-02T03:04:05", odd=[1])
-    land.fn(write_dump([broken, row, GOOD]), str(home.root))
+    land.fn(write_dump([broken, row, GOOD]), str(home.root), max_quarantine=1.0)
     (first, file, record), (second, *_) = fetch(
         home, "SELECT raw, file, record FROM quarantine ORDER BY row_no"
     )
@@ -171,7 +171,7 @@ def test_partners_turns_and_positions(home: Warehouse, write_dump: Dump) -> None
         said("5", by="bob", addressee="cy"),
         said("6", by="ann", reply_to="1"),
     ]
-    land.fn(write_dump(rows), str(home.root))
+    land.fn(write_dump(rows), str(home.root), max_quarantine=1.0)
     found = fetch(home, "SELECT utterance_id, position, turn, addressee FROM utterances ORDER BY position")
     assert found == [
         ("1", 0, 0, None),
@@ -193,7 +193,7 @@ def test_conversation_rows_describe_or_are_quarantined(home: Warehouse, write_du
         {"conversation": "d", "utterances": []},
         {"conversation": "e", "utterances": [said("f", conversation="e", text="")]},
     ]
-    land.fn(write_dump(rows), str(home.root))
+    land.fn(write_dump(rows), str(home.root), max_quarantine=1.0)
     (row,) = fetch(home, "SELECT conversation_id, ratings, messages, participants FROM conversations")
     assert (row[0], json.loads(row[1]), *row[2:]) == ("c", {"fun": 5}, 2, 2)
     found = fetch(home, "SELECT record, line, reason FROM quarantine ORDER BY row_no")
@@ -292,15 +292,107 @@ def test_nothing_that_lands_is_an_error(home: Warehouse, write_dump: Dump, rows:
     assert not list(home.staging.glob("*"))
 
 
-def test_ids_that_repeat_in_every_conversation_do_not_explode(home: Warehouse, write_dump: Dump) -> None:
+def test_ids_that_repeat_in_every_conversation_are_scoped_to_it(
+    home: Warehouse, write_dump: Dump, capsys: pytest.CaptureFixture[str]
+) -> None:
     rows = [
         said(str(i), conversation=f"c{talk}", by="ab"[i % 2] + str(talk), reply_to=str(i - 1) if i else None)
         for talk in range(40)
         for i in range(10)
     ]
     land.fn(write_dump(rows), str(home.root))
-    assert fetch(home, "SELECT utterances FROM corpora") == [(10,)]
-    assert {reason for _, reason in reasons(home)} == {"duplicate_id"}
+    assert fetch(home, "SELECT utterances, quarantined FROM corpora") == [(400, 0)]
+    found = fetch(
+        home,
+        "SELECT conversation_id, position, utterance_id, reply_to, addressee FROM utterances ORDER BY ALL",
+    )
+    assert set(found) == {
+        (
+            f"c{talk}",
+            i,
+            f"c{talk}/{i}",
+            f"c{talk}/{i - 1}" if i else None,
+            "ba"[i % 2] + str(talk) if i else None,
+        )
+        for talk in range(40)
+        for i in range(10)
+    }
+    said_so = capsys.readouterr().err
+    assert "message ids repeat across conversations ('0' in 40)" in said_so
+    assert said_so.count("CONVERSATION/ID") == 1
+
+
+def test_a_scoped_id_is_still_quarantined_where_its_conversation_has_it_twice(
+    home: Warehouse, write_dump: Dump
+) -> None:
+    rows = [
+        said("a"),
+        said("a", conversation="d"),
+        said("a", conversation="d", text="again"),
+        said("b", conversation="d", reply_to="a"),
+        said("z", reply_to="b"),  # the other conversation's
+        said("a", conversation=None),
+    ]
+    land.fn(write_dump(rows), str(home.root), max_quarantine=1.0)
+    assert reasons(home) == [(3, "duplicate_id"), (5, "reply_to_missing"), (6, "no_conversation")]
+    assert fetch(home, "SELECT utterance_id, reply_to FROM utterances ORDER BY ALL") == [
+        ("c/a", None),
+        ("d/a", None),
+        ("d/b", "d/a"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "rows", [[said("a", conversation=None), said("a")], [said("a"), said("b", conversation="d")]]
+)
+def test_ids_that_do_not_repeat_across_conversations_stay(
+    home: Warehouse, write_dump: Dump, rows: list[Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    land.fn(write_dump(rows), str(home.root), max_quarantine=1.0)
+    assert landed(home) <= {"a", "b"}
+    assert "CONVERSATION/ID" not in capsys.readouterr().err
+
+
+def test_a_column_taken_as_the_id_by_its_name_that_starts_anew_in_each_dialogue(
+    home: Warehouse, tmp_path: Path
+) -> None:
+    lines = [f"{talk},{number},person {talk}.{number},hi" for talk in range(30) for number in range(5)]
+    path = tmp_path / "series.csv"
+    path.write_text("\n".join(["Dialogue_ID,Utterance_ID,Speaker,Utterance", *lines]))
+    mapping = {"conversation": "Dialogue_ID", "speaker": "Speaker", "text": "Utterance"}
+    land.fn(str(path), str(home.root), mapping=mapping)
+    assert fetch(home, "SELECT utterances, quarantined, conversations FROM corpora") == [(150, 0, 30)]
+
+
+def some_bad(share: float) -> list[dict[str, Any]]:
+    """200 messages, of which this share has no text."""
+    return [said(str(number), text="" if number < 200 * share else "hi") for number in range(200)]
+
+
+def test_a_dump_of_which_too_much_is_quarantined_is_refused(home: Warehouse, write_dump: Dump) -> None:
+    source = write_dump([b"\xff", *some_bad(0.055)])
+    with pytest.raises(
+        DumpError,
+        match=r"^12 of the 201 messages of .*dump\.jsonl \(read as jsonl\) cannot land, more than 5%: 11 no_text, "
+        r"1 undecodable; such as dump\.jsonl line 1 \(undecodable: .*\), "
+        r"dump\.jsonl line 2 \(no_text: '0', 'ann', ''\), "
+        r"dump\.jsonl line 3 \(.*\); .*--map.*--format.*--max-quarantine 100%$",
+    ):
+        land.fn(source, str(home.root))
+    assert home.partitions() == [] and not list(home.staging.glob("*"))
+    assert land.fn(source, str(home.root), max_quarantine=0.06) == ("dump", True)
+    assert fetch(home, "SELECT quarantined FROM corpora") == [(12,)]
+
+
+def test_a_dump_of_which_little_is_quarantined_lands(home: Warehouse, write_dump: Dump) -> None:
+    land.fn(write_dump(some_bad(0.05)), str(home.root))
+    assert fetch(home, "SELECT quarantined FROM corpora") == [(10,)]
+
+
+@pytest.mark.parametrize("share", [-0.01, 1.01, float("nan")])
+def test_what_is_no_share_is_refused(home: Warehouse, write_dump: Dump, share: float) -> None:
+    with pytest.raises(DumpError, match="share from 0 to 1"):
+        land.fn(write_dump([GOOD]), str(home.root), max_quarantine=share)
 
 
 def messy(rng: random.Random) -> list[Any]:
@@ -333,7 +425,7 @@ def messy(rng: random.Random) -> list[Any]:
 def test_counts_are_conserved_whatever_comes(home: Warehouse, write_dump: Dump, seed: int) -> None:
     rows = messy(random.Random(seed))
     source = write_dump(rows)
-    land.fn(source, str(home.root), speakers="person")
+    land.fn(source, str(home.root), speakers="person", max_quarantine=1.0)
     ((read, utterances, quarantined),) = fetch(
         home, "SELECT messages_read, utterances, quarantined FROM corpora"
     )

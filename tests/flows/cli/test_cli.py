@@ -16,16 +16,17 @@ from typing import Any
 import duckdb
 import pytest
 
-from flows.cli import dispatch
+from flows.cli import arguments, dispatch
 from flows.cli.commands import report as report_command
 from flows.cli.main import main
-from flows.cli.parser import GROUPS, RENAMED, VERBS
+from flows.cli.parser import GROUPS, RENAMED, VERBS, parse
 from flows.orchestration import settings
 from support.paths import ROOT
 from support.small_home import Made
 from tasks.warehouse.home import Warehouse
 
 DAILYDIALOG = ROOT / ".." / "shared" / "data" / "corpora" / "dailydialog_valid.jsonl"
+MELD = DAILYDIALOG.with_name("meld_train.csv")
 
 Say = Callable[..., str]
 
@@ -294,6 +295,38 @@ def test_seats_stop_the_ingest_and_the_ways_out_work(own: Warehouse, home: Wareh
         with home.reader() as reader:
             scopes = reader.execute("SELECT speaker_scope FROM corpora WHERE corpus = ?", [name]).fetchall()
         assert scopes == [(way,)]
+
+
+@pytest.mark.skipif(not MELD.exists(), reason="needs the dump meld_train.csv in ../shared")
+@pytest.mark.usefixtures("sql_gate")
+def test_the_series_in_the_readme_lands_whole(home: Warehouse) -> None:
+    from tasks.ingest.land import land
+
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"^ssrem (ingest meld_train.csv .*)$", readme, re.MULTILINE)
+    options = parse([str(MELD) if word == MELD.name else word for word in example.split()])
+    dump = arguments.dump(options, home, options.map)
+    land.fn(str(MELD), str(home.root), **dump.model_dump())
+    with home.reader() as reader:
+        assert reader.execute("SELECT messages_read, utterances FROM corpora").fetchall() == [(9_989, 9_989)]
+
+
+@pytest.mark.parametrize("verb", ["ingest", "run"])
+@pytest.mark.parametrize("percent", ["5", "101%", "-1%", "all"])
+def test_a_quarantine_that_is_no_percentage(
+    verb: str, percent: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        parse([verb, "d.jsonl", f"--max-quarantine={percent}"])
+    assert "is no percentage from 0% to 100%" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("option", "share"), [([], 0.05), (["--max-quarantine", "12.5%"], 0.125)])
+def test_a_quarantine_as_a_percentage(whole: Warehouse, file: Any, option: list[str], share: float) -> None:
+    dump = file("d.jsonl", LINE)
+    for verb in ("ingest", "run"):
+        options = parse([verb, str(dump), *option])
+        assert arguments.dump(options, whole, []).max_quarantine == share
 
 
 # Evaluators

@@ -85,7 +85,15 @@ def test_nothing_planted_is_anywhere_in_the_home_folder(
         shown
     )  # a search that finds nothing proves nothing
     done = command(
-        "ingest", source, "--pseudonymise", "--home", str(home.root), "--json", SSREM_PSEUDONYM_KEY=SECRET
+        "ingest",
+        source,
+        "--pseudonymise",
+        "--max-quarantine",
+        "100%",
+        "--home",
+        str(home.root),
+        "--json",
+        SSREM_PSEUDONYM_KEY=SECRET,
     )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["quarantined"] == 4
@@ -97,7 +105,7 @@ def test_nothing_planted_is_anywhere_in_the_home_folder(
 @pytest.fixture
 def landed(home: Warehouse, write_dump: Dump, sql_gate: None, monkeypatch: pytest.MonkeyPatch) -> Warehouse:
     monkeypatch.setenv("SSREM_PSEUDONYM_KEY", SECRET)
-    land.fn(write_dump(rows()), str(home.root), pseudonymise=True)
+    land.fn(write_dump(rows()), str(home.root), pseudonymise=True, max_quarantine=1.0)
     return home
 
 
@@ -165,12 +173,13 @@ def test_pseudonyms_in_place_of_names_leave_no_name(
     home: Warehouse, write_dump: Dump, sql_gate: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = write_dump(rows())
-    land.fn(source, str(home.root), speakers="person")
+    land.fn(source, str(home.root), speakers="person", max_quarantine=1.0)
     assert found(home.root, [PEOPLE[0]])
     monkeypatch.setenv("SSREM_PSEUDONYM_KEY", SECRET)
     with pytest.raises(DumpError, match=r"without pseudonyms; to have them.*--pseudonymise --replace"):
         land.fn(source, str(home.root), pseudonymise=True)
-    assert land.fn(source, str(home.root), pseudonymise=True, replace=True) == ("dump", True)
+    again = land.fn(source, str(home.root), pseudonymise=True, replace=True, max_quarantine=1.0)
+    assert again == ("dump", True)
     assert found(home.root, PLANTED + OTHERS) == []
 
 

@@ -1,0 +1,15 @@
+-- One row is an id that messages of several conversations carry, with how many. Grain: utterance_id.
+-- Ids of one message each, as most dumps have, are left out before conversations are compared.
+WITH shared AS (
+    SELECT utterance_id FROM ids WHERE messages > 1
+)
+
+SELECT raw.utterance_id, count(DISTINCT raw.conversation_id) AS conversations
+FROM raw
+SEMI JOIN shared ON raw.utterance_id = shared.utterance_id
+WHERE
+    raw.record = 'message'
+    AND (raw.problem IS NULL OR raw.problem = 'forgotten')
+    AND raw.reason IS DISTINCT FROM 'no_conversation'
+GROUP BY raw.utterance_id
+HAVING min(raw.conversation_id) <> max(raw.conversation_id)
