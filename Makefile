@@ -2,6 +2,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 HOME_FOLDER ?= warehouse
+# random: make test-slow also runs the property tests, with other examples each time. fixed: it leaves them to make test.
+EXAMPLES ?= random
 ANNOTATED ?= $(wildcard ../shared/data/annotations/*.json)
 
 .DEFAULT_GOAL := help
@@ -17,7 +19,8 @@ test: $(VENV)/.installed-dev  ## run all tests except the slow ones
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow" $(ARGS)
 
 test-slow: $(VENV)/.installed-dev  ## run the slow tests: a real server and worker, clusters, faults, random examples
-	FUZZ=5 $(BIN)/python -m pytest -n 2 --dist loadgroup -m "slow or hypothesis" --hypothesis-profile random $(ARGS)
+	$(if $(filter random,$(EXAMPLES)),FUZZ=5) $(BIN)/python -m pytest -n 2 --dist loadgroup \
+		-m "slow$(if $(filter random,$(EXAMPLES)), or hypothesis)" --hypothesis-profile $(EXAMPLES) $(ARGS)
 
 agreement: $(VENV)/.installed  ## compare every evaluator with the papers' figures (hours, resumable; ANNOTATED="FILE ...")
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[lm]'
