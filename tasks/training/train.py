@@ -1,4 +1,4 @@
-"""Train: evaluators learn from the candidates of landed corpora; every training is a version that stays."""
+"""Stage `train`: evaluators learn from the candidates of landed corpora; every training is a version that is kept."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ def train(
     """Train the evaluator `name` on the corpora; returns its version and whether it is new.
 
     The first version comes into use; a later one waits for `tasks.training.promotion` to compare it with that one.
+    The same settings on the same corpora and labels are trained once; an interrupted training is resumed.
 
-    The same settings on the same corpora and labels are trained once; one that was broken off goes on where it can.
-    Raises EvaluatorError where the name or a setting is unknown or there is nothing to learn from, HomeError where a
-    corpus has not landed, AnnotationError for labels that cannot be read.
+    Raises EvaluatorError if the name or a setting is unknown or there is nothing to learn from, HomeError if a corpus
+    has not landed, AnnotationError for labels that cannot be read.
     """
     place = Warehouse.at(home)
     kind: Any = evaluator_class(name)
@@ -70,7 +70,9 @@ def train(
     }
     labels_hash = {}
     if labels and scored:
-        labels_hash["labels"] = scored.digest  # as of the landed set, which it is then not compared on
+        labels_hash["labels"] = (
+            scored.digest
+        )  # a promotion does not compare versions on the set they learned from
         parameters["labels"] = [labels.criterion, labels.alone]
 
     def hashes() -> dict[str, str]:
@@ -79,12 +81,12 @@ def train(
     def recipe() -> Recipe:
         return Recipe(parameters, {**hashes(), "tables": candidate_sources(place, corpora), **labels_hash})
 
-    def trained_before(asked: Recipe) -> tuple[int, bool] | None:
-        version = _trained_before(place, name, asked)
+    def trained_before(wanted: Recipe) -> tuple[int, bool] | None:
+        version = _trained_before(place, name, wanted)
         return None if version is None else (version, False)
 
     def build(stage: Stage) -> Built[tuple[int, bool]]:
-        if missing := without_tables(home, corpora):  # another run has landed one of them anew
+        if missing := without_tables(home, corpora):  # another run has replaced a corpus meanwhile
             raise EvaluatorError(f"{', '.join(missing)}: no response to learn from; run ssrem tables first")
         digests = hashes()
         unfinished = place.root / "checkpoints" / stage.recipe.key("train")[:16]
@@ -94,12 +96,11 @@ def train(
         provider = _Provider(place, encoder, settings["seed"], digests, stage.connection, candidates)
         evaluator: Any = kind.create(settings, provider)
         with progress(f"training {name}") as advance:
-            done = {"progress": advance}
             if not (labels and labels.alone):
                 encode = encode_option(place, evaluator, stage.scratch)
-                training = evaluator.fit(candidates, checkpoint=unfinished, **done, **encode)
+                training = evaluator.fit(candidates, checkpoint=unfinished, progress=advance, **encode)
             if human:
-                evaluator = evaluator.fine_tuned(human.pairs, scale=human.scale, **done)
+                evaluator = evaluator.fine_tuned(human.pairs, scale=human.scale, progress=advance)
                 training = evaluator.training
         learned = {
             **_learned(training, candidates, digests),
@@ -121,8 +122,10 @@ def train(
 
 
 def _trained_before(home: Warehouse, name: str, recipe: Recipe) -> int | None:
-    """The version that the same training made, if its model is intact. Its row may have changed since, its learning
-    curve never does."""
+    """The version that an earlier run with this recipe trained, if its model is intact.
+
+    Identified by its learning curve, since its row in `evaluators` changes with each promotion.
+    """
     curves = {p.key for p in home.partitions() if p.table == "learning_curves"}
     with home.reader() as connection:
         rows = connection.execute(
@@ -160,7 +163,7 @@ class _Provider:
 
 
 def without_tables(home: str, corpora: Sequence[str]) -> list[str]:
-    """Those of the corpora whose speaker tables were never built."""
+    """The corpora without speaker tables."""
     built = {p.key.corpus for p in Warehouse.at(home).partitions() if p.table == "candidates"}
     return [corpus for corpus in corpora if corpus not in built]
 
@@ -189,7 +192,7 @@ def _curves(name: str, version: int, training: Training) -> list[dict[str, Any]]
         }
         for epoch in training.history
         for split in ("train", "valid")
-        if epoch.get(f"{split}_loss") is not None  # before training there is none on the train split
+        if epoch.get(f"{split}_loss") is not None  # epoch 0, before training, has no training loss
     ]
 
 
