@@ -216,7 +216,7 @@ def test_what_people_like_and_ssrem_does_not_comes_first() -> None:
     rows = answer(
         "liked_by_people_but_not_by_ssrem",
         evaluators=IN_USE,
-        annotated=[
+        rated_responses=[
             {
                 **{
                     "dataset": "c",
