@@ -193,9 +193,9 @@ def generate(output: Path, conversations: int, speakers: int, seed: int, chunk: 
         for start in range(0, conversations, chunk):
             stop = min(start + chunk, conversations)
             # Each chunk has a generator of its own, so that none depends on how the others were drawn.
-            conversations = make_chunk(np.random.default_rng([seed, 1, start]), start, stop, people, language)
-            file.write(to_lines(conversations).encode())
-            turns += len(conversations)
+            frame = make_chunk(np.random.default_rng([seed, 1, start]), start, stop, people, language)
+            file.write(to_lines(frame).encode())
+            turns += len(frame)
             if sys.stderr.isatty():
                 print(f"\r{stop:,} of {conversations:,} conversations", end="", file=sys.stderr)
     unfinished.replace(output)
