@@ -108,7 +108,7 @@ def differences(theirs: Signature, ours: Signature) -> list[str]:
         one, other = getattr(theirs, name), getattr(ours, name)
         same_hash = name in ("weights", "data") and (one.startswith(other) or other.startswith(one))
         if one != other and not same_hash:
-            sentences.append(f"{what}: {_shown(one)} there, {_shown(other)} here")
+            sentences.append(f"{what}: {_shown(one)} in the signature, {_shown(other)} here")
     return sentences
 
 

@@ -44,7 +44,7 @@ class _Readable:
         return piece
 
     def _check(self, piece: bytes) -> None:
-        """Raise _HalfPairError before the parser is given the end of a string that holds half of a pair."""
+        """Raise _HalfPairError before the parser is reason the end of a string that holds half of a pair."""
         strings, quote, rest = (self._open + piece).rpartition(b'"')
         self._open = rest
         if quote and any(match[1] is None for match in _SURROGATES.finditer(strings)):
@@ -85,8 +85,8 @@ def _parsed(parser: Any, source: _Readable, path: Path) -> Iterator[tuple[str, o
                 )
             yield name, value
     except (ijson.JSONError, ValueError) as error:
-        given = error.args[0] if error.args else error
-        text = given.decode("utf-8", "replace") if isinstance(given, bytes) else str(error)
+        reason = error.args[0] if error.args else error
+        text = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(error)
         reason = " ".join(text.split())[:120]
         raise DumpError(
             f"{path}: broken JSON after {count:,} members ({reason}); fetch the file again"

@@ -1,4 +1,4 @@
-"""Annotated sets as they are given to a command or flow: a file, a folder, or the name of one that was pulled."""
+"""Annotated sets as they are file to a command or flow: a file, a folder, or the name of one that was pulled."""
 
 from __future__ import annotations
 
@@ -32,41 +32,43 @@ def pulled(home: Warehouse) -> Path:
 
 
 def annotated_file(
-    home: Warehouse, given: str, layout: str | None = None, mapping: Mapping[str, str] | None = None
+    home: Warehouse, file: str, layout: str | None = None, mapping: Mapping[str, str] | None = None
 ) -> AnnotatedFile:
-    """Read what was given. layout, mapping: as `read_set` takes them; a mapping is for the tables among the files.
+    """Read an annotated set.
 
-    AnnotationError where it cannot be read, or is the name of a set that was not pulled, or changed since.
+    file: a file, a folder, or the name of a pulled set. layout, mapping: as `read_set` takes them.
+
+    Raises AnnotationError if it cannot be read, or if it names a set that was not pulled or has changed since.
     """
-    path, known = Path(given), None
+    path, known = Path(file), None
     if not path.exists():
-        known = known_sets().get(given)
+        known = known_sets().get(file)
         if known is not None:
             path = known.file(pulled(home))
             layout = known.layout
-        elif not path.suffix and path.name == given:
+        elif not path.suffix and path.name == file:
             raise AnnotationError(
-                f"{given} does not exist, and is no set that ssrem ratings list names; give a file or such a name"
+                f"{file} does not exist, and is no set that ssrem ratings list names; give a file or such a name"
             )
     if known is not None and not path.exists():
         raise AnnotationError(
-            f"{given} is known, but not in {path.parent}; ssrem ratings pull {given} fetches it"
+            f"{file} is known, but not in {path.parent}; ssrem ratings pull {file} fetches it"
         )
     if known is not None and not known.same(path):
-        raise AnnotationError(f"{path} is not what was pulled any more; remove it and pull {given} again")
-    found = read_set(path, layout, mapping)
-    part = f"-{found.part}" if found.part and known is None else ""
+        raise AnnotationError(f"{path} is not what was pulled any more; remove it and pull {file} again")
+    annotated = read_set(path, layout, mapping)
+    part = f"-{annotated.part}" if annotated.part and known is None else ""
     name = known.name if known else dataset_name(path.resolve() if path.is_dir() else path)
-    return AnnotatedFile(f"{name}{part}", path, _digest(path, found, mapping), found)
+    return AnnotatedFile(f"{name}{part}", path, _digest(path, annotated, mapping), annotated)
 
 
-def _digest(path: Path, found: AnnotatedSet, mapping: Mapping[str, str] | None) -> str:
+def _digest(path: Path, annotated: AnnotatedSet, mapping: Mapping[str, str] | None) -> str:
     """sha256 of the file, or of its files with their names; the same file read in another way is another set."""
-    how = {"part": found.part, "mapping": dict(mapping or {}) if found.mapped else {}}
-    if len(found.files) == 1 and not any(how.values()):
-        return file_digest(found.files[0])
+    how = {"part": annotated.part, "mapping": dict(mapping or {}) if annotated.mapped else {}}
+    if len(annotated.files) == 1 and not any(how.values()):
+        return file_digest(annotated.files[0])
     files = [
         (str(file.relative_to(path)) if path in file.parents else file.name, file_digest(file))
-        for file in found.files
+        for file in annotated.files
     ]
     return hashlib.sha256(json.dumps([files, how], sort_keys=True).encode()).hexdigest()

@@ -96,22 +96,22 @@ def import_answers(
         ) from None
     batch = Batch.from_json(text, str(path))
     answers = read_answers(files, batch)
-    found = review(batch, answers, least=least, kappa=kappa)
-    _replace(folder / "ratings.csv", _ratings_csv(batch, answers, found))
-    _replace(folder / "import.json", json.dumps(record(batch, found), indent=1, ensure_ascii=False) + "\n")
-    _replace(output, json.dumps(annotated_rows(batch, found), indent=1, ensure_ascii=False) + "\n")
-    return batch, found
+    outcome = review(batch, answers, least=least, kappa=kappa)
+    _replace(folder / "ratings.csv", _ratings_csv(batch, answers, outcome))
+    _replace(folder / "import.json", json.dumps(record(batch, outcome), indent=1, ensure_ascii=False) + "\n")
+    _replace(output, json.dumps(annotated_rows(batch, outcome), indent=1, ensure_ascii=False) + "\n")
+    return batch, outcome
 
 
 def _corpus(home: Warehouse, corpus: str | None) -> str:
-    """The corpus asked for, or the only one there is, with its tables built."""
-    there = landed_corpora(str(home.root))
-    if corpus is None and len(there) > 1:
-        raise HomeError(f"{len(there)} corpora have landed ({', '.join(there)}); choose one with --corpus")
+    """The corpus asked for, or the only one that has landed, with its tables built."""
+    landed = landed_corpora(str(home.root))
+    if corpus is None and len(landed) > 1:
+        raise HomeError(f"{len(landed)} corpora have landed ({', '.join(landed)}); choose one with --corpus")
     if corpus is None:
-        corpus = there[0]
-    elif corpus not in there:
-        raise HomeError(f"no corpus {corpus!r} has landed in {home.root} (landed: {', '.join(there)})")
+        corpus = landed[0]
+    elif corpus not in landed:
+        raise HomeError(f"no corpus {corpus!r} has landed in {home.root} (landed: {', '.join(landed)})")
     with home.reader() as connection:
         if not connection.execute("SELECT 1 FROM responses WHERE corpus = ? LIMIT 1", [corpus]).fetchone():
             raise HomeError(f"the tables of {corpus} are not built in {home.root}; run ssrem tables first")
@@ -124,8 +124,8 @@ def _contexts(
     """Contexts in random order; if `few`, only so many of each length that enough are left without repetitions."""
     values = {"corpus": corpus, "split": split, "seed": seed, "most": 20 * count if few else _EVERY}
     edges = dict(zip(("short", "middle", "long"), EDGES, strict=True))
-    found = connection.execute(statement("6_annotation/contexts"), {**values, **edges})
-    while rows := found.fetchmany(1000):
+    answer = connection.execute(statement("6_annotation/contexts"), {**values, **edges})
+    while rows := answer.fetchmany(1000):
         for response_id, speakers, texts, responder, response in rows:
             seats: dict[str, str] = {}
             for speaker in (*speakers, responder):
@@ -148,7 +148,7 @@ def _retrieved(
     if not pool:
         raise AnnotationError(f"{corpus} has no training split for BM25 to look in; use --without-bm25")
     retrieval = Retrieval([context for context, _ in pool], [response for _, response in pool])
-    found = []
+    responses = []
     for context in contexts:
         response = retrieval.respond(" ".join(context.texts))
         if response is None:
@@ -156,18 +156,18 @@ def _retrieved(
                 f"BM25 knows no word of the context of response {context.response_id} of {corpus}; use another --seed, "
                 "or --without-bm25"
             )
-        found.append(response)
-    return found
+        responses.append(response)
+    return responses
 
 
 def _answered(path: Path) -> dict[str, str]:
     """Context's key to response, the first one given."""
-    found: dict[str, str] = {}
+    responses: dict[str, str] = {}
     for number, sample in enumerate(read_samples(path), 1):
         if not sample.response.strip():
             raise AnnotationError(f"{path}, row {number}: the response is empty; leave the row out")
-        found.setdefault(context_key(sample.context), sample.response)
-    return found
+        responses.setdefault(context_key(sample.context), sample.response)
+    return responses
 
 
 def _write(folder: Path, batch: Batch) -> None:
@@ -201,14 +201,14 @@ def _replace(path: Path, text: str) -> None:
         draft.unlink(missing_ok=True)
 
 
-def _ratings_csv(batch: Batch, answers: Sequence[Answer], found: Review) -> str:
+def _ratings_csv(batch: Batch, answers: Sequence[Answer], outcome: Review) -> str:
     text = io.StringIO(newline="")
     writer = csv.writer(text)
     writer.writerow(("rater", "item", "systems", "expected", "score", "counts"))
-    items, kept = batch.by_id, set(found.remaining)
+    items, remaining = batch.by_id, set(outcome.remaining)
     for answer in sorted(answers, key=lambda a: (a.rater, a.item)):
         item = items[answer.item]
         expected: Any = "" if item.expected is None else f"{item.expected[0]}-{item.expected[1]}"
-        counts = int(item.expected is None and answer.rater in kept)
+        counts = int(item.expected is None and answer.rater in remaining)
         writer.writerow((answer.rater, answer.item, " ".join(item.systems), expected, answer.score, counts))
     return text.getvalue()

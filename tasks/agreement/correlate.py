@@ -113,7 +113,7 @@ def _correlate(
     land: Land | None,
     resources: Resources | None,
 ) -> bool:
-    """wanted: versions to whether ground truth is kept; None: as before."""
+    """wanted: versions to whether figures include ground truth; None: as before."""
 
     def recipe() -> Recipe:
         if land is not None:
@@ -129,8 +129,8 @@ def _correlate(
             version: options.get(version, Options()).ground_truth_kept for version in _scored(place, dataset)
         }
         versions |= {
-            version: versions.get(version, False) if kept is None else kept
-            for version, kept in wanted.items()
+            version: versions.get(version, False) if with_truth is None else with_truth
+            for version, with_truth in wanted.items()
         }
         parameters = {
             "dataset": dataset,
@@ -143,10 +143,10 @@ def _correlate(
         }
         return Recipe(parameters, {dataset: digest})  # not its path: the same set elsewhere is the same set
 
-    def done(asked: Recipe) -> bool | None:
-        if asked.inputs[dataset] is None:
+    def done(wanted: Recipe) -> bool | None:
+        if wanted.inputs[dataset] is None:
             raise AnnotationError(f"no annotated set {dataset!r} has landed in {place.root}")
-        current = already_done(place, "correlate", asked) and not _outdated(place, asked)
+        current = already_done(place, "correlate", wanted) and not _outdated(place, wanted)
         return False if current else None
 
     def build(stage: Stage) -> Built[bool]:
@@ -216,10 +216,10 @@ def _outdated(home: Warehouse, recipe: Recipe) -> list[Version]:
     parameters_of = {run: json.loads(parameters) for run, parameters in rows}
     outdated = []
     for name, number in recipe.parameters["evaluators"]:
-        version, kept = (name, number), [name, number] in recipe.parameters["ground_truth_kept"]
+        version, with_truth = (name, number), [name, number] in recipe.parameters["ground_truth_kept"]
         run = measured.get(version, "")
         before = parameters_of.get(run, {})
-        same_options = ([name, number] in before.get("ground_truth_kept", [])) == kept and all(
+        same_options = ([name, number] in before.get("ground_truth_kept", [])) == with_truth and all(
             before.get(option) == recipe.parameters[option]
             for option in ("systems_forced", "resamples", "seed")
         )
@@ -282,10 +282,10 @@ def _stage_agreement(stage: Stage, data: ScoredSet, outdated: Sequence[Version])
     rows = [row for version in outdated for row in _figure_rows(stage, data, version, options[version])]
     stage.create_from_rows("agreement", rows)
     in_use = [(name, number) for name, number in parameters["in_use"]]
-    kept = bool(in_use) and all(options[version].ground_truth_kept for version in in_use)
+    with_truth = bool(in_use) and all(options[version].ground_truth_kept for version in in_use)
     scores = {version: scores_of(connection, data, version, "set_scores") for version in in_use}
     humans = human_scores(connection, data)
-    compared, ranked = comparison_rows(data, scores, humans, ground_truth_kept=kept, seed=SEED)
+    compared, ranked = comparison_rows(data, scores, humans, ground_truth_kept=with_truth, seed=SEED)
     stage.create_from_rows("comparisons", compared)
     stage.create_from_rows("rankings", ranked)
     all_kept = bool(options) and all(one.ground_truth_kept for one in options.values())
@@ -300,12 +300,12 @@ def _figure_rows(
     stage: Stage, data: ScoredSet, version: Version, options: Options
 ) -> Iterator[dict[str, Any]]:
     """Rows of `agreement` of a version, by each human score and each of its parts."""
-    connection, kept = stage.connection, options.ground_truth_kept
+    connection, with_truth = stage.connection, options.ground_truth_kept
     weights = weights_of(connection, version)
     scores = scores_of(connection, data, version, "set_scores")
     for (criterion, aggregation), human in human_scores(connection, data).items():
         for score, values in scores.items():
-            responses = data.responses(values, human, ground_truth_kept=kept)
+            responses = data.responses(values, human, ground_truth_kept=with_truth)
             for figure in figures(responses, slow=aggregation == "mean", force=options.systems_forced):
                 signature = signature_of(
                     figure,

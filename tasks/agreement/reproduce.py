@@ -74,9 +74,9 @@ def _figure(
         raise _absent(f"human score {wanted.criterion} ({wanted.aggregation})", names, data.dataset, home)
     if wanted.score not in scores:
         raise _absent(f"score {wanted.score}", sorted(scores), data.dataset, home)
-    human, kept = humans[criterion], GROUND_TRUTH not in wanted.excluded
+    human, with_truth = humans[criterion], GROUND_TRUTH not in wanted.excluded
     again = figure(
-        data.responses(scores[wanted.score], human, ground_truth_kept=kept),
+        data.responses(scores[wanted.score], human, ground_truth_kept=with_truth),
         level,
         grouping,
         measure,
@@ -111,7 +111,7 @@ def _no_such_figure(wanted: Signature) -> SignatureError:
 
 
 def _absent(what: str, names: Sequence[str], dataset: str, home: Warehouse) -> AnnotationError:
-    return AnnotationError(f"there is no {what} of {dataset} in {home.root} (there: {', '.join(names)})")
+    return AnnotationError(f"there is no {what} of {dataset} in {home.root} (available: {', '.join(names)})")
 
 
 def _set(connection: duckdb.DuckDBPyConnection, home: Warehouse, wanted: Signature) -> ScoredSet:
@@ -127,7 +127,8 @@ def _set(connection: duckdb.DuckDBPyConnection, home: Warehouse, wanted: Signatu
     if data is None:
         names = ", ".join(sets) or "none"
         raise AnnotationError(
-            f"the annotated set {wanted.dataset} is not in {home.root} (there: {names}); ssrem correlate FILE lands it"
+            f"the annotated set {wanted.dataset} is not in {home.root} (available: {names}); "
+            "ssrem correlate FILE lands it"
         )
     return data
 

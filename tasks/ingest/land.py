@@ -198,7 +198,7 @@ def _landed(home: Warehouse, corpus: str, digest: str) -> str | None:
 
 def _stamps(reader: Reader) -> list[tuple[int, int]]:
     """Size and time of change of a dump's files."""
-    return [(found.st_size, found.st_mtime_ns) for found in (path.stat() for path in reader.files())]
+    return [(status.st_size, status.st_mtime_ns) for status in (path.stat() for path in reader.files())]
 
 
 def _read(stage: Stage, reader: Reader, source: str, batches: Iterable[pa.RecordBatch]) -> None:

@@ -51,10 +51,10 @@ def run_stage(
     Raises what `recipe`, `done` and `build` raise, GateError, and HomeError where the lock is held or the disk is full.
     """
 
-    def answer_if_done(asked: Recipe) -> Answer | None:
+    def answer_if_done(wanted: Recipe) -> Answer | None:
         if callable(done):
-            return done(asked)
-        return done if already_done(home, name, asked) else None
+            return done(wanted)
+        return done if already_done(home, name, wanted) else None
 
     if (answer := answer_if_done(recipe())) is not None:
         return answer

@@ -52,7 +52,7 @@ def study(
     """Publish the study of the evaluators (name, version) on the dataset; False where it is there already.
 
     Raises EvaluatorError where no evaluator gives what the study needs, AnnotationError or HomeError where the
-    dataset is not there.
+    dataset does not exist.
     """
     place = Warehouse.at(home)
     kind = study_called(settings.study)

@@ -47,6 +47,7 @@ VALUES: dict[str, Any] = {
     "theirs": [1],
     "version": 1,
     "split": "valid",
+    "part": "f",
     **{"most": 1, "short": 1, "middle": 2, "long": 3},
 }
 

@@ -1,4 +1,4 @@
-"""Settings given for several evaluators at once: each gets those that it has."""
+"""Settings settings for several evaluators at once: each gets those that it has."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from ssrem.errors import EvaluatorError
 from ssrem.evaluators import evaluator_class
 
 
-def route(names: Sequence[str], given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Evaluator → those of the given settings that it has, checked.
+def route(names: Sequence[str], settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Evaluator → those of the `settings` that it has, checked.
 
     EvaluatorError for an evaluator that does not exist, a setting that none of them has (a seed aside: what draws
     nothing needs none), or a value that a setting cannot have.
     """
     has = {name: evaluator_class(name).setting_names() for name in names}
     known = sorted({setting for settings in has.values() for setting in settings})
-    for setting in given:
+    for setting in settings:
         if setting not in known and setting != "seed":
             near = difflib.get_close_matches(setting, known, n=3, cutoff=0.5) or known
             raise EvaluatorError(
@@ -26,7 +26,7 @@ def route(names: Sequence[str], given: Mapping[str, Any]) -> dict[str, dict[str,
                 if near
                 else f"{', '.join(names)}: no setting {setting}; there are none"
             )
-    routed = {name: {key: given[key] for key in given if key in has[name]} for name in names}
-    for name, settings in routed.items():
-        evaluator_class(name).check_settings(settings)
+    routed = {name: {key: settings[key] for key in settings if key in has[name]} for name in names}
+    for name, own in routed.items():
+        evaluator_class(name).check_settings(own)
     return routed

@@ -65,11 +65,11 @@ def test_too_few_systems_are_forced_flagged_and_reproduced(copy: Warehouse, tmp_
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"data": "0123456789abcdef"}, "other content: 0123456789abcdef there"),
+        ({"data": "0123456789abcdef"}, "other content: 0123456789abcdef in the signature"),
         ({"weights": "0123456789ab"}, "scores differently"),
-        ({"n": 24}, "another number of responses: 24 there, 25 here"),
+        ({"n": 24}, "another number of responses: 24 in the signature, 25 here"),
         ({"excluded": ("ground-truth", "kappa0.2")}, "other responses or raters are left out"),
-        ({"numpy": "1.0.0"}, "another version of NumPy: 1.0.0 there"),
+        ({"numpy": "1.0.0"}, "another version of NumPy: 1.0.0 in the signature"),
     ],
 )
 def test_what_differs_is_said(made: Made, changes: dict[str, Any], says: str) -> None:
@@ -92,7 +92,9 @@ def test_the_command_and_its_status(made: Made, capsys: pytest.CaptureFixture[st
     assert main(["reproduce", line, *home]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "reproduced"
     assert main(["reproduce", str(replace(parse(line), n=3)), *home]) == 1
-    assert "another number of responses: 3 there, 25 here\nnot reproduced" in capsys.readouterr().out
+    assert (
+        "another number of responses: 3 in the signature, 25 here\nnot reproduced" in capsys.readouterr().out
+    )
     assert main(["reproduce", line, "--json", *home]) == 0
     assert json.loads(capsys.readouterr().out)["reproduced"] is True
     assert main(["reproduce", "BLEU+case.mixed", *home]) == 1
@@ -119,11 +121,11 @@ def test_a_figure_that_was_changed_is_told(copy: Warehouse) -> None:
     [
         (
             {"dataset": "others", "data": "0123456789abcdef"},
-            r"others is not in .*\(there: people\); ssrem correlate",
+            r"others is not in .*\(available: people\); ssrem correlate",
         ),
         ({"evaluator": "ssrem@7"}, r"ssrem@7 has not scored people .*those that have: rsrem@1, ssrem@1"),
         ({"criterion": "humour"}, r"no human score humour \(mean\) of people .*overall \(mad_mean\)"),
-        ({"score": "z"}, r"no score z of people .*there: f, g, h"),
+        ({"score": "z"}, r"no score z of people .*available: f, g, h"),
         ({"measure": "bleu"}, "no figure such as bleu"),
     ],
 )
@@ -137,7 +139,7 @@ def test_what_is_not_here_is_one_line(made: Made, changes: dict[str, Any], says:
 def test_a_set_of_another_name_with_that_content_is_found(made: Made) -> None:
     (line,) = signatures(made.home, ONE)
     (said,) = reproduce(made.home, str(replace(parse(line), dataset="crowd"))).differs
-    assert said == "the annotated set has another name: crowd there, people here"
+    assert said == "the annotated set has another name: crowd in the signature, people here"
 
 
 def test_a_line_that_is_no_signature(made: Made) -> None:

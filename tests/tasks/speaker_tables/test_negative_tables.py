@@ -80,7 +80,7 @@ def test_a_generator_that_makes_nothing_is_not_published(
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"generator": "randm-1"}, "did you mean random-1"),
+        ({"generator": "randm-1"}, "did you mean random"),
         ({"generator": "sc", "split": "dev"}, "no split 'dev'; one of train, valid, test"),
         ({"generator": "sc", "seed": -1}, "must not be negative"),
     ],

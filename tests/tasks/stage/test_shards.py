@@ -81,7 +81,7 @@ def test_a_worker_that_does_not_see_the_home_folder(tmp_path: Path) -> None:
         lambda: similarity_shard.fn(str(tmp_path / "vectors.npy"), str(tmp_path / "0.npz")),
         lambda: scoring.components_shard.fn(str(tmp_path / "model"), str(tmp_path / "0.json")),
     ):
-        with pytest.raises(RunnerError, match=r"is not there on .*; every worker must see the home folder"):
+        with pytest.raises(RunnerError, match=r"does not exist on .*; every worker must see the home folder"):
             shard()
     assert incoming(tmp_path) == tmp_path
 
