@@ -59,7 +59,7 @@ def differences(place: str, old: Any, new: Any, tolerance: float) -> Iterator[tu
             return
         for number, first, second in pairs:
             yield from differences(f"{place}[{number}]", first, second, tolerance)
-    elif not near(old, new, tolerance) and not near(worded(str(old)), str(new), tolerance):
+    elif not near(old, new, tolerance) and not near(worded(str(old)), worded(str(new)), tolerance):
         yield place, f"{str(old)[:200]!r} → {str(new)[:200]!r}"
 
 
@@ -78,7 +78,8 @@ def table_differences(
             yield f"{place} has the new column {column}", "compared with nothing"
     key = [columns.get(c, c) for c in key if columns.get(c, c) in after.columns]
     if old.stem in LEDGER:
-        before = before.with_columns(pl.col(key).map_elements(worded, return_dtype=pl.String))
+        renamed = pl.col(key).map_elements(worded, return_dtype=pl.String)
+        before, after = before.with_columns(renamed), after.with_columns(renamed)
     before, after = (
         frame.with_columns(pl.int_range(pl.len()).over(key or pl.lit(0)).alias("nth"))
         for frame in (before, after)

@@ -37,7 +37,7 @@ RENAMES: dict[str, dict[str, str]] = {
         "*/tables/correlations has the new *": "a view of agreement, which may hold more",
         "*/tables/correlations lacks the column *": "a view of agreement",
         "*/tables/agreement has the new rows": "agreement holds every figure",
-        "*/text": "prose",
+        "*/report.*.text": "prose; the numbers in it are compared",
     },
 }
 
