@@ -20,7 +20,7 @@ from benchmarks.same_results.keeping import keep
 
 
 def main() -> int:
-    """Keep or compare; 1 where something differs."""
+    """Keep or compare; 1 where a command fails or something differs."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -40,8 +40,9 @@ def main() -> int:
     if options.renames:
         renames.add(options.renames)
     if options.mode == "keep":
-        keep(folder, options.homes)
-        return 0
+        failed = keep(folder, options.homes)
+        print(f"{failed} commands failed" if failed else f"kept in {folder}")
+        return 1 if failed else 0
     if options.other:
         other = options.other.resolve()
     else:

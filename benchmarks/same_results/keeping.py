@@ -32,8 +32,9 @@ KEYS = {
 Results = dict[str, Any]
 
 
-def keep(folder: Path, homes: list[str]) -> None:
-    """Run everything into a new folder, the homes side by side, and write what came out as its kept.json."""
+def keep(folder: Path, homes: list[str]) -> int:
+    """Run everything into a new folder, the homes side by side, and write what came out as its kept.json; how many
+    commands failed."""
     if folder.exists():
         raise SystemExit(f"{folder} exists; name a new folder, or remove it")
     folder.mkdir(parents=True)
@@ -43,6 +44,9 @@ def keep(folder: Path, homes: list[str]) -> None:
         for results in pool.map(lambda home: make[home](folder), homes):
             every |= results
     (folder / "kept.json").write_text(json.dumps(every, indent=1, default=str))
+    return sum(
+        answer["status"] != 0 for home in every.values() for answer in home.get("answers", {}).values()
+    )
 
 
 def default_home(folder: Path) -> Results:
