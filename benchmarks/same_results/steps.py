@@ -34,7 +34,7 @@ def steps() -> list[Step]:
         ("tables of more", ("tables", "--corpus", "more", "--json")),
         ("retrain", ("retrain", "rsrem", "--json")),
         ("train from labels", ("train", "ruber", "--labels", ratings, *QUICK, "--json")),
-        *((f"study {name}", ("study", name, "--evaluator", "ssrem", "rsrem", "--responses", "20", "--json"))
+        *((f"study {name}", ("study", name, "--of", "talk", "--evaluator", "ssrem", "--responses", "20", "--json"))
           for name in ("attacks", "corpus-buckets")),
         *((f"study {name}", ("study", name, "--evaluator", "ssrem", "rsrem", "length", "--json"))
           for name in ("length", "buckets", "distribution", "without-system")),
