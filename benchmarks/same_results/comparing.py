@@ -5,6 +5,7 @@ from __future__ import annotations
 import fnmatch
 import json
 import math
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,13 +22,17 @@ LEDGER = ("runs", "quality_results")
 """Tables whose keys are words of the software, and not of people."""
 
 
+NUMBER = re.compile(r"[-−]?\d+\.\d+(?:e[-+]?\d+)?")
+
+
 def near(old: Any, new: Any, tolerance: float) -> bool:
-    """Whether two values are equal, numbers up to the tolerance, also where they are written as text."""
+    """Whether two values are equal, numbers up to the tolerance, also those in a text."""
     if isinstance(old, str) and isinstance(new, str) and old != new:
-        try:
-            old, new = float(old.replace("−", "-")), float(new.replace("−", "-"))
-        except ValueError:
+        first, second = NUMBER.findall(old), NUMBER.findall(new)
+        if NUMBER.sub("#", old) != NUMBER.sub("#", new):
             return False
+        pairs = [[float(one.replace("−", "-")) for one in pair] for pair in zip(first, second, strict=True)]
+        return all(math.isclose(*pair, rel_tol=tolerance, abs_tol=tolerance) for pair in pairs)
     if isinstance(old, float) or isinstance(new, float):
         try:
             return math.isclose(old, new, rel_tol=tolerance, abs_tol=tolerance) or repr(old) == repr(new)
@@ -59,7 +64,9 @@ def differences(place: str, old: Any, new: Any, tolerance: float) -> Iterator[tu
             return
         for number, first, second in pairs:
             yield from differences(f"{place}[{number}]", first, second, tolerance)
-    elif not near(old, new, tolerance) and not near(worded(str(old)), worded(str(new)), tolerance):
+    elif not near(old, new, tolerance) and not (
+        isinstance(old, str) and isinstance(new, str) and near(worded(old), worded(new), tolerance)
+    ):
         yield place, f"{str(old)[:200]!r} → {str(new)[:200]!r}"
 
 

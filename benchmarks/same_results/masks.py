@@ -20,7 +20,11 @@ NAMES = frozenset(
 IN_TABLES = {"runs": ("key", "inputs", "started", "ended")}
 """Table to its columns of that kind, whose names mean something else in other tables."""
 
-RUN = (r"\d{8}T\d{6}-[0-9a-f]{12}", "<run>")
+ANYWHERE = (
+    (r"\d{8}T\d{6}-[0-9a-f]{12}", "<run>"),
+    (r"seconds=[0-9.e-]+", "seconds=<masked>"),
+    (r'"people": \["[0-9a-f]{32}"\]', '"people": ["<salted hash>"]'),
+)
 TIME = (r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d(\.\d+)?)?", "<time>")
 IN_SIGNATURES = (
     # Figures are compared with a tolerance, which a hash of the weights does not have.
@@ -39,7 +43,7 @@ def masked(value: Any, folder: Path, name: str = "") -> Any:
         return "<masked>"
     if isinstance(value, str):
         value = value.replace(str(folder), "<folder>").replace(str(ROOT), "<repository>")
-        for pattern, instead in (RUN, TIME, *(IN_SIGNATURES if "signature" in name else ())):
+        for pattern, instead in (*ANYWHERE, TIME, *(IN_SIGNATURES if "signature" in name else ())):
             value = re.sub(pattern, instead.replace("${1}", r"\1"), value)
     return value
 
@@ -52,7 +56,7 @@ def masked_table(table: str, frame: pl.DataFrame, folder: Path) -> pl.DataFrame:
             cells = pl.when(cells.is_null()).then(None).otherwise(pl.lit("<masked>")).alias(column)
         elif kind == pl.String and column not in ("text", "response", "reference"):
             cells = cells.str.replace_all(str(folder), "<folder>", literal=True)
-            for pattern, instead in (RUN, *(IN_SIGNATURES if "signature" in column else ())):
+            for pattern, instead in (*ANYWHERE, *(IN_SIGNATURES if "signature" in column else ())):
                 cells = cells.str.replace_all(pattern, instead)
         else:
             continue
