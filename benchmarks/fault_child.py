@@ -18,7 +18,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-STAGES = ("ingest", "tables", "train", "score", "agree", "report")
+STAGES = ("ingest", "tables", "train", "score", "correlate", "report")
 ENCODER = "word2vec"
 CORPUS = "tiny"
 
@@ -46,7 +46,7 @@ def run_stage(stage: str, home: str, dump: str, annotated: str) -> None:
         write_report.fn(home)
     else:
         versions = promoted(Warehouse.at(home))
-        if stage == "agree":
+        if stage == "correlate":
             correlate.fn(annotated, versions, home)
         for name, version in versions if stage == "score" else ():
             score_corpus.fn(name, version, CORPUS, home)

@@ -242,9 +242,9 @@ class Bench:
         missed += (answered := self._answers(before, after, damaged))
         missed += (told := self._tells(damaged, says))
         interrupted = any(self.home.staging.glob("*"))
-        # Any run repairs what is damaged; agree's own parts take agree, for the ledger does not keep its file's path.
+        # Any run repairs what is damaged; what correlate published takes correlate, for the ledger does not keep its file's path.
         repair = stage or (
-            "agree" if after == len(STAGES) and self._of_agree(damaged) else STAGES[max(after - 1, 0)]
+            "correlate" if after == len(STAGES) and self._of_correlate(damaged) else STAGES[max(after - 1, 0)]
         )
         status = self.child.run(self.home, [repair])
         repaired = (
@@ -274,7 +274,7 @@ class Bench:
         )
         return Outcome(fault, not answered, not told, not repaired, kept, missed)
 
-    def _of_agree(self, damaged: Partition | None) -> bool:
+    def _of_correlate(self, damaged: Partition | None) -> bool:
         return damaged is not None and damaged.key != CORPUS
 
     def _answers(self, before: int, after: int, damaged: Partition | None) -> list[str]:
@@ -304,7 +304,7 @@ class Bench:
         notes = " ".join(health(self.home))
         wanted = [says] if says else []
         if damaged:
-            wanted += [damaged.path, repr(damaged.key), damaged.table]
+            wanted += [damaged.path, str(damaged.key), damaged.table]
         if any(self.home.staging.glob("*")):
             wanted.append("was interrupted")
         missed = [f"status says nothing of {what!r}" for what in wanted if what not in notes]

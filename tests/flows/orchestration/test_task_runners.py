@@ -56,10 +56,10 @@ class Watch:
             stream.write(f"{os.getpid()} {key}\n")
         with suppress(FileNotFoundError):
             (self.folder / "kill").rename(self.folder / f"killed-{os.getpid()}")
-            np.save = _killed_while_writing
+            np.savez = _killed_while_writing
 
 
-def _killed_while_writing(stream: Any, array: Any) -> None:
+def _killed_while_writing(stream: Any, **arrays: Any) -> None:
     stream.write(b"half")
     stream.flush()
     os.kill(os.getpid(), signal.SIGKILL)
