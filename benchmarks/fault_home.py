@@ -242,7 +242,7 @@ class Bench:
         missed += (answered := self._answers(before, after, damaged))
         missed += (told := self._tells(damaged, says))
         interrupted = any(self.home.staging.glob("*"))
-        # Any run repairs what is damaged; what correlate published takes correlate, for the ledger does not keep its file's path.
+        # Any run repairs what is damaged, but for what correlate published: the ledger does not keep its file's path.
         repair = stage or (
             "correlate" if after == len(STAGES) and self._of_correlate(damaged) else STAGES[max(after - 1, 0)]
         )
