@@ -24,7 +24,7 @@ class _HalfPairError(Exception):
 
 
 class _Readable:
-    """What ijson reads from: a file that is unpacked and counted as it is read."""
+    """The file that ijson reads: decompressed, its bytes counted."""
 
     def __init__(self, path: Path, progress: Callable[[int], None] | None, *, halves: bool) -> None:
         self._path = path
@@ -34,7 +34,7 @@ class _Readable:
         self.since_member = 0
 
     def read(self, size: int) -> bytes:
-        """The next piece; `size` is not kept to, but for 0, with which ijson asks for the type."""
+        """The next piece, of any size; for `size` 0, by which ijson detects the type, an empty one."""
         piece = next(self._pieces, b"") if size else b""
         self.since_member += len(piece)
         if self.since_member > LONGEST_ROW + _CHUNK:
@@ -44,7 +44,7 @@ class _Readable:
         return piece
 
     def _check(self, piece: bytes) -> None:
-        """Raise _HalfPairError before the parser is reason the end of a string that holds half of a pair."""
+        """Raise _HalfPairError before the parser gets the end of a string that holds half of a pair."""
         strings, quote, rest = (self._open + piece).rpartition(b'"')
         self._open = rest
         if quote and any(match[1] is None for match in _SURROGATES.finditer(strings)):

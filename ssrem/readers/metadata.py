@@ -14,8 +14,8 @@ from ssrem.readers.arrow_types import python_values
 
 _NEEDS_ESCAPE = r'[\x00-\x1f"\\]'
 DEEPEST = 100
-"""Most levels of lists and objects in one another that count as data; JSON's readers end at about a thousand, but
-where exactly depends on who calls them."""
+"""Most nested levels of lists and objects that are accepted. JSON parsers fail at about a thousand, at a depth that
+depends on the caller."""
 
 
 def too_deep(value: object) -> bool:
@@ -47,12 +47,12 @@ def canonical(value: object) -> str:
 
 
 def escaped(value: object) -> bytes:
-    """`canonical` as bytes: half of a surrogate pair, which UTF-8 cannot hold, is its escape."""
+    """`canonical` as UTF-8; half of a surrogate pair, which UTF-8 cannot encode, is written as its escape."""
     return canonical(value).encode("utf-8", "backslashreplace")
 
 
 def encodable(values: Mapping[str, object]) -> bool:
-    """Whether UTF-8 can hold the strings among the values; halves of surrogate pairs it cannot."""
+    """Whether UTF-8 can encode the strings among the values, that is, none holds half of a surrogate pair."""
     try:
         for value in values.values():
             if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""Ingest: a dump lands once, whole; what cannot land is quarantined with its reason."""
+"""Stage `ingest`: a dump lands once and completely; rows that cannot land are quarantined with the reason."""
 
 from __future__ import annotations
 
@@ -59,13 +59,13 @@ def land(
     scoped to their conversation, which stderr says. A dump of which more than the share `max_quarantine` (0 to 1) of
     the messages cannot land is refused; messages of people who were forgotten do not count.
 
-    Content that landed before is left as it is, whatever its file is called now, unless `replace`. With
-    `pseudonymise` nothing that names a person is written: ids become keyed hashes, text is masked;
-    pseudonym_key_file: where the key lies, else SSREM_PSEUDONYM_KEY holds it. `landed_at` is given where a damaged
-    corpus is made again: it keeps its time, and what was made of it.
+    Content that has landed before is not landed again, even under another file name, unless `replace`. With
+    `pseudonymise` nothing that identifies a person is written: ids become keyed hashes, and text is masked.
+    `pseudonym_key_file` holds the key; by default the environment variable SSREM_PSEUDONYM_KEY does. A repair passes
+    the `landed_at` of a damaged corpus, so that tables built from it stay valid.
 
-    Raises DumpError where the dump cannot be read, is empty, names seats, holds nothing or too little that can land,
-    or has landed otherwise (with pseudonyms, or without); PrivacyError where there is no key.
+    Raises DumpError if the dump cannot be read, is empty, names seats, has too few messages that can land, or landed
+    before with a different choice of pseudonyms; PrivacyError if there is no key.
     """
     if not 0 <= max_quarantine <= 1:
         raise DumpError(f"max_quarantine is a share from 0 to 1, not {max_quarantine}")
@@ -123,7 +123,7 @@ def land(
         of_corpus = PartitionKey(corpus=corpus)
         outputs = [Output(table, of_corpus) for table in LANDED]
         if key and ("corpora", of_corpus) in replaced:
-            # What had landed with names is deleted, with all that was made of it.
+            # The corpus that landed with names is deleted, with all tables built from it.
             retired = derived_partitions(place, corpus)
             return Built(
                 (corpus, True), outputs, retired=retired, after=lambda: purge(place, held_texts(place))
@@ -145,13 +145,13 @@ def land(
 
 
 def given_name(name: str | None, source: str) -> str:
-    """The name that a corpus was given, or that of its file; DumpError where it may not be called so."""
+    """`name`, or by default the name of the file; DumpError if a corpus may not have this name."""
     wanted = corpus_name(source) if name is None else name
     return checked_name(wanted, "a corpus", "give another with --name", DumpError)
 
 
 def corpus_name(source: str) -> str:
-    """Name of a corpus by default: its file or folder without the endings that name a format."""
+    """Default name of a corpus: the name of its file or folder without the suffixes of formats."""
     name = Path(source).name
     if name in ("", ".."):
         name = Path(source).resolve().name
@@ -171,7 +171,7 @@ def corpus_name(source: str) -> str:
 
 
 def content_hash(files: list[Path]) -> str:
-    """sha256 of a dump's content, whatever its files are called: of the file, or of the files' digests, sorted."""
+    """sha256 of a dump's content, independent of file names: of its file, or of the sorted digests of its files."""
     digests = []
     for path in files:
         with path.open("rb") as handle:
@@ -180,10 +180,8 @@ def content_hash(files: list[Path]) -> str:
 
 
 def _landed(home: Warehouse, corpus: str, digest: str) -> str | None:
-    """Name under which this content has landed; DumpError where other content has under the name `corpus`."""
-    with home.reader(
-        partial=True
-    ) as connection:  # a corpus whose row is damaged can land again in its own place
+    """Name under which this content has landed, if it has; DumpError if `corpus` has landed with other content."""
+    with home.reader(partial=True) as connection:  # a corpus whose row is damaged may land again
         landed = dict(connection.execute("SELECT corpus, sha256 FROM corpora").fetchall())
     for known, known_digest in landed.items():
         if known_digest == digest:
@@ -197,12 +195,12 @@ def _landed(home: Warehouse, corpus: str, digest: str) -> str | None:
 
 
 def _stamps(reader: Reader) -> list[tuple[int, int]]:
-    """Size and time of change of a dump's files."""
+    """Size and modification time of a dump's files."""
     return [(status.st_size, status.st_mtime_ns) for status in (path.stat() for path in reader.files())]
 
 
 def _read(stage: Stage, reader: Reader, source: str, batches: Iterable[pa.RecordBatch]) -> None:
-    """Stream the reader's batches, in the form in which they may be written, into the scratch table `raw`."""
+    """Stream batches, pseudonymised if wanted, into the scratch table `raw`."""
     import pyarrow as pa
 
     failure: list[SsremError] = []
@@ -224,9 +222,9 @@ def _read(stage: Stage, reader: Reader, source: str, batches: Iterable[pa.Record
 
 
 def _scope_ids(stage: Stage, reader: Reader, source: str) -> None:
-    """Make the table `ids`; ids that count anew in each conversation are scoped to it, and stderr says so.
+    """Create the table `ids`. Ids that start anew in each conversation are scoped to it, and stderr says so.
 
-    Formats whose fields are known have ids that are unique by definition: one that repeats is an error there.
+    In formats with fixed fields ids are unique by definition, and one that repeats is an error.
     """
     stage.create("ids", "1_ingest/ids")
     if not reader.takes_mapping:
@@ -247,7 +245,7 @@ def _scope_ids(stage: Stage, reader: Reader, source: str) -> None:
 
 
 def _reject(stage: Stage, reader: Reader, source: str, max_quarantine: float) -> None:
-    """Make the tables that say which messages cannot land; DumpError where too many of them cannot."""
+    """Create the tables of messages that cannot land; DumpError if they are too many."""
     for table in ("replies", "reply_cycles", "rejected", "conversation_ranks"):
         stage.create(table, f"1_ingest/{table}")
     (messages,) = _one(stage, "SELECT count(*) FROM raw WHERE record = 'message'")
@@ -277,7 +275,7 @@ def _reject(stage: Stage, reader: Reader, source: str, max_quarantine: float) ->
 
 
 def _examples(stage: Stage) -> str:
-    """The first three messages that cannot land: where they stand, why, and how they begin."""
+    """The first three messages that cannot land: file and line, reason, and their first characters."""
     rows = stage.connection.execute(
         f"""
         SELECT raw.file, raw.line, rejected.reason, raw.raw, raw.utterance_id, raw.speaker, raw.text
