@@ -95,11 +95,11 @@ def test_differences_in_words() -> None:
     assert differences(ONE, ONE) == []
     other = replace(ONE, n=790, data="f" * 16, seed=None, excluded=(), scipy="1.18.0")
     assert differences(ONE, other) == [
-        f"the annotated set has other content: 0123456789abcdef there, {'f' * 16} here",
-        "other responses or raters are left out: checks, ground-truth there, none here",
-        "another number of responses: 800 there, 790 here",
-        "another seed: 7 there, none here",
-        "another version of SciPy: 1.17.1 there, 1.18.0 here",
+        f"the annotated set has other content: 0123456789abcdef in the signature, {'f' * 16} here",
+        "other responses or raters are left out: checks, ground-truth in the signature, none here",
+        "another number of responses: 800 in the signature, 790 here",
+        "another seed: 7 in the signature, none here",
+        "another version of SciPy: 1.17.1 in the signature, 1.18.0 here",
     ]
     assert differences(ONE, replace(ONE, data=ONE.data[:12])) == []
 
