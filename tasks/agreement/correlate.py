@@ -143,11 +143,11 @@ def _correlate(
         }
         return Recipe(parameters, {dataset: digest})  # not its path: the same set elsewhere is the same set
 
-    def done(wanted: Recipe) -> bool | None:
-        if wanted.inputs[dataset] is None:
+    def done(current: Recipe) -> bool | None:
+        if current.inputs[dataset] is None:
             raise AnnotationError(f"no annotated set {dataset!r} has landed in {place.root}")
-        current = already_done(place, "correlate", wanted) and not _outdated(place, wanted)
-        return False if current else None
+        up_to_date = already_done(place, "correlate", current) and not _outdated(place, current)
+        return False if up_to_date else None
 
     def build(stage: Stage) -> Built[bool]:
         outputs: list[Output] = []

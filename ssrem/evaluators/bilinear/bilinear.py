@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.base import Scores, Training
-from ssrem.evaluators.bilinear.cases import EncodedCandidates, products
 from ssrem.evaluators.bilinear.config import BilinearConfig
+from ssrem.evaluators.bilinear.encoded_candidates import EncodedCandidates, products
 from ssrem.evaluators.bilinear.similarity import similarity
 from ssrem.evaluators.core.candidate_columns import CandidateColumns, draw, usable_rows
 from ssrem.evaluators.core.fitted import Encoding

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ssrem.evaluators.bilinear.cases import EncodedCandidates
 from ssrem.evaluators.bilinear.config import BilinearConfig
+from ssrem.evaluators.bilinear.encoded_candidates import EncodedCandidates
 from ssrem.samples import Floats, Rows
 from ssrem.training.trainer import Group, Loss, Plan, Step, shuffled_epochs
 

@@ -14,8 +14,8 @@ import torch
 from ssrem.encoders.word_average import WordAverage
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import EVALUATORS, evaluator_class, load_evaluator
-from ssrem.evaluators.bilinear.cases import EncodedCandidates, products
 from ssrem.evaluators.bilinear.config import BilinearConfig
+from ssrem.evaluators.bilinear.encoded_candidates import EncodedCandidates, products
 from ssrem.evaluators.bilinear.rsrem import RSREM
 from ssrem.evaluators.bilinear.ssrem import SSREM
 from ssrem.evaluators.bilinear.training import row_loss, row_scores
@@ -125,7 +125,7 @@ def test_scores_do_not_depend_on_batch_or_order(fitted: SSREM, monkeypatch: pyte
     together = fitted.components(SAMPLES)
     alone = np.concatenate([fitted.score([sample]) for sample in SAMPLES])
     backwards = fitted.score(SAMPLES[::-1])[::-1]
-    monkeypatch.setattr("ssrem.evaluators.bilinear.cases._CHUNK", 7)
+    monkeypatch.setattr("ssrem.evaluators.bilinear.encoded_candidates._CHUNK", 7)
     chunked = fitted.score(SAMPLES)
     for scores in (alone, backwards, chunked):
         assert np.abs(scores - together.h).max() < 1e-5
