@@ -1,51 +1,22 @@
 """Contracts of the published tables, in the order in which the data flow."""
 
 import hashlib
-from importlib import import_module
 
+from schemas import agreement, evaluators, human_ratings, ingest, ledger, speaker_tables
 from schemas.contract import Table, View
 
-MODULES = (
-    "corpora",
-    "conversations",
-    "utterances",
-    "quarantine",
-    "turns",
-    "responses",
-    "speaker_sets",
-    "candidates",
-    "negatives",
-    "set_similarity",
-    "evaluators",
-    "learning_curves",
-    "scores",
-    "identification",
-    "human_ratings",
-    "agreement",
-    "correlations",
-    "comparisons",
-    "rater_agreement",
-    "studies",
-    "ledger",
-)
-"""Modules of this package that define contracts: each holds one `Table` or several that belong together."""
+_CONTRACTS = [
+    contract
+    for module in (ingest, speaker_tables, evaluators, human_ratings, agreement, ledger)
+    for contract in vars(module).values()
+]
 
-TABLES: dict[str, Table] = {
-    table.name: table
-    for module in MODULES
-    for table in vars(import_module(f"schemas.{module}")).values()
-    if isinstance(table, Table)
-}
+TABLES: dict[str, Table] = {table.name: table for table in _CONTRACTS if isinstance(table, Table)}
 
-VIEWS: dict[str, View] = {
-    view.name: view
-    for module in MODULES
-    for view in vars(import_module(f"schemas.{module}")).values()
-    if isinstance(view, View)
-}
+VIEWS: dict[str, View] = {view.name: view for view in _CONTRACTS if isinstance(view, View)}
 """Views of the tables, which readers query as tables."""
 
-LANDED = ("corpora", "conversations", "utterances", "quarantine")
+LANDED = tuple(value.name for value in vars(ingest).values() if isinstance(value, Table))
 """Tables that ingest fills from a dump; every other one can be built from them, models and annotated sets."""
 
 

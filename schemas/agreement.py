@@ -1,11 +1,14 @@
-"""`agreement`: how an evaluator agrees with people, one figure a row, each with the line that reproduces it."""
+"""How evaluators agree with people (`agreement`, `correlations`, `comparisons`, `rankings`), how people agree with each
+other (`rater_agreement`), and what else scores depend on (`studies`)."""
 
-from schemas.contract import Between, Column, Finite, OneOf, References, Table
+from schemas.contract import Between, Finite, NotEmpty, OneOf, References, Table, View, at_least, columns
 from schemas.human_ratings import AGGREGATIONS
 
-OUTCOMES = ("ok", "constant", "too_few", "too_many", "too_few_systems", "uneven", "degenerate")
+OUTCOME = OneOf(
+    "outcome", ("ok", "constant", "too_few", "too_many", "too_few_systems", "uneven", "degenerate")
+)
 
-TABLE = Table(
+AGREEMENT = Table(
     name="agreement",
     grain="One row is one figure of how one score of an evaluator's version agrees with one human score.",
     part="evaluator, version and dataset",
@@ -13,68 +16,40 @@ TABLE = Table(
         *("evaluator", "version", "dataset", "criterion", "aggregation"),
         *("level", "grouping", "score", "measure"),
     ),
-    columns=(
-        Column("evaluator", "VARCHAR", "name of the evaluator"),
-        Column("version", "BIGINT", "its version"),
-        Column("dataset", "VARCHAR", "annotated set, or corpus whose conversations carry ratings"),
-        Column("criterion", "VARCHAR", "what people were asked"),
-        Column(
-            "aggregation", "VARCHAR", "how the raters' scores were made one; rating: one rating, unchanged"
-        ),
-        Column(
-            "level",
-            "VARCHAR",
-            "segment: of responses; system: of the systems' means; conversation: of the conversations' means",
-        ),
-        Column(
-            "grouping",
-            "VARCHAR",
-            "pooled: all at once; system, context: mean of the coefficients of each system or context",
-        ),
-        Column("score", "VARCHAR", "f, g or h"),
-        Column(
-            "measure",
-            "VARCHAR",
-            "pearson, spearman, kendall (tau-b), accuracy (pairs ordered as people do, ties calibrated), soft_accuracy",
-        ),
-        Column("statistic", "DOUBLE", "the figure: -1 to 1, accuracies 0 to 1", nullable=True),
-        Column(
-            "p",
-            "DOUBLE",
-            "that there is no correlation; pooled and system level alone; takes responses as independent",
-            nullable=True,
-        ),
-        Column("sides", "VARCHAR", "of the test behind p: two-sided or greater"),
-        Column(
-            "low",
-            "DOUBLE",
-            "lower end of its interval: BCa bootstrap over contexts; conversation: analytic",
-            nullable=True,
-        ),
-        Column("high", "DOUBLE", "upper end of its interval", nullable=True),
-        Column("confidence", "DOUBLE", "share of such intervals that hold the true value", nullable=True),
-        Column("n", "BIGINT", "responses, or conversations, that it rests on"),
-        Column("missing", "BIGINT", "responses with a human score but without this score, left out"),
-        Column("excluded", "BIGINT", "responses left out as ground truth, or ratings left at their default"),
-        Column("ground_truth_kept", "BOOLEAN", "option: whether ground-truth rows are compared too"),
-        Column("groups", "BIGINT", "groups that were averaged (pooled: 1); at system level the systems"),
-        Column(
-            "epsilon", "DOUBLE", "accuracy: scores that differ by it or less count as tied", nullable=True
-        ),
-        Column("systems_forced", "BOOLEAN", "option: whether too few systems are compared too"),
-        Column("forced", "BOOLEAN", "whether there were fewer systems than should be compared"),
-        Column(
-            "resamples",
-            "BIGINT",
-            "bootstrap draws of the interval; soft_accuracy: its permutations; null: nothing was drawn",
-            nullable=True,
-        ),
-        Column("seed", "BIGINT", "of these draws", nullable=True),
-        Column("outcome", "VARCHAR", "ok: there is a figure; otherwise the kind of reason why there is none"),
-        Column(
-            "reason", "VARCHAR", "why there is no figure or, where there is one, no interval", nullable=True
-        ),
-        Column("signature", "VARCHAR", "ssrem reproduce SIGNATURE computes the figure again"),
+    columns=columns(
+        evaluator="VARCHAR: name of the evaluator",
+        version="BIGINT: its version",
+        dataset="VARCHAR: annotated set, or corpus whose conversations carry ratings",
+        criterion="VARCHAR: what people were asked",
+        aggregation="VARCHAR: how the raters' scores were made one; rating: one rating, unchanged",
+        level="VARCHAR: segment: of responses; system: of the systems' means; conversation: of the "
+        "conversations' means",
+        grouping="VARCHAR: pooled: all at once; system, context: mean of the coefficients of each system or "
+        "context",
+        score="VARCHAR: f, g or h",
+        measure="VARCHAR: pearson, spearman, kendall (tau-b), accuracy (pairs ordered as people do, ties "
+        "calibrated), soft_accuracy",
+        statistic="DOUBLE?: the figure: -1 to 1, accuracies 0 to 1",
+        p="DOUBLE?: that there is no correlation; pooled and system level alone; takes responses as "
+        "independent",
+        sides="VARCHAR: of the test behind p: two-sided or greater",
+        low="DOUBLE?: lower end of its interval: BCa bootstrap over contexts; conversation: analytic",
+        high="DOUBLE?: upper end of its interval",
+        confidence="DOUBLE?: share of such intervals that hold the true value",
+        n="BIGINT: responses, or conversations, that it rests on",
+        missing="BIGINT: responses with a human score but without this score, left out",
+        excluded="BIGINT: responses left out as ground truth, or ratings left at their default",
+        ground_truth_kept="BOOLEAN: option: whether ground-truth rows are compared too",
+        groups="BIGINT: groups that were averaged (pooled: 1); at system level the systems",
+        epsilon="DOUBLE?: accuracy: scores that differ by it or less count as tied",
+        systems_forced="BOOLEAN: option: whether too few systems are compared too",
+        forced="BOOLEAN: whether there were fewer systems than should be compared",
+        resamples="BIGINT?: bootstrap draws of the interval; soft_accuracy: its permutations; null: nothing "
+        "was drawn",
+        seed="BIGINT?: of these draws",
+        outcome="VARCHAR: ok: there is a figure; otherwise the kind of reason why there is none",
+        reason="VARCHAR?: why there is no figure or, where there is one, no interval",
+        signature="VARCHAR: ssrem reproduce SIGNATURE computes the figure again",
     ),
     expectations=(
         References(("evaluator", "version"), "evaluators"),
@@ -84,18 +59,191 @@ TABLE = Table(
         OneOf("score", ("f", "g", "h")),
         OneOf("measure", ("pearson", "spearman", "kendall", "accuracy", "soft_accuracy")),
         OneOf("sides", ("two-sided", "greater")),
-        OneOf("outcome", OUTCOMES),
+        OUTCOME,
         Between("statistic", -1, 1),
         Between("p", 0, 1),
         Between("low", -1, 1),
         Between("high", -1, 1),
         Between("confidence", 0, 1),
-        Between("n", 0),
-        Between("missing", 0),
-        Between("excluded", 0),
-        Between("groups", 0),
-        Between("epsilon", 0),
-        Between("resamples", 1),
+        *at_least(n=0, missing=0, excluded=0, groups=0, epsilon=0, resamples=1),
         Finite(("statistic", "p", "low", "high", "epsilon")),
+    ),
+)
+
+CORRELATIONS = View(
+    name="correlations",
+    grain="One row is the agreement of one score of an evaluator's version with one human score at one level.",
+    key=("evaluator", "version", "dataset", "criterion", "aggregation", "level", "score"),
+    columns=columns(
+        evaluator="VARCHAR: name of the evaluator",
+        version="BIGINT: its version",
+        dataset="VARCHAR: annotated set, or corpus whose conversations carry ratings",
+        criterion="VARCHAR: what people were asked",
+        aggregation="VARCHAR: how their scores were made one; rating: a single rating, unchanged",
+        level="VARCHAR: segment: responses; system: means by system; conversation: means by it",
+        score="VARCHAR: f, g or h",
+        **{
+            f"{measure}{suffix}": f"DOUBLE?: {what}{name}"
+            for measure, name in {
+                "pearson": "Pearson's r",
+                "spearman": "Spearman's rho",
+                "kendall": "tau-b",
+            }.items()
+            for suffix, what in {
+                "": "",
+                "_p": "two-sided p of ",
+                "_low": "lower end of the 95% interval of ",
+                "_high": "upper end of the 95% interval of ",
+            }.items()
+        },
+        n="BIGINT: pairs compared: responses, systems or conversations",
+        excluded="BIGINT: responses left out as ground truth, or ratings left at their default",
+        outcome="VARCHAR: ok; constant: a side does not vary; too_few: fewer than 3 pairs",
+    ),
+)
+
+TESTED = {
+    "dataset": "VARCHAR: annotated set",
+    "criterion": "VARCHAR: what people were asked",
+    "aggregation": "VARCHAR: how the raters' scores were made one",
+    "level": "VARCHAR: segment: of responses, pooled; system: of the systems' means",
+    "test": "VARCHAR: paired-bootstrap: both evaluators on the same resamples of contexts",
+    "measure": "VARCHAR: spearman",
+}
+"""Columns that `comparisons` and `rankings` share: on what evaluators were compared, and how."""
+
+TESTED_VALUES = (
+    OneOf("aggregation", AGGREGATIONS),
+    OneOf("level", ("segment", "system")),
+    OneOf("test", ("paired-bootstrap",)),
+    OneOf("measure", ("spearman",)),
+)
+
+COMPARISONS = Table(
+    name="comparisons",
+    grain="One row is a pair of evaluators in use, compared on the responses of a set that all of them scored.",
+    part="annotated set",
+    key=(*TESTED, "first", "first_version", "second", "second_version"),
+    columns=columns(
+        **TESTED,
+        first="VARCHAR: the evaluator that agrees better",
+        first_version="BIGINT: its version",
+        first_score="VARCHAR: its score: h where every response has one, else f, else g",
+        second="VARCHAR: the other evaluator",
+        second_version="BIGINT: its version",
+        second_score="VARCHAR: its score",
+        first_statistic="DOUBLE?: agreement of the first, -1 to 1",
+        second_statistic="DOUBLE?: agreement of the second",
+        difference="DOUBLE?: first minus second",
+        low="DOUBLE?: lower end of the difference's 95% interval (BCa)",
+        high="DOUBLE?: upper end",
+        p="DOUBLE?: two-sided, that they agree alike",
+        p_holm="DOUBLE?: p corrected for all pairs of the table (Holm)",
+        n="BIGINT: responses compared",
+        resamples="BIGINT?: bootstrap draws",
+        seed="BIGINT?: of these draws",
+        outcome="VARCHAR: ok: they were tested; otherwise the kind of reason why not",
+        reason="VARCHAR?: why they were not tested",
+    ),
+    expectations=(
+        *TESTED_VALUES,
+        References(("first", "first_version"), "evaluators", ("evaluator", "version")),
+        References(("second", "second_version"), "evaluators", ("evaluator", "version")),
+        OneOf("first_score", ("f", "g", "h")),
+        OneOf("second_score", ("f", "g", "h")),
+        OUTCOME,
+        Between("difference", 0, 2),
+        Between("low", -2, 2),
+        Between("high", -2, 2),
+        Between("p", 0, 1),
+        Between("p_holm", 0, 1),
+        *at_least(n=0),
+        Finite(("first_statistic", "second_statistic", "difference", "low", "high", "p", "p_holm")),
+    ),
+)
+
+RANKINGS = Table(
+    name="rankings",
+    grain="One row is an evaluator in use, in its place among all that scored a set.",
+    part="annotated set",
+    key=(*TESTED, "evaluator", "version"),
+    columns=columns(
+        **TESTED,
+        evaluator="VARCHAR: name of the evaluator",
+        version="BIGINT: its version",
+        score="VARCHAR: h where every response has one, else f, else g",
+        statistic="DOUBLE?: its agreement, -1 to 1",
+        place="BIGINT?: from 1, best first",
+        cluster="BIGINT?: from 1: all of a cluster are significantly better than all below (p_holm < .05)",
+        n="BIGINT: responses that every evaluator scored",
+        reason="VARCHAR?: why it has no place",
+    ),
+    expectations=(
+        *TESTED_VALUES,
+        References(("evaluator", "version"), "evaluators"),
+        OneOf("score", ("f", "g", "h")),
+        Between("statistic", -1, 1),
+        *at_least(place=1, cluster=1, n=0),
+        Finite(("statistic",)),
+    ),
+)
+
+RATER_MEASURES = (
+    *("alpha_nominal", "alpha_ordinal", "alpha_interval", "fleiss_kappa", "weighted_kappa"),
+    *("one_rater", "attainable"),
+)
+
+RATER_AGREEMENT = Table(
+    name="rater_agreement",
+    grain="One row is one figure of how the raters of an annotated set agree by one criterion.",
+    part="annotated set",
+    key=("dataset", "criterion", "measure"),
+    columns=columns(
+        dataset="VARCHAR: annotated set",
+        criterion="VARCHAR: what people were asked",
+        measure="VARCHAR: alpha_* (Krippendorff), fleiss_kappa, weighted_kappa (Cohen's, quadratic, mean "
+        "over pairs of raters), one_rater (Spearman of a rater with the mean of the others: the noise "
+        "ceiling), attainable (Spearman that an evaluator of the true score would reach, from split halves)",
+        value="DOUBLE?: at most 1, which is perfect agreement; 0 is chance",
+        raters="BIGINT: raters that went into it: places in the responses' lists of scores, which need not "
+        "be one person each",
+        units="BIGINT: responses that went into it; the ground truth where correlations leave it out is not",
+        outcome="VARCHAR: ok: there is a value; otherwise the kind of reason why there is none",
+        reason="VARCHAR?: why there is none",
+    ),
+    expectations=(
+        OneOf("measure", RATER_MEASURES),
+        OUTCOME,
+        Finite(("value",)),
+        *at_least(raters=0, units=0),
+    ),
+)
+
+STUDIES = Table(
+    name="studies",
+    grain="One row is one figure of a study of an evaluator's version on a corpus or an annotated set.",
+    part="study, dataset, evaluator and version",
+    key=("study", "dataset", "evaluator", "version", "condition", "measure"),
+    columns=columns(
+        study="VARCHAR: name of the study, such as attacks or length",
+        dataset="VARCHAR: corpus whose test split, or annotated set whose scores, are studied",
+        evaluator="VARCHAR: name of the evaluator",
+        version="BIGINT: its version",
+        position="BIGINT: place among the study's figures, from 0",
+        condition="VARCHAR: of what, such as an attack or a bucket",
+        measure="VARCHAR: fooled: share in which the attack does not score below the true response; "
+        "identified: share of negatives that the true response is above; spearman; sd, qX: standard "
+        "deviation and quantiles of scores brought to [0, 1]",
+        value="DOUBLE?: the figure",
+        n="BIGINT: responses that it is over",
+        outcome="VARCHAR: ok; constant: a side does not vary; too_few: not enough responses",
+    ),
+    expectations=(
+        NotEmpty(),
+        References(("evaluator", "version"), "evaluators"),
+        OneOf("outcome", ("ok", "constant", "too_few")),
+        Between("value", -1, 1),
+        Finite(("value",)),
+        *at_least(n=0, position=0),
     ),
 )

@@ -1,8 +1,11 @@
-"""The contract of a table: grain, columns, key and expectations, from which DDL, Parquet files and gates derive."""
+"""The contract of a table: grain, columns, key and expectations, from which DDL, Parquet files and gates derive.
+
+Every expectation has `says`, its name in `check_results`, and `query(table)`, a query for the rows that break it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 
@@ -16,6 +19,12 @@ class Column:
     nullable: bool = False
 
 
+def columns(**texts: str) -> tuple[Column, ...]:
+    """Columns from name="TYPE: meaning", or name="TYPE?: meaning" for one that may be null."""
+    parts = [(name, *text.split(": ", 1)) for name, text in texts.items()]
+    return tuple(Column(n, kind.removesuffix("?"), meaning, kind.endswith("?")) for n, kind, meaning in parts)
+
+
 @dataclass(frozen=True)
 class Between:
     """Every non-null value of `column` lies in [low, high]; None means no bound."""
@@ -23,6 +32,21 @@ class Between:
     column: str
     low: float | None = None
     high: float | None = None
+
+    @property
+    def says(self) -> str:
+        bounds = (("at least", self.low), ("at most", self.high))
+        return f"{self.column} to be {' and '.join(f'{words} {b}' for words, b in bounds if b is not None)}"
+
+    def query(self, table: str) -> str:
+        bounds = (("<", self.low), (">", self.high))
+        outside = " OR ".join(f'"{self.column}" {sign} {b}' for sign, b in bounds if b is not None)
+        return f"SELECT * FROM {table} WHERE {outside}"
+
+
+def at_least(**bounds: int) -> Iterator[Between]:
+    """For each column=bound: every non-null value of the column is `bound` or more."""
+    return (Between(column, low) for column, low in bounds.items())
 
 
 @dataclass(frozen=True)
@@ -32,10 +56,23 @@ class OneOf:
     column: str
     values: tuple[str, ...]
 
+    @property
+    def says(self) -> str:
+        return f"{self.column} to be one of {', '.join(self.values)}"
+
+    def query(self, table: str) -> str:
+        listed = ", ".join(f"'{value}'" for value in self.values)
+        return f'SELECT * FROM {table} WHERE "{self.column}" NOT IN ({listed})'
+
 
 @dataclass(frozen=True)
 class NotEmpty:
     """The table has at least one row."""
+
+    says = "at least one row"
+
+    def query(self, table: str) -> str:
+        return f"SELECT 'empty' AS {table} WHERE NOT EXISTS (FROM {table})"
 
 
 @dataclass(frozen=True)
@@ -47,8 +84,11 @@ class References:
     table: str
     target: tuple[str, ...] = ()
 
+    @property
+    def says(self) -> str:
+        return f"({', '.join(self.columns)}) to be found in {self.table}"
+
     def query(self, table: str) -> str:
-        """A query for the rows of `table` whose combination of columns does not occur there."""
         target = self.target or self.columns
         match = " AND ".join(f"a.{c} = b.{t}" for c, t in zip(self.columns, target, strict=True))
         present = " AND ".join(f"a.{c} IS NOT NULL" for c in self.columns)
@@ -65,8 +105,11 @@ class WithinBounds:
     table: str
     key: tuple[str, ...]
 
+    @property
+    def says(self) -> str:
+        return f"({', '.join(self.columns)}) to be in the range of {self.table}"
+
     def query(self, table: str) -> str:
-        """A query for the rows of `table` with a value outside the bounds."""
         match = " AND ".join(f"a.{c} = b.{c}" for c in self.key)
         outside = " OR ".join(f"a.{c} < b.low OR a.{c} > b.high" for c in self.columns)
         return f"SELECT a.*, b.low, b.high FROM {table} AS a INNER JOIN {self.table} AS b ON {match} WHERE {outside}"
@@ -78,8 +121,11 @@ class Finite:
 
     columns: tuple[str, ...]
 
+    @property
+    def says(self) -> str:
+        return f"({', '.join(self.columns)}) to be finite"
+
     def query(self, table: str) -> str:
-        """A query for the rows of `table` with NaN or an infinity."""
         broken = " OR ".join(f"NOT isfinite({c})" for c in self.columns)
         return f"SELECT * FROM {table} WHERE {broken}"
 
@@ -99,8 +145,7 @@ class Table:
     expectations: Sequence[Expectation] = ()
 
     def __post_init__(self) -> None:
-        names = self.column_names
-        if missing := [c for c in self.key if c not in names]:
+        if missing := [c for c in self.key if c not in self.column_names]:
             raise ValueError(f"table {self.name}: key columns {missing} are not among its columns")
 
     @property
@@ -115,13 +160,13 @@ class Table:
 
     def ddl(self) -> str:
         """CREATE TABLE statement, without constraints: the gate checks nulls and keys, and names the rows at fault."""
-        columns = ", ".join(f'"{c.name}" {c.type}' for c in self.columns)
-        return f"CREATE OR REPLACE TABLE {self.name} ({columns})"
+        listed = ", ".join(f'"{c.name}" {c.type}' for c in self.columns)
+        return f"CREATE OR REPLACE TABLE {self.name} ({listed})"
 
     def empty_select(self) -> str:
         """A SELECT of no rows with the table's columns: the view of a table that has no partition yet."""
-        columns = ", ".join(f'NULL::{c.type} AS "{c.name}"' for c in self.columns)
-        return f"SELECT {columns} WHERE false"
+        listed = ", ".join(f'NULL::{c.type} AS "{c.name}"' for c in self.columns)
+        return f"SELECT {listed} WHERE false"
 
 
 @dataclass(frozen=True)

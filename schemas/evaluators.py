@@ -1,83 +1,117 @@
-"""`evaluators`: versions of evaluators, trained, or registered if an evaluator has nothing to learn."""
+"""`evaluators`, the `learning_curves` of their training, their `scores`, and `identification`: how well they tell
+the true response from each kind of negative (Bak and Oh 2020, section 6)."""
 
-from schemas.contract import Between, Column, Table
+from schemas.contract import Between, Finite, OneOf, References, Table, WithinBounds, at_least, columns
 
-TABLE = Table(
+EVALUATORS = Table(
     name="evaluators",
     grain="One row is a version of an evaluator: trained, or registered if it has nothing to learn.",
     part="evaluator and version",
     key=("evaluator", "version"),
-    columns=(
-        Column("evaluator", "VARCHAR", "name of the evaluator, such as ssrem"),
-        Column("version", "BIGINT", "number of the version in this home folder, from 1"),
-        Column(
-            "signature",
-            "VARCHAR",
-            "settings, encoder and hash of the weights, which together reproduce its scores",
-        ),
-        Column("low", "DOUBLE", "lower bound of its scores; null: none", nullable=True),
-        Column("high", "DOUBLE", "upper bound of its scores; null: none", nullable=True),
-        Column("encoder", "VARCHAR", "signature of the encoder; null: it uses none", nullable=True),
-        Column("config", "VARCHAR", "JSON object: settings"),
-        Column("corpora", "VARCHAR", "JSON object: corpus it was trained on to its sha256"),
-        Column(
-            "labels",
-            "VARCHAR",
-            "sha256 of the annotated set whose ratings it learned from; null: none",
-            nullable=True,
-        ),
-        Column("train_responses", "BIGINT", "responses of the training split"),
-        Column("valid_responses", "BIGINT", "responses of the validation split, used for early stopping"),
-        Column("test_responses", "BIGINT", "responses of the test split, not used in training"),
-        Column(
-            "test_sample",
-            "BIGINT",
-            "number of responses of a corpus's test split that are scored; null: all",
-            nullable=True,
-        ),
-        Column(
-            "valid_loss",
-            "DOUBLE",
-            "loss on the validation split; null if it has nothing to learn",
-            nullable=True,
-        ),
-        Column("best_epoch", "BIGINT", "epoch whose weights it has; 0: the initial ones", nullable=True),
-        Column("epochs", "BIGINT", "epochs run"),
-        Column("seconds", "DOUBLE", "wall time of the training"),
-        Column("promoted", "BOOLEAN", "whether this is the default version of the evaluator"),
-        Column("why", "VARCHAR", "reason why it is promoted or not"),
-        Column(
-            "compared_with",
-            "BIGINT",
-            "version promoted at the time, with which this one was compared; null: there was none",
-            nullable=True,
-        ),
-        Column(
-            "comparison",
-            "VARCHAR",
-            "JSON list: an object for each test split and annotated set: dataset, measure, champion, challenger, "
-            "difference, low (5% quantile of its paired bootstrap), margin, n, groups, not_worse",
-            nullable=True,
-        ),
-        Column("trained_at", "TIMESTAMP", "end of the training, UTC"),
-        Column(
-            "decided_at",
-            "TIMESTAMP",
-            "time of the decision on its promotion, UTC; null: not decided yet",
-            nullable=True,
-        ),
-        Column(
-            "promoted_at",
-            "TIMESTAMP",
-            "time of its last promotion, UTC; null: never promoted",
-            nullable=True,
-        ),
+    columns=columns(
+        evaluator="VARCHAR: name of the evaluator, such as ssrem",
+        version="BIGINT: number of the version in this home folder, from 1",
+        signature="VARCHAR: settings, encoder and hash of the weights, which together reproduce its scores",
+        low="DOUBLE?: lower bound of its scores; null: none",
+        high="DOUBLE?: upper bound of its scores; null: none",
+        encoder="VARCHAR?: signature of the encoder; null: it uses none",
+        config="VARCHAR: JSON object: settings",
+        corpora="VARCHAR: JSON object: corpus it was trained on to its sha256",
+        labels="VARCHAR?: sha256 of the annotated set whose ratings it learned from; null: none",
+        train_responses="BIGINT: responses of the training split",
+        valid_responses="BIGINT: responses of the validation split, used for early stopping",
+        test_responses="BIGINT: responses of the test split, not used in training",
+        test_sample="BIGINT?: number of responses of a corpus's test split that are scored; null: all",
+        valid_loss="DOUBLE?: loss on the validation split; null if it has nothing to learn",
+        best_epoch="BIGINT?: epoch whose weights it has; 0: the initial ones",
+        epochs="BIGINT: epochs run",
+        seconds="DOUBLE: wall time of the training",
+        promoted="BOOLEAN: whether this is the default version of the evaluator",
+        why="VARCHAR: reason why it is promoted or not",
+        compared_with="BIGINT?: version promoted at the time, with which this one was compared; null: there "
+        "was none",
+        comparison="VARCHAR?: JSON list: an object for each test split and annotated set: dataset, measure, "
+        "champion, challenger, difference, low (5% quantile of its paired bootstrap), margin, n, groups, "
+        "not_worse",
+        trained_at="TIMESTAMP: end of the training, UTC",
+        decided_at="TIMESTAMP?: time of the decision on its promotion, UTC; null: not decided yet",
+        promoted_at="TIMESTAMP?: time of its last promotion, UTC; null: never promoted",
+    ),
+    expectations=tuple(at_least(version=1, train_responses=0, valid_loss=0, best_epoch=0, seconds=0)),
+)
+
+LEARNING_CURVES = Table(
+    name="learning_curves",
+    grain="One row is the mean loss of an epoch of a training on one split.",
+    part="evaluator and version",
+    key=("evaluator", "version", "epoch", "split"),
+    columns=columns(
+        evaluator="VARCHAR: name of the evaluator",
+        version="BIGINT: its version",
+        epoch="BIGINT: number of the epoch, from 1; 0: before training",
+        split="VARCHAR: train or valid",
+        loss="DOUBLE: mean loss per response, by the evaluator's own loss function",
     ),
     expectations=(
-        Between("version", 1),
-        Between("train_responses", 0),
-        Between("valid_loss", 0),
-        Between("best_epoch", 0),
-        Between("seconds", 0),
+        References(("evaluator", "version"), "evaluators"),
+        OneOf("split", ("train", "valid")),
+        *at_least(epoch=0),
+        Finite(("loss",)),
+    ),
+)
+
+SCORES = Table(
+    name="scores",
+    grain="One row is the score that a version of an evaluator gives to one response or candidate.",
+    part="evaluator, version and dataset",
+    key=("evaluator", "version", "dataset", "response_id", "kind", "k"),
+    columns=columns(
+        evaluator="VARCHAR: name of the evaluator",
+        version="BIGINT: its version",
+        dataset="VARCHAR: annotated set, or corpus whose test split was scored",
+        response_id="VARCHAR: response in that dataset",
+        kind="VARCHAR: response: of an annotated set; GT, SC, SP, SS, Rand: candidate; Context: the last "
+        "turn, copied",
+        k="BIGINT: number of the candidate of that kind, from 0",
+        f="DOUBLE?: score of the response given the context; null if the evaluator has no such part",
+        g="DOUBLE?: score of the response given the reference; null without a reference",
+        f_unit="DOUBLE?: f scaled to [0, 1]; null if it is not scaled",
+        g_unit="DOUBLE?: g scaled to [0, 1]",
+        h="DOUBLE?: f_unit and g_unit combined; null if either is missing",
+        truncated="BOOLEAN: whether the evaluator cut off some of the text",
+    ),
+    expectations=(
+        References(("evaluator", "version"), "evaluators"),
+        OneOf("kind", ("response", "GT", "SC", "SP", "SS", "Rand", "Context")),
+        Finite(("f", "g", "f_unit", "g_unit", "h")),
+        WithinBounds(("f", "g", "h"), "evaluators", ("evaluator", "version")),
+        Between("f_unit", 0, 1),
+        Between("g_unit", 0, 1),
+    ),
+)
+
+IDENTIFICATION = Table(
+    name="identification",
+    grain="One row is a kind of candidate of a corpus's test split under one version of an evaluator.",
+    part="evaluator, version and corpus",
+    key=("evaluator", "version", "corpus", "kind"),
+    columns=columns(
+        evaluator="VARCHAR: name of the evaluator",
+        version="BIGINT: its version",
+        corpus="VARCHAR: corpus whose test split was scored",
+        kind="VARCHAR: GT, SC, SP, SS, Rand, or Context: the last turn copied as the response",
+        mean="DOUBLE?: mean f",
+        low="DOUBLE?: lower end of its 95% confidence interval",
+        high="DOUBLE?: upper end of its 95% confidence interval",
+        gt_above="DOUBLE?: share of responses whose GT scores higher, ties a half",
+        n="BIGINT: responses that have a candidate of this kind",
+    ),
+    expectations=(
+        References(("evaluator", "version"), "evaluators"),
+        OneOf("kind", ("GT", "SC", "SP", "SS", "Rand", "Context")),
+        Finite(("mean", "low", "high", "gt_above")),
+        WithinBounds(("mean",), "evaluators", ("evaluator", "version")),
+        Between("gt_above", 0, 1),
+        *at_least(n=0),
     ),
 )

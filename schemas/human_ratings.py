@@ -1,6 +1,6 @@
-"""`rated_responses`, `ratings`, `human_scores`: responses that people scored, every rating, and its aggregations."""
+"""`rated_responses`, `ratings`, `human_scores`: responses that people rated, every rating, and its aggregations."""
 
-from schemas.contract import Between, Column, Finite, NotEmpty, OneOf, References, Table
+from schemas.contract import Finite, NotEmpty, OneOf, References, Table, at_least, columns
 
 AGGREGATIONS = ("mean", "median", "mode", "mad_mean")
 
@@ -9,18 +9,16 @@ RATED_RESPONSES = Table(
     grain="One row is a response that people scored.",
     part="dataset",
     key=("dataset", "response_id"),
-    columns=(
-        Column("dataset", "VARCHAR", "name of the annotated set, from its file"),
-        Column("sha256", "VARCHAR", "digest of that file"),
-        Column("response_id", "VARCHAR", "rank in the file, from 0"),
-        Column("dialogue_id", "VARCHAR", "dialogue that the response belongs to, as in the file"),
-        Column("context", "VARCHAR[]", "turns, oldest first"),
-        Column("response", "VARCHAR", "the response"),
-        Column("reference", "VARCHAR", "the true response, where known", nullable=True),
-        Column("system", "VARCHAR", "who made the response, where known", nullable=True),
-        Column(
-            "ground_truth", "BOOLEAN", "whether the response is the true one: not compared with human scores"
-        ),
+    columns=columns(
+        dataset="VARCHAR: name of the annotated set, from its file",
+        sha256="VARCHAR: digest of that file",
+        response_id="VARCHAR: rank in the file, from 0",
+        dialogue_id="VARCHAR: dialogue that the response belongs to, as in the file",
+        context="VARCHAR[]: turns, oldest first",
+        response="VARCHAR: the response",
+        reference="VARCHAR?: the true response, where known",
+        system="VARCHAR?: who made the response, where known",
+        ground_truth="BOOLEAN: whether the response is the true one: not compared with human scores",
     ),
     expectations=(NotEmpty(),),
 )
@@ -30,18 +28,18 @@ RATINGS = Table(
     grain="One row is the score of one rater for one response by one criterion, as given.",
     part="dataset",
     key=("dataset", "response_id", "criterion", "rater"),
-    columns=(
-        Column("dataset", "VARCHAR", "name of the annotated set"),
-        Column("response_id", "VARCHAR", "response"),
-        Column("criterion", "VARCHAR", "what was asked, such as overall or relevance"),
-        Column("rater", "BIGINT", "place in the response's list of scores, from 0"),
-        Column("score", "DOUBLE", "the score, raw"),
+    columns=columns(
+        dataset="VARCHAR: name of the annotated set",
+        response_id="VARCHAR: response",
+        criterion="VARCHAR: what was asked, such as overall or relevance",
+        rater="BIGINT: place in the response's list of scores, from 0",
+        score="DOUBLE: the score, raw",
     ),
     expectations=(
         NotEmpty(),
         References(("dataset", "response_id"), "rated_responses"),
         Finite(("score",)),
-        Between("rater", 0),
+        *at_least(rater=0),
     ),
 )
 
@@ -50,23 +48,19 @@ HUMAN_SCORES = Table(
     grain="One row is the human score of one response by one criterion under one aggregation of its raters.",
     part="dataset",
     key=("dataset", "response_id", "criterion", "aggregation"),
-    columns=(
-        Column("dataset", "VARCHAR", "name of the annotated set"),
-        Column("response_id", "VARCHAR", "response"),
-        Column("criterion", "VARCHAR", "what was asked"),
-        Column(
-            "aggregation",
-            "VARCHAR",
-            "mean, median, mode (mean of tied modes), mad_mean (see sql/3_agreement)",
-        ),
-        Column("score", "DOUBLE", "the aggregated score"),
-        Column("raters", "BIGINT", "scores that went into it"),
+    columns=columns(
+        dataset="VARCHAR: name of the annotated set",
+        response_id="VARCHAR: response",
+        criterion="VARCHAR: what was asked",
+        aggregation="VARCHAR: mean, median, mode (mean of tied modes), mad_mean (see sql/3_agreement)",
+        score="DOUBLE: the aggregated score",
+        raters="BIGINT: scores that went into it",
     ),
     expectations=(
         NotEmpty(),
         References(("dataset", "response_id"), "rated_responses"),
         OneOf("aggregation", AGGREGATIONS),
         Finite(("score",)),
-        Between("raters", 1),
+        *at_least(raters=1),
     ),
 )

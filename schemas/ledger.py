@@ -1,23 +1,23 @@
 """`runs`, `check_results`: the runs that published, and the results of their gates."""
 
-from schemas.contract import Between, Column, OneOf, Table
+from schemas.contract import OneOf, Table, at_least, columns
 
 RUNS = Table(
     name="runs",
     grain="One row is a run of a stage that published.",
     part="run",
     key=("run_id",),
-    columns=(
-        Column("run_id", "VARCHAR", "time of its start and a random suffix"),
-        Column("stage", "VARCHAR", "name of the stage, such as ingest or correlate"),
-        Column("key", "VARCHAR", "hash of stage, parameters, inputs and version: equal keys run once"),
-        Column("parameters", "VARCHAR", "JSON object: parameters of the stage"),
-        Column("inputs", "VARCHAR", "JSON object: content hashes of its inputs"),
-        Column("outputs", "VARCHAR", "JSON list: table and key of each partition that it published"),
-        Column("started", "TIMESTAMP", "start, UTC"),
-        Column("ended", "TIMESTAMP", "end, UTC"),
-        Column("state", "VARCHAR", "published"),
-        Column("ssrem_version", "VARCHAR", "version of the software"),
+    columns=columns(
+        run_id="VARCHAR: time of its start and a random suffix",
+        stage="VARCHAR: name of the stage, such as ingest or correlate",
+        key="VARCHAR: hash of stage, parameters, inputs and version: equal keys run once",
+        parameters="VARCHAR: JSON object: parameters of the stage",
+        inputs="VARCHAR: JSON object: content hashes of its inputs",
+        outputs="VARCHAR: JSON list: table and key of each partition that it published",
+        started="TIMESTAMP: start, UTC",
+        ended="TIMESTAMP: end, UTC",
+        state="VARCHAR: published",
+        ssrem_version="VARCHAR: version of the software",
     ),
     expectations=(OneOf("state", ("published",)),),
 )
@@ -27,14 +27,14 @@ CHECK_RESULTS = Table(
     grain="One row is the outcome of one expectation on one table in one run.",
     part="run",
     key=("run_id", "table_name", "expectation"),
-    columns=(
-        Column("run_id", "VARCHAR", "run to whose gate it belongs"),
-        Column("stage", "VARCHAR", "stage of that run"),
-        Column("table_name", "VARCHAR", "table that was checked"),
-        Column("expectation", "VARCHAR", "name of the expectation"),
-        Column("passed", "BOOLEAN", "whether it held"),
-        Column("rows_checked", "BIGINT", "rows of the table", nullable=True),
-        Column("unexpected", "BIGINT", "rows that violate it"),
+    columns=columns(
+        run_id="VARCHAR: run to whose gate it belongs",
+        stage="VARCHAR: stage of that run",
+        table_name="VARCHAR: table that was checked",
+        expectation="VARCHAR: name of the expectation",
+        passed="BOOLEAN: whether it held",
+        rows_checked="BIGINT?: rows of the table",
+        unexpected="BIGINT: rows that violate it",
     ),
-    expectations=(Between("unexpected", 0),),
+    expectations=tuple(at_least(unexpected=0)),
 )

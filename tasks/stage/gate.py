@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from schemas import TABLES
-from schemas.contract import Between, Expectation, Finite, NotEmpty, OneOf, References, Table, WithinBounds
+from schemas.contract import Table
 from sql import checks
 from ssrem.errors import GateError
 
@@ -75,34 +75,7 @@ def rules(table: Table) -> Iterator[Rule]:
     for column in table.required:
         yield Rule(name, f"{column} not to be null", f'SELECT * FROM {name} WHERE "{column}" IS NULL')
     for expectation in table.expectations:
-        yield Rule(name, *_says_and_offending(name, expectation))
-
-
-def _says_and_offending(table: str, expectation: Expectation) -> tuple[str, str]:
-    """What an expectation says of a table, and the query for the rows that break it."""
-    match expectation:
-        case Between(column, low, high):
-            bounds = [("at least", "<", low), ("at most", ">", high)]
-            says = [f"{words} {bound}" for words, _, bound in bounds if bound is not None]
-            outside = [f'"{column}" {sign} {bound}' for _, sign, bound in bounds if bound is not None]
-            return (
-                f"{column} to be {' and '.join(says)}",
-                f"SELECT * FROM {table} WHERE {' OR '.join(outside)}",
-            )
-        case OneOf(column, values):
-            listed = ", ".join(f"'{value}'" for value in values)
-            return (
-                f"{column} to be one of {', '.join(values)}",
-                f'SELECT * FROM {table} WHERE "{column}" NOT IN ({listed})',
-            )
-        case NotEmpty():
-            return "at least one row", f"SELECT 'empty' AS {table} WHERE NOT EXISTS (FROM {table})"
-        case References(columns, target):
-            return f"({', '.join(columns)}) to be found in {target}", expectation.query(table)
-        case WithinBounds(columns, target):
-            return f"({', '.join(columns)}) to be in the range of {target}", expectation.query(table)
-        case Finite(columns):
-            return f"({', '.join(columns)}) to be finite", expectation.query(table)
+        yield Rule(name, expectation.says, expectation.query(name))
 
 
 def check_tables(

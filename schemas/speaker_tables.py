@@ -1,0 +1,147 @@
+"""Tables derived from the messages: `turns`, `responses`, the sets of turns of each speaker (Bak and Oh 2020, section
+3.1), `candidates` drawn from them, generated `negatives`, and `set_similarity` (Table 2 of the paper)."""
+
+from schemas.contract import Between, Finite, NotEmpty, OneOf, References, Table, at_least, columns
+
+SPLITS = ("train", "valid", "test")
+
+TURNS = Table(
+    name="turns",
+    grain="One row is a turn: consecutive messages of one speaker in a conversation, joined by a space.",
+    part="corpus",
+    key=("corpus", "turn_id"),
+    columns=columns(
+        corpus="VARCHAR: corpus it belongs to",
+        turn_id="BIGINT: rank in the corpus, from 0; the turns of a conversation are consecutive",
+        conversation_id="VARCHAR: conversation it is part of",
+        turn="BIGINT: rank in the conversation, from 0",
+        speaker="VARCHAR: who speaks",
+        addressee="VARCHAR?: who is addressed: the author of the message replied to, else the latest other "
+        "speaker",
+        text="VARCHAR: the messages' texts",
+        text_hash="UBIGINT: hash of the lower-cased, trimmed text: equal hashes are the same text",
+        messages="BIGINT: number of messages",
+        started="TIMESTAMP?: time of the first message, UTC",
+        split="VARCHAR: train, valid or test: a hash of the conversation's id, 80/10/10",
+    ),
+    expectations=(
+        NotEmpty(),
+        References(("corpus", "conversation_id"), "conversations"),
+        OneOf("split", SPLITS),
+        *at_least(turn_id=0, turn=0, messages=1),
+    ),
+)
+
+RESPONSES = Table(
+    name="responses",
+    grain="One row is a response: a turn that has a turn before it in its conversation.",
+    part="corpus",
+    key=("corpus", "response_id"),
+    columns=columns(
+        corpus="VARCHAR: corpus it belongs to",
+        response_id="BIGINT: turn_id of the response",
+        context_from="BIGINT: turn_id of the first turn of its context",
+        context_to="BIGINT: turn_id of the last turn of its context, just before the response",
+        conversation_id="VARCHAR: conversation it is part of",
+        speaker="VARCHAR: who responds",
+        addressee="VARCHAR: who is addressed",
+        split="VARCHAR: train, valid or test",
+    ),
+    expectations=(
+        References(("corpus", "response_id"), "turns", ("corpus", "turn_id")),
+        References(("corpus", "context_from"), "turns", ("corpus", "turn_id")),
+        OneOf("split", SPLITS),
+        *at_least(context_from=0),
+    ),
+)
+
+
+def _set_table(name: str, grain: str) -> Table:
+    return Table(
+        name=name,
+        grain=grain,
+        part="corpus",
+        key=("corpus", "set_id", "position"),
+        columns=columns(
+            corpus="VARCHAR: corpus it belongs to",
+            set_id="BIGINT: id of the set: turn_id of the first turn of its speaker A",
+            position="BIGINT: rank in the set, from 0, by turn_id; in rand, in the order drawn",
+            size="BIGINT: number of members",
+            turn_id="BIGINT: the member",
+        ),
+        expectations=(References(("corpus", "turn_id"), "turns"), *at_least(position=0, size=1)),
+    )
+
+
+SC = _set_table("sc", "One row is a member of SC_A: A's turns in one conversation.")
+SP = _set_table("sp", "One row is a member of SP_A: A's turns towards one partner.")
+SS = _set_table("ss", "One row is a member of SS_A: all turns of A.")
+RAND = _set_table(
+    "rand", "One row is a member of Rand_A: turns of anyone but A, as many as SS_A has and eight at least."
+)
+
+CANDIDATES = Table(
+    name="candidates",
+    grain="One row is a candidate for a response: the true turn or a negative drawn from one of the four sets.",
+    part="corpus",
+    key=("corpus", "response_id", "kind", "k"),
+    columns=columns(
+        corpus="VARCHAR: corpus it belongs to",
+        response_id="BIGINT: the response",
+        kind="VARCHAR: GT: the true turn; SC, SP, SS, Rand: drawn from that set",
+        k="BIGINT: number of the draw of that kind, from 0",
+        turn_id="BIGINT?: the candidate; null if the set had nothing left to draw",
+    ),
+    expectations=(
+        OneOf("kind", ("GT", "SC", "SP", "SS", "Rand")),
+        References(("corpus", "turn_id"), "turns"),
+        *at_least(k=0),
+    ),
+)
+
+NEGATIVES = Table(
+    name="negatives",
+    grain="One row is a negative that a generator made for a response.",
+    part="corpus and generator",
+    key=("corpus", "response_id", "generator", "k"),
+    columns=columns(
+        corpus="VARCHAR: corpus it belongs to",
+        response_id="BIGINT: the true response",
+        generator="VARCHAR: name of the generator, such as mask-and-fill or random-2",
+        k="BIGINT: number of the negative of that generator, from 0",
+        text="VARCHAR: the negative",
+        replaced="BIGINT: number of the response's tokens that were replaced",
+        tokens="BIGINT: number of the response's tokens, by the generator's tokenizer",
+        truncated="BOOLEAN: whether context or response was too long for the generator, and cut",
+    ),
+    expectations=(
+        NotEmpty(),
+        References(("corpus", "response_id"), "responses"),
+        *at_least(k=0, replaced=0, tokens=1),
+    ),
+)
+
+SET_SIMILARITY = Table(
+    name="set_similarity",
+    grain="One row is a kind of set: the mean cosine similarity among the turns inside its sets.",
+    part="corpus",
+    key=("corpus", "kind"),
+    columns=columns(
+        corpus="VARCHAR: corpus it belongs to",
+        kind="VARCHAR: SC, SP, SS or Rand",
+        mean="DOUBLE?: mean pairwise cosine inside sets: over a speaker's sets, then over speakers; -1 to 1",
+        low="DOUBLE?: lower end of its 95% confidence interval",
+        high="DOUBLE?: upper end of its 95% confidence interval",
+        speakers="BIGINT: speakers counted, who have a set of every kind",
+        sets="BIGINT: their sets with at least two encoded turns",
+        pairs="BIGINT: pairs of turns inside these sets",
+        encoder="VARCHAR: signature of the encoder",
+    ),
+    expectations=(
+        References(("corpus",), "corpora"),
+        OneOf("kind", ("SC", "SP", "SS", "Rand")),
+        Between("mean", -1, 1),
+        Finite(("mean", "low", "high")),
+        *at_least(speakers=0, sets=0, pairs=0),
+    ),
+)
