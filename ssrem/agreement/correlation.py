@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import atanh, sqrt, tanh
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-Outcome = Literal["ok", "constant", "too_few"]
-Numbers = Sequence[float] | NDArray[np.float64]
+from ssrem.agreement.inputs import Floats, Numbers, Outcome, unvarying
 
 Z_95 = 1.959963984540054
 _SMALLEST = sys.float_info.min
@@ -49,12 +47,7 @@ def pearson(x: Numbers, y: Numbers) -> Correlation:
     """
     from scipy import stats
 
-    a, b, unusable = _checked(x, y)
-    if unusable:
-        return unusable
-    r = stats.pearsonr(a, b)
-    error = 1 / sqrt(len(a) - 3) if len(a) > 3 else None
-    return _correlation(float(r.statistic), float(r.pvalue), len(a), error)
+    return _correlated(stats.pearsonr, x, y, lambda r, n: 1 / sqrt(n - 3), fewest=4)
 
 
 def spearman(x: Numbers, y: Numbers) -> Correlation:
@@ -63,12 +56,7 @@ def spearman(x: Numbers, y: Numbers) -> Correlation:
     """
     from scipy import stats
 
-    a, b, unusable = _checked(x, y)
-    if unusable:
-        return unusable
-    rho = stats.spearmanr(a, b)
-    error = sqrt((1 + float(rho.statistic) ** 2 / 2) / (len(a) - 3)) if len(a) > 3 else None
-    return _correlation(float(rho.statistic), float(rho.pvalue), len(a), error)
+    return _correlated(stats.spearmanr, x, y, lambda rho, n: sqrt((1 + rho**2 / 2) / (n - 3)), fewest=4)
 
 
 def kendall(x: Numbers, y: Numbers) -> Correlation:
@@ -77,12 +65,7 @@ def kendall(x: Numbers, y: Numbers) -> Correlation:
     """
     from scipy import stats
 
-    a, b, unusable = _checked(x, y)
-    if unusable:
-        return unusable
-    tau = stats.kendalltau(a, b)
-    error = sqrt(0.437 / (len(a) - 4)) if len(a) > 4 else None
-    return _correlation(float(tau.statistic), float(tau.pvalue), len(a), error)
+    return _correlated(stats.kendalltau, x, y, lambda tau, n: sqrt(0.437 / (n - 4)), fewest=5)
 
 
 CORRELATIONS: dict[Literal["pearson", "spearman", "kendall"], Callable[[Numbers, Numbers], Correlation]] = {
@@ -96,41 +79,41 @@ CORRELATIONS: dict[Literal["pearson", "spearman", "kendall"], Callable[[Numbers,
 def regression_line(x: Numbers, y: Numbers) -> Line | None:
     """Least squares line of y on x; None below two pairs or if x is constant. ValueError as in `pearson`."""
     a, b = _finite(x, y)
-    if len(a) < 2 or (a == a[0]).all():
+    if len(a) < 2 or unvarying(a):
         return None
     centred = a - a.mean()
     slope = float(centred @ (b - b.mean()) / (centred @ centred))
     return Line(slope, float(b.mean() - slope * a.mean()))
 
 
-def _finite(x: Numbers, y: Numbers) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _finite(x: Numbers, y: Numbers) -> tuple[Floats, Floats]:
     a, b = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     if a.ndim != 1 or a.shape != b.shape:
         raise ValueError(f"shapes {a.shape} and {b.shape} are not two rows of the same length")
-    broken = int((~np.isfinite(a) | ~np.isfinite(b)).sum())
-    if broken:
+    if broken := int((~np.isfinite(a) | ~np.isfinite(b)).sum()):
         raise ValueError(f"{broken} of {len(a)} pairs hold NaN or infinity")
     return a, b
 
 
-def _checked(x: Numbers, y: Numbers) -> tuple[NDArray[np.float64], NDArray[np.float64], Correlation | None]:
+def _correlated(
+    test: Callable[[Floats, Floats], Any],
+    x: Numbers,
+    y: Numbers,
+    error: Callable[[float, int], float],
+    *,
+    fewest: int,
+) -> Correlation:
+    """test: SciPy's; error: the standard error of z from the statistic and n, defined from `fewest` pairs on."""
     a, b = _finite(x, y)
-    outcome: Outcome | None = None
-    if len(a) < 3:
-        outcome = "too_few"
-    elif (a == a[0]).all() or (b == b[0]).all():
-        outcome = "constant"
-    return a, b, Correlation(None, None, None, None, len(a), outcome) if outcome else None
-
-
-def _correlation(statistic: float, p: float, n: int, error: float | None) -> Correlation:
-    # A p-value that underflows is small, not zero.
-    p = min(max(p, _SMALLEST), 1.0)
-    statistic = max(-1.0, min(1.0, statistic))
-    if error is None:
+    n = len(a)
+    if n < 3 or unvarying(a, b):
+        return Correlation(None, None, None, None, n, "too_few" if n < 3 else "constant")
+    result = test(a, b)
+    statistic = max(-1.0, min(1.0, float(result.statistic)))
+    p = min(max(float(result.pvalue), _SMALLEST), 1.0)  # one that underflows is small, not zero
+    if n < fewest:
         return Correlation(statistic, p, None, None, n, "ok")
     if abs(statistic) == 1:
         return Correlation(statistic, p, statistic, statistic, n, "ok")
-    centre = atanh(statistic)
-    low, high = tanh(centre - Z_95 * error), tanh(centre + Z_95 * error)
-    return Correlation(statistic, p, low, high, n, "ok")
+    centre, half = atanh(statistic), Z_95 * error(statistic, n)
+    return Correlation(statistic, p, tanh(centre - half), tanh(centre + half), n, "ok")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from ssrem.agreement.bootstrap import Interval, agreement_interval
 from ssrem.agreement.correlation import CORRELATIONS
 from ssrem.agreement.inputs import (
     MEASURES,
@@ -13,11 +14,12 @@ from ssrem.agreement.inputs import (
     Grouping,
     Level,
     Outcome,
+    Responses,
     Sides,
     SystemMeasure,
+    View,
 )
-from ssrem.agreement.intervals.bootstrap import Interval, agreement_at, agreement_interval
-from ssrem.agreement.system import system_level
+from ssrem.agreement.levels import agreement_at
 
 RESAMPLES = 1000
 SEED = 0
@@ -26,31 +28,6 @@ CONFIDENCE = 0.95
 SYSTEM_MEASURES: tuple[SystemMeasure, ...] = (*MEASURES, "soft_accuracy")
 LEVELS: tuple[Level, ...] = ("segment", "system")
 GROUPINGS: tuple[Grouping, ...] = ("pooled", "system", "context")
-
-
-@dataclass(frozen=True)
-class Responses:
-    """Scores and human scores (n,), NaN for missing, with each response's context and system (None: not known).
-
-    excluded: how many more responses with a human score there are that are not to be compared, such as ground truth.
-    """
-
-    scores: Floats
-    human: Floats
-    contexts: Sequence[str]
-    systems: Sequence[str | None]
-    excluded: int = 0
-
-    def with_systems(self) -> Responses:
-        """Those whose system is known."""
-        at = [number for number, system in enumerate(self.systems) if system is not None]
-        return Responses(
-            self.scores[at],
-            self.human[at],
-            [self.contexts[n] for n in at],
-            [self.systems[n] for n in at],
-            self.excluded,
-        )
 
 
 @dataclass(frozen=True)
@@ -72,12 +49,12 @@ class Figure:
     missing: int
     excluded: int
     groups: int
-    epsilon: float | None
-    forced: bool
-    resamples: int | None
-    seed: int | None
-    outcome: Outcome
-    reason: str
+    epsilon: float | None = None
+    forced: bool = False
+    resamples: int | None = None
+    seed: int | None = None
+    outcome: Outcome = "ok"
+    reason: str = ""
 
 
 def figures(
@@ -93,14 +70,14 @@ def figures(
     force: the system level of too few systems too, which its figures then say.
     slow: with intervals of the pooled Kendall and accuracy too, whose time grows with the square of the responses.
     """
-    groupings = [g for g in GROUPINGS if g != "system" or any(s is not None for s in responses.systems)]
-    for grouping in groupings:
+    known = len(responses.with_systems().scores) > 0
+    for grouping in (one for one in GROUPINGS if known or one != "system"):
         for measure in MEASURES:
             fast = grouping == "context" or measure in ("pearson", "spearman")
             drawn = resamples if slow or fast else None
-            yield figure(responses, "segment", grouping, measure, resamples=drawn, seed=seed)
+            yield figure(responses, View(measure, "segment", grouping), resamples=drawn, seed=seed)
     for of_systems in SYSTEM_MEASURES:
-        yield figure(responses, "system", "pooled", of_systems, resamples=resamples, seed=seed, force=force)
+        yield figure(responses, View(of_systems, "system", force=force), resamples=resamples, seed=seed)
 
 
 def conversation_figures(scores: Floats, ratings: Floats, *, excluded: int) -> Iterator[Figure]:
@@ -113,89 +90,51 @@ def conversation_figures(scores: Floats, ratings: Floats, *, excluded: int) -> I
         "too_few": "3 conversations are needed",
     }
     for measure, correlate in CORRELATIONS.items():
-        correlation = correlate(scores, ratings)
+        one = correlate(scores, ratings)
         yield Figure(
             "conversation",
             "pooled",
             measure,
-            correlation.statistic,
-            correlation.p,
+            one.statistic,
+            one.p,
             "two-sided",
-            correlation.low,
-            correlation.high,
-            confidence=None if correlation.low is None else CONFIDENCE,
-            n=correlation.n,
+            one.low,
+            one.high,
+            confidence=None if one.low is None else CONFIDENCE,
+            n=one.n,
             missing=0,
             excluded=excluded,
             groups=1,
-            epsilon=None,
-            forced=False,
-            resamples=None,
-            seed=None,
-            outcome=correlation.outcome,
-            reason=reasons.get(correlation.outcome, ""),
+            outcome=one.outcome,
+            reason=reasons.get(one.outcome, ""),
         )
 
 
-def figure(
-    responses: Responses,
-    level: Level,
-    grouping: Grouping,
-    measure: SystemMeasure,
-    *,
-    resamples: int | None,
-    seed: int | None,
-    force: bool = False,
-) -> Figure:
+def figure(responses: Responses, view: View, *, resamples: int | None, seed: int | None) -> Figure:
     """One figure, with its interval unless resamples is None. ValueError for a measure that the level has not."""
-    if level == "system" or grouping == "system":
+    if view.level == "system" or view.grouping == "system":
         responses = responses.with_systems()
-    x, y, contexts = responses.scores, responses.human, responses.contexts
-    systems = responses.systems if level == "system" or grouping == "system" else None
+    agreement = agreement_at(responses, view, permutations=resamples or RESAMPLES, seed=seed or 0)
     ends: Interval | None = None
-    if measure == "soft_accuracy":
-        if level == "segment" or systems is None:
-            raise ValueError("soft accuracy compares systems: it has no segment level")
-        permutations, force_seed = resamples or RESAMPLES, seed or 0
-        agreement = system_level(
-            x,
-            y,
-            systems,
-            measure=measure,
-            contexts=contexts,
-            force=force,
-            permutations=permutations,
-            seed=force_seed,
+    if resamples is not None and agreement.statistic is not None and view.measure != "soft_accuracy":
+        ends = agreement_interval(
+            responses,
+            view,
+            confidence=CONFIDENCE,
+            resamples=resamples,
+            seed=seed or 0,
+            agreement=agreement,
         )
-    else:
-        agreement = agreement_at(
-            x, y, contexts, systems, measure=measure, level=level, grouping=grouping, force=force
-        )
-        if resamples is not None and agreement.statistic is not None:
-            ends = agreement_interval(
-                x,
-                y,
-                contexts,
-                measure=measure,
-                level=level,
-                grouping=grouping,
-                systems=systems,
-                confidence=CONFIDENCE,
-                resamples=resamples,
-                seed=seed or 0,
-                agreement=agreement,
-            )
-    has_ends = ends is not None and ends.low is not None
     return Figure(
-        level,
-        grouping,
-        measure,
+        view.level,
+        view.grouping,
+        view.measure,
         agreement.statistic,
         agreement.p,
         agreement.sides,
         low=ends.low if ends else None,
         high=ends.high if ends else None,
-        confidence=CONFIDENCE if has_ends else None,
+        confidence=CONFIDENCE if ends and ends.low is not None else None,
         n=agreement.n,
         missing=agreement.missing,
         excluded=responses.excluded,

@@ -1,4 +1,4 @@
-"""What the functions of agreement take and return: columns of scores with gaps, labels, and one kind of result."""
+"""What the functions of agreement take and return: responses with scores and labels, a view of them, and a result."""
 
 from __future__ import annotations
 
@@ -32,6 +32,43 @@ EQUAL = 1e-10
 
 MIN_RESPONSES = 3
 """Fewer pairs of scores than this correlate perfectly, or not at all."""
+
+
+@dataclass(frozen=True)
+class Responses:
+    """Scores and human scores (n,), NaN for missing, with each response's context and system (None: not known).
+
+    systems: None where no system matters. excluded: how many more responses with a human score there are that are not
+    to be compared, such as ground truth.
+    """
+
+    scores: Floats
+    human: Floats
+    contexts: Labels
+    systems: Labels | None = None
+    excluded: int = 0
+
+    def with_systems(self) -> Responses:
+        """Those whose system is known."""
+        systems = self.systems if self.systems is not None else []
+        known = np.array([system is not None for system in systems], dtype=bool)
+        return Responses(
+            self.scores[known],
+            self.human[known],
+            chosen_labels(self.contexts, known),
+            chosen_labels(systems, known),
+            self.excluded,
+        )
+
+
+@dataclass(frozen=True)
+class View:
+    """Which figure of the responses. grouping: of the segment level; force: the system level of too few systems too."""
+
+    measure: SystemMeasure = "spearman"
+    level: Level = "segment"
+    grouping: Grouping = "pooled"
+    force: bool = False
 
 
 @dataclass(frozen=True)
@@ -78,9 +115,8 @@ def columns(*values: Numbers) -> tuple[Floats, int]:
 
     ValueError where the k values are not of one length, or one is infinite.
     """
-    rows = _stacked(*values)
     usable = complete(*values)
-    return rows[usable], int((~usable).sum())
+    return _stacked(*values)[usable], int((~usable).sum())
 
 
 def complete(*values: Numbers) -> NDArray[np.bool_]:

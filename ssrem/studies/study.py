@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from ssrem.agreement.correlation import Correlation, Outcome
+from ssrem.agreement.correlation import Correlation
+from ssrem.agreement.inputs import Outcome
 
 Data = TypeVar("Data")
 

@@ -13,7 +13,7 @@ from prefect import task
 
 from ssrem.agreement.annotated import Annotated
 from ssrem.agreement.figures import RESAMPLES, SEED, figures
-from ssrem.agreement.raters.ceiling import rater_figures
+from ssrem.agreement.raters import rater_figures
 from ssrem.annotated_sets import EVAL
 from ssrem.errors import AnnotationError
 from ssrem.evaluators import evaluator_class

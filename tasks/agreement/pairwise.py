@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from ssrem.agreement.comparison.paired_bootstrap import paired_bootstrap
-from ssrem.agreement.comparison.ranking import Ranking, ranking
-from ssrem.agreement.figures import LEVELS, RESAMPLES, Responses
-from ssrem.agreement.inputs import Floats, Level
-from ssrem.agreement.system import MIN_SYSTEMS
+from ssrem.agreement.figures import LEVELS, RESAMPLES
+from ssrem.agreement.inputs import Floats, Level, Responses, View
+from ssrem.agreement.levels import MIN_SYSTEMS
+from ssrem.agreement.paired_bootstrap import paired_bootstrap
+from ssrem.agreement.ranking import Ranking, ranking
 from ssrem.evaluators.base import overall_part
 from tasks.agreement.scored_set import ScoredSet
 from tasks.scoring.signatures import Version
@@ -76,15 +76,14 @@ def _ranking(
     if level == "system":
         sets = {version: one.with_systems() for version, one in sets.items()}
     one = next(iter(sets.values()))
-    if level == "system" and len(set(one.systems)) < MIN_SYSTEMS:
+    if level == "system" and len(set(one.systems or ())) < MIN_SYSTEMS:
         return None
     pairs = len(sets) * (len(sets) - 1) // 2
     test = partial(
         paired_bootstrap,
         human=one.human,
         contexts=one.contexts,
-        measure="spearman",
-        level=level,
+        view=View("spearman", level),
         systems=one.systems if level == "system" else None,
         resamples=max(RESAMPLES, DRAWS_A_PAIR * pairs),
         seed=seed,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ssrem.agreement.figures import GROUPINGS, LEVELS, SYSTEM_MEASURES, Figure, figure
-from ssrem.agreement.inputs import EQUAL
+from ssrem.agreement.inputs import EQUAL, View
 from ssrem.agreement.signature import Signature, SignatureError, differences, parse
 from ssrem.errors import AnnotationError, EvaluatorError
 from tasks.agreement.landed_set import landed_sets
@@ -77,12 +77,9 @@ def _figure(
     human, with_truth = humans[criterion], GROUND_TRUTH not in wanted.excluded
     again = figure(
         data.responses(scores[wanted.score], human, ground_truth_kept=with_truth),
-        level,
-        grouping,
-        measure,
+        View(measure, level, grouping, forced),
         resamples=wanted.resamples,
         seed=wanted.seed,
-        force=forced,
     )
     excluded = [GROUND_TRUTH] if again.excluded else []
     weights, content = weights_of(connection, version), (data.dataset, data.sha256)

@@ -10,9 +10,8 @@ from typing import Any
 import duckdb
 import numpy as np
 
-from ssrem.agreement.figures import Responses
-from ssrem.agreement.inputs import Floats
-from ssrem.agreement.raters.reliability import Ratings
+from ssrem.agreement.inputs import Floats, Responses
+from ssrem.agreement.raters import Ratings
 from ssrem.evaluators.base import PARTS, overall_part
 from tasks.scoring.signatures import Version
 

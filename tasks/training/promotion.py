@@ -12,7 +12,7 @@ import numpy as np
 from prefect import task
 
 from sql import statement
-from ssrem.agreement.comparison.noninferiority import Comparison, compare_agreement, compare_share
+from ssrem.agreement.paired_bootstrap import Comparison, compare_agreement, compare_share
 from ssrem.errors import EvaluatorError
 from tasks.agreement.scored_set import overall_part_of
 from tasks.stage.ledger import Recipe
@@ -92,7 +92,7 @@ def decide(
         promoted, why = verdict(comparisons, challenge.champion)
         decision = {
             "compared_with": challenge.champion,
-            "comparison": json.dumps([comparison.row for comparison in comparisons]),
+            "comparison": json.dumps([asdict(comparison) for comparison in comparisons]),
             "decided_at": utc_now(),
             "why": why,
         }

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ssrem.agreement.comparison.significance import against_chance
+from ssrem.agreement.significance import against_chance
 
 RNG = np.random.default_rng(0)
 
@@ -24,14 +24,14 @@ def test_pooled_is_scipys_exact_test(sides: Any) -> None:
         alternative=sides,
         n_resamples=np.inf,
     )
-    found = against_chance(x, y, measure="pearson", permutations=5000, sides=sides, seed=0)
-    assert found.statistic == pytest.approx(theirs.statistic)
+    chance = against_chance(x, y, measure="pearson", permutations=5000, sides=sides, seed=0)
+    assert chance.statistic == pytest.approx(theirs.statistic)
     expected = theirs.pvalue
     if sides == "two-sided":  # SciPy doubles the smaller side; ours is how far from 0
         null = np.array([np.corrcoef(x[list(order)], y)[0, 1] for order in permutations(range(6))])
         expected = (abs(null) >= abs(theirs.statistic) - 1e-9).mean()
-    assert found.p == pytest.approx(expected, abs=0.025)
-    assert (found.sides, found.n, found.permutations, found.seed) == (sides, 6, 5000, 0)
+    assert chance.p == pytest.approx(expected, abs=0.025)
+    assert (chance.sides, chance.n, chance.permutations, chance.seed) == (sides, 6, 5000, 0)
 
 
 def test_deals_stay_within_their_group() -> None:
@@ -41,10 +41,10 @@ def test_deals_stay_within_their_group() -> None:
         return float(np.mean([np.corrcoef(one[at], y[at])[0, 1] for at in (slice(3), slice(3, 6))]))
 
     null = [mean(np.array([*a, *b])) for a in permutations(x[:3]) for b in permutations(x[3:])]
-    found = against_chance(
+    chance = against_chance(
         x, y, measure="pearson", groups=[*"aaabbb"], permutations=4000, sides="greater", seed=0
     )
-    assert found.p == pytest.approx(np.mean(np.array(null) >= mean(x) - 1e-9), abs=0.015)
+    assert chance.p == pytest.approx(np.mean(np.array(null) >= mean(x) - 1e-9), abs=0.015)
 
 
 def test_within_groups_what_differs_between_them_counts_for_nothing() -> None:
@@ -55,8 +55,8 @@ def test_within_groups_what_differs_between_them_counts_for_nothing() -> None:
     small, own = 0, np.random.default_rng(1)
     for sample in range(60):
         x, y = shared + own.normal(size=(2, 200))
-        found = against_chance(x, y, measure="pearson", groups=groups, permutations=99, seed=sample)
-        small += found.p <= 0.05  # type: ignore[operator]
+        chance = against_chance(x, y, measure="pearson", groups=groups, permutations=99, seed=sample)
+        small += chance.p <= 0.05  # type: ignore[operator]
     assert small <= 9  # 3 expected, standard deviation 1.7
     good = against_chance(x, x + y, measure="kendall", groups=groups, permutations=199, seed=0)
     assert good.p == 1 / 200 and good.outcome == "ok"

@@ -30,11 +30,11 @@ def test_against_scipy_with_ties() -> None:
         (spearman, stats.spearmanr),
         (kendall, stats.kendalltau),
     ):
-        found, expected = ours(x, y), theirs(x, y)
-        assert found.statistic == pytest.approx(expected.statistic, abs=1e-12)
-        assert found.p == pytest.approx(expected.pvalue, rel=1e-9)
-        assert (found.n, found.outcome) == (60, "ok")
-        assert found.low < found.statistic < found.high
+        correlation, expected = ours(x, y), theirs(x, y)
+        assert correlation.statistic == pytest.approx(expected.statistic, abs=1e-12)
+        assert correlation.p == pytest.approx(expected.pvalue, rel=1e-9)
+        assert (correlation.n, correlation.outcome) == (60, "ok")
+        assert correlation.low < correlation.statistic < correlation.high
 
 
 def test_intervals() -> None:
@@ -42,8 +42,8 @@ def test_intervals() -> None:
     x = generator.normal(size=40)
     y = x + generator.normal(size=40)
     interval = stats.pearsonr(x, y).confidence_interval(0.95)
-    found = pearson(x, y)
-    assert (found.low, found.high) == pytest.approx((interval.low, interval.high))
+    correlation = pearson(x, y)
+    assert (correlation.low, correlation.high) == pytest.approx((interval.low, interval.high))
 
     rho = spearman(x, y)
     error = math.sqrt((1 + rho.statistic**2 / 2) / 37)
@@ -73,10 +73,10 @@ def test_nan_is_refused_and_counted(correlate) -> None:  # type: ignore[no-untyp
 def test_p_never_is_zero_and_perfect_agreement_has_a_point_for_an_interval() -> None:
     x = np.arange(2000.0)
     for correlate in (pearson, spearman, kendall):
-        found = correlate(x, 2 * x)
-        assert found.statistic == pytest.approx(1)
-        assert found.p is not None and 0 < found.p < 1e-100
-        assert found.low is not None and found.low <= found.statistic <= found.high
+        correlation = correlate(x, 2 * x)
+        assert correlation.statistic == pytest.approx(1)
+        assert correlation.p is not None and 0 < correlation.p < 1e-100
+        assert correlation.low is not None and correlation.low <= correlation.statistic <= correlation.high
     assert pearson([1, 2, 3], [1, 3, 2]).low is None
 
 
@@ -88,6 +88,6 @@ def test_regression_line() -> None:
     generator = np.random.default_rng(2)
     x, y = generator.normal(size=(2, 50))
     expected = stats.linregress(x, y)
-    found = regression_line(x, y)
-    assert found is not None
-    assert (found.slope, found.intercept) == pytest.approx((expected.slope, expected.intercept))
+    fitted = regression_line(x, y)
+    assert fitted is not None
+    assert (fitted.slope, fitted.intercept) == pytest.approx((expected.slope, expected.intercept))

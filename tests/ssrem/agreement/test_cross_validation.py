@@ -29,7 +29,7 @@ def test_a_context_is_in_one_fold_and_folds_are_balanced() -> None:
     by_context: dict[str, set[int]] = {}
     for sample, at in zip(SAMPLES, fold.tolist(), strict=True):
         by_context.setdefault(key(sample), set()).add(at)
-    assert len(by_context) == 30 and all(len(found) == 1 for found in by_context.values())
+    assert len(by_context) == 30 and all(len(folds) == 1 for folds in by_context.values())
     sizes = np.bincount(fold)
     assert len(sizes) == 5 and np.ptp(sizes) <= 1
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ssrem.agreement.inputs import MEASURES
-from ssrem.agreement.intervals.bootstrap import agreement_interval, bca, interval
-from ssrem.agreement.intervals.resampling import cluster_draws, leave_one_out
-from ssrem.agreement.segment import segment_level
+from ssrem.agreement.bootstrap import agreement_interval, bca, cluster_draws, leave_one_out
+from ssrem.agreement.inputs import MEASURES, Responses, View
+from ssrem.agreement.levels import segment_level
 
+PEARSON = View("pearson")
 RNG = np.random.default_rng(0)
 CONTEXTS = np.repeat(np.arange(30), 6)
 SYSTEMS = np.tile(np.arange(6), 30)
@@ -30,8 +30,8 @@ def test_it_is_scipys_where_every_response_is_its_own_context() -> None:
         method="BCa",
         rng=np.random.default_rng(1),
     ).confidence_interval
-    found = agreement_interval(x, y, np.arange(60), measure="pearson", resamples=20_000, seed=0)
-    assert (found.low, found.high) == pytest.approx((theirs.low, theirs.high), abs=0.01)
+    interval = agreement_interval(Responses(x, y, np.arange(60)), PEARSON, resamples=20_000, seed=0)
+    assert (interval.low, interval.high) == pytest.approx((theirs.low, theirs.high), abs=0.01)
 
 
 @pytest.mark.parametrize("values", [RNG.exponential(size=40), RNG.integers(0, 2, 12).astype(float)])
@@ -62,41 +62,31 @@ def test_contexts_are_drawn_whole_and_the_seed_repeats_them() -> None:
 @pytest.mark.parametrize("measure", MEASURES)
 @pytest.mark.parametrize("grouping", ["pooled", "system", "context"])
 def test_it_holds_its_statistic_and_repeats(measure: Any, grouping: Any) -> None:
-    def found(seed: int, order: Any = slice(None)) -> Any:
-        return agreement_interval(
-            SCORES[order],
-            HUMAN[order],
-            CONTEXTS[order],
-            measure=measure,
-            grouping=grouping,
-            systems=SYSTEMS[order],
-            resamples=300,
-            seed=seed,
-        )
+    def interval(seed: int, order: Any = slice(None)) -> Any:
+        responses = Responses(SCORES[order], HUMAN[order], CONTEXTS[order], SYSTEMS[order])
+        return agreement_interval(responses, View(measure, "segment", grouping), resamples=300, seed=seed)
 
-    one = found(1)
+    one = interval(1)
     assert one.outcome == "ok", one.reason
     assert one.low < one.statistic < one.high
     assert (one.clusters, one.resamples, one.seed, one.confidence) == (30, 300, 1, 0.95)
     groups = {"system": SYSTEMS, "context": CONTEXTS}.get(grouping)
     plain = segment_level(SCORES, HUMAN, measure=measure, grouping=grouping, groups=groups)
     assert one.statistic == plain.statistic
-    assert found(1) == one and found(2).low != one.low
-    turned = found(1, slice(None, None, -1))  # a context is a context wherever its responses stand
+    assert interval(1) == one and interval(2).low != one.low
+    turned = interval(1, slice(None, None, -1))  # a context is a context wherever its responses stand
     assert (turned.low, turned.high) == pytest.approx((one.low, one.high), abs=1e-9)
 
 
 @pytest.mark.parametrize("measure", MEASURES)
 def test_system_level(measure: Any) -> None:
-    found = agreement_interval(
-        SCORES, HUMAN, CONTEXTS, systems=SYSTEMS, level="system", measure=measure, resamples=400, seed=0
-    )
-    assert found.outcome == "ok"
-    assert found.low is not None and found.low <= found.statistic <= found.high  # type: ignore[operator]
+    view = View(measure, "system")
+    interval = agreement_interval(Responses(SCORES, HUMAN, CONTEXTS, SYSTEMS), view, resamples=400, seed=0)
+    assert interval.outcome == "ok"
+    assert interval.low is not None and interval.low <= interval.statistic <= interval.high  # type: ignore[operator]
     few = SYSTEMS < 3
-    refused = agreement_interval(
-        SCORES[few], HUMAN[few], CONTEXTS[few], systems=SYSTEMS[few], level="system", measure=measure, seed=0
-    )
+    three = Responses(SCORES[few], HUMAN[few], CONTEXTS[few], SYSTEMS[few])
+    refused = agreement_interval(three, view, seed=0)
     assert (refused.low, refused.outcome) == (None, "too_few_systems")
 
 
@@ -106,20 +96,19 @@ def test_accuracy_keeps_the_epsilon_of_the_data(grouping: Any) -> None:
     groups = {"system": SYSTEMS, "context": CONTEXTS}.get(grouping)
     plain = segment_level(SCORES, human, measure="accuracy", grouping=grouping, groups=groups)
     assert plain.epsilon is not None and plain.epsilon > 0.5
-    found = agreement_interval(
-        SCORES, human, CONTEXTS, measure="accuracy", grouping=grouping, systems=SYSTEMS, resamples=400, seed=0
-    )
-    assert found.low is not None and found.high is not None and plain.statistic is not None
-    assert found.low < plain.statistic < found.high < found.low + 0.2
+    responses, view = Responses(SCORES, human, CONTEXTS, SYSTEMS), View("accuracy", "segment", grouping)
+    interval = agreement_interval(responses, view, resamples=400, seed=0)
+    assert interval.low is not None and interval.high is not None and plain.statistic is not None
+    assert interval.low < plain.statistic < interval.high < interval.low + 0.2
 
 
 def test_responses_of_one_context_make_it_wider() -> None:
     # Every response six times over tells no more than once.
     x, y = SCORES[:40], HUMAN[:40]
-    once = agreement_interval(x, y, np.arange(40), measure="pearson", seed=0)
+    once = agreement_interval(Responses(x, y, np.arange(40)), PEARSON, seed=0)
     copied = [np.repeat(one, 6) for one in (x, y, np.arange(40))]
-    together = agreement_interval(*copied, measure="pearson", seed=0)
-    alone = agreement_interval(copied[0], copied[1], np.arange(240), measure="pearson", seed=0)
+    together = agreement_interval(Responses(*copied), PEARSON, seed=0)
+    alone = agreement_interval(Responses(*copied[:2], np.arange(240)), PEARSON, seed=0)
     assert (together.low, together.high) == pytest.approx((once.low, once.high), abs=1e-9)
     assert alone.high - alone.low < 0.6 * (together.high - together.low)  # type: ignore[operator]
 
@@ -133,9 +122,9 @@ def test_coverage() -> None:
         latent = np.sqrt(0.5) * shared + np.sqrt(0.5) * own
         y = latent[:, 0]
         x = 0.5 * y + np.sqrt(0.75) * latent[:, 1]
-        found = agreement_interval(x, y, codes, measure="pearson", resamples=400, seed=sample)
-        assert found.low is not None and found.high is not None
-        held += found.low <= 0.5 <= found.high
+        interval = agreement_interval(Responses(x, y, codes), PEARSON, resamples=400, seed=sample)
+        assert interval.low is not None and interval.high is not None
+        held += interval.low <= 0.5 <= interval.high
         naive = stats.pearsonr(x, y).confidence_interval()
         missed += not naive.low <= 0.5 <= naive.high
     assert 0.91 <= held / 300 <= 0.98
@@ -145,18 +134,18 @@ def test_coverage() -> None:
 def test_what_has_no_interval_says_why() -> None:
     line = np.arange(60.0)
     codes = np.arange(60) // 2
-    perfect = agreement_interval(line, 2 * line, codes, measure="spearman", seed=0)
+    perfect = agreement_interval(Responses(line, 2 * line, codes), View("spearman"), seed=0)
     assert (perfect.statistic, perfect.low, perfect.high) == (pytest.approx(1), None, None)
     assert (perfect.outcome, perfect.reason) == ("degenerate", "all resamples give the same figure")
-    straight = agreement_interval(line + 0.1, 0.3 * line, codes, measure="pearson", seed=0)
+    straight = agreement_interval(Responses(line + 0.1, 0.3 * line, codes), PEARSON, seed=0)
     assert (straight.low, straight.outcome) == (None, "degenerate")  # all resamples are 1 but for rounding
-    constant = agreement_interval(np.ones(60), line, codes, measure="pearson", seed=0)
+    constant = agreement_interval(Responses(np.ones(60), line, codes), PEARSON, seed=0)
     assert (constant.statistic, constant.outcome) == (None, "constant")
-    single = agreement_interval(line, line**2, np.zeros(60), measure="pearson", seed=0)
+    single = agreement_interval(Responses(line, line**2, np.zeros(60)), PEARSON, seed=0)
     assert (single.outcome, single.clusters, single.low) == ("too_few", 1, None)
     assert single.statistic is not None
     one_apart = np.where(line == 0, 1.0, 0.0)  # without the first context a side does not vary
-    alone = agreement_interval(one_apart, line, np.arange(60), measure="pearson", seed=0)
+    alone = agreement_interval(Responses(one_apart, line, np.arange(60)), PEARSON, seed=0)
     assert (alone.outcome, alone.low) == ("degenerate", None)
     assert alone.undefined > 200 and "without one context" in alone.reason
 
@@ -171,8 +160,12 @@ def test_ends_are_refused_rather_than_infinite() -> None:
 
 def test_misuse_is_refused() -> None:
     with pytest.raises(ValueError, match="confidence within"):
-        agreement_interval(SCORES, HUMAN, CONTEXTS, measure="pearson", confidence=95, seed=0)
+        agreement_interval(Responses(SCORES, HUMAN, CONTEXTS), PEARSON, confidence=95, seed=0)
     with pytest.raises(ValueError, match="2 contexts do not fit"):
-        agreement_interval(SCORES, HUMAN, [1, 2], measure="pearson", seed=0)
+        agreement_interval(Responses(SCORES, HUMAN, [1, 2]), PEARSON, seed=0)
     with pytest.raises(ValueError, match="resamples"):
-        interval(lambda weights: weights[:, 0], 1.0, np.arange(9), confidence=0.9, resamples=0, seed=0)
+        agreement_interval(Responses(SCORES, HUMAN, CONTEXTS), PEARSON, resamples=0, seed=0)
+    with pytest.raises(ValueError, match="soft accuracy"):
+        agreement_interval(
+            Responses(SCORES, HUMAN, CONTEXTS, SYSTEMS), View("soft_accuracy", "system"), seed=0
+        )

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ssrem.agreement.comparison.noninferiority import compare_agreement, compare_share
+from ssrem.agreement.paired_bootstrap import compare_agreement, compare_share
 
 RNG = np.random.default_rng(0)
 
@@ -19,7 +19,7 @@ def noisy(human: Any, noise: float) -> Any:
 
 def test_bound_of_a_mean_is_that_of_scipy() -> None:
     champion, challenger = RNG.random(400), RNG.random(400)
-    found = compare_share("set", champion, challenger, np.arange(400).astype(str), margin=0.01)
+    comparison = compare_share("set", champion, challenger, np.arange(400).astype(str), margin=0.01)
     theirs = stats.bootstrap(
         (challenger - champion,),
         np.mean,
@@ -28,18 +28,22 @@ def test_bound_of_a_mean_is_that_of_scipy() -> None:
         confidence_level=0.9,
         rng=np.random.default_rng(1),
     ).confidence_interval.low
-    assert found.difference == pytest.approx(np.mean(challenger - champion))
-    assert found.low == pytest.approx(theirs, abs=0.004)
+    assert comparison.difference == pytest.approx(np.mean(challenger - champion))
+    assert comparison.low == pytest.approx(theirs, abs=0.004)
 
 
 def test_agreement_is_spearman_of_scipy() -> None:
     human = RNG.integers(1, 6, 300).astype(float)
     champion, challenger = noisy(human, 1), noisy(human, 2)
-    found = compare_agreement("set", champion, challenger, human, np.arange(300), margin=0.05)
-    assert found.champion == pytest.approx(stats.spearmanr(champion, human).statistic)
-    assert found.challenger == pytest.approx(stats.spearmanr(challenger, human).statistic)
-    assert found.low is not None and found.difference is not None and found.low < found.difference
-    assert found.not_worse is False
+    comparison = compare_agreement("set", champion, challenger, human, np.arange(300), margin=0.05)
+    assert comparison.champion == pytest.approx(stats.spearmanr(champion, human).statistic)
+    assert comparison.challenger == pytest.approx(stats.spearmanr(challenger, human).statistic)
+    assert (
+        comparison.low is not None
+        and comparison.difference is not None
+        and comparison.low < comparison.difference
+    )
+    assert comparison.not_worse is False
 
 
 def test_the_same_scores_are_not_worse_and_better_ones_neither() -> None:
@@ -88,7 +92,7 @@ def test_what_cannot_be_compared_says_so(
     champion: Any, challenger: Any, human: Any, not_worse: bool | None, says: str
 ) -> None:
     groups = np.arange(len(human))
-    found = compare_agreement("set", champion, challenger, human, groups, margin=0.05)
-    assert found.not_worse is not_worse
-    assert says in found.outcome
-    assert found.low is None
+    comparison = compare_agreement("set", champion, challenger, human, groups, margin=0.05)
+    assert comparison.not_worse is not_worse
+    assert says in comparison.outcome
+    assert comparison.low is None

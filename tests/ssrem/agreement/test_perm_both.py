@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ssrem.agreement.comparison.significance import perm_both
+from ssrem.agreement.significance import perm_both
 
 RNG = np.random.default_rng(0)
 SYSTEMS, CONTEXTS = np.repeat(np.arange(5), 2), np.tile(np.arange(2), 5)
@@ -49,27 +49,27 @@ def by_means(x: Any) -> float:
     ],
 )
 def test_it_is_all_permutations(agreement: Any, settings: Any, sides: Any) -> None:
-    found = perm_both(
+    result = perm_both(
         FIRST, SECOND, HUMAN, measure="pearson", permutations=5000, sides=sides, seed=0, **settings
     )
-    assert found.p == pytest.approx(exact(agreement, sides), abs=0.025)
-    assert found.first == pytest.approx(agreement(FIRST))
-    assert found.second == pytest.approx(agreement(SECOND))
-    assert (found.test, found.sides, found.resamples, found.seed) == ("perm-both", sides, 5000, 0)
+    assert result.p == pytest.approx(exact(agreement, sides), abs=0.025)
+    assert result.first == pytest.approx(agreement(FIRST))
+    assert result.second == pytest.approx(agreement(SECOND))
+    assert (result.test, result.sides, result.resamples, result.seed) == ("perm-both", sides, 5000, 0)
 
 
 def test_ranks() -> None:
-    found = perm_both(FIRST, SECOND, HUMAN, measure="kendall", permutations=4000, seed=0)
+    result = perm_both(FIRST, SECOND, HUMAN, measure="kendall", permutations=4000, seed=0)
     expected = exact(lambda x: stats.kendalltau(x, HUMAN).statistic, "two-sided")
-    assert found.p == pytest.approx(expected, abs=0.03)
+    assert result.p == pytest.approx(expected, abs=0.03)
 
 
 def test_p_never_is_zero_and_the_seed_repeats_it() -> None:
     human = np.arange(200.0)
     good, bad = human + RNG.normal(size=200), RNG.normal(size=200)
-    found = perm_both(good, bad, human, permutations=499, seed=3)
-    assert found.p == pytest.approx(1 / 500)
-    assert found == perm_both(good, bad, human, permutations=499, seed=3)
+    result = perm_both(good, bad, human, permutations=499, seed=3)
+    assert result.p == pytest.approx(1 / 500)
+    assert result == perm_both(good, bad, human, permutations=499, seed=3)
     worse = perm_both(bad, good, human, permutations=499, sides="greater", seed=3)
     assert worse.p == 1.0
     same = perm_both(good, good, human, permutations=499, seed=3)
@@ -80,16 +80,16 @@ def test_p_is_even_where_both_are_as_good() -> None:
     small = 0
     for sample in range(150):
         human, one, other = RNG.normal(size=(3, 40))
-        found = perm_both(one + human, other + human, human, permutations=199, seed=sample)
-        small += found.p <= 0.05  # type: ignore[operator]
+        result = perm_both(one + human, other + human, human, permutations=199, seed=sample)
+        small += result.p <= 0.05  # type: ignore[operator]
     assert 1 <= small <= 18  # 7.5 expected, standard deviation 2.7
 
 
 def test_what_cannot_be_tested_says_why() -> None:
     def outcome(*scores: Any, **settings: Any) -> tuple[Any, ...]:
-        found = perm_both(*scores, seed=0, permutations=50, **settings)
-        assert found.p is None and found.first is None and found.reason
-        return found.outcome, found.n, found.missing
+        result = perm_both(*scores, seed=0, permutations=50, **settings)
+        assert result.p is None and result.first is None and result.reason
+        return result.outcome, result.n, result.missing
 
     gap = np.where(np.arange(10) < 8, np.nan, FIRST)
     assert outcome(gap, SECOND, HUMAN) == ("too_few", 2, 8)

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ssrem.agreement.comparison.paired_bootstrap import paired_bootstrap
-from ssrem.agreement.comparison.ranking import holm, ranking, significance_clusters
-from ssrem.agreement.comparison.significance import perm_both, williams
+from ssrem.agreement.inputs import View
+from ssrem.agreement.paired_bootstrap import paired_bootstrap
+from ssrem.agreement.ranking import holm, ranking, significance_clusters
+from ssrem.agreement.significance import perm_both, williams
 
 RNG = np.random.default_rng(0)
 
@@ -54,8 +55,8 @@ def test_holm_rejects_what_stepping_down_rejects(p: list[float]) -> None:
     ],
 )
 def test_a_line_runs_where_all_above_beat_all_below(apart: str, expected: list[int]) -> None:
-    told = {tuple(pair) for pair in apart.split()}
-    assert significance_clusters("abcd", lambda above, below: (above, below) in told) == expected
+    significant = {tuple(pair) for pair in apart.split()}
+    assert significance_clusters("abcd", lambda above, below: (above, below) in significant) == expected
 
 
 def test_a_table() -> None:
@@ -68,16 +69,16 @@ def test_a_table() -> None:
         "as good": human + 1.0 * RNG.normal(size=300),
     }
     scores["bad"][0] = np.nan
-    found = ranking(scores, partial(perm_both, human=human, measure="pearson", permutations=499, seed=0))
-    assert [one.evaluator for one in found.ranked][0::3] == ["best", "bad"]
-    assert [one.cluster for one in found.ranked] == [1, 2, 2, 3, None]
-    assert found.ranked[-1].evaluator == "constant"
-    assert found.ranked[-1].reason == "its scores are all the same"
-    assert len(found.compared) == 6
-    assert all(pair.difference.n == 299 and pair.difference.difference >= 0 for pair in found.compared)  # type: ignore[operator]
-    assert holm([pair.difference.p for pair in found.compared]) == [pair.corrected for pair in found.compared]
-    reached = {one.evaluator: one.statistic for one in found.ranked}
-    for pair in found.compared:
+    table = ranking(scores, partial(perm_both, human=human, measure="pearson", permutations=499, seed=0))
+    assert [one.evaluator for one in table.ranked][0::3] == ["best", "bad"]
+    assert [one.cluster for one in table.ranked] == [1, 2, 2, 3, None]
+    assert table.ranked[-1].evaluator == "constant"
+    assert table.ranked[-1].reason == "its scores are all the same"
+    assert len(table.compared) == 6
+    assert all(pair.difference.n == 299 and pair.difference.difference >= 0 for pair in table.compared)  # type: ignore[operator]
+    assert holm([pair.difference.p for pair in table.compared]) == [pair.corrected for pair in table.compared]
+    reached = {one.evaluator: one.statistic for one in table.ranked}
+    for pair in table.compared:
         assert (pair.difference.first, pair.difference.second) == pytest.approx(
             (reached[pair.better], reached[pair.worse])
         )
@@ -86,7 +87,7 @@ def test_a_table() -> None:
 def test_intervals_turn_with_the_pair() -> None:
     human = RNG.normal(size=60)
     scores = {"a": human + RNG.normal(0, 3, 60), "b": human + RNG.normal(0, 0.5, 60)}
-    test = partial(paired_bootstrap, human=human, contexts=np.arange(60), resamples=200, seed=0)
+    test = partial(paired_bootstrap, human=human, contexts=np.arange(60), view=View(), resamples=200, seed=0)
     (pair,) = ranking(scores, test).compared
     straight = test(scores["b"], scores["a"])
     assert (pair.better, pair.worse) == ("b", "a")

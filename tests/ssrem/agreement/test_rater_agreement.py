@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 
-from ssrem.agreement.raters.reliability import cohen_kappa, fleiss_kappa, krippendorff_alpha, rating_table
+from ssrem.agreement.raters import cohen_kappa, fleiss_kappa, krippendorff_alpha, rating_table
 
 NAN = np.nan
 RNG = np.random.default_rng(0)
@@ -71,9 +71,9 @@ def alpha_by_definition(table: Any, scale: str) -> float:
 
 @pytest.mark.parametrize(("scale", "value"), [("nominal", 0.743), ("ordinal", 0.815), ("interval", 0.849)])
 def test_krippendorffs_own_example(scale: Any, value: float) -> None:
-    found = krippendorff_alpha(OBSERVERS, scale)
-    assert found.value == pytest.approx(value, abs=0.0005)
-    assert (found.units, found.ratings, found.outcome) == (11, 40, "ok")
+    agreement = krippendorff_alpha(OBSERVERS, scale)
+    assert agreement.value == pytest.approx(value, abs=0.0005)
+    assert (agreement.units, agreement.ratings, agreement.outcome) == (11, 40, "ok")
 
 
 @given(tables)
@@ -82,14 +82,14 @@ def test_alpha_is_its_definition_and_does_not_see_who_rated(rows: Any) -> None:
     table = np.array(rows).T
     values = [column[~np.isnan(column)] for column in table.T if (~np.isnan(column)).sum() >= 2]
     for scale in ("nominal", "ordinal", "interval"):
-        found = krippendorff_alpha(table, scale)  # type: ignore[arg-type]
-        assert found.value == krippendorff_alpha(table[::-1], scale).value  # type: ignore[arg-type]
+        agreement = krippendorff_alpha(table, scale)  # type: ignore[arg-type]
+        assert agreement.value == krippendorff_alpha(table[::-1], scale).value  # type: ignore[arg-type]
         if not values:
-            assert (found.outcome, found.value) == ("too_few", None)
+            assert (agreement.outcome, agreement.value) == ("too_few", None)
         elif len(np.unique(np.concatenate(values))) == 1:
-            assert (found.outcome, found.value) == ("constant", None)
+            assert (agreement.outcome, agreement.value) == ("constant", None)
         else:
-            assert found.value == pytest.approx(alpha_by_definition(table, scale), abs=1e-9)
+            assert agreement.value == pytest.approx(alpha_by_definition(table, scale), abs=1e-9)
     curved = krippendorff_alpha(np.exp(table), "ordinal").value
     plain = krippendorff_alpha(table, "ordinal").value
     assert curved == (None if plain is None else pytest.approx(plain))
@@ -103,11 +103,11 @@ def table_of(counts: Any) -> Any:
 
 
 def test_fleiss_example() -> None:
-    found = fleiss_kappa(table_of(SUBJECTS))
-    assert found.value == pytest.approx(0.210, abs=0.0005)
-    assert (found.units, found.ratings) == (10, 140)
+    agreement = fleiss_kappa(table_of(SUBJECTS))
+    assert agreement.value == pytest.approx(0.210, abs=0.0005)
+    assert (agreement.units, agreement.ratings) == (10, 140)
     gap = np.full((14, 1), NAN)
-    assert fleiss_kappa(np.hstack([table_of(SUBJECTS), gap])).value == found.value
+    assert fleiss_kappa(np.hstack([table_of(SUBJECTS), gap])).value == agreement.value
 
 
 def test_fleiss_tends_to_nominal_alpha() -> None:
@@ -132,9 +132,9 @@ def test_cohen_is_scikit_learns(weights: Any) -> None:
     for _ in range(20):
         first = RNG.integers(1, 6, 30).astype(float)
         second = np.clip(first + RNG.integers(-1, 2, 30), 1, 5)
-        found = cohen_kappa(first, second, weights=weights)
-        assert found.value == pytest.approx(cohen_kappa_score(first, second, weights=theirs))
-        assert found.value == pytest.approx(cohen_kappa(second, first, weights=weights).value)
+        agreement = cohen_kappa(first, second, weights=weights)
+        assert agreement.value == pytest.approx(cohen_kappa_score(first, second, weights=theirs))
+        assert agreement.value == pytest.approx(cohen_kappa(second, first, weights=weights).value)
     scale = [1.0, 2, 3, 4, 5]
     few = [1.0, 3, 3, 5, 1], [3.0, 3, 5, 5, 1]
     wide = cohen_kappa(*few, weights=weights, categories=scale)

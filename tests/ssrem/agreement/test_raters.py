@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ssrem.agreement.raters.ceiling import one_rater, split_half
-from ssrem.agreement.raters.filters import aggregation_name, failed_checks, low_kappa, mad_outliers
+from ssrem.agreement.rater_filters import aggregation_name, failed_checks, low_kappa, mad_outliers
+from ssrem.agreement.raters import one_rater, split_half
 
 NAN = np.nan
 RNG = np.random.default_rng(0)
@@ -45,12 +45,12 @@ def test_failed_checks() -> None:
 
 
 def test_low_kappa() -> None:
-    found = low_kappa(RATINGS, NAMES, bound=0.3)
-    assert [one.rater for one in found.dropped] == ["d"]
-    assert abs(found.dropped[0].figure) < 0.15
-    assert "with 5 others, below 0.3" in found.dropped[0].reason
-    assert (found.name, found.unjudged) == ("kappa0.3", ())
-    assert np.isnan(found.ratings[3]).all() and (found.ratings[0] == RATINGS[0]).all()
+    result = low_kappa(RATINGS, NAMES, bound=0.3)
+    assert [one.rater for one in result.dropped] == ["d"]
+    assert abs(result.dropped[0].figure) < 0.15
+    assert "with 5 others, below 0.3" in result.dropped[0].reason
+    assert (result.name, result.unjudged) == ("kappa0.3", ())
+    assert np.isnan(result.ratings[3]).all() and (result.ratings[0] == RATINGS[0]).all()
     alone = RATINGS.copy()
     alone[0, 4:] = NAN  # four units are shared with others
     assert low_kappa(alone, NAMES, bound=0.3).unjudged == ("a",)
@@ -59,12 +59,12 @@ def test_low_kappa() -> None:
 
 
 def test_mad_outliers() -> None:
-    found = mad_outliers(RATINGS, NAMES)
-    assert [one.rater for one in found.dropped] == ["d"]
-    assert "deviations above the median" in found.dropped[0].reason
-    assert (found.name, found.unjudged) == ("mad3", ())
+    result = mad_outliers(RATINGS, NAMES)
+    assert [one.rater for one in result.dropped] == ["d"]
+    assert "deviations above the median" in result.dropped[0].reason
+    assert (result.name, result.unjudged) == ("mad3", ())
     by_hand = [abs(RATINGS[r] - np.delete(RATINGS, r, axis=0).mean(axis=0)).mean() for r in range(6)]
-    assert found.dropped[0].figure == pytest.approx(by_hand[3])
+    assert result.dropped[0].figure == pytest.approx(by_hand[3])
     centre = np.median(by_hand)
     cut = 3 * 1.4826 * np.median(abs(np.array(by_hand) - centre))
     assert by_hand[3] - centre > cut > sorted(by_hand)[-2] - centre
@@ -97,10 +97,10 @@ def test_one_rater_against_the_others(measure: Any, theirs: Any) -> None:
         both = ~np.isnan(table[rater]) & (~np.isnan(others)).any(axis=0)
         mean = np.nanmean(others[:, both], axis=0)
         expected.append(theirs(table[rater][both], mean).statistic)
-    found = one_rater(table, measure)
-    assert found.statistic == pytest.approx(np.mean(expected))
-    assert (found.lowest, found.highest) == pytest.approx((min(expected), max(expected)))
-    assert (found.raters, found.left_out) == (4, 0)
+    result = one_rater(table, measure)
+    assert result.statistic == pytest.approx(np.mean(expected))
+    assert (result.lowest, result.highest) == pytest.approx((min(expected), max(expected)))
+    assert (result.raters, result.left_out) == (4, 0)
 
 
 def test_one_rater_without_a_figure() -> None:
@@ -116,11 +116,11 @@ def test_reliability_is_that_of_the_model(raters: int) -> None:
     draw = np.random.default_rng(raters)
     truth = draw.normal(size=1500)
     table = truth + draw.normal(size=(raters, 1500))
-    found = split_half(table, "pearson", repeats=50, seed=1)
-    assert found.reliability == pytest.approx(raters / (raters + 1), abs=0.03)
-    assert found.attainable == pytest.approx(stats.pearsonr(truth, table.mean(axis=0)).statistic, abs=0.03)
+    result = split_half(table, "pearson", repeats=50, seed=1)
+    assert result.reliability == pytest.approx(raters / (raters + 1), abs=0.03)
+    assert result.attainable == pytest.approx(stats.pearsonr(truth, table.mean(axis=0)).statistic, abs=0.03)
     half = raters // 2
-    assert found.half == pytest.approx(half / (half + 1), abs=0.03)
+    assert result.half == pytest.approx(half / (half + 1), abs=0.03)
 
 
 def test_halves_of_crowds() -> None:
@@ -131,13 +131,13 @@ def test_halves_of_crowds() -> None:
     for unit in range(600):
         crowd[draw.choice(30, 3, replace=False), unit] = full[:, unit]
     crowd[:, 0] = NAN
-    found = split_half(crowd, "pearson", repeats=50, seed=1)
-    assert found.units == 599
-    assert found.reliability == pytest.approx(
+    result = split_half(crowd, "pearson", repeats=50, seed=1)
+    assert result.units == 599
+    assert result.reliability == pytest.approx(
         split_half(full, "pearson", repeats=50, seed=1).reliability, abs=0.02
     )
-    assert found == split_half(crowd, "pearson", repeats=50, seed=1)
-    assert found != split_half(crowd, "pearson", repeats=50, seed=2)
+    assert result == split_half(crowd, "pearson", repeats=50, seed=1)
+    assert result != split_half(crowd, "pearson", repeats=50, seed=2)
 
 
 def test_halves_without_a_figure() -> None:

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from ssrem.agreement import segment
+from ssrem.agreement import levels
 from ssrem.agreement.inputs import MEASURES, LeftOut
-from ssrem.agreement.segment import calibrated_accuracy, segment_level
+from ssrem.agreement.levels import calibrated_accuracy, segment_level
 
 RNG = np.random.default_rng(0)
 NAN = np.nan
@@ -40,9 +40,14 @@ def best_accuracy(x: Any, y: Any, groups: Any) -> tuple[float, float]:
 def test_ties_by_hand() -> None:
     # People tie the first three. At ε = 4 the scores tie (0, 2) and (2, 6), which agrees, and (6, 8), which does not;
     # (0, 8) and (2, 8) are ordered as people order them and (0, 6) is not: 4 of 6.
-    found = calibrated_accuracy(np.array([0.0, 2, 6, 8]), np.array([1.0, 1, 1, 4]))
-    assert found is not None
-    assert (found.accuracy, found.epsilon, found.pairs, found.groups) == (pytest.approx(4 / 6), 4.0, 6, 1)
+    tied = calibrated_accuracy(np.array([0.0, 2, 6, 8]), np.array([1.0, 1, 1, 4]))
+    assert tied is not None
+    assert (tied.accuracy, tied.epsilon, tied.pairs, tied.groups) == (
+        pytest.approx(4 / 6),
+        4.0,
+        6,
+        1,
+    )
     ordered = calibrated_accuracy(np.array([0.0, 2, 6, 8]), np.array([1.0, 2, 3, 4]))
     assert ordered is not None and (ordered.accuracy, ordered.epsilon) == (1.0, 0.0)
 
@@ -51,13 +56,13 @@ def test_ties_by_hand() -> None:
 @settings(max_examples=40, deadline=None)
 def test_ties_are_calibrated_as_trying_every_epsilon_does(drawn: list[tuple[int, int, int]]) -> None:
     x, y, groups = (np.array(column, dtype=float) for column in zip(*drawn, strict=True))
-    found = calibrated_accuracy(x, y, groups.astype(np.int64))
-    if found is None:
+    agreement = calibrated_accuracy(x, y, groups.astype(np.int64))
+    if agreement is None:
         assert all((groups == group).sum() < 2 for group in groups)
         return
     accuracy, epsilon = best_accuracy(x, y, groups)
-    assert found.accuracy == pytest.approx(accuracy, abs=1e-9)
-    assert found.epsilon == epsilon
+    assert agreement.accuracy == pytest.approx(accuracy, abs=1e-9)
+    assert agreement.epsilon == epsilon
 
 
 @given(whole)
@@ -84,11 +89,11 @@ def test_pooled_is_scipy_with_its_p() -> None:
         ("spearman", stats.spearmanr),
         ("kendall", stats.kendalltau),
     ):
-        found = segment_level(x, y, measure=measure)  # type: ignore[arg-type]
+        agreement = segment_level(x, y, measure=measure)  # type: ignore[arg-type]
         expected = theirs(x, y)
-        assert found.statistic == pytest.approx(expected.statistic)
-        assert found.p == pytest.approx(expected.pvalue)
-        assert (found.n, found.groups, found.outcome) == (80, 1, "ok")
+        assert agreement.statistic == pytest.approx(expected.statistic)
+        assert agreement.p == pytest.approx(expected.pvalue)
+        assert (agreement.n, agreement.groups, agreement.outcome) == (80, 1, "ok")
 
 
 @pytest.mark.parametrize("measure", ["pearson", "spearman", "kendall"])
@@ -96,10 +101,10 @@ def test_groups_are_averaged_and_those_without_a_coefficient_named(measure: Any)
     x = np.array([1.0, 2, 3, 4, 9, 1, 5, 5, 5, 2, 7, NAN, 3, 1, 2])
     y = np.array([1.0, 3, 2, 4, 1, 2, 1, 2, 3, 1, 2, 5, 4, 4, 4])
     groups = [*"aaaa", *"bb", *"ccc", *"ddd", *"eee"]
-    found = segment_level(x, y, measure=measure, grouping="system", groups=groups)
-    assert found.statistic == pytest.approx(segment_level(x[:4], y[:4], measure=measure).statistic)
-    assert (found.groups, found.n, found.missing, found.p) == (1, 4, 1, None)
-    assert found.left_out == (
+    agreement = segment_level(x, y, measure=measure, grouping="system", groups=groups)
+    assert agreement.statistic == pytest.approx(segment_level(x[:4], y[:4], measure=measure).statistic)
+    assert (agreement.groups, agreement.n, agreement.missing, agreement.p) == (1, 4, 1, None)
+    assert agreement.left_out == (
         LeftOut("b", "2 responses"),
         LeftOut("c", "scores all the same"),
         LeftOut("d", "2 responses"),
@@ -116,30 +121,30 @@ def test_accuracy_by_group_has_one_epsilon_and_takes_ties_as_answers() -> None:
     x = np.array([1.0, 1.1, 5, 2, 2.1, 2.2, 9])
     y = np.array([1.0, 1, 2, 3, 3, 3, 1])
     groups = [*"aaa", *"bbb", "c"]
-    found = segment_level(x, y, measure="accuracy", grouping="context", groups=groups)
-    assert (found.statistic, found.groups, found.n) == (1.0, 2, 6)
-    assert found.epsilon == pytest.approx(0.2)
-    assert found.left_out == (LeftOut("c", "1 responses"),)
-    assert found.p is None
+    agreement = segment_level(x, y, measure="accuracy", grouping="context", groups=groups)
+    assert (agreement.statistic, agreement.groups, agreement.n) == (1.0, 2, 6)
+    assert agreement.epsilon == pytest.approx(0.2)
+    assert agreement.left_out == (LeftOut("c", "1 responses"),)
+    assert agreement.p is None
 
 
 @pytest.mark.parametrize("measure", MEASURES)
 @pytest.mark.parametrize("grouping", ["pooled", "system", "context"])
 def test_what_has_no_figure_says_why(measure: Any, grouping: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    def found(x: Any, y: Any, groups: Any) -> tuple[Any, Any, str]:
+    def agreement(x: Any, y: Any, groups: Any) -> tuple[Any, Any, str]:
         one = segment_level(x, y, measure=measure, grouping=grouping, groups=groups)
         assert one.p is None and one.epsilon is None
         return one.statistic, one.outcome, one.reason
 
-    assert found([1, 1, 1], [1, 2, 3], [*"aaa"]) == (None, "constant", "the scores are all the same")
-    assert found([1, 2, 3], [1, 1, 1], [*"aaa"])[2] == "the human scores are all the same"
-    assert found([1, 2, NAN], [1, 2, 3], [*"aaa"])[:2] == (None, "too_few")
-    assert found([], [], [])[:2] == (None, "too_few")
+    assert agreement([1, 1, 1], [1, 2, 3], [*"aaa"]) == (None, "constant", "the scores are all the same")
+    assert agreement([1, 2, 3], [1, 1, 1], [*"aaa"])[2] == "the human scores are all the same"
+    assert agreement([1, 2, NAN], [1, 2, 3], [*"aaa"])[:2] == (None, "too_few")
+    assert agreement([], [], [])[:2] == (None, "too_few")
     if grouping != "pooled":
-        assert found([1, 2, 3], [1, 2, 3], [*"abc"])[:2] == (None, "too_few")
+        assert agreement([1, 2, 3], [1, 2, 3], [*"abc"])[:2] == (None, "too_few")
     if measure == "accuracy":
-        monkeypatch.setattr("ssrem.agreement.segment.MAX_PAIRS", 2)
-        assert found([1, 2, 3], [1, 2, 3], [*"aaa"])[1] == "too_many"
+        monkeypatch.setattr("ssrem.agreement.levels.MAX_PAIRS", 2)
+        assert agreement([1, 2, 3], [1, 2, 3], [*"aaa"])[1] == "too_many"
 
 
 def test_misuse_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,6 +158,6 @@ def test_misuse_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         segment_level([1, 2, 3], [1, 2, 3], measure="pearson", grouping="context", groups=[1, 2])
     with pytest.raises(ValueError, match="system labels are None"):
         segment_level([1, 2, 3], [1, 2, 3], measure="pearson", grouping="system", groups=["a", None, "a"])
-    monkeypatch.setattr(segment, "MAX_PAIRS", 2)
+    monkeypatch.setattr(levels, "MAX_PAIRS", 2)
     with pytest.raises(ValueError, match="compare by context"):
         calibrated_accuracy(np.arange(3.0), np.arange(3.0))

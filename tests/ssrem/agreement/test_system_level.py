@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ssrem.agreement.system import MIN_SYSTEMS, soft_accuracy, system_level
+from ssrem.agreement.levels import MIN_SYSTEMS, soft_accuracy, system_level
 
 RNG = np.random.default_rng(0)
 SYSTEMS, CONTEXTS = np.repeat(np.arange(6), 20), np.tile(np.arange(20), 6)
@@ -26,30 +26,30 @@ def means(values: Any) -> Any:
     [("pearson", stats.pearsonr), ("spearman", stats.spearmanr), ("kendall", stats.kendalltau)],
 )
 def test_it_is_scipy_of_the_means(measure: Any, theirs: Any) -> None:
-    found = system_level(SCORES, HUMAN, SYSTEMS, measure=measure)
+    agreement = system_level(SCORES, HUMAN, SYSTEMS, measure=measure)
     expected = theirs(means(SCORES), means(HUMAN))
-    assert found.statistic == pytest.approx(expected.statistic)
-    assert found.p == pytest.approx(expected.pvalue)
-    assert (found.groups, found.n, found.missing, found.forced) == (6, 120, 0, False)
+    assert agreement.statistic == pytest.approx(expected.statistic)
+    assert agreement.p == pytest.approx(expected.pvalue)
+    assert (agreement.groups, agreement.n, agreement.missing, agreement.forced) == (6, 120, 0, False)
 
 
 def test_accuracy_is_the_share_of_pairs_ordered_alike() -> None:
     a, b = means(SCORES), means(HUMAN)
     alike = [np.sign(a[i] - a[j]) == np.sign(b[i] - b[j]) for i, j in combinations(range(6), 2)]
-    found = system_level(SCORES, HUMAN, SYSTEMS, measure="accuracy")
-    assert found.statistic == pytest.approx(np.mean(alike))
-    assert found.p is None
+    agreement = system_level(SCORES, HUMAN, SYSTEMS, measure="accuracy")
+    assert agreement.statistic == pytest.approx(np.mean(alike))
+    assert agreement.p is None
 
 
 def test_a_response_without_a_score_counts_on_neither_side() -> None:
     scores = SCORES.copy()
     scores[:3] = np.nan
-    found = system_level(scores, HUMAN, SYSTEMS, measure="pearson")
+    agreement = system_level(scores, HUMAN, SYSTEMS, measure="pearson")
     expected = stats.pearsonr(
         [SCORES[3:20].mean(), *means(SCORES)[1:]], [HUMAN[3:20].mean(), *means(HUMAN)[1:]]
     )
-    assert found.statistic == pytest.approx(expected.statistic)
-    assert (found.missing, found.n) == (3, 117)
+    assert agreement.statistic == pytest.approx(expected.statistic)
+    assert (agreement.missing, agreement.n) == (3, 117)
 
 
 def test_soft_accuracy_is_that_of_all_permutations() -> None:
@@ -64,8 +64,8 @@ def test_soft_accuracy_is_that_of_all_permutations() -> None:
             null = np.array(list(product([-1, 1], repeat=6))) @ difference
             sure.append(np.mean(null > difference.sum() + 1e-9) + 0.5 / 64)
         apart.append(abs(sure[0] - sure[1]))
-    found = soft_accuracy(scores, human, systems, contexts, permutations=4000, seed=1)
-    assert found == (pytest.approx(1 - np.mean(apart), abs=0.02), 3, 0)
+    agreement = soft_accuracy(scores, human, systems, contexts, permutations=4000, seed=1)
+    assert agreement == (pytest.approx(1 - np.mean(apart), abs=0.02), 3, 0)
 
 
 def test_soft_accuracy_of_equals_opposites_and_in_any_order() -> None:
@@ -75,22 +75,22 @@ def test_soft_accuracy_of_equals_opposites_and_in_any_order() -> None:
     assert soft(HUMAN, HUMAN).statistic == 1.0
     apart = np.arange(120.0) // 20  # every system above the one before in every context
     assert soft(apart, -apart).statistic == pytest.approx(0, abs=0.01)
-    found = soft(SCORES, HUMAN)
-    assert 0 < found.statistic < 1 and (found.permutations, found.seed) == (1000, 3)
-    assert soft(SCORES, HUMAN, 5 - SYSTEMS).statistic == pytest.approx(found.statistic, abs=1e-12)
-    assert soft(SCORES * 10 + 3, HUMAN).statistic == found.statistic
+    agreement = soft(SCORES, HUMAN)
+    assert 0 < agreement.statistic < 1 and (agreement.permutations, agreement.seed) == (1000, 3)
+    assert soft(SCORES, HUMAN, 5 - SYSTEMS).statistic == pytest.approx(agreement.statistic, abs=1e-12)
+    assert soft(SCORES * 10 + 3, HUMAN).statistic == agreement.statistic
 
 
 def test_soft_accuracy_pairs_only_what_two_systems_share() -> None:
     scores = SCORES.copy()
     scores[(SYSTEMS == 0) & (CONTEXTS < 16)] = np.nan  # shares four contexts with any other
-    found = system_level(scores, HUMAN, SYSTEMS, measure="soft_accuracy", contexts=CONTEXTS)
-    assert (found.pairs, found.pairs_left_out, found.groups) == (10, 5, 6)
+    agreement = system_level(scores, HUMAN, SYSTEMS, measure="soft_accuracy", contexts=CONTEXTS)
+    assert (agreement.pairs, agreement.pairs_left_out, agreement.groups) == (10, 5, 6)
     rest = SYSTEMS > 0
     without = system_level(
         SCORES[rest], HUMAN[rest], SYSTEMS[rest], measure="soft_accuracy", contexts=CONTEXTS[rest]
     )
-    assert found.statistic == without.statistic
+    assert agreement.statistic == without.statistic
     alone = system_level(SCORES, HUMAN, SYSTEMS, measure="soft_accuracy", contexts=np.arange(120))
     assert (alone.statistic, alone.outcome, alone.reason) == (
         None,
@@ -119,5 +119,5 @@ def test_too_few_systems_are_refused_unless_forced_and_then_flagged() -> None:
 
 
 def test_equal_means_have_no_figure() -> None:
-    found = system_level(np.tile([1.0, 2.0], 60), HUMAN, SYSTEMS, measure="kendall")
-    assert (found.statistic, found.outcome) == (None, "constant")
+    agreement = system_level(np.tile([1.0, 2.0], 60), HUMAN, SYSTEMS, measure="kendall")
+    assert (agreement.statistic, agreement.outcome) == (None, "constant")

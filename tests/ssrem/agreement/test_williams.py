@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ssrem.agreement.comparison.significance import williams, williams_t
+from ssrem.agreement.significance import williams, williams_t
 
 RNG = np.random.default_rng(0)
 
@@ -23,13 +23,13 @@ def test_it_is_the_formula_with_the_determinant() -> None:
     r = np.corrcoef(rows.T)
     spread = 2 * np.linalg.det(r) * 49 / 47 + ((r[0, 2] + r[1, 2]) / 2) ** 2 * (1 - r[0, 1]) ** 3
     t = (r[0, 2] - r[1, 2]) * np.sqrt(49 * (1 + r[0, 1]) / spread)
-    found = williams(*rows.T)
-    assert found.p == pytest.approx(2 * stats.t.sf(abs(t), 47))
-    assert (found.first, found.second) == pytest.approx((r[0, 2], r[1, 2]))
-    assert found.difference == pytest.approx(r[0, 2] - r[1, 2])
+    result = williams(*rows.T)
+    assert result.p == pytest.approx(2 * stats.t.sf(abs(t), 47))
+    assert (result.first, result.second) == pytest.approx((r[0, 2], r[1, 2]))
+    assert result.difference == pytest.approx(r[0, 2] - r[1, 2])
     greater = williams(*rows.T, sides="greater")
     assert greater.p == pytest.approx(stats.t.sf(t, 47))
-    assert (found.sides, greater.sides, found.n, found.outcome) == ("two-sided", "greater", 50, "ok")
+    assert (result.sides, greater.sides, result.n, result.outcome) == ("two-sided", "greater", 50, "ok")
 
 
 def test_sides_and_order() -> None:

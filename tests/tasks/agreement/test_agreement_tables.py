@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from schemas import TABLES
-from ssrem.agreement.segment import segment_level
+from ssrem.agreement.levels import segment_level
 from ssrem.errors import AnnotationError
 from support.small_home import Made, annotated_rows
 from support.stages import staging

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ssrem.agreement.inputs import Floats
-from ssrem.agreement.raters.reliability import Ratings, Weights, categories_of, checked, cohen_kappa
+from ssrem.agreement.raters import Ratings, Weights, categories_of, checked, cohen_kappa, with_others
 
 MIN_SHARED = 5
 """Units that two raters must share for a κ between them."""
@@ -137,15 +136,6 @@ def mad_outliers(ratings: Any, raters: Sequence[str], *, deviations: float = 3.0
 def aggregation_name(aggregation: str, filters: Sequence[Filtered]) -> str:
     """Name of an aggregation after filters, in the order they were applied: 'mean+checks1+kappa0.2'."""
     return "+".join([aggregation, *(one.name for one in filters)])
-
-
-def with_others(table: Ratings, rater: int) -> tuple[Floats, Floats]:
-    """A rater's ratings and the mean of the others' for the units that both rated, (m,) each."""
-    others = np.delete(table, rater, axis=0)
-    rated = ~np.isnan(others)
-    both = ~np.isnan(table[rater]) & rated.any(axis=0)
-    mean = np.where(rated, others, 0.0).sum(axis=0)[both] / rated.sum(axis=0)[both]
-    return table[rater][both], mean
 
 
 def _named(ratings: Any, raters: Sequence[str]) -> Ratings:

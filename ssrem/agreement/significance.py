@@ -11,6 +11,7 @@ from typing import Literal
 import numpy as np
 from scipy import stats
 
+from ssrem.agreement.bootstrap import mean_of_defined
 from ssrem.agreement.coefficients import row_coefficients
 from ssrem.agreement.inputs import (
     EQUAL,
@@ -23,13 +24,13 @@ from ssrem.agreement.inputs import (
     Numbers,
     Outcome,
     Sides,
+    SystemMeasure,
     columns,
     complete,
     numbered_within,
     unvarying,
 )
-from ssrem.agreement.intervals.resampling import mean_of_defined
-from ssrem.agreement.system import MIN_SYSTEMS
+from ssrem.agreement.levels import MIN_SYSTEMS
 
 Test = Literal["williams", "perm-both", "paired-bootstrap"]
 
@@ -52,7 +53,7 @@ class Difference:
     """
 
     test: Test
-    measure: Measure
+    measure: SystemMeasure
     sides: Sides
     n: int
     missing: int
@@ -91,14 +92,9 @@ def not_comparable(first: Floats, second: Floats, human: Floats, least: int) -> 
     """Why three columns (n,) cannot be compared, or None where they can."""
     if len(human) < least:
         return "too_few", f"{len(human)} responses with all three scores; {least} are needed"
-    for values, whose in (
-        (first, "the first evaluator's scores"),
-        (second, "the second's scores"),
-        (human, "the human scores"),
-    ):
-        if unvarying(values):
-            return "constant", f"{whose} are all the same"
-    return None
+    whose = {"the first evaluator's scores": first, "the second's scores": second, "the human scores": human}
+    constant = [name for name, values in whose.items() if unvarying(values)]
+    return ("constant", f"{constant[0]} are all the same") if constant else None
 
 
 def williams(
@@ -195,15 +191,14 @@ def perm_both(
     if np.isnan(observed_a) or np.isnan(observed_b):
         flat = "a side does not vary within any group of three responses, or between the systems"
         return replace(result, outcome="constant", reason=flat)
-    draw, extreme, done = np.random.default_rng(seed), 0, 0
-    while done < permutations:
-        block = min(permutations - done, max(1, _CELLS // len(y)))
-        swap = draw.random((block, len(y))) < 0.5
-        null = agreement(np.where(swap, b, a)) - agreement(np.where(swap, a, b))
-        extreme += _at_least(null, observed_a - observed_b, sides)
-        done += block
-    p = (extreme + 1) / (permutations + 1)
-    return replace(result, first=observed_a, second=observed_b, difference=observed_a - observed_b, p=p)
+    draw, difference = np.random.default_rng(seed), observed_a - observed_b
+
+    def exchanged(count: int) -> Floats:
+        swap = draw.random((count, len(y))) < 0.5
+        return agreement(np.where(swap, b, a)) - agreement(np.where(swap, a, b))
+
+    p = _permutation_p(exchanged, difference, sides, permutations, len(y))
+    return replace(result, first=observed_a, second=observed_b, difference=difference, p=p)
 
 
 def against_chance(
@@ -242,21 +237,31 @@ def against_chance(
     if np.isnan(observed):
         return replace(result, outcome="too_few", reason="no group has three responses whose scores vary")
     members = [np.flatnonzero(codes == code) for code in np.unique(codes)]
-    draw, extreme, done = np.random.default_rng(seed), 0, 0
-    while done < permutations:
-        block = min(permutations - done, max(1, _CELLS // len(x)))
-        keys, dealt = draw.random((block, len(x))), np.empty((block, len(x)))
+    draw = np.random.default_rng(seed)
+
+    def dealt_out(count: int) -> Floats:
+        keys, dealt = draw.random((count, len(x))), np.empty((count, len(x)))
         for rows in members:
             dealt[:, rows] = x[rows][np.argsort(keys[:, rows], axis=1)]
-        extreme += _at_least(agreement(dealt), observed, sides)
-        done += block
-    return replace(result, statistic=observed, p=(extreme + 1) / (permutations + 1))
+        return agreement(dealt)
+
+    p = _permutation_p(dealt_out, observed, sides, permutations, len(x))
+    return replace(result, statistic=observed, p=p)
 
 
-def _at_least(null: Floats, observed: float, sides: Sides) -> int:
-    """How many are as extreme as the observed value; NaN counts too, so that it makes nothing significant."""
-    less = np.abs(null) < abs(observed) - EQUAL if sides == "two-sided" else null < observed - EQUAL
-    return int((~less).sum())
+def _permutation_p(
+    null: Callable[[int], Floats], observed: float, sides: Sides, permutations: int, n: int
+) -> float:
+    """p in (0, 1]: (k + 1) / (permutations + 1) for k permutations as extreme as the observed value.
+
+    null: so many permutations of n responses to their figures; NaN counts as extreme, and makes nothing significant.
+    """
+    extreme, step = 0, max(1, _CELLS // n)
+    for start in range(0, permutations, step):
+        figures = null(min(step, permutations - start))
+        less = np.abs(figures) < abs(observed) - EQUAL if sides == "two-sided" else figures < observed - EQUAL
+        extreme += int((~less).sum())
+    return (extreme + 1) / (permutations + 1)
 
 
 def _of_all(y: Floats, measure: Measure) -> _Coefficients:

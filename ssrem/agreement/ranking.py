@@ -8,8 +8,8 @@ from itertools import combinations
 
 import numpy as np
 
-from ssrem.agreement.comparison.significance import Difference
 from ssrem.agreement.inputs import Numbers, unvarying
+from ssrem.agreement.significance import Difference
 
 ALPHA = 0.05
 

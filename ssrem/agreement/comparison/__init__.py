@@ -1,1 +1,0 @@
-"""Which evaluator agrees better: significance tests, rankings, non-inferiority."""

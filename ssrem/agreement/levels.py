@@ -1,0 +1,306 @@
+"""Agreement of responses with people, pooled or averaged over groups (segment level), or of systems (system level)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ssrem.agreement.coefficients import accuracy_rows, row_coefficients
+from ssrem.agreement.correlation import CORRELATIONS
+from ssrem.agreement.inputs import (
+    MIN_RESPONSES,
+    Agreement,
+    Floats,
+    Grouping,
+    Integers,
+    Labels,
+    LeftOut,
+    Measure,
+    Numbers,
+    Responses,
+    SystemMeasure,
+    View,
+    columns,
+    complete,
+    numbered,
+    numbered_within,
+    unvarying,
+)
+
+MAX_PAIRS = 5_000_000
+"""All pairs are held in memory at once; beyond this (3,163 responses) a set is compared by group, not pooled."""
+
+MIN_SYSTEMS = 5
+"""From two systems every coefficient is 1 or -1, and from four chance alone gives 1 once in 24 times."""
+
+MIN_SHARED = 5
+"""Contexts that two systems must share for soft accuracy: of fewer there are too few ways to change signs for a p."""
+
+
+def agreement_at(responses: Responses, view: View, *, permutations: int = 1000, seed: int = 0) -> Agreement:
+    """`segment_level` with the groups of the view's grouping, or `system_level`; permutations, seed: of soft accuracy.
+
+    ValueError as there, and for a system level without systems, or soft accuracy at segment level.
+    """
+    if view.level == "system":
+        if responses.systems is None:
+            raise ValueError("the system level needs the system of each response")
+        return system_level(
+            responses.scores,
+            responses.human,
+            responses.systems,
+            measure=view.measure,
+            contexts=responses.contexts,
+            force=view.force,
+            permutations=permutations,
+            seed=seed,
+        )
+    if view.measure == "soft_accuracy":
+        raise ValueError("soft accuracy compares systems: it has no segment level")
+    groups = {"pooled": None, "system": responses.systems, "context": responses.contexts}[view.grouping]
+    scores, human = responses.scores, responses.human
+    return segment_level(scores, human, measure=view.measure, grouping=view.grouping, groups=groups)
+
+
+@dataclass(frozen=True)
+class Calibrated:
+    """accuracy in [0, 1]: mean over groups of the share of pairs that agree. epsilon: scores that differ by it or
+    less are a tie. pairs: how many were compared; groups: those with a pair."""
+
+    accuracy: float
+    epsilon: float
+    pairs: int
+    groups: int
+
+
+def segment_level(
+    scores: Numbers,
+    human: Numbers,
+    *,
+    measure: Measure,
+    grouping: Grouping = "pooled",
+    groups: Labels | None = None,
+) -> Agreement:
+    """Agreement of scores (n,) with human scores (n,); NaN is missing.
+
+    grouping: 'pooled' takes all pairs at once; 'system' and 'context' average the coefficients of the groups, each
+    counting the same, whose labels `groups` (n,) gives: the system or the context of each response. A group with
+    fewer than three responses (accuracy: two), or one in which a side does not vary, has none and is left out
+    (accuracy: a tie is an answer). Accuracy is acc_eq with one ε for all groups (see `calibrated_accuracy`).
+    ValueError for infinite scores, lengths that differ, or a grouping without labels.
+    """
+    pairs, missing = columns(scores, human)
+    x, y = pairs.T
+    names, codes = _groups(grouping, groups, np.flatnonzero(complete(scores, human)), len(scores))
+    result = Agreement(measure, None, len(x), missing, 0)
+    if len(x) < MIN_RESPONSES:
+        few = f"{len(x)} responses with both scores; {MIN_RESPONSES} are needed"
+        return replace(result, outcome="too_few", reason=few)
+    if unvarying(x, y):
+        same = f"the {'' if unvarying(x) else 'human '}scores are all the same"
+        return replace(result, outcome="constant", reason=same)
+    if measure == "accuracy":
+        if (count := pair_count(codes)) > MAX_PAIRS:
+            many = f"{count} pairs; compare by context, or at most {MAX_PAIRS}"
+            return replace(result, outcome="too_many", reason=many)
+        sizes = np.bincount(codes, minlength=len(names))
+        left = tuple(LeftOut(names[code], f"{sizes[code]} responses") for code in np.flatnonzero(sizes < 2))
+        result = replace(result, n=int(sizes[sizes >= 2].sum()), left_out=left)
+        calibrated = calibrated_accuracy(x, y, codes)
+        if calibrated is None:
+            return replace(result, outcome="too_few", reason=f"no {grouping} has two responses")
+        result = replace(result, epsilon=calibrated.epsilon, groups=calibrated.groups)
+        return replace(result, statistic=calibrated.accuracy)
+    if grouping == "pooled":
+        correlation = CORRELATIONS[measure](x, y)
+        return replace(result, statistic=correlation.statistic, p=correlation.p, groups=1)
+    used, left = group_coefficients(x, y, names, codes, measure)
+    if not used:
+        few = f"no {grouping} has {MIN_RESPONSES} responses whose scores vary"
+        return replace(result, left_out=left, outcome="too_few", reason=few)
+    mean, n = float(np.mean(list(used.values()))), int(np.isin(codes, list(used)).sum())
+    return replace(result, statistic=mean, n=n, groups=len(used), left_out=left)
+
+
+def group_coefficients(
+    x: Floats, y: Floats, names: list[str], codes: Integers, measure: Measure
+) -> tuple[dict[int, float], tuple[LeftOut, ...]]:
+    """Coefficient of each group (its number) that has one, and the groups that have none."""
+    used: dict[int, float] = {}
+    left = []
+    by_size: dict[int, list[tuple[int, Integers]]] = {}
+    for code, (name, rows) in enumerate(zip(names, _members(codes, len(names)), strict=True)):
+        a, b = x[rows], y[rows]
+        if len(rows) < MIN_RESPONSES:
+            left.append(LeftOut(name, f"{len(rows)} responses"))
+        elif unvarying(a, b):
+            left.append(LeftOut(name, f"{'scores' if unvarying(a) else 'human scores'} all the same"))
+        else:
+            by_size.setdefault(len(rows), []).append((code, rows))
+    for groups in by_size.values():  # groups of one size at once
+        members = np.stack([rows for _, rows in groups])
+        coefficients = row_coefficients(measure)(x[members], y[members])
+        used |= {code: float(value) for (code, _), value in zip(groups, coefficients, strict=True)}
+    return dict(sorted(used.items())), tuple(left)
+
+
+def calibrated_accuracy(scores: Floats, human: Floats, groups: Integers | None = None) -> Calibrated | None:
+    """Pairwise accuracy acc_eq with the ε that makes it highest, one ε for all groups; the smallest such ε (Deutsch,
+    Foster and Freitag 2023, "Ties Matter", sections 4 and 5).
+
+    scores, human: (n,), finite. groups: (n,), numbers from 0; only pairs within one count; None: one group. A pair
+    agrees where both order it alike, or where people tie it and the scores differ by ε or less. None where there is
+    no pair. ValueError above `MAX_PAIRS`. ε is chosen on these very pairs, which favours evaluators a little.
+    """
+    codes = np.zeros(len(scores), dtype=np.int64) if groups is None else groups
+    pairs = pair_count(codes)
+    if pairs == 0:
+        return None
+    if pairs > MAX_PAIRS:
+        raise ValueError(f"{pairs} pairs are more than {MAX_PAIRS}: compare by context")
+    one, other = _pairs_within(codes)
+    group = codes[one]
+    per_group = np.bincount(group)
+    by_score, by_human = scores[one] - scores[other], human[one] - human[other]
+    distance, ordered, tied = np.abs(by_score), np.sign(by_score) == np.sign(by_human), by_human == 0
+    # As ε passes a pair, the scores tie it: it agrees where people tie it, and no longer where both ordered it alike.
+    gain = (tied * 1.0 - ordered) / per_group[group]
+    order = np.argsort(distance, kind="stable")
+    ascending = distance[order]
+    last = np.flatnonzero(np.append(ascending[1:] != ascending[:-1], True))
+    gains = np.concatenate([[0.0], np.cumsum(gain[order])[last]])
+    best = int(np.argmax(np.round(gains, 9)))  # what rounding adds is no gain
+    epsilon = float(np.concatenate([[0.0], ascending[last]])[best])
+    agreeing = np.bincount(group, np.where(distance <= epsilon, tied, ordered))
+    used = per_group > 0
+    return Calibrated(float((agreeing[used] / per_group[used]).mean()), epsilon, pairs, int(used.sum()))
+
+
+def pair_count(groups: Integers) -> int:
+    """Pairs within the groups (n,)."""
+    sizes = np.bincount(groups)
+    return int((sizes * (sizes - 1) // 2).sum())
+
+
+def system_level(
+    scores: Numbers,
+    human: Numbers,
+    systems: Labels,
+    *,
+    measure: SystemMeasure,
+    contexts: Labels | None = None,
+    force: bool = False,
+    permutations: int = 1000,
+    seed: int = 0,
+) -> Agreement:
+    """Agreement of the systems' mean scores with their mean human scores, from responses (n,); NaN is missing.
+
+    A response counts where it has both scores. measure: 'accuracy' is the share of pairs of systems ordered as people
+    order them (Kocmi et al. 2021), equal means being a tie, without calibration; 'soft_accuracy' see `soft_accuracy`,
+    which needs `contexts` (n,). Refused below `MIN_SYSTEMS` systems unless `force`, which two systems at least must
+    have (correlations: three). ValueError for infinite scores or lengths that differ.
+    """
+    pairs, missing = columns(scores, human)
+    usable = complete(scores, human)
+    names, codes = numbered_within(systems, usable, "systems")
+    x, y = pairs.T
+    count = len(names)
+    agreement = Agreement(measure, None, len(x), missing, count)
+    least = 2 if measure in ("accuracy", "soft_accuracy") else 3
+    if count < MIN_SYSTEMS and not (force and count >= least):
+        way = f"; {least} are the least" if force else " unless forced"
+        reason = f"{count} systems; {MIN_SYSTEMS} are needed{way}"
+        return replace(agreement, outcome="too_few_systems", reason=reason)
+    means = [np.bincount(codes, values) / np.bincount(codes) for values in (x, y)]
+    if unvarying(*means):
+        reason = "the mean scores of the systems are all the same"
+        return replace(agreement, outcome="constant", reason=reason)
+    agreement = replace(agreement, forced=count < MIN_SYSTEMS)
+    if measure == "accuracy":
+        return replace(agreement, statistic=float(accuracy_rows(means[0][None], means[1])[0]))
+    if measure != "soft_accuracy":
+        correlation = CORRELATIONS[measure](*means)
+        return replace(agreement, statistic=correlation.statistic, p=correlation.p)
+    if contexts is None:
+        raise ValueError("soft accuracy pairs systems by context: it needs the context of each response")
+    _, shared = numbered_within(contexts, usable, "contexts")
+    soft, used, left_out = soft_accuracy(x, y, codes, shared, permutations=permutations, seed=seed)
+    if soft is None:
+        reason = f"no two systems share {MIN_SHARED} contexts"
+        return replace(agreement, forced=False, outcome="too_few", reason=reason)
+    agreement = replace(agreement, permutations=permutations, seed=seed)
+    return replace(agreement, statistic=soft, pairs=used, pairs_left_out=left_out)
+
+
+def soft_accuracy(
+    scores: Floats, human: Floats, systems: Integers, contexts: Integers, *, permutations: int, seed: int
+) -> tuple[float | None, int, int]:
+    """Soft pairwise accuracy in [0, 1] (Thompson, Mathur, Deutsch and Khayrallah 2024, section 3), from how many pairs
+    of systems, and how many were left out; None where no pair is left.
+
+    1 minus the mean over pairs of systems of |p by the scores − p by people|. p: of the first being better than the
+    second by chance, in a paired permutation test over the contexts that they share, one-sided; a permutation that
+    ties counts half, so that p of (a, b) and of (b, a) make 1. Scores and human scores are permuted alike.
+    scores, human, systems, contexts: (n,), finite, the last two as numbers from 0;
+    several responses of a system to a context are averaged. Pairs that share fewer than `MIN_SHARED` are left out.
+    """
+    count = int(systems.max(initial=-1)) + 1
+    tables = [_system_table(values, systems, contexts) for values in (scores, human)]
+    signs = np.random.default_rng(seed).choice([-1.0, 1.0], size=(permutations, tables[0].shape[1]))
+    distances, left_out = [], 0
+    for first, second in zip(*np.triu_indices(count, 1), strict=True):
+        shared = ~np.isnan(tables[0][first] - tables[0][second])
+        if shared.sum() < MIN_SHARED:
+            left_out += 1
+            continue
+        by_score, by_human = (
+            _sign_flip_p((table[first] - table[second])[shared], signs[:, shared]) for table in tables
+        )
+        distances.append(abs(by_score - by_human))
+    return float(1 - np.mean(distances)) if distances else None, len(distances), left_out
+
+
+def _groups(grouping: Grouping, groups: Labels | None, rows: Integers, n: int) -> tuple[list[str], Integers]:
+    """Names and numbers of all groups that a response names, the numbers of the chosen rows."""
+    if grouping == "pooled":
+        return ["all"], np.zeros(len(rows), dtype=np.int64)
+    if groups is None:
+        raise ValueError(f"agreement by {grouping} needs the {grouping} of each response")
+    names, codes = numbered(groups, n, f"{grouping} labels")
+    return names, codes[rows]
+
+
+def _members(codes: Integers, groups: int) -> list[Integers]:
+    """Rows of each group."""
+    ends = np.cumsum(np.bincount(codes, minlength=groups))
+    return np.split(np.argsort(codes, kind="stable"), ends[:-1])
+
+
+def _pairs_within(codes: Integers) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    members = _members(codes, 0)
+    upper = [(rows, np.triu_indices(len(rows), 1)) for rows in members]
+    return (
+        np.concatenate([rows[i] for rows, (i, _) in upper]),
+        np.concatenate([rows[j] for rows, (_, j) in upper]),
+    )
+
+
+def _sign_flip_p(differences: Floats, signs: Floats) -> float:
+    null, observed = signs @ differences, differences.sum()
+    # Sums in another order differ by rounding, and are the same sum.
+    tied = np.isclose(null, observed, rtol=0, atol=1e-9 * (1 + np.abs(differences).sum()))
+    above = float(((null > observed) & ~tied).sum())
+    return (above + (float(tied.sum()) + 1) / 2) / (len(signs) + 1)
+
+
+def _system_table(values: Floats, systems: Integers, contexts: Integers) -> Floats:
+    """Mean value of each system in each context, (systems, contexts); NaN where it has none."""
+    shape = int(systems.max(initial=-1)) + 1, int(contexts.max(initial=-1)) + 1
+    cell = systems * shape[1] + contexts
+    count = np.bincount(cell, minlength=shape[0] * shape[1])
+    total = np.bincount(cell, values, minlength=shape[0] * shape[1])
+    with np.errstate(invalid="ignore"):
+        table: Floats = np.where(count > 0, total / count, np.nan).reshape(shape)
+    return table

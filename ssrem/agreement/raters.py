@@ -1,0 +1,330 @@
+"""Agreement among raters: Krippendorff's α, Cohen's and Fleiss' κ, and how well people predict people.
+
+Ratings are a table with gaps. An evaluator's correlation is read beside the last two, `one_rater` and `split_half`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import sqrt
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ssrem.agreement.coefficients import row_coefficients
+from ssrem.agreement.inputs import (
+    MIN_RESPONSES,
+    Floats,
+    Labels,
+    Numbers,
+    Outcome,
+    columns,
+    numbered,
+    unvarying,
+)
+
+Ratings = Floats
+"""Scores (raters, units); NaN where a rater did not rate a unit."""
+
+Correlation = Literal["pearson", "spearman"]
+Scale = Literal["nominal", "ordinal", "interval"]
+Weights = Literal["none", "linear", "quadratic"]
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """value: at most 1, which is perfect agreement; 0 is chance. Over `ratings` ratings of `units` units, each rated
+    twice or more. value is None unless outcome is 'ok'; reason says why in words."""
+
+    coefficient: str
+    value: float | None
+    units: int
+    ratings: int
+    outcome: Outcome = "ok"
+    reason: str = ""
+
+
+def rating_table(raters: Labels, units: Labels, scores: Numbers) -> tuple[Ratings, list[str], list[str]]:
+    """Table of ratings that come one a row (n,), with the names of its raters and of its units, in sorted order.
+
+    ValueError where lengths differ, a score is infinite, or a rater rated a unit twice.
+    """
+    values = np.asarray(scores, dtype=np.float64)
+    rater_names, rater = numbered(raters, len(values), "raters")
+    unit_names, unit = numbered(units, len(values), "units")
+    cells = rater * max(1, len(unit_names)) + unit
+    if len(np.unique(cells)) < len(cells):
+        raise ValueError(
+            f"{len(cells) - len(np.unique(cells))} ratings are second ones by one rater of one unit"
+        )
+    table = np.full((len(rater_names), len(unit_names)), np.nan)
+    table[rater, unit] = values
+    return checked(table), rater_names, unit_names
+
+
+def checked(ratings: Any) -> Ratings:
+    """The ratings as a table of floats. ValueError where they are none, or hold an infinity."""
+    table: Floats = np.asarray(ratings, dtype=np.float64)
+    if table.ndim != 2:
+        raise ValueError(f"ratings of shape {table.shape} are no table of raters and units")
+    if np.isinf(table).any():
+        raise ValueError("a rating is infinite")
+    return table
+
+
+def categories_of(values: NDArray[np.float64], categories: Sequence[float] | None) -> Floats:
+    """The categories, ascending, by default the ratings that occur. ValueError where a rating is none of them."""
+    seen = np.unique(values[~np.isnan(values)])
+    if categories is None:
+        return seen
+    scale = np.unique(np.asarray(categories, dtype=np.float64))
+    if unknown := sorted(set(seen.tolist()) - set(scale.tolist())):
+        raise ValueError(f"rating {unknown[0]:g} is none of the categories")
+    return scale
+
+
+def krippendorff_alpha(ratings: Any, scale: Scale) -> Reliability:
+    """Krippendorff's α of ratings (raters, units), NaN for missing: 1 − observed / expected disagreement (Krippendorff
+    2011, "Computing Krippendorff's Alpha-Reliability").
+
+    scale: how far apart two values are: nominal: equal or not; ordinal: by how many ratings lie between them; interval:
+    by the square of their difference. Units with one rating say nothing of agreement and are left out. No value where
+    no unit has two ratings, or all ratings are the same. ValueError where ratings are no table or infinite.
+    """
+    table = checked(ratings)
+    name = f"alpha-{scale}"
+    pairable = table[:, (~np.isnan(table)).sum(axis=0) >= 2]
+    units, size = pairable.shape[1], int((~np.isnan(pairable)).sum())
+    if units == 0:
+        return Reliability(name, None, 0, 0, "too_few", "no unit has two ratings")
+    values = np.unique(pairable[~np.isnan(pairable)])
+    if len(values) == 1:
+        return Reliability(name, None, units, size, "constant", "all ratings are the same")
+    counts = np.stack([(pairable == value).sum(axis=0) for value in values], axis=1).astype(np.float64)
+    weight = 1 / (counts.sum(axis=1) - 1)
+    coincidences = counts.T @ (counts * weight[:, None]) - np.diag(counts.T @ weight)
+    totals = counts.sum(axis=0)
+    distance = _squared_distances(values, totals, scale)
+    observed = float((coincidences * distance).sum())
+    expected = float(totals @ distance @ totals) / (size - 1)
+    return Reliability(name, 1 - observed / expected, units, size)
+
+
+def _squared_distances(values: Floats, totals: Floats, scale: Scale) -> Floats:
+    """Squared distance of each value to each (v, v)."""
+    if scale == "nominal":
+        return 1.0 - np.eye(len(values))
+    if scale == "ordinal":
+        middle = np.cumsum(totals) - totals / 2  # what lies between c and k, with half of either
+        return np.asarray((middle[:, None] - middle[None, :]) ** 2)
+    return np.asarray((values[:, None] - values[None, :]) ** 2)
+
+
+def cohen_kappa(
+    first: Numbers, second: Numbers, *, weights: Weights = "none", categories: Sequence[float] | None = None
+) -> Reliability:
+    """Cohen's κ of two raters' ratings (n,) of the same units; NaN is missing, and a unit counts where both rated it.
+
+    weights: disagreement grows with how many categories apart two ratings are (linear, Cohen 1968) or with its square;
+    'none': any is as bad (Cohen 1960). categories: the scale, where not all of it was used; by default the ratings
+    that occur. No value where there is no unit, or both gave one and the same rating throughout. ValueError where
+    lengths differ, or a rating is infinite or no category.
+    """
+    name = f"cohen-kappa-{weights}"
+    pairs, _ = columns(first, second)
+    scale = categories_of(pairs, categories)
+    n = len(pairs)
+    if n == 0:
+        return Reliability(name, None, 0, 0, "too_few", "no unit was rated by both")
+    place = np.searchsorted(scale, pairs)
+    steps = np.abs(np.arange(len(scale))[:, None] - np.arange(len(scale))[None, :]).astype(np.float64)
+    disagreement = {"none": (steps > 0).astype(np.float64), "linear": steps, "quadratic": steps**2}[weights]
+    observed = float(disagreement[place[:, 0], place[:, 1]].mean())
+    shares = [np.bincount(place[:, rater], minlength=len(scale)) / n for rater in (0, 1)]
+    expected = float(shares[0] @ disagreement @ shares[1])
+    if expected == 0:
+        return Reliability(name, None, n, 2 * n, "constant", "both gave the same rating throughout")
+    return Reliability(name, 1 - observed / expected, n, 2 * n)
+
+
+def fleiss_kappa(ratings: Any) -> Reliability:
+    """Fleiss' κ of ratings (raters, units), NaN for missing (Fleiss 1971); units need not have the same raters.
+
+    Units without a rating are left out; all others must have the same number, two at least: outcome 'uneven' where they
+    have not, as Fleiss' κ is not defined then and Krippendorff's nominal α is. No value where all ratings are the same.
+    ValueError where ratings are no table or infinite.
+    """
+    table = checked(ratings)
+    each = (~np.isnan(table)).sum(axis=0)
+    table, each = table[:, each > 0], each[each > 0]
+    units, size = len(each), int(each.sum())
+
+    if units == 0 or each.max() < 2:
+        return Reliability("fleiss-kappa", None, units, size, "too_few", "no unit has two ratings")
+    if each.min() < each.max():
+        uneven = f"units have {each.min()} to {each.max()} ratings; Krippendorff's alpha takes that"
+        return Reliability("fleiss-kappa", None, units, size, "uneven", uneven)
+    raters = int(each[0])
+    values = categories_of(table, None)
+    counts = np.stack([(table == value).sum(axis=0) for value in values], axis=1)
+    agreement = float(((counts**2).sum(axis=1) - raters).mean()) / (raters * (raters - 1))
+    chance = float(((counts.sum(axis=0) / size) ** 2).sum())
+    if len(values) == 1:
+        return Reliability("fleiss-kappa", None, units, size, "constant", "all ratings are the same")
+    return Reliability("fleiss-kappa", (agreement - chance) / (1 - chance), units, size)
+
+
+@dataclass(frozen=True)
+class OneRater:
+    """statistic: mean correlation in [-1, 1] of a rater with the mean of the others; lowest and highest of a rater.
+
+    raters: how many went into it, left_out: how many had too few units with others, or ratings that do not vary. The
+    figures are None unless outcome is 'ok'; reason says why.
+    """
+
+    statistic: float | None
+    lowest: float | None
+    highest: float | None
+    raters: int
+    left_out: int
+    outcome: Outcome = "ok"
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class SplitHalf:
+    """half: mean correlation of two halves of the raters; reliability: of the mean of all of them, by Spearman-Brown.
+
+    attainable: its square root, the correlation that an evaluator of people's true score would reach. Over `units`
+    units and `repeats` splits, by `seed`. The figures are None unless outcome is 'ok' (half may be known alone).
+    """
+
+    half: float | None
+    reliability: float | None
+    attainable: float | None
+    units: int
+    repeats: int
+    seed: int
+    outcome: Outcome = "ok"
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class RaterFigure:
+    """A published coefficient. measure: its name in the table `rater_agreement`. value: at most 1; over `units` units
+    and `raters` raters. None unless outcome is 'ok'; reason says why."""
+
+    measure: str
+    value: float | None
+    raters: int
+    units: int
+    outcome: Outcome = "ok"
+    reason: str = ""
+
+
+def with_others(table: Ratings, rater: int) -> tuple[Floats, Floats]:
+    """A rater's ratings and the mean of the others' for the units that both rated, (m,) each."""
+    others = np.delete(table, rater, axis=0)
+    rated = ~np.isnan(others)
+    both = ~np.isnan(table[rater]) & rated.any(axis=0)
+    mean = np.where(rated, others, 0.0).sum(axis=0)[both] / rated.sum(axis=0)[both]
+    return table[rater][both], mean
+
+
+def one_rater(ratings: Any, measure: Correlation = "spearman") -> OneRater:
+    """How well one rater predicts the mean of the others, leaving out each in turn; ratings (raters, units), NaN for
+    missing. Raters count alike, whatever they rated. An evaluator that reaches it is as good as one more rater.
+    ValueError where ratings are no table or infinite."""
+    table = checked(ratings)
+    coefficients = []
+    for rater in range(len(table)):
+        own, others = with_others(table, rater)
+        if len(own) >= MIN_RESPONSES and not unvarying(own, others):
+            coefficients.append(float(row_coefficients(measure)(own[None], others)[0]))
+    used, left = len(coefficients), len(table) - len(coefficients)
+    if not used:
+        reason = f"no rater shares {MIN_RESPONSES} units with others and varies"
+        return OneRater(None, None, None, 0, left, "too_few", reason)
+    return OneRater(float(np.mean(coefficients)), min(coefficients), max(coefficients), used, left)
+
+
+def split_half(
+    ratings: Any, measure: Correlation = "spearman", *, repeats: int = 200, seed: int
+) -> SplitHalf:
+    """Correlation of the means of two random halves of each unit's ratings, and what it says of the mean of all.
+
+    ratings (raters, units), NaN for missing. Halves are equal: an odd rating is left out. Spearman-Brown (both 1910)
+    steps up from a half to all the ratings of a unit, on average k halves: k·r / (1 + (k − 1)·r). As units are split
+    one by one, no rater need have rated several. ValueError where ratings are no table or infinite, or repeats below 1.
+    """
+    if repeats < 1:
+        raise ValueError(f"{repeats} splits are none")
+    stacked = _stacked(checked(ratings))
+    counts = (~np.isnan(stacked)).sum(axis=0)
+    units = len(counts)
+
+    def without(outcome: Outcome, reason: str, half: float | None = None) -> SplitHalf:
+        return SplitHalf(half, None, None, units, repeats, seed, outcome, reason)
+
+    if units < MIN_RESPONSES:
+        return without("too_few", f"{units} units with two ratings; {MIN_RESPONSES} are needed")
+    draw = np.random.default_rng(seed)
+    size = counts // 2
+    halves = np.empty((2, repeats, units))
+    for repeat in range(repeats):
+        keys = np.where(np.isnan(stacked), np.inf, draw.random(stacked.shape))
+        place = np.argsort(np.argsort(keys, axis=0), axis=0)
+        for half, chosen in enumerate((place < size, (place >= size) & (place < 2 * size))):
+            halves[half, repeat] = np.where(chosen, stacked, 0.0).sum(axis=0) / size
+    each = row_coefficients(measure)(halves[0], halves[1])
+    each = each[~np.isnan(each)]
+    if len(each) == 0:
+        return without("constant", "the mean ratings of the units are all the same")
+    r, k = float(each.mean()), float(counts.mean() / size.mean())
+    if r <= 0:
+        return without("degenerate", "the halves do not agree: there is no true score to reach", r)
+    reliability = k * r / (1 + (k - 1) * r)
+    return SplitHalf(r, reliability, sqrt(reliability), units, repeats, seed)
+
+
+def rater_figures(ratings: Ratings, *, seed: int = 0) -> Iterator[RaterFigure]:
+    """Every published coefficient of ratings (raters, units), NaN for missing. seed: of the split halves."""
+    rated = ~np.isnan(ratings)
+    raters, units = int(rated.any(axis=1).sum()), int((rated.sum(axis=0) >= 2).sum())
+    for scale in get_args(Scale):
+        alpha = krippendorff_alpha(ratings, scale)
+        yield RaterFigure(f"alpha_{scale}", alpha.value, raters, alpha.units, alpha.outcome, alpha.reason)
+    fleiss = fleiss_kappa(ratings)
+    yield RaterFigure("fleiss_kappa", fleiss.value, raters, fleiss.units, fleiss.outcome, fleiss.reason)
+    yield _mean_weighted_kappa(ratings, units)
+    one = one_rater(ratings)
+    yield RaterFigure("one_rater", one.statistic, one.raters, units, one.outcome, one.reason)
+    halves = split_half(ratings, seed=seed)
+    yield RaterFigure("attainable", halves.attainable, raters, halves.units, halves.outcome, halves.reason)
+
+
+def _mean_weighted_kappa(ratings: Ratings, units: int) -> RaterFigure:
+    """Cohen's κ with quadratic weights, mean over the pairs of raters that have one."""
+    scale = np.unique(ratings[~np.isnan(ratings)]).tolist()
+    pairs = {
+        (one, other): kappa.value
+        for one, other in combinations(range(len(ratings)), 2)
+        if (kappa := cohen_kappa(ratings[one], ratings[other], weights="quadratic", categories=scale)).value
+        is not None
+    }
+    if not pairs:
+        reason = "no two raters share units and differ in them"
+        return RaterFigure("weighted_kappa", None, 0, units, "too_few", reason)
+    judged = len({rater for pair in pairs for rater in pair})
+    return RaterFigure("weighted_kappa", float(np.mean(list(pairs.values()))), judged, units)
+
+
+def _stacked(table: Ratings) -> Floats:
+    """The ratings of each unit with two or more, moved up (most ratings of a unit, units)."""
+    counts = (~np.isnan(table)).sum(axis=0)
+    order = np.argsort(np.isnan(table), axis=0, kind="stable")
+    moved = np.take_along_axis(table, order, axis=0)[: counts.max(initial=0)]
+    return moved[:, counts >= 2]

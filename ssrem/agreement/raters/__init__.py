@@ -1,1 +1,0 @@
-"""Agreement among raters: coefficients, filters and the noise ceiling."""
