@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self
 
@@ -13,11 +13,7 @@ from numpy.typing import NDArray
 
 from ssrem.encoders.base import Encoder
 from ssrem.errors import EvaluatorError
-from ssrem.samples import TEST, Candidates, Floats, Progress, Sample
-from ssrem.training.record import Training
-
-__all__ = ["Evaluator", "Provider", "Scores", "TrainedEvaluator", "Training"]
-
+from ssrem.samples import Floats, Sample
 
 PARTS = ("f", "g", "h")
 """The parts of a score: unreferenced, referenced, mixed."""
@@ -160,52 +156,3 @@ class Evaluator(ABC):
     @abstractmethod
     def load(cls, folder: Path) -> Evaluator:
         """What `save` wrote; EvaluatorError for a foreign, incomplete or changed folder."""
-
-
-class TrainedEvaluator(Evaluator):
-    """An evaluator that learns: from candidates, from human scores, or from both."""
-
-    config_class: ClassVar[type[Any]]
-    """Its settings, a Config that is a dataclass with a seed."""
-    learns_from: ClassVar[frozenset[str]] = frozenset({"candidates"})
-
-    @classmethod
-    def setting_names(cls) -> tuple[str, ...]:
-        names: tuple[str, ...] = cls.config_class.names()
-        return names
-
-    @classmethod
-    def check_settings(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
-        return asdict(cls.config_class.of(settings))
-
-    @abstractmethod
-    def fit(
-        self, candidates: Candidates, *, progress: Progress | None = None, checkpoint: Path | None = None
-    ) -> Training:
-        """Learn from `candidates`; the train split is learned from, the valid split chooses.
-
-        checkpoint: a folder for the unfinished training; a fit with equal settings and data continues from there and
-        ends as it would have without the break. The folder is left to the caller. EvaluatorError where it holds a
-        training with other settings or data.
-        """
-
-    def fine_tuned(
-        self,
-        annotated: Sequence[tuple[Sample, float]],
-        *,
-        scale: tuple[float, float],
-        progress: Progress | None = None,
-    ) -> Self:
-        """A copy that has learned from human scores; this evaluator is left as it is.
-
-        annotated: samples with their human score, within `scale`, the lowest and highest that a rater could give.
-        """
-        raise EvaluatorError(f"{self.name} does not learn from human scores")
-
-    @abstractmethod
-    def score_candidates(self, candidates: Candidates, split: int | None = TEST) -> dict[str, Floats]:
-        """Kind → f (n, k) of a split's responses in order; NaN where there is no such negative."""
-
-    @abstractmethod
-    def f_unit(self, f: Floats) -> Floats:
-        """f scaled to the unit range by bounds that were fitted once."""

@@ -1,1 +1,21 @@
-"""One training loop for all that learns by gradient steps; evaluators and negatives build on it."""
+"""One training loop for everything that learns by gradient steps, and the record that a training leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Training:
+    """How a fit went. history: one dict per epoch. figures: of the chosen epoch, on the valid split.
+
+    rows: number of examples by their use, such as "train". notes: remarks for readers of the figures.
+    """
+
+    history: tuple[Mapping[str, float], ...]
+    best_epoch: int
+    seconds: float
+    rows: Mapping[str, int]
+    figures: Mapping[str, float] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()

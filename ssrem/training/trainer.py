@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from ssrem.errors import EvaluatorError
 from ssrem.samples import Progress, Rows
+from ssrem.training import Training
 from ssrem.training.checkpoint import Checkpoint
-from ssrem.training.record import Training
 
 # Examples are sorted by length within so many batches, which spares padding and keeps the shuffle.
 _BUCKET = 50

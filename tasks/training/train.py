@@ -34,8 +34,9 @@ from tasks.warehouse.partition import PartitionKey
 
 if TYPE_CHECKING:
     from ssrem.encoders import Encoder
-    from ssrem.evaluators.base import Evaluator, Training
+    from ssrem.evaluators.base import Evaluator
     from ssrem.samples import Candidates
+    from ssrem.training import Training
 
 
 @task(name="train evaluator")

@@ -5,22 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ssrem.encoders.base import Encoder
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.adem.config import AdemConfig
 from ssrem.evaluators.adem.encode import Reader, context_rows
 from ssrem.evaluators.adem.state import MATRICES, State, bilinear
-from ssrem.evaluators.base import Scores, Training
+from ssrem.evaluators.base import Scores
 from ssrem.evaluators.core.candidate_columns import CandidateColumns
 from ssrem.evaluators.core.fitted import Encoding
 from ssrem.evaluators.core.saved import Saved
 from ssrem.evaluators.core.scaling import unit_range
 from ssrem.samples import TEST, Candidates, Encode, Floats, Progress, Rows, Sample
+from ssrem.training import Training
 
 if TYPE_CHECKING:
     from ssrem.encoders.gru_network import GruNetwork
@@ -51,13 +51,38 @@ class Adem(Encoding[State]):
     form: ClassVar[str] = "ssrem-adem-1"
     config: AdemConfig
 
-    def __init__(self, encoder: Encoder | None, config: AdemConfig | None = None) -> None:
-        super().__init__(encoder, config)
-        self._net: GruNetwork | None = None
+    def _about(self, state: State) -> str:
+        settings = self.config
+        words = f"|words:{settings.turn_words}" if settings.pretrained == "vhred" else ""
+        return (
+            f"{settings.pretrained}|enc:{self.encoder.signature}|ctx:{settings.context_turns}{words}"
+            f"|pca:{state.projection.axes.shape[1]}|tuned:{state.tuned}"
+        )
 
-    def set_state(self, state: State) -> None:
-        settings, size = self.config, self.encoder.dimensions
-        net = None
+    def _fit(
+        self,
+        candidates: Candidates,
+        progress: Progress | None,
+        checkpoint: Path | None,
+        encode: Encode | None = None,
+    ) -> tuple[State, Training]:
+        from ssrem.evaluators.adem.fit import fit
+
+        return fit(self, candidates, encode or self.encoder.encode, progress, checkpoint)
+
+    def _tune(
+        self,
+        annotated: Sequence[tuple[Sample, float]],
+        scale: tuple[float, float],
+        progress: Progress | None,
+        encode: Encode | None = None,
+    ) -> tuple[State, Training]:
+        from ssrem.evaluators.adem.tune import tune
+
+        return tune(self.name, annotated, scale, self.state, self._reader(encode), progress)
+
+    def _network(self, state: State) -> GruNetwork | None:
+        settings, size, net = self.config, self.encoder.dimensions, None
         if settings.pretrained == "vhred":
             from ssrem.encoders.gru_network import GruNetwork
 
@@ -67,58 +92,7 @@ class Adem(Encoding[State]):
             raise EvaluatorError(
                 f"{self.name}: a projection of {len(state.projection.mean)} dimensions does not fit {size}"
             )
-        self._net = net
-        super().set_state(state)
-
-    def _about(self, state: State) -> str:
-        settings = self.config
-        words = f"|words:{settings.turn_words}" if settings.pretrained == "vhred" else ""
-        return (
-            f"{settings.pretrained}|enc:{self.encoder.signature}|ctx:{settings.context_turns}{words}"
-            f"|pca:{state.projection.axes.shape[1]}|tuned:{state.tuned}"
-        )
-
-    def fit(
-        self,
-        candidates: Candidates,
-        *,
-        progress: Progress | None = None,
-        checkpoint: Path | None = None,
-        encode: Encode | None = None,
-    ) -> Training:
-        """Pretrain the encoder, fit the projection, and α and β: validation candidates span 1 to 5.
-
-        M and N are the identity. No negative is learned from; where there are some, they give α, β and bounds.
-        """
-        from ssrem.evaluators.adem.fit import fit
-
-        reading = (encode or self.encoder.encode, self.config, progress, checkpoint)
-        state, self.training = fit(self.name, self._pieces(), candidates, *reading)
-        self.set_state(state)
-        return self.training
-
-    def fine_tuned(
-        self,
-        annotated: Sequence[tuple[Sample, float]],
-        *,
-        scale: tuple[float, float] = (1.0, 5.0),
-        progress: Progress | None = None,
-        encode: Encode | None = None,
-    ) -> Self:
-        """A copy whose M and N have learned from human scores (eq. 2); the encoder stays as it is.
-
-        annotated: samples with their human score; those without a reference are left out where one is needed.
-        scale: the lowest and highest score that a rater could give; it is laid on 1 to 5. α and β are set so
-        that learning starts at the mean of the human scores. Held-out contexts choose the epoch. The bounds
-        become those of the annotated samples. EvaluatorError for scores beyond the scale, or fewer than 10
-        samples or 5 contexts.
-        """
-        from ssrem.evaluators.adem.tune import tune
-
-        tuned = type(self)(self.encoder, self.config)
-        state, tuned.training = tune(self.name, annotated, scale, self.state, self._reader(encode), progress)
-        tuned.set_state(state)
-        return tuned
+        return net
 
     def components(self, samples: Sequence[Sample], *, encode: Encode | None = None) -> Scores:
         """The parts; g and h are NaN for samples without a reference."""
@@ -128,7 +102,7 @@ class Adem(Encoding[State]):
         for first in range(0, len(samples), _CHUNK):
             at = slice(first, first + _CHUNK)
             vectors = self._reader(encode).samples(samples[at], state.matrices, state.projection)
-            truncated[at] = vectors.cut if self._net else self._too_long(samples[at])
+            truncated[at] = vectors.cut if self.net else self._too_long(samples[at])
             for part, values in state.products(vectors).items():
                 products[part][at] = values
         if "g" in products:
@@ -141,10 +115,6 @@ class Adem(Encoding[State]):
     def score_candidates(
         self, candidates: Candidates, split: int | None = TEST, *, encode: Encode | None = None
     ) -> dict[str, Floats]:
-        """Kind → f (n, k) for GT, the kinds at hand and Context (the last turn copied); NaN where missing.
-
-        An evaluator without f gives g, with the true response for a reference: its GT equals the reference.
-        """
         columns = CandidateColumns.of(candidates, split)
         f = np.full(columns.joined.shape, np.nan)
         for first in range(0, len(columns.rows), _CHUNK):
@@ -157,7 +127,7 @@ class Adem(Encoding[State]):
         return State.of(saved.tensors, bounds, saved.about["tuned"])
 
     def _reader(self, encode: Encode | None) -> Reader:
-        return Reader(encode or self.encoder.encode, self.config, self._net)
+        return Reader(encode or self.encoder.encode, self.config, self.net)
 
     @classmethod
     def _pieces(cls) -> tuple[str, ...]:

@@ -13,20 +13,21 @@ from ssrem.encoders.word_sequences import Words, first_words
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.adem.config import AdemConfig
 from ssrem.evaluators.adem.encode import Reader, context_rows
-from ssrem.evaluators.adem.state import Constants, Projection, State, bilinear
-from ssrem.evaluators.base import Training
+from ssrem.evaluators.adem.state import MATRICES, Constants, Projection, State, bilinear
 from ssrem.evaluators.core.candidate_columns import draw, usable_rows
+from ssrem.evaluators.core.fitted import Encoding
 from ssrem.evaluators.core.scaling import Bounds
 from ssrem.samples import SPLIT_NAMES, TRAIN, VALID, Candidates, Encode, Floats, Progress, Rows
+from ssrem.training import Training
 
 if TYPE_CHECKING:
     from ssrem.encoders.gru_network import GruNetwork
-    from ssrem.evaluators.adem.pretrain import Pretrained
+    from ssrem.evaluators.adem.vhred import VhredObjective
 
 
 @dataclass(frozen=True)
 class _Corpus:
-    """Candidates and how they are read. train, valid: positions of the responses used; valid, a draw."""
+    """Candidates and how they are read. train, valid: positions of the responses used; valid is a random draw."""
 
     name: str
     candidates: Candidates
@@ -35,32 +36,24 @@ class _Corpus:
     train: Rows
     valid: Rows
 
-    def stretches(self, rows: Rows) -> Rows:
-        """Contexts with the response behind them, rows of the texts, int64 (n, context_turns + 1)."""
-        contexts = context_rows(self.candidates, rows, self.config.context_turns)
-        return np.concatenate([contexts, self.candidates.response[rows, None]], axis=1)
-
 
 def fit(
-    name: str,
-    parts: tuple[str, ...],
+    evaluator: Encoding[State],
     candidates: Candidates,
     encode: Encode,
-    config: AdemConfig,
     progress: Progress | None,
     checkpoint: Path | None,
 ) -> tuple[State, Training]:
-    """M and N are the identity; the validation split chooses the encoder's epoch, and gives α, β and the bounds.
-
-    parts: of "f" and "g", those that the score is made of.
-    """
+    """M and N are the identity. The validation split chooses the encoder's epoch and gives α, β and the bounds."""
     began = time.perf_counter()
+    name, config = evaluator.name, evaluator.config
     with_context = candidates.context_stop > candidates.context_start
     learned, valid = (
         usable_rows(name, candidates, split, with_context, "a context") for split in (TRAIN, VALID)
     )
     drawn = draw(valid, config.max_valid, [config.seed, 5])
     corpus = _Corpus(name, candidates, encode, config, learned, drawn)
+    parts = tuple(part for part in evaluator.parts if part in MATRICES)
     rows = {"train": len(learned), "valid": len(drawn)}
     notes = []
     if len(drawn) < len(valid):
@@ -73,36 +66,42 @@ def fit(
             progress(1, 1)
         figures["valid_loss"] = lost["valid_loss"]
         return state, Training((lost,), 1, time.perf_counter() - began, rows, figures, tuple(notes))
-    from ssrem.encoders.gru_network import GruNetwork
-
-    pretrained, dimensions = _pretrained(corpus, progress, checkpoint)
-    net = GruNetwork.of(pretrained.weights, dimensions, config.utterance, config.context)
-    state, figures = _calibrated(corpus, parts, net)
-    figures["valid_loss_untrained"] = pretrained.untrained_loss
-    figures |= {key: value for key, value in pretrained.curve.best.items() if key.startswith("valid_")}
-    rows["train_an_epoch"] = min(config.max_train, pretrained.stretches)
-    if config.max_train < pretrained.stretches:
+    objective = _vhred(corpus)
+    untrained_loss = objective.untrained_loss()
+    curve = objective.learn(progress, checkpoint)
+    state, figures = _calibrated(corpus, parts, objective.net.encoder)
+    figures["valid_loss_untrained"] = untrained_loss
+    figures |= {key: value for key, value in curve.best.items() if key.startswith("valid_")}
+    stretches = len(objective.learned.turns)
+    rows["train_an_epoch"] = min(config.max_train, stretches)
+    if config.max_train < stretches:
         notes.append(
-            f"an epoch takes {config.max_train} of {pretrained.stretches} stretches of conversation, "
+            f"an epoch takes {config.max_train} of {stretches} stretches of conversation, "
             "the next one goes on from there (max_train)"
         )
-    training = pretrained.curve.training(began, rows, figures, notes)
-    return replace(state, encoder=pretrained.weights), training
+    training = curve.training(began, rows, figures, notes)
+    return replace(state, encoder=objective.net.encoder.weights()), training
 
 
-def _pretrained(
-    corpus: _Corpus, progress: Progress | None, checkpoint: Path | None
-) -> tuple[Pretrained, int]:
-    """The trained encoder, and the word vectors' dimensions."""
-    from ssrem.evaluators.adem.model import Batch
-    from ssrem.evaluators.adem.pretrain import pretrain
+def _vhred(corpus: _Corpus) -> VhredObjective:
+    """The dialogue model before training, on the stretches of conversation with a turn to predict.
 
-    stretches = {TRAIN: corpus.stretches(corpus.train), VALID: corpus.stretches(corpus.valid)}
-    needed = np.zeros(len(corpus.candidates.texts), dtype=bool)
+    A stretch is a response with the last `context_turns` turns before it.
+    """
+    from ssrem.evaluators.adem.vhred import Batch, VhredObjective
+
+    candidates, config = corpus.candidates, corpus.config
+    stretches = {
+        split: np.column_stack(
+            [context_rows(candidates, rows, config.context_turns), candidates.response[rows]]
+        )
+        for split, rows in ((TRAIN, corpus.train), (VALID, corpus.valid))
+    }
+    needed = np.zeros(len(candidates.texts), dtype=bool)
     for turns in stretches.values():
         needed[turns[turns >= 0]] = True
-    words = Words.of(corpus.candidates.texts, corpus.encode, needed)
-    texts = first_words(words, len(needed), corpus.config.turn_words)
+    words = Words.of(candidates.texts, corpus.encode, needed)
+    texts = first_words(words, len(needed), config.turn_words)
     usable = {}
     for split, turns in stretches.items():
         batch = Batch(words, texts, turns)
@@ -112,17 +111,16 @@ def _pretrained(
                 f"{corpus.name}: no conversation of the {SPLIT_NAMES[split]} split has two turns with a known word; "
                 "give more conversations, or an encoder that knows their words"
             )
-    pretrained = pretrain(usable[TRAIN], usable[VALID], corpus.config, progress, checkpoint)
-    return pretrained, words.vectors.shape[1]
+    return VhredObjective(usable[TRAIN], usable[VALID], config)
 
 
 def _calibrated(
     corpus: _Corpus, parts: tuple[str, ...], net: GruNetwork | None
 ) -> tuple[State, dict[str, float]]:
-    """The projection from the training split, α, β and the bounds from the validation split.
+    """The projection from the training split; α, β and the bounds from the validation split.
 
-    Figures: share of the variance that the projection leaves out (`_lost`), and how often f of the true
-    response is above that of a negative.
+    parts: those with a matrix, "f", "g" or both. Figures: the share of the variance that the projection leaves out
+    (`_lost`), and how often f of the true response is above that of a negative.
     """
     candidates, config = corpus.candidates, corpus.config
     reader = Reader(corpus.encode, config, net)
@@ -136,20 +134,15 @@ def _calibrated(
         )
     projection = Projection.of(both.vectors[both.known], config.components)
     # The true response first, then the first negative of each kind.
-    rows = np.column_stack(
-        [
-            candidates.response[corpus.valid],
-            *(drawn[corpus.valid, 0] for drawn in candidates.negatives.values() if drawn.shape[1]),
-        ]
-    )
+    negatives = [drawn[corpus.valid, 0] for drawn in candidates.negatives.values() if drawn.shape[1]]
+    rows = np.column_stack([candidates.response[corpus.valid], *negatives])
     encoded = reader.rows(candidates, rows.reshape(-1, 1))
     vectors = projection.apply(encoded).reshape(*rows.shape, -1)
     turns = context_rows(candidates, corpus.valid, config.context_turns)
-    context = projection.apply(reader.rows(candidates, turns))
+    left = {"f": projection.apply(reader.rows(candidates, turns)), "g": vectors[:, 0]}
     identity = np.eye(projection.axes.shape[1], dtype=np.float32)
-    left = {"f": context, "g": vectors[:, 0]}
     products = {part: _products(left[part], identity, vectors, rows >= 0) for part in parts}
-    # Few responses are the true one: where there are negatives, they stand for what will be scored.
+    # Most responses that will be scored are not the true one: with negatives, they alone give the constants.
     measured = slice(1 if (rows[:, 1:] >= 0).any() else 0, None)
     total: Floats = np.sum(list(products.values()), axis=0)
     constants = Constants.spanning(total[:, measured])
@@ -168,7 +161,7 @@ def _products(left: Floats, matrix: np.ndarray, right: Floats, present: np.ndarr
 
 
 def _above(f: Floats) -> float | None:
-    """Share of the negatives, columns from 1, that the true response, column 0, outranks; a tie counts half."""
+    """Share of the negatives, columns 1 and up, with a lower f than the true response, column 0; a tie counts half."""
     difference = f[:, :1] - f[:, 1:]
     difference = difference[np.isfinite(difference)]
     wins = (difference > 0) + 0.5 * (difference == 0)

@@ -14,10 +14,10 @@ from ssrem.encoders.tokenize import words
 from ssrem.evaluators.adem.config import AdemConfig
 from ssrem.evaluators.adem.encode import Reader
 from ssrem.evaluators.adem.state import HIGHEST, LOWEST, Constants, State, Vectors
-from ssrem.evaluators.base import Training
 from ssrem.evaluators.core.human_scores import HumanScores
 from ssrem.evaluators.core.scaling import Bounds
 from ssrem.samples import Floats, Progress, Rows, Sample
+from ssrem.training import Training
 from ssrem.training.trainer import Curve, Group, Loss, Plan, Step, shuffled_epochs, train
 
 Matrices = Mapping[str, NDArray[np.float32]]
@@ -51,7 +51,7 @@ def tune(
     human = HumanScores.of(name, usable, scale, share=config.held_out, seed=[config.seed, 7], kind=kind)
     vectors = reader.samples(human.samples, state.matrices, state.projection)
     labelled = Labelled(vectors, LOWEST + human.unit * (HIGHEST - LOWEST))
-    learned, valid = (labelled.part(np.flatnonzero(human.held_out == out)) for out in (False, True))
+    learned, valid = (labelled.part(rows) for rows in human.split)
     lengths = np.array([len(words(sample.response)) for sample in human.samples], dtype=np.int64)
     drawn = over_sampled(lengths[~human.held_out], learned.targets, config.length_bins, config.seed)
     start = state.total(state.products(learned.vectors))

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ssrem.errors import EvaluatorError
-from ssrem.evaluators.base import Scores, Training
+from ssrem.evaluators.base import Scores
 from ssrem.evaluators.bilinear.config import BilinearConfig
 from ssrem.evaluators.bilinear.encoded_candidates import EncodedCandidates, products
 from ssrem.evaluators.bilinear.similarity import similarity
@@ -22,6 +22,7 @@ from ssrem.evaluators.core.fitted import Encoding
 from ssrem.evaluators.core.saved import Saved
 from ssrem.evaluators.core.scaling import Bounds, unit_range
 from ssrem.samples import TEST, TRAIN, VALID, Candidates, Encode, Floats, Progress, Rows, Sample
+from ssrem.training import Training
 from ssrem.training.checkpoint import Checkpoint
 
 # Sentence mover's similarity solves a transport problem a pair: this many pairs fix its bounds well enough.
@@ -79,15 +80,14 @@ class Bilinear(Encoding[State]):
         digest.update(repr(tuple(map(asdict, state.bounds.values()))).encode())
         return digest.hexdigest()
 
-    def fit(
+    def _fit(
         self,
         candidates: Candidates,
-        *,
-        progress: Progress | None = None,
-        checkpoint: Path | None = None,
+        progress: Progress | None,
+        checkpoint: Path | None,
         encode: Encode | None = None,
-    ) -> Training:
-        """Learn M on the train split and the bounds on the valid split. encode: cached encoding, if any."""
+    ) -> tuple[State, Training]:
+        """M is learned on the train split."""
         from ssrem.evaluators.bilinear.training import MatrixObjective, plan
         from ssrem.training.trainer import train
 
@@ -115,14 +115,14 @@ class Bilinear(Encoding[State]):
         # Rounded to what is saved, so that a loaded model scores exactly as this one.
         matrix = matrix.astype(np.float32).astype(np.float64)
         f_bounds = Bounds.of(np.tanh(products(matrix, cases[VALID])))
-        self.set_state(State(matrix, f_bounds, self._g_bounds(candidates, encode)))
-        self.training = curve.training(
+        state = State(matrix, f_bounds, self._g_bounds(candidates, encode))
+        training = curve.training(
             began,
             {"train": len(cases[TRAIN]), "valid": len(cases[VALID])},
             {name: curve.best[name] for name in ("valid_loss", "valid_gt_above")},
             self._notes(wanted),
         )
-        return self.training
+        return state, training
 
     def components(self, samples: Sequence[Sample], *, encode: Encode | None = None) -> Scores:
         state = self.state

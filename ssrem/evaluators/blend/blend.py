@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -13,7 +12,7 @@ import numpy as np
 
 from ssrem.encoders.base import Encoder
 from ssrem.errors import EvaluatorError
-from ssrem.evaluators.base import Evaluator, Provider, Scores, Training
+from ssrem.evaluators.base import Evaluator, Provider, Scores
 from ssrem.evaluators.blend.config import BlendConfig, BlendRefConfig
 from ssrem.evaluators.blend.members import Members, build_member, load_members, must_be_trained
 from ssrem.evaluators.blend.state import State
@@ -22,6 +21,7 @@ from ssrem.evaluators.core.candidate_columns import score_as_samples
 from ssrem.evaluators.core.fitted import Fitted
 from ssrem.evaluators.core.saved import Saved
 from ssrem.samples import TEST, Candidates, Floats, Progress, Sample
+from ssrem.training import Training
 
 # So many candidates are scored at a time.
 _CANDIDATES = 2_048
@@ -99,39 +99,24 @@ class Blend(Fitted[State]):
             digest.update(tensor.tobytes())
         return digest.hexdigest()
 
-    def fit(
-        self, candidates: Candidates, *, progress: Progress | None = None, checkpoint: Path | None = None
-    ) -> Training:
+    def _fit(
+        self, candidates: Candidates, progress: Progress | None, checkpoint: Path | None
+    ) -> tuple[State, Training]:
         """Learn the weights by telling true responses from their negatives, `contexts` of the train split; the
         valid split chooses how far they may part from one another and gives the bounds. checkpoint: not needed, most of
         the time goes into the parts' scores."""
         from ssrem.evaluators.blend.fit import fit
 
-        state, self.training = fit(self.name, self.members, candidates, self.config, progress)
-        self.set_state(state)
-        return self.training
+        return fit(self.name, self.members, candidates, self.config, progress)
 
-    def fine_tuned(
-        self,
-        annotated: Sequence[tuple[Sample, float]],
-        *,
-        scale: tuple[float, float] = (1.0, 5.0),
-        progress: Progress | None = None,
-    ) -> Self:
-        """A copy that has its weights from human scores; this evaluator is left as it is, and need not be fitted.
-
-        scale: the lowest and highest score a rater could give; f learns (score - low) / (high - low) by ridge
-        regression that holds on to the weights learned before, or to equal ones. With human scores a part may count
-        against its meaning. EvaluatorError for scores beyond the scale, or fewer than 10 samples or 5 contexts.
-        """
+    def _tune(
+        self, annotated: Sequence[tuple[Sample, float]], scale: tuple[float, float], progress: Progress | None
+    ) -> tuple[State, Training]:
+        """f learns (score - low) / (high - low) by ridge regression that holds on to the weights learned before, or to
+        equal ones: the evaluator need not be fitted. With human scores a part may count against its meaning."""
         from ssrem.evaluators.blend.tune import tune
 
-        tuned = copy.copy(self)
-        state, tuned.training = tune(
-            self.name, self.members, annotated, scale, self._state, self.config, progress
-        )
-        tuned.set_state(state)
-        return tuned
+        return tune(self.name, self.members, annotated, scale, self._state, self.config, progress)
 
     def components(self, samples: Sequence[Sample]) -> Scores:
         """f and f_unit; the other parts are NaN."""
@@ -148,15 +133,14 @@ class Blend(Fitted[State]):
 
     def save(self, folder: Path, *, card: Mapping[str, Any] | None = None) -> None:
         """Also each part, in members/PART; the manifest comes last, so a folder that has it is whole."""
-        state = self.state
+        weights = self.weights
         folder.mkdir(parents=True, exist_ok=True)
         (folder / stored.MANIFEST).unlink(missing_ok=True)
         self.members.save(folder)
-        more = {"weights": self.weights, "tuned": state.tuned}
-        stored.write(folder, self, self.form, state.tensors, state.bounds, card, more)
+        stored.write(folder, self, card, {"weights": weights})
 
     @classmethod
-    def _made_of(cls, folder: Path, saved: Saved) -> Self:
+    def _untrained(cls, folder: Path, saved: Saved) -> Self:
         config: BlendConfig = cls.config_class.of(saved.about["config"])
         return cls(None, config, members=load_members(folder, config.members))
 
@@ -178,9 +162,9 @@ class BlendRef(Blend):
     config_class: ClassVar[type[Any]] = BlendRefConfig
     learns_from: ClassVar[frozenset[str]] = frozenset({"labels"})
 
-    def fit(
-        self, candidates: Candidates, *, progress: Progress | None = None, checkpoint: Path | None = None
-    ) -> Training:
+    def _fit(
+        self, candidates: Candidates, progress: Progress | None, checkpoint: Path | None
+    ) -> tuple[State, Training]:
         raise EvaluatorError(f"{self.name} learns from human scores alone; call fine_tuned, or fit a blend")
 
     def components(self, samples: Sequence[Sample]) -> Scores:

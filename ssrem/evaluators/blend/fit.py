@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from ssrem.evaluators.base import Training
 from ssrem.evaluators.blend.config import BlendConfig
 from ssrem.evaluators.blend.members import Members
 from ssrem.evaluators.blend.negatives import Trials, above, groups_of, length_correlations, trials_of
 from ssrem.evaluators.blend.state import State, scales, standardised
 from ssrem.evaluators.core.scaling import Bounds
 from ssrem.samples import TRAIN, VALID, Candidates, Floats, Progress
+from ssrem.training import Training
 
 _BLOCK = 256
 # Keeps the coefficient of the length finite where the length alone tells all true responses apart.

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from ssrem.agreement.cross_validation import folds_by_context
-from ssrem.evaluators.base import Training
 from ssrem.evaluators.blend.config import BlendConfig
 from ssrem.evaluators.blend.members import Members
 from ssrem.evaluators.blend.state import State, scales, standardised
 from ssrem.evaluators.core.human_scores import check_enough, on_scale
 from ssrem.evaluators.core.scaling import Bounds
 from ssrem.samples import Floats, Progress, Sample
+from ssrem.training import Training
 
 _STRENGTHS = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0)
 

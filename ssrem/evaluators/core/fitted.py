@@ -1,83 +1,152 @@
-"""What evaluators with weights of their own have in common: a state, how it is saved, and a signature that names it."""
+"""Evaluators that learn: fitted, tuned, saved and loaded, with a signature that names what they learned."""
 
 from __future__ import annotations
 
+import copy
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from numpy.typing import NDArray
 
 from ssrem.encoders.base import Encoder
 from ssrem.errors import EvaluatorError
-from ssrem.evaluators.base import Provider, TrainedEvaluator, Training
+from ssrem.evaluators.base import Evaluator, Provider
 from ssrem.evaluators.core import saved as stored
 from ssrem.evaluators.core.scaling import Bounds, unit_range
-from ssrem.samples import Floats
+from ssrem.samples import TEST, Candidates, Floats, Progress, Sample
+from ssrem.training import Training
 
 
-class State(Protocol):
-    """What learning leaves. tensors: by name. bounds: of parts. tuned: on how many human scores."""
+@dataclass(frozen=True)
+class NetworkState:
+    """The state of an evaluator whose learned weights are those of one network."""
 
-    @property
-    def tensors(self) -> Mapping[str, NDArray[Any]]: ...
+    tensors: Mapping[str, NDArray[Any]]
+    bounds: Mapping[str, Bounds]
+    tuned: int = 0
 
-    @property
-    def bounds(self) -> Mapping[str, Bounds]: ...
-
-    @property
-    def tuned(self) -> int: ...
-
-
-S = TypeVar("S", bound=State)
+    @classmethod
+    def of(cls, saved: stored.Saved) -> NetworkState:
+        """As `save` wrote it."""
+        return cls(saved.tensors, saved.bounds, int(saved.about["tuned"]))
 
 
-class Fitted(TrainedEvaluator, Generic[S]):
-    """A trained evaluator whose `fit`, `fine_tuned` and `load` leave a state S."""
+S = TypeVar("S", bound=stored.State)
 
+
+class Fitted(Evaluator, Generic[S]):
+    """An evaluator that learns from candidates, from human scores, or from both; S is the state that this leaves."""
+
+    config_class: ClassVar[type[Any]]
+    """Its settings: a dataclass derived from Config, with a seed."""
+    learns_from: ClassVar[frozenset[str]] = frozenset({"candidates"})
     form: ClassVar[str]
-    """Names the format in which it is saved, and changes with it."""
+    """Name of the format in which it is saved; another name for every change of the format."""
 
     def __init__(self, encoder: Encoder | None, config: Any = None) -> None:
         self.encoder = encoder
         self.config = config or self.config_class()
         self.training: Training | None = None
         self._state: S | None = None
+        self._net: Any = None
         self._weights_hash = ""
+
+    @classmethod
+    def setting_names(cls) -> tuple[str, ...]:
+        names: tuple[str, ...] = cls.config_class.names()
+        return names
+
+    @classmethod
+    def check_settings(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
+        return asdict(cls.config_class.of(settings))
 
     @property
     def state(self) -> S:
-        """What was learned; EvaluatorError before anything was."""
+        """What was learned; EvaluatorError before training."""
         if self._state is None:
             verbs = {"candidates": "fit", "labels": "fine_tuned"}
             way = " or ".join(verb for source, verb in verbs.items() if source in self.learns_from)
             raise EvaluatorError(f"{self.name} is not trained yet; call {way}, or load a saved model")
         return self._state
 
+    @property
+    def net(self) -> Any:
+        """The network with the learned weights, None for an evaluator without one; EvaluatorError before training."""
+        return self._net if self.state else None
+
     def set_state(self, state: S) -> None:
-        """Become the evaluator that learned this; EvaluatorError where it does not fit settings and encoder."""
+        """Replace what was learned; EvaluatorError if it does not fit the settings and the encoder."""
+        self._net = self._network(state)
         self._state, self._weights_hash = state, self._hash(state)
+
+    def fit(
+        self,
+        candidates: Candidates,
+        *,
+        progress: Progress | None = None,
+        checkpoint: Path | None = None,
+        **reading: Any,
+    ) -> Training:
+        """Learn from the train split of `candidates`; the valid split chooses the epoch and gives the bounds.
+
+        checkpoint: a folder for the unfinished training; a fit with equal settings and data continues from there and
+        gives the result of an uninterrupted one. The folder is not deleted. reading: as `components` takes it.
+        EvaluatorError if the folder holds a training with other settings or data.
+        """
+        state, self.training = self._fit(candidates, progress, checkpoint, **reading)
+        self.set_state(state)
+        return self.training
+
+    def fine_tuned(
+        self,
+        annotated: Sequence[tuple[Sample, float]],
+        *,
+        scale: tuple[float, float] = (1.0, 5.0),
+        progress: Progress | None = None,
+        **reading: Any,
+    ) -> Self:
+        """A copy that has learned from human scores; this evaluator does not change.
+
+        annotated: samples with their human score. scale: the lowest and highest score that a rater could give. Some
+        of the contexts, with all of their responses, are held out and choose the epoch. The bounds of f become those
+        of the annotated samples. EvaluatorError for scores beyond the scale, for fewer than 10 samples or 5 contexts,
+        and from an evaluator that cannot learn from human scores.
+        """
+        state, training = self._tune(annotated, scale, progress, **reading)
+        tuned = copy.copy(self)
+        tuned.training = training
+        tuned.set_state(state)
+        return tuned
+
+    @abstractmethod
+    def score_candidates(self, candidates: Candidates, split: int | None = TEST) -> dict[str, Floats]:
+        """Kind → f (n, k) of a split's responses in order; NaN for a missing negative.
+
+        The kinds are GT, those of `candidates.negatives`, and Context (the last turn as the response). An evaluator
+        without f gives g, with the true response as the reference.
+        """
+
+    def f_unit(self, f: Floats) -> Floats:
+        """Scores of `score_candidates`, scaled to the unit range by the bounds of the last training."""
+        return unit_range(f, self.state.bounds[self.parts[0]])
 
     @property
     def signature(self) -> str:
         about = self._about(self.state)
         return f"{self.name}|{about}|seed:{self.config.seed}|w:{self._weights_hash[:8]}"
 
-    def f_unit(self, f: Floats) -> Floats:
-        """What `score_candidates` gives, scaled to the unit range by the bounds that were fitted once."""
-        return unit_range(f, self.state.bounds[self.parts[0]])
-
     def save(self, folder: Path, *, card: Mapping[str, Any] | None = None) -> None:
-        state = self.state
-        stored.write(folder, self, self.form, state.tensors, state.bounds, card, {"tuned": state.tuned})
+        stored.write(folder, self, card)
 
     @classmethod
     def load(cls, folder: Path, *, encoder: Encoder | None = None) -> Self:
-        """encoder: one that is loaded already, used where its signature is the model's."""
+        """encoder: one that is loaded already, used if its signature is the model's."""
         saved = stored.read(folder, cls.name, cls.form, encoder)
         try:
-            evaluator = cls._made_of(folder, saved)
+            evaluator = cls._untrained(folder, saved)
             evaluator.set_state(evaluator._state_of(saved))
         except EvaluatorError as error:
             raise EvaluatorError(f"{folder}: {error}") from error
@@ -91,25 +160,49 @@ class Fitted(TrainedEvaluator, Generic[S]):
             )
         return evaluator
 
+    @abstractmethod
+    def _fit(
+        self, candidates: Candidates, progress: Progress | None, checkpoint: Path | None
+    ) -> tuple[S, Training]:
+        """What `fit` learns."""
+
+    def _tune(
+        self,
+        annotated: Sequence[tuple[Sample, float]],
+        scale: tuple[float, float],
+        progress: Progress | None,
+    ) -> tuple[S, Training]:
+        """What `fine_tuned` learns."""
+        raise EvaluatorError(f"{self.name} does not learn from human scores")
+
+    def _network(self, state: S) -> Any:
+        """The network with the weights of `state`, if there is one; EvaluatorError if they do not fit."""
+        return None
+
     @classmethod
-    def _made_of(cls, folder: Path, saved: stored.Saved) -> Self:
+    def _untrained(cls, folder: Path, saved: stored.Saved) -> Self:
         """The saved evaluator without its state."""
         return cls(saved.encoder, cls.config_class.of(saved.about["config"]))
 
     @abstractmethod
     def _state_of(self, saved: stored.Saved) -> S:
-        """The saved state; KeyError or EvaluatorError where something is missing or does not fit."""
+        """The saved state; KeyError or EvaluatorError if something is missing or does not fit."""
 
     @abstractmethod
     def _about(self, state: S) -> str:
-        """The signature's middle: settings that change a score, and what was learned from."""
+        """The middle of the signature: the settings that change a score, and what was learned from."""
 
     def _hash(self, state: S) -> str:
+        """sha256 of everything learned; its first 8 digits end the signature."""
         return stored.tensors_hash(state.tensors, state.bounds)
 
 
 class Encoding(Fitted[S]):
-    """A fitted evaluator that reads texts through an encoder."""
+    """A fitted evaluator that reads texts through an encoder.
+
+    `encode=` of `fit`, `fine_tuned`, `components`, `score` and `score_candidates` replaces the encoder's own `encode`,
+    as a cache does.
+    """
 
     encoder: Encoder
 

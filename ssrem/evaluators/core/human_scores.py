@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ssrem.errors import EvaluatorError
-from ssrem.samples import Floats, Sample
+from ssrem.samples import Floats, Rows, Sample
 
 _FEWEST_SAMPLES, _FEWEST_CONTEXTS = 10, 5
 
@@ -48,6 +48,11 @@ class HumanScores:
         check_enough(name, samples, kind)
         note = f"learned from human scores from {low:g} to {high:g}; validation has contexts of its own"
         return cls(samples, (scores - low) / (high - low), held_out(samples, share, seed), note)
+
+    @property
+    def split(self) -> tuple[Rows, Rows]:
+        """Positions of the samples that are learned from, and of those held out."""
+        return np.flatnonzero(~self.held_out), np.flatnonzero(self.held_out)
 
     @property
     def counts(self) -> dict[str, int]:

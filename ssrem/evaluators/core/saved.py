@@ -16,7 +16,7 @@ from ssrem.encoders import Encoder, load_again
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.core.scaling import Bounds
 from ssrem.files import read_json, read_tensors, sha256, write_json, write_tensors
-from ssrem.training.record import Training
+from ssrem.training import Training
 
 MANIFEST = "evaluator.json"
 WEIGHTS = "weights.safetensors"
@@ -25,13 +25,30 @@ TRANSFORMER = "transformer"
 _KEYS = ("format", "name", "config", "bounds", "encoder", "sha256", "signature")
 
 
+class State(Protocol):
+    """What was learned. tensors: by name. bounds: part → lowest and highest value. tuned: number of human scores."""
+
+    @property
+    def tensors(self) -> Mapping[str, NDArray[Any]]: ...
+
+    @property
+    def bounds(self) -> Mapping[str, Bounds]: ...
+
+    @property
+    def tuned(self) -> int: ...
+
+
 class Trained(Protocol):
-    """What `write` asks of an evaluator; its config is a dataclass."""
+    """The attributes of an evaluator that `write` reads. form: name of the format. config: a dataclass."""
 
     name: ClassVar[str]
+    form: ClassVar[str]
     config: Any
     training: Training | None
     encoder: Encoder | None
+
+    @property
+    def state(self) -> State: ...
 
     @property
     def signature(self) -> str: ...
@@ -61,23 +78,19 @@ def tensors_hash(tensors: Mapping[str, NDArray[Any]], bounds: Mapping[str, Bound
 def write(
     folder: Path,
     evaluator: Trained,
-    form: str,
-    tensors: Mapping[str, NDArray[Any]],
-    bounds: Mapping[str, Bounds],
     card: Mapping[str, Any] | None,
-    more: Mapping[str, Any],
+    more: Mapping[str, Any] | None = None,
     *,
     transformer: Path | None = None,
 ) -> None:
-    """Write a model into `folder`; the manifest comes last, so a folder that has it is whole.
+    """Write a trained evaluator into `folder`, the manifest last: a folder that has one is complete.
 
-    form: names the format, and changes with it. more: what else the manifest is to hold. transformer: a model's
-    folder, copied to `folder`/TRANSFORMER.
+    more: further keys of the manifest. transformer: a model's folder, copied to `folder`/TRANSFORMER.
     """
-    encoder = evaluator.encoder
+    encoder, state = evaluator.encoder, evaluator.state
     folder.mkdir(parents=True, exist_ok=True)
     (folder / MANIFEST).unlink(missing_ok=True)
-    digests = {WEIGHTS: write_tensors(folder / WEIGHTS, tensors)}
+    digests = {WEIGHTS: write_tensors(folder / WEIGHTS, state.tensors)}
     if transformer is not None:
         digests |= _copy(transformer, folder)
     if encoder is not None and encoder.origin is None:
@@ -85,16 +98,17 @@ def write(
     if card is not None:
         write_json(folder / "card.json", card)
     about = {
-        "format": form,
+        "format": evaluator.form,
         "name": evaluator.name,
         "signature": evaluator.signature,
         "config": asdict(evaluator.config),
-        "bounds": {part: asdict(limits) for part, limits in bounds.items()},
+        "bounds": {part: asdict(limits) for part, limits in state.bounds.items()},
         "encoder": encoder and {"signature": encoder.signature, "origin": encoder.origin},
         "sha256": digests,
         "training": asdict(evaluator.training) if evaluator.training else None,
+        "tuned": state.tuned,
     }
-    write_json(folder / MANIFEST, {**about, **more})
+    write_json(folder / MANIFEST, {**about, **(more or {})})
 
 
 def read(folder: Path, name: str, form: str, encoder: Encoder | None) -> Saved:

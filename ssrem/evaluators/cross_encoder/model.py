@@ -34,10 +34,10 @@ class CrossNet(torch.nn.Module):
 
     def __init__(self, base: Base, config: CrossEncoderConfig, head: str) -> None:
         super().__init__()
+        self.base, self.config = base, config
         self.model = copy.deepcopy(base.model)
         if getattr(self.model, "pooler", None) is not None:
             self.model.pooler = None
-        self.pooling = config.pooling
         self._frozen = _freeze(self.model, config)
         self._parts = _parts(self.model, config.freeze)
         size = int(self.model.config.hidden_size)
@@ -77,7 +77,7 @@ class CrossNet(torch.nn.Module):
             states = self.model(**arguments, attention_mask=mask.long()).last_hidden_state
         else:
             states = self._parts[1](inputs_embeds=states, attention_mask=mask.long()).last_hidden_state
-        if self.pooling == "cls":
+        if self.config.pooling == "cls":
             pooled = states[:, 0]
         else:
             weights = mask.to(states.dtype)[:, :, None]
@@ -90,15 +90,15 @@ class CrossNet(torch.nn.Module):
         """What is learned, by name."""
         return {name: value for name, value in self.named_parameters() if value.requires_grad}
 
-    def held(self, base: Base, inputs: Inputs) -> Inputs:
+    def held(self, inputs: Inputs) -> Inputs:
         """The inputs with what the frozen layers make of them; as they are where that cannot be had or held."""
         size = int(self.model.config.hidden_size)
         if self._parts is None or int(inputs.lengths.sum()) * size * 4 > _MOST_HELD:
             return inputs
         states: list[torch.Tensor] = [torch.empty(0)] * len(inputs)
         with torch.no_grad():
-            for rows in _by_length(inputs.lengths, _TOKENS_AT_ONCE.get(base.device.type, 2_048)):
-                arguments = base.batch(inputs, rows)
+            for rows in _by_length(inputs.lengths, _TOKENS_AT_ONCE.get(self.base.device.type, 2_048)):
+                arguments = self.base.batch(inputs, rows)
                 segments = {"token_type_ids": arguments["types"]} if "types" in arguments else {}
                 mask = arguments["mask"].long()
                 output = self._parts[0](
@@ -133,18 +133,24 @@ class CrossNet(torch.nn.Module):
             self.outer.bias.add_(offset)
 
 
-def logits(base: Base, net: CrossNet, inputs: Inputs) -> Floats:
+def logits(net: CrossNet, inputs: Inputs) -> Floats:
     """Of all inputs, float64 (n,), in float32 whatever the device; samples of about one length go together."""
     output = np.zeros(len(inputs))
     net.eval()
     with torch.inference_mode():
         if not net.outer.weight.any():  # the prior alone: nothing to read
             return inputs.prior.astype(np.float64) * float(net.slope) + float(net.outer.bias)
-        for rows in _by_length(inputs.lengths, _TOKENS_AT_ONCE.get(base.device.type, 2_048)):
-            output[rows] = net(**base.batch(inputs, rows)).double().cpu().numpy()
+        for rows in _by_length(inputs.lengths, _TOKENS_AT_ONCE.get(net.base.device.type, 2_048)):
+            output[rows] = net(**net.base.batch(inputs, rows)).double().cpu().numpy()
     if not np.isfinite(output).all():
         raise EvaluatorError("a cross-encoder gives scores that are not finite; its weights are broken")
     return output
+
+
+def sigmoid(values: Floats) -> Floats:
+    """1 / (1 + exp(-x)), without overflow."""
+    result: Floats = 0.5 * (1 + np.tanh(0.5 * values))
+    return result
 
 
 def _by_length(lengths: Rows, tokens: int) -> Iterator[Rows]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
+from ssrem.evaluators.core.fitted import NetworkState
 from ssrem.evaluators.cross_encoder.config import CrossEncoderConfig
 from ssrem.evaluators.cross_encoder.cross_encoder import CrossEncoder
 from ssrem.samples import Progress, Sample
+from ssrem.training import Training
 
 
 @dataclass(frozen=True)
@@ -48,40 +50,19 @@ class RobertaEval(CrossEncoder):
     def negatives(self) -> tuple[str, dict[str, Any]]:
         return "random-1", {}
 
-    def fine_tuned(
-        self,
-        annotated: Sequence[tuple[Sample, float]],
-        *,
-        scale: tuple[float, float] = (1.0, 5.0),
-        progress: Progress | None = None,
-    ) -> Self:
-        """A copy that has learned from human scores; this evaluator, fitted before or not, is left as it is.
-
-        annotated: samples with their human score. scale: the lowest and highest score a rater could give; f
-        learns (score - low) / (high - low) by mean squared error. A tenth of the contexts, with all of their
-        responses, is held out and chooses the epoch; epoch 0, what it was before with slope and offset fitted to
-        the scores, is among them, unless nothing was fitted and there is no prior. The bounds of f become those
-        of the annotated samples. EvaluatorError for scores beyond the scale, or fewer than 10 samples or 5
-        contexts.
-        """
+    def _tune(
+        self, annotated: Sequence[tuple[Sample, float]], scale: tuple[float, float], progress: Progress | None
+    ) -> tuple[NetworkState, Training]:
         from ssrem.evaluators.cross_encoder.fit import tune
-        from ssrem.evaluators.cross_encoder.model import CrossNet
-        from ssrem.evaluators.cross_encoder.training import Rates
 
-        settings = self.config
-        tuned = type(self)(None, settings)
-        tuned._base = self.base
-        net = CrossNet(self.base, settings, self.head)
-        if self._state is not None:
-            net.take(self._state.tensors)
-        rates = Rates(
-            "squared",
-            settings.tune_epochs,
-            settings.tune_batch_size,
-            settings.tune_learning_rate,
-            settings.tune_head_learning_rate,
-            from_0=self._state is not None or settings.prior == "cosine",
+        config = replace(
+            self.config,
+            epochs=self.config.tune_epochs,
+            batch_size=self.config.tune_batch_size,
+            learning_rate=self.config.tune_learning_rate,
+            head_learning_rate=self.config.tune_head_learning_rate,
         )
-        state, tuned.training = tune(self.name, self.base, net, settings, annotated, scale, rates, progress)
-        tuned.set_state(state, net)
-        return tuned
+        fitted = self._state is not None
+        net = self._network(self.state) if fitted else self._fresh_net()
+        from_0 = fitted or config.prior == "cosine"
+        return tune(self.name, net, config, annotated, scale, progress, from_0=from_0)

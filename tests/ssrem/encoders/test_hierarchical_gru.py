@@ -60,10 +60,10 @@ def test_vectors_are_the_networks_last_states(saved: dict[str, Path]) -> None:
     np.testing.assert_array_equal(encoder.encode(["b a"])[0], vectors[1])
 
     adem = Adem.load(saved["vhred"])
-    assert adem._net is not None
+    assert adem.net is not None
     words = Words.of(["a b"], adem.encoder.encode)
-    read = adem._net.utterances(words, first_words(words, 1, 4))
-    expected = adem._net.turns(read)[0].detach().numpy()
+    read = adem.net.utterances(words, first_words(words, 1, 4))
+    expected = adem.net.turns(read)[0].detach().numpy()
     np.testing.assert_allclose(vectors[0], expected, atol=1e-3)
 
 

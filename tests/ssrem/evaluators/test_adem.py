@@ -19,10 +19,9 @@ from ssrem.errors import EvaluatorError
 from ssrem.evaluators.adem.adem import Adem, AdemRef, AdemUnref
 from ssrem.evaluators.adem.config import AdemConfig
 from ssrem.evaluators.adem.encode import Reader, context_rows
-from ssrem.evaluators.adem.model import Batch, Vhred, divergence, hide, kl_weight
-from ssrem.evaluators.adem.pretrain import decoder_classes
 from ssrem.evaluators.adem.state import Constants, Projection, State, Vectors
 from ssrem.evaluators.adem.tune import Labelled, learn, over_sampled
+from ssrem.evaluators.adem.vhred import Batch, Vhred, decoder_classes, divergence, hide, kl_weight
 from ssrem.evaluators.core.scaling import unit_range
 from ssrem.samples import TEST, VALID, Candidates, Rows, Sample
 from support.topical import topical_candidates, topical_encoder, topical_samples
@@ -111,7 +110,7 @@ def test_word_drop_hides_the_decoders_input(monkeypatch: pytest.MonkeyPatch) -> 
         shares.append(float(hidden.float().mean()))
         return hide(vectors, hidden, instead)
 
-    monkeypatch.setattr("ssrem.evaluators.adem.model.hide", spy)
+    monkeypatch.setattr("ssrem.evaluators.adem.vhred.hide", spy)
 
     def loss(share: float, word: int | None = None) -> float:
         """word: whose vector is made another one, in the decoder's eyes alone."""
@@ -391,7 +390,7 @@ def test_scores_do_not_depend_on_batch_order_or_threads(
     evaluator = of(kind, fitted)
     together = evaluator.score(mixed)
     assert np.array_equal(evaluator.score(mixed), together)
-    assert evaluator._net is not None and all(p.grad is None for p in evaluator._net.parameters())
+    assert evaluator.net is not None and all(p.grad is None for p in evaluator.net.parameters())
     alone = np.concatenate([evaluator.score([sample]) for sample in mixed])
     backwards = evaluator.score(mixed[::-1])[::-1]
     monkeypatch.setattr("ssrem.encoders.hierarchical_gru._TURNS", 3)

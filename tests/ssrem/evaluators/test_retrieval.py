@@ -17,10 +17,9 @@ from safetensors.numpy import load_file
 from ssrem.encoders.hub import MINILM, tokenizer_hash
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.baselines.cosine import Cosine
-from ssrem.evaluators.cross_encoder.fit import calibrate
+from ssrem.evaluators.cross_encoder.fit import Examples, calibrate, losses
 from ssrem.evaluators.cross_encoder.model import CrossNet, logits
 from ssrem.evaluators.cross_encoder.retrieval import Retrieval, RetrievalConfig
-from ssrem.evaluators.cross_encoder.training import Examples, losses
 from ssrem.samples import TEST, VALID, Candidates, Sample
 from support.tiny_transformer import SIZES, SPECIAL, WORDS, tokenizer, write_bert
 
@@ -140,7 +139,7 @@ def test_components(fitted: Retrieval) -> None:
     # The bounds are those of the validation split.
     seen = fitted.score_candidates(coloured(), VALID)
     seen_all = np.concatenate([seen["GT"], seen["Rand"]], axis=1)
-    low, high = fitted.state.f_bounds.low, fitted.state.f_bounds.high
+    low, high = fitted.state.bounds["f"].low, fitted.state.bounds["f"].high
     assert np.nanmin(seen_all) - 1e-6 <= low < high <= np.nanmax(seen_all) + 1e-6
     assert parts.f_unit == pytest.approx(np.clip((parts.f - low) / (high - low), 0, 1))
     assert fitted.score([]).shape == (0,)
@@ -207,7 +206,7 @@ def test_the_network_by_hand(bert: Path) -> None:
     net = CrossNet(base, evaluator.config, "linear")
     torch.nn.init.normal_(net.outer.weight)
     inputs = base.read(SAMPLES)
-    for at, z in enumerate(logits(base, net, inputs)):
+    for at, z in enumerate(logits(net, inputs)):
         ids, first = inputs.ids[at], int(inputs.first[at])
         types = torch.tensor([[0] * first + [1] * (len(ids) - first)])
         states = base.model(input_ids=torch.tensor([ids]), token_type_ids=types).last_hidden_state
@@ -225,15 +224,15 @@ def test_frozen_layers_are_run_once(bert: Path) -> None:
     net = CrossNet(base, evaluator.config, "linear")
     torch.nn.init.normal_(net.outer.weight)
     inputs = base.read(SAMPLES)
-    held = net.held(base, inputs)
+    held = net.held(inputs)
     assert held.states is not None and inputs.states is None
     assert [tuple(states.shape) for states in held.states] == [(length, 16) for length in inputs.lengths]
-    assert np.abs(logits(base, net, held) - logits(base, net, inputs)).max() < 1e-5
+    assert np.abs(logits(net, held) - logits(net, inputs)).max() < 1e-5
     with torch.no_grad():
         net.model.encoder.layer[1].output.dense.weight.mul_(2)  # what learns is not held
-    assert np.abs(logits(base, net, held) - logits(base, net, inputs)).max() < 1e-5
+    assert np.abs(logits(net, held) - logits(net, inputs)).max() < 1e-5
     free = CrossNet(base, replace(evaluator.config, freeze=0), "linear")
-    assert free.held(base, inputs) is inputs
+    assert free.held(inputs) is inputs
     rows = np.array([4, 1])
     assert torch.equal(held.part(rows).states[0], held.states[4])  # type: ignore[index]
 
@@ -297,12 +296,12 @@ def test_losses_by_hand() -> None:
 def test_lower_layers_stay(fitted: Retrieval) -> None:
     learned = {name for name in fitted.state.tensors if name.startswith("model.")}
     assert learned and all(name.startswith("model.encoder.layer.1.") for name in learned)
-    assert fitted._net is not None
-    fitted._net.train()
-    still = [name for name, part in fitted._net.model.named_children() if not part.training]
-    assert "embeddings" in still and not fitted._net.model.encoder.layer[0].training
-    assert fitted._net.model.encoder.layer[1].training
-    fitted._net.eval()
+    assert fitted.net is not None
+    fitted.net.train()
+    still = [name for name, part in fitted.net.model.named_children() if not part.training]
+    assert "embeddings" in still and not fitted.net.model.encoder.layer[0].training
+    assert fitted.net.model.encoder.layer[1].training
+    fitted.net.eval()
 
 
 def test_seeded_and_leaves_the_random_state(bert: Path) -> None:

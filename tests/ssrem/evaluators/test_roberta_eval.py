@@ -98,7 +98,7 @@ def test_supervised_without_a_fit(bert: Path) -> None:
     assert len(losses) == 17 and training.best_epoch == int(np.argmin(losses)) > 0
     assert training.figures == {"valid_loss": min(losses), "prior_valid_loss": losses[0]}
     assert "|tuned:48|" in tuned.signature
-    low, high = tuned.state.f_bounds.low, tuned.state.f_bounds.high
+    low, high = tuned.state.bounds["f"].low, tuned.state.bounds["f"].high
     assert (low, high) == pytest.approx((f.min(), f.max()), abs=1e-6)
     assert tuned.components(SAMPLES).f_unit == pytest.approx((f - low) / (high - low), abs=1e-5)
 
@@ -115,7 +115,7 @@ def test_semi_supervised(fitted: RobertaEval) -> None:
     still = RobertaEval(
         None, replace(fitted.config, tune_epochs=1, tune_learning_rate=0.0, tune_head_learning_rate=1e-9)
     )
-    still._base = fitted.base
+    still.base = fitted.base
     still.set_state(fitted.state)
     agreed = still.fine_tuned(turned)
     assert agreed.training is not None and agreed.training.history[0]["valid_loss"] < 0.05

@@ -16,11 +16,11 @@ from ssrem.encoders.word_sequences import Words
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.core.scaling import unit_range
 from ssrem.evaluators.ruber.config import RuberConfig
+from ssrem.evaluators.ruber.fit import Examples, losses
 from ssrem.evaluators.ruber.layout import lay_candidates, lay_samples
 from ssrem.evaluators.ruber.model import RuberNet, scores
 from ssrem.evaluators.ruber.referenced import RuberRef, pooled_cosine
 from ssrem.evaluators.ruber.ruber import Ruber, RuberUnref, combine
-from ssrem.evaluators.ruber.training import Examples, losses
 from ssrem.samples import TEST, VALID, Candidates, Rows, Sample
 from support.topical import topical_candidates, topical_encoder, topical_samples
 
@@ -323,8 +323,8 @@ def test_only_texts_that_are_needed_are_laid_out() -> None:
 def test_components(fitted: Ruber) -> None:
     parts = fitted.components(SAMPLES)
     state = fitted.state
-    assert np.array_equal(parts.f_unit, unit_range(parts.f, state.f_bounds))
-    assert np.array_equal(parts.g_unit, unit_range(parts.g, state.g_bounds))
+    assert np.array_equal(parts.f_unit, unit_range(parts.f, state.bounds["f"]))
+    assert np.array_equal(parts.g_unit, unit_range(parts.g, state.bounds["g"]))
     assert np.allclose(parts.h, (parts.f_unit + parts.g_unit) / 2)
     assert np.array_equal(fitted.score(SAMPLES), parts.h)
     responses, references = [s.response for s in SAMPLES], [s.reference or "" for s in SAMPLES]
@@ -336,7 +336,7 @@ def test_components(fitted: Ruber) -> None:
     # The bounds are those of the validation split.
     f = fitted.score_candidates(candidates_of(), VALID)
     seen = np.concatenate([f["GT"], f["Rand"]], axis=1)
-    assert (state.f_bounds.low, state.f_bounds.high) == pytest.approx(
+    assert (state.bounds["f"].low, state.bounds["f"].high) == pytest.approx(
         (np.nanmin(seen), np.nanmax(seen)), abs=1e-6
     )
     unref = RuberUnref(fitted.encoder, CONFIG)
@@ -396,8 +396,8 @@ def test_fine_tuned_follows_human_scores(fitted: Ruber) -> None:
     assert training is not None and training.rows["contexts"] == 24
     assert (training.rows["train"], training.rows["valid"]) == (132, 12)  # two contexts of six
     assert training.figures["valid_loss"] == min(epoch["valid_loss"] for epoch in training.history)
-    assert tuned.state.g_bounds == fast.state.g_bounds
-    assert (tuned.state.f_bounds.low, tuned.state.f_bounds.high) == pytest.approx(
+    assert tuned.state.bounds["g"] == fast.state.bounds["g"]
+    assert (tuned.state.bounds["f"].low, tuned.state.bounds["f"].high) == pytest.approx(
         (f.min(), f.max()), abs=1e-6
     )
     again = fast.fine_tuned(annotated[::-1])

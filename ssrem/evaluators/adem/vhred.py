@@ -1,8 +1,14 @@
-"""The latent-variable dialogue model in which ADEM's encoder is pretrained: VHRED (Serban et al. 2017)."""
+"""VHRED, the latent-variable dialogue model that ADEM takes its encoder from, and how it is trained.
+
+Serban et al. 2017; its use for ADEM: Lowe et al. 2017, section 5.1.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,7 +19,9 @@ from torch.nn.utils.rnn import pack_padded_sequence
 from ssrem.encoders.gru_network import GruNetwork
 from ssrem.encoders.word_sequences import Stretches, Words
 from ssrem.evaluators.adem.config import AdemConfig
-from ssrem.samples import Rows
+from ssrem.samples import Progress, Rows
+from ssrem.training.checkpoint import Checkpoint
+from ssrem.training.trainer import Curve, Group, Loss, Plan, Step, one_thread, shuffled_epochs, train
 
 END, OTHER = 0, 1
 """Classes of the decoder: the end of a turn, and every word outside its vocabulary."""
@@ -32,10 +40,10 @@ class Losses:
 
 
 class Vhred(torch.nn.Module):
-    """Predicts each turn from those before it through a Gaussian variable (eq. 11).
+    """Predicts each turn from the turns before it through a Gaussian variable z (Serban et al. 2017, eq. 11).
 
-    The prior reads the turns so far, the posterior the turn to come as well; the decoder starts from both the
-    turns so far and z, and sees them at every word.
+    The prior of z depends on the turns before, the posterior on the turn itself too. The turns before and z are the
+    decoder's first state and part of its input at every word.
     """
 
     def __init__(self, dimensions: int, log_frequencies: NDArray[np.float32], config: AdemConfig) -> None:
@@ -49,12 +57,12 @@ class Vhred(torch.nn.Module):
         self.start = torch.nn.Parameter(torch.zeros(dimensions))
         self.dropped = torch.nn.Parameter(torch.zeros(dimensions))
         self.output = torch.nn.Linear(hidden, len(log_frequencies))
-        # From the words' frequencies on: no step is spent on learning them.
+        # Starting at the words' frequencies spares the steps that would learn them.
         self.output.bias.data = torch.from_numpy(log_frequencies.copy())
 
     @classmethod
     def seeded(cls, dimensions: int, log_frequencies: NDArray[np.float32], config: AdemConfig) -> Vhred:
-        """Before training; the caller's random state stays as it is."""
+        """The network before training; the caller's random state does not change."""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(config.seed)
             return cls(dimensions, log_frequencies, config)
@@ -64,7 +72,7 @@ class Vhred(torch.nn.Module):
     ) -> Losses:
         """Losses of one sample of z a turn.
 
-        classes: int64 (v + 1,), what each row of the words' vectors is to the decoder. word_drop: share of the
+        classes: int64 (v + 1,), the decoder's class of each row of the words' vectors. word_drop: share of the
         decoder's input words that are hidden from it.
         """
         known = torch.from_numpy(batch.known)
@@ -99,7 +107,7 @@ class Vhred(torch.nn.Module):
         starts = self.start.expand(len(ids), 1, -1)
         steps = summary[:, None].expand(-1, ids.shape[1] + 1, -1)
         inputs = torch.cat([torch.cat([starts, shown], dim=1), steps], dim=2)
-        # The end is class 0, as the padding is row 0: what stands behind a text's words is its end.
+        # Padding is row 0 and class 0 is the end of a turn, so that the end follows each text's words.
         targets = functional.pad(classes[ids], (0, 1), value=END)
         lengths = torch.from_numpy(texts.lengths + 1)
         packed = pack_padded_sequence(inputs, lengths, batch_first=True, enforce_sorted=False)
@@ -110,7 +118,7 @@ class Vhred(torch.nn.Module):
 
 @dataclass(frozen=True)
 class Batch:
-    """Stretches of conversation: turns, int64 (b, t), rows of `texts`, -1 behind the last one."""
+    """Stretches of conversation. turns: int64 (b, t), rows of `texts`, -1 after the last turn."""
 
     words: Words
     texts: Stretches
@@ -122,18 +130,18 @@ class Batch:
 
     @property
     def known(self) -> NDArray[np.bool_]:
-        """Whether there is a turn and a known word in it, bool (b, t)."""
+        """Turns with a known word, bool (b, t)."""
         return np.asarray((self.turns >= 0) & (self.texts.lengths[self.turns] > 0))
 
     @property
     def wanted(self) -> NDArray[np.bool_]:
-        """Turns to predict: known, with a known one before, bool (b, t)."""
+        """Turns to predict, bool (b, t): known turns that follow a known one."""
         known = self.known
         return known & (np.cumsum(known, axis=1) > known)
 
 
 def hide(vectors: torch.Tensor, hidden: torch.Tensor, instead: torch.Tensor) -> torch.Tensor:
-    """Word vectors (n, l, d), those that are `hidden`, bool (n, l), replaced by one vector (d,)."""
+    """Word vectors (n, l, d) with those that are `hidden`, bool (n, l), replaced by the vector `instead`, (d,)."""
     return torch.where(hidden[..., None], instead, vectors)
 
 
@@ -155,3 +163,87 @@ def _feed_forward(inputs: int, hidden: int, outputs: int) -> torch.nn.Sequential
     return torch.nn.Sequential(
         torch.nn.Linear(inputs, hidden), torch.nn.Tanh(), torch.nn.Linear(hidden, outputs)
     )
+
+
+class VhredObjective:
+    """The dialogue model, learned from stretches of conversation and judged on others.
+
+    The validation loss has the KL divergence with its full weight and no word drop; its noise is the same in every
+    epoch.
+    """
+
+    def __init__(self, learned: Batch, valid: Batch, config: AdemConfig) -> None:
+        self.learned, self.valid, self.config = learned, valid, config
+        words = learned.words
+        self.classes, frequencies = decoder_classes(words, learned.texts, learned.turns, config.vocabulary)
+        self.net = Vhred.seeded(words.vectors.shape[1], frequencies, config)
+        self.taken = min(config.max_train, len(learned.turns))
+        self.steps = -(-self.taken // config.batch_size)
+
+    def learn(self, progress: Progress | None, checkpoint: Path | None) -> Curve:
+        """Adam, gradients clipped to norm 1; early stopping once the KL divergence has its full weight."""
+        config = self.config
+        annealed = max(0, config.anneal_steps - 1) // self.steps
+        plan = Plan(config.epochs, config.seed, patience=config.patience, patience_from=annealed)
+        words = self.learned.words
+        data: list[NDArray[Any]] = [words.ids, words.ends, words.vectors]
+        data += [self.learned.turns, self.valid.turns]
+        unfinished = Checkpoint.of(checkpoint, asdict(config), data)
+        return train(self, plan, progress=progress, checkpoint=unfinished)
+
+    def untrained_loss(self) -> float:
+        """The validation loss of the network as it is before training."""
+        with torch.no_grad(), one_thread():
+            return self.validate(0)["valid_loss"]
+
+    def groups(self) -> Sequence[Group]:
+        return [Group(dict(self.net.named_parameters()), self.config.learning_rate)]
+
+    def epochs(self) -> Iterator[Sequence[Rows]]:
+        n, seed = len(self.learned.turns), [self.config.seed, 3]
+        return shuffled_epochs(n, self.config.batch_size, seed, taken=self.taken)
+
+    def loss(self, rows: Rows, step: Step) -> Loss:
+        """-ELBO per word with the weighted KL divergence; the learning curve has it per turn and unweighted."""
+        losses = self.net(self.learned.part(rows), self.classes, step.noise, self.config.word_drop)
+        weight = kl_weight(step.number, self.config.anneal_steps)
+        mean = (losses.words + weight * losses.divergence) / losses.tokens
+        return Loss(mean, float((losses.words + losses.divergence).detach()), losses.turns)
+
+    def validate(self, epoch: int) -> dict[str, float]:
+        """Mean -ELBO and KL divergence per turn and -log p per word, nats; the weight of the KL divergence."""
+        words = kl = 0.0
+        turns = tokens = 0
+        noise = torch.Generator().manual_seed(self.config.seed)
+        for first in range(0, len(self.valid.turns), self.config.batch_size):
+            batch = self.valid.part(slice(first, first + self.config.batch_size))
+            losses = self.net(batch, self.classes, noise, 0.0)
+            words, kl = words + float(losses.words), kl + float(losses.divergence)
+            turns, tokens = turns + losses.turns, tokens + losses.tokens
+        return {
+            "valid_loss": (words + kl) / turns,
+            "valid_kl": kl / turns,
+            "valid_word_loss": words / tokens,
+            "kl_weight": kl_weight(epoch * self.steps, self.config.anneal_steps),
+        }
+
+
+def decoder_classes(
+    words: Words, texts: Stretches, train: Rows, vocabulary: int
+) -> tuple[torch.Tensor, NDArray[np.float32]]:
+    """The decoder's class of each row of the words' vectors, int64 (v + 1,), and the log frequencies of the classes.
+
+    The most frequent words of the training stretches have a class each, ties in the order of first use.
+    """
+    used = np.unique(train[train >= 0])
+    ids = texts.of(used).padded(words.ids)
+    counts = np.bincount(ids[ids > 0], minlength=len(words.vectors))
+    ranked = np.argsort(-counts, kind="stable")
+    frequent = ranked[: min(vocabulary, int((counts > 0).sum()))]
+    classes = np.full(len(counts), OTHER, dtype=np.int64)
+    classes[0] = END
+    classes[frequent] = np.arange(len(frequent)) + 2
+    sums = np.bincount(classes, weights=counts, minlength=len(frequent) + 2)
+    sums[END] = len(used)
+    # Add-one: no class is impossible.
+    return torch.from_numpy(classes), np.log((sums + 1) / (sums + 1).sum()).astype(np.float32)
