@@ -9,7 +9,7 @@ from flows.orchestration.task_runners import on_workers
 from tasks.agreement.correlate import correlate as correlate_set
 from tasks.maintenance.repair import repair
 from tasks.stage.stage import Resources
-from tasks.training.register import register
+from tasks.training.train import register
 from tasks.training.versions import promoted, unregistered
 from tasks.warehouse.home import Warehouse
 

@@ -9,9 +9,9 @@ from tasks.agreement.correlate import correlate_all, correlate_landed
 from tasks.maintenance.repair import repair
 from tasks.scoring.test_split import score_corpus
 from tasks.stage.stage import Resources
-from tasks.training.noninferiority_margins import Margins
 from tasks.training.promotion import Challenge, challenges
 from tasks.training.promotion import decide as decide_on
+from tasks.training.settings import Margins
 from tasks.warehouse.home import Warehouse
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from flows.orchestration.failure_hook import flow
 from tasks.maintenance.repair import repair
 from tasks.stage.stage import Resources
-from tasks.training.import_evaluator import import_evaluator as publish
+from tasks.training.transfer import import_evaluator as publish
 
 
 @flow

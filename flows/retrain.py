@@ -9,8 +9,8 @@ from flows.train import train
 from ssrem.evaluators import DEFAULT_EVALUATORS
 from tasks.maintenance.repair import repair
 from tasks.stage.stage import Resources
-from tasks.training.noninferiority_margins import Margins
 from tasks.training.outdated import outdated
+from tasks.training.settings import Margins
 from tasks.training.versions import any_promoted, version_status
 from tasks.warehouse.home import Warehouse
 

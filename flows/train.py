@@ -14,11 +14,10 @@ from ssrem.evaluators.core.routing import route
 from tasks.maintenance.repair import repair
 from tasks.scoring.test_split import score_corpus
 from tasks.stage.stage import Resources
-from tasks.training.noninferiority_margins import Margins
 from tasks.training.promotion import challenges
-from tasks.training.register import register
+from tasks.training.settings import Margins
+from tasks.training.train import register, without_tables
 from tasks.training.train import train as train_evaluator
-from tasks.training.train import without_tables
 from tasks.warehouse.home import Warehouse, landed_corpora
 
 

@@ -6,11 +6,12 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
-
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from ssrem.errors import EvaluatorError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 def sha256(path: Path) -> str:

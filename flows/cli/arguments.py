@@ -27,8 +27,7 @@ from tasks.agreement.annotated_sets import annotated_file
 from tasks.ingest.dataset_names import checked_name
 from tasks.privacy.ingest_filter import key_for
 from tasks.stage.stage import Resources
-from tasks.training.labels import HumanScores
-from tasks.training.noninferiority_margins import Margins
+from tasks.training.settings import HumanScores, Margins
 from tasks.warehouse.home import Warehouse, landed_corpora
 
 Model = TypeVar("Model", bound=Options)

@@ -25,7 +25,7 @@ def run(options: argparse.Namespace) -> int:
     """Run the verb of the parsed options; returns the exit status."""
     home = Warehouse.at(options.home)
     if options.verb != "home restore":
-        home.check()
+        home.snapshot()  # refuses a home folder of another layout
     if options.verb in WRITING and (home.snapshot().damage or home.damage()):
         repair(home)
     return command(options.verb)(options, home) or 0

@@ -8,8 +8,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field, model_validator
 
 from ssrem.errors import RunnerError
-from tasks.training.labels import HumanScores
-from tasks.training.noninferiority_margins import Margins
+from tasks.training.settings import HumanScores, Margins
 
 Seed = Field(0, ge=0, description="Seed of every draw")
 

@@ -12,7 +12,7 @@ from ssrem.agreement.annotated import dataset_name
 from ssrem.annotated_sets import AnnotatedSet, read_set
 from ssrem.annotated_sets.known import known_sets
 from ssrem.errors import AnnotationError
-from tasks.warehouse.files import file_digest
+from ssrem.files import sha256
 from tasks.warehouse.home import Warehouse
 
 
@@ -66,9 +66,9 @@ def _digest(path: Path, annotated: AnnotatedSet, mapping: Mapping[str, str] | No
     """sha256 of the file, or of its files with their names; the same file read in another way is another set."""
     how = {"part": annotated.part, "mapping": dict(mapping or {}) if annotated.mapped else {}}
     if len(annotated.files) == 1 and not any(how.values()):
-        return file_digest(annotated.files[0])
+        return sha256(annotated.files[0])
     files = [
-        (str(file.relative_to(path)) if path in file.parents else file.name, file_digest(file))
+        (str(file.relative_to(path)) if path in file.parents else file.name, sha256(file))
         for file in annotated.files
     ]
     return hashlib.sha256(json.dumps([files, how], sort_keys=True).encode()).hexdigest()

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from ssrem.errors import HomeError
+from tasks.training.versions import model_damage
 from tasks.warehouse.clock import utc_now
 from tasks.warehouse.home import Warehouse
 from tasks.warehouse.incidents import incidents
 from tasks.warehouse.integrity import find_damage, forget_verified
-from tasks.warehouse.models import broken_models
 
 SHOWN = 10
 """Incidents that are shown, the last ones."""
@@ -37,7 +37,7 @@ def health(home: Warehouse, *, deep: bool = False) -> list[str]:
         for damage in damaged
     ]
     with suppress(HomeError):  # where the tables that they read are damaged, a line before says so
-        lines += broken_models(home, deep=deep)
+        lines += _models(home, deep)
         lines += _clock(home)
     lines += [f"a gate failed in run {f.name}; its rows are in {f}" for f in sorted(home.failures.glob("*"))]
     logged = incidents(home.root)
@@ -72,10 +72,20 @@ def _about(scratch: Path) -> dict[str, Any]:
     return run if isinstance(run, dict) else {}
 
 
+def _models(home: Warehouse, deep: bool) -> list[str]:
+    """Versions in use whose model is incomplete or, if `deep`, was changed."""
+    versions = home.query("SELECT evaluator, version FROM evaluators WHERE promoted ORDER BY ALL")
+    damages = ((name, version, model_damage(home, name, version, deep=deep)) for name, version in versions)
+    return [
+        f"{name} version {version} is in use, but {damage}; restore it from a backup, or train it again"
+        for name, version, damage in damages
+        if damage
+    ]
+
+
 def _clock(home: Warehouse) -> list[str]:
     """Whether the clock is behind the last run."""
-    with home.reader() as connection:
-        ((last,),) = connection.execute("SELECT max(ended) FROM runs").fetchall()
+    ((last,),) = home.query("SELECT max(ended) FROM runs")
     if last is None or last <= utc_now() + timedelta(minutes=1):
         return []
     return [

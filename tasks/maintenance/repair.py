@@ -20,6 +20,7 @@ from prefect import task
 
 from schemas import LANDED
 from ssrem.errors import HomeError, SsremError
+from ssrem.files import sha256
 from ssrem.readers import open_dump
 from tasks.ingest.drop_folder import DONE
 from tasks.ingest.land import content_hash, land
@@ -28,7 +29,7 @@ from tasks.speaker_tables.build import TableSettings, build
 from tasks.speaker_tables.negatives import NegativeSettings, make_negatives
 from tasks.warehouse.clock import utc_now
 from tasks.warehouse.error_translation import out_of_room
-from tasks.warehouse.files import file_digest, sync_path
+from tasks.warehouse.files import whole_file
 from tasks.warehouse.home import Warehouse
 from tasks.warehouse.incidents import clean_up, log_incident
 from tasks.warehouse.integrity import Damage, find_damage, remember_intact
@@ -120,16 +121,10 @@ def _from_replica(home: Warehouse, partition: Partition) -> bool:
     """Whether the partition's replica took its place: the same bytes at the same path."""
     path = home.root / partition.path
     replica = replica_path(path)
-    if partition.table not in REPLICATED or not replica.is_file() or file_digest(replica) != partition.sha256:
+    if partition.table not in REPLICATED or not replica.is_file() or sha256(replica) != partition.sha256:
         return False
-    draft = path.with_name(f".{path.name}.tmp")
-    try:
+    with whole_file(path) as draft:
         shutil.copyfile(replica, draft)
-        sync_path(draft)
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
-    sync_path(path.parent)
     return True
 
 

@@ -8,9 +8,8 @@ from typing import Any
 import duckdb
 
 from sql import queries
-from tasks.warehouse.home import Warehouse
+from tasks.warehouse.home import Warehouse, records
 from tasks.warehouse.integrity import damage_behind
-from tasks.warehouse.records import records
 
 AFTER_RUN = ("corpora", "speaker_sets", "identification", "agreement", "best", "own_ratings")
 

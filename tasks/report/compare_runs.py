@@ -18,9 +18,8 @@ from tasks.report.report import put_page
 from tasks.stage.ledger import read_outputs
 from tasks.warehouse.catalog import LAYOUT
 from tasks.warehouse.clock import utc_now
-from tasks.warehouse.home import Warehouse
+from tasks.warehouse.home import Warehouse, records
 from tasks.warehouse.partition import Address, Partition, PartitionKey
-from tasks.warehouse.records import records
 from tasks.warehouse.snapshot import manifests
 
 LATEST = 5

@@ -17,9 +17,8 @@ from ssrem.report.export import export
 from tasks.stage.progress import progress
 from tasks.warehouse.clock import utc_now
 from tasks.warehouse.error_translation import out_of_room
-from tasks.warehouse.home import Warehouse
+from tasks.warehouse.home import Warehouse, records
 from tasks.warehouse.lock import alive
-from tasks.warehouse.records import records
 
 
 @task(name="write report")

@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from prefect import task
 
 from ssrem.errors import EvaluatorError
+from ssrem.files import sha256, write_json
 from ssrem.negatives import load_generator, needs_model
 from tasks.speaker_tables.build import candidate_sources, landed_corpus
 from tasks.speaker_tables.load import SPLIT_CODES, load_candidates
-from tasks.speaker_tables.masked_lm import masked_lm_for
 from tasks.stage.ledger import Recipe
 from tasks.stage.progress import progress
 from tasks.stage.protocol import Built, run_stage
 from tasks.stage.stage import Output, Resources, Stage
+from tasks.warehouse.files import folder_damage, whole_folder
 from tasks.warehouse.home import Warehouse
 from tasks.warehouse.partition import PartitionKey
 
 if TYPE_CHECKING:
     from ssrem.negatives.base import Negative
+    from ssrem.samples import Candidates
 
+_MANIFEST = "manifest.json"
+"""File of a cached masked language model with the digests of its other files."""
 
 _COPIED = ("generator", "k", "text", "replaced", "tokens", "truncated")
 """Columns of `negatives` that are attributes of a Negative."""
@@ -89,6 +96,27 @@ def make_negatives(
         return Built(True, [Output("negatives", key)])
 
     return run_stage(place, "negatives", recipe, build, done=False, resources=resources)
+
+
+def masked_lm_for(home: Warehouse, candidates: Candidates, corpora: Mapping[str, str]) -> Path:
+    """Folder of the packaged encoder fine-tuned as a masked language model on the corpora (name → content hash).
+
+    It is fine-tuned once and cached in the home folder.
+    """
+    from ssrem.negatives.tied_head import TiedHeadSettings, fine_tune
+
+    settings = TiedHeadSettings()
+    content = json.dumps([asdict(settings), corpora], sort_keys=True)
+    folder = home.root / "masked-lm" / hashlib.sha256(content.encode()).hexdigest()[:16]
+    if folder_damage(folder, _MANIFEST, deep=True):
+        with (
+            progress("fine-tuning a masked language model from the packaged encoder") as advance,
+            whole_folder(folder) as draft,
+        ):
+            fine_tune(candidates, draft, settings, progress=advance)
+            digests = {path.name: sha256(path) for path in sorted(draft.iterdir())}
+            write_json(draft / _MANIFEST, {"sha256": digests})
+    return folder
 
 
 def _insert(stage: Stage, corpus: str, response_ids: np.ndarray[Any, Any], batch: Sequence[Negative]) -> None:

@@ -29,7 +29,7 @@ from tasks.warehouse.files import sync_path
 from tasks.warehouse.garbage import prune_runs
 from tasks.warehouse.home import Warehouse
 from tasks.warehouse.incidents import clean_up
-from tasks.warehouse.integrity import find_damage, remember_published
+from tasks.warehouse.integrity import find_damage, remember_intact
 from tasks.warehouse.partition import Address, Partition, PartitionKey, write_replica
 
 if TYPE_CHECKING:
@@ -198,7 +198,7 @@ class Stage:
                 for leftover in moved:
                     shutil.rmtree(leftover, ignore_errors=True)
             raise
-        remember_published(self.home.root, snapshot, written)
+        remember_intact(self.home.root, snapshot, written)
         prune_runs(self.home)
 
     def _draft(self, folder: str) -> Path:

@@ -21,9 +21,8 @@ from tasks.studies.annotated import HumanScores, HumanScoresOfAllSets, ScoredSet
 from tasks.studies.corpora import ScoredTestSplit, TestSplit
 from tasks.studies.source import Source, StudySettings, Version
 from tasks.warehouse.error_translation import out_of_room
-from tasks.warehouse.home import Warehouse
+from tasks.warehouse.home import Warehouse, records
 from tasks.warehouse.partition import PartitionKey
-from tasks.warehouse.records import records
 
 SOURCES: dict[type, Source] = {
     TrueResponses: TestSplit(),

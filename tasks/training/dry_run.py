@@ -12,6 +12,8 @@ from tasks.speaker_tables.build import landed_corpus
 from tasks.training.versions import versions
 from tasks.warehouse.home import Warehouse, landed_corpora
 
+TRAIN_RESPONSES = "SELECT count(*) FROM responses WHERE split = 'train' AND list_contains(?, corpus)"
+
 
 def dry_run(
     home: Warehouse,
@@ -39,19 +41,10 @@ def dry_run(
                 "version": len(versions(home, name)) + 1,
                 "learns": ", ".join(sorted(kind.learns_from)) or "nothing",
                 "corpora": ", ".join(sources) or None,
-                "train_responses": _responses(home, sources) if sources else None,
+                "train_responses": home.query(TRAIN_RESPONSES, [sources])[0][0] if sources else None,
                 "labels": labels,
                 "encoder": kind.encoder_spec(encoder or DEFAULT_ENCODER),
                 "settings": full,
             }
         )
     return rows
-
-
-def _responses(home: Warehouse, corpora: Sequence[str]) -> int:
-    with home.reader() as connection:
-        row = connection.execute(
-            "SELECT count(*) FROM responses WHERE split = 'train' AND list_contains(?, corpus)",
-            [list(corpora)],
-        ).fetchone()
-    return int(row[0]) if row else 0

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from ssrem.evaluators import EVALUATORS, evaluator_class
-from tasks.stage.ledger import read_outputs
+from tasks.training.versions import published_keys
 from tasks.warehouse.home import Warehouse
 from tasks.warehouse.partition import PartitionKey
 
@@ -42,14 +41,15 @@ def outdated(home: Warehouse, names: Sequence[str] = ()) -> list[Outdated]:
         rows = connection.execute(
             "SELECT evaluator, version, corpora, config, labels, trained_at FROM evaluators WHERE promoted"
         ).fetchall()
-        erased_at = _last_erasures(
-            connection.execute(
-                "SELECT started, outputs FROM runs WHERE stage = 'forget' ORDER BY started"
-            ).fetchall()
-        )
-        trainings = _trainings(
-            connection.execute("SELECT parameters, outputs FROM runs WHERE stage = 'train'").fetchall()
-        )
+        erasures = connection.execute(
+            "SELECT outputs, started FROM runs WHERE stage = 'forget' ORDER BY started"
+        ).fetchall()
+        trainings = connection.execute(
+            "SELECT outputs, parameters FROM runs WHERE stage = 'train'"
+        ).fetchall()
+    erased_at = {key.corpus: started for key, started in published_keys(erasures, "utterances")}
+    # Only a training publishes a learning curve; an imported evaluator has none in the ledger.
+    parameters_of = dict(published_keys(trainings, "learning_curves"))
     result = []
     for name, version, corpora, config, labels, trained_at in rows:
         seen = json.loads(corpora)
@@ -60,8 +60,7 @@ def outdated(home: Warehouse, names: Sequence[str] = ()) -> list[Outdated]:
         )
         if not unseen or not evaluator_class(name).learns_from or (names and name not in names):
             continue
-        # An imported evaluator has no training in the ledger.
-        parameters = trainings.get(PartitionKey(evaluator=name, version=version), {})
+        parameters = json.loads(parameters_of.get(PartitionKey(evaluator=name, version=version), "{}"))
         result.append(
             Outdated(
                 name,
@@ -74,23 +73,3 @@ def outdated(home: Warehouse, names: Sequence[str] = ()) -> list[Outdated]:
         )
     order = list(EVALUATORS)  # an evaluator made of others comes after them
     return sorted(result, key=lambda one: order.index(one.evaluator))
-
-
-def _last_erasures(runs: Sequence[tuple[datetime, str]]) -> dict[str, datetime]:
-    """Corpus to the time when a person was last erased from it. runs: oldest first."""
-    return {
-        key.corpus: started
-        for started, outputs in runs
-        for table, key in read_outputs(outputs)
-        if table == "utterances" and key.corpus
-    }
-
-
-def _trainings(runs: Sequence[tuple[str, str]]) -> dict[PartitionKey, dict[str, Any]]:
-    """Evaluator and version to the parameters of its training, the only run that publishes a learning curve."""
-    return {
-        key: json.loads(parameters)
-        for parameters, outputs in runs
-        for table, key in read_outputs(outputs)
-        if table == "learning_curves"
-    }

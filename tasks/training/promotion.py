@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -19,8 +19,8 @@ from tasks.stage.ledger import Recipe
 from tasks.stage.progress import progress
 from tasks.stage.protocol import Built, run_stage
 from tasks.stage.stage import Output, Resources, Stage
-from tasks.training.noninferiority_margins import Margins
-from tasks.training.versions import replace_promoted, stage_rows, versions
+from tasks.training.settings import Margins
+from tasks.training.versions import known_version, replace_promoted, stage_rows, versions
 from tasks.warehouse.clock import utc_now
 from tasks.warehouse.home import Warehouse
 
@@ -74,12 +74,8 @@ def decide(
     """
     place, margins = Warehouse.at(home), margins or Margins()
     name, version = challenge.evaluator, challenge.version
-    parameters = {
-        "decide": name,
-        "version": version,
-        "champion": challenge.champion,
-        "margins": asdict(margins),
-    }
+    parameters = {"decide": name, "version": version, "champion": challenge.champion}
+    parameters["margins"] = asdict(margins)
 
     def decided_already(_: Recipe) -> tuple[bool, str] | None:
         """Another run has decided, or has changed the data that the challenger is compared on."""
@@ -124,10 +120,7 @@ def promote(
         rows = versions(place, name)
         used = next((row["version"] for row in rows if row["promoted"]), None)
         chosen = _before(name, rows, place) if version is None else version
-        if chosen not in [row["version"] for row in rows]:
-            known = ", ".join(str(row["version"]) for row in rows) or "none"
-            raise EvaluatorError(f"{name} has no version {chosen} in {place.root} (versions: {known})")
-        return chosen, used
+        return known_version(place, name, chosen), used
 
     def in_use_already(_: Recipe) -> tuple[int, int | None] | None:
         chosen, used = choice()
@@ -194,44 +187,24 @@ def _before(name: str, rows: Sequence[Mapping[str, Any]], home: Warehouse) -> in
 
 def _comparisons(
     connection: duckdb.DuckDBPyConnection, challenge: Challenge, margins: Margins
-) -> Sequence[Comparison]:
-    who = {
-        "evaluator": challenge.evaluator,
-        "champion": challenge.champion,
-        "challenger": challenge.version,
-    }
-    comparisons = []
+) -> Iterator[Comparison]:
+    name, champion = challenge.evaluator, challenge.champion
+    who = {"evaluator": name, "champion": champion, "challenger": challenge.version}
     for corpus in challenge.corpora:
-        rows = connection.execute(
-            statement("4_promotion/shares_above"), {**who, "dataset": corpus}
-        ).fetchnumpy()
+        query, values = statement("4_promotion/shares_above"), {**who, "dataset": corpus}
+        rows = connection.execute(query, values).fetchnumpy()
         if len(rows["champion"]):
-            comparisons.append(
-                compare_share(
-                    corpus,
-                    _floats(rows["champion"]),
-                    _floats(rows["challenger"]),
-                    rows["conversation_id"].astype(str),
-                    margin=margins.identification,
-                )
-            )
+            shares = _floats(rows["champion"]), _floats(rows["challenger"])
+            groups = rows["conversation_id"].astype(str)
+            yield compare_share(corpus, *shares, groups, margin=margins.identification)
     for dataset in challenge.datasets:
-        part = overall_part_of(connection, (challenge.evaluator, challenge.champion), dataset)
-        rows = connection.execute(
-            statement("4_promotion/agreement_pairs"), {**who, "dataset": dataset, "part": part}
-        ).fetchnumpy()
+        part = overall_part_of(connection, (name, champion), dataset)
+        query, values = statement("4_promotion/agreement_pairs"), {**who, "dataset": dataset, "part": part}
+        rows = connection.execute(query, values).fetchnumpy()
         if len(rows["champion"]):
-            comparisons.append(
-                compare_agreement(
-                    dataset,
-                    _floats(rows["champion"]),
-                    _floats(rows["challenger"]),
-                    _floats(rows["human"]),
-                    rows["context"].astype(str),
-                    margin=margins.agreement,
-                )
-            )
-    return comparisons
+            scores = _floats(rows["champion"]), _floats(rows["challenger"]), _floats(rows["human"])
+            groups = rows["context"].astype(str)
+            yield compare_agreement(dataset, *scores, groups, margin=margins.agreement)
 
 
 def _floats(column: Any) -> np.ndarray[Any, np.dtype[np.float64]]:

@@ -1,11 +1,11 @@
-"""Stage `train`: evaluators learn from the candidates of landed corpora; every training is a version that is kept."""
+"""Stage `train`: evaluators learn from the candidates of landed corpora; every training is a version that stays."""
 
 from __future__ import annotations
 
 import json
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,16 +20,22 @@ from ssrem.evaluators import evaluator_class
 from tasks.agreement.annotated_sets import annotated_file
 from tasks.speaker_tables.build import candidate_sources, landed_corpus
 from tasks.speaker_tables.load import load_candidates
-from tasks.speaker_tables.masked_lm import masked_lm_for
+from tasks.speaker_tables.negatives import masked_lm_for
 from tasks.speaker_tables.vectors import encode_option, encoder_for, training_texts
-from tasks.stage.ledger import Recipe, read_outputs
+from tasks.stage.ledger import Recipe, already_done
 from tasks.stage.progress import progress
 from tasks.stage.protocol import Built, run_stage
 from tasks.stage.stage import Output, Resources, Stage
-from tasks.training.labels import HumanScores
-from tasks.training.versions import DECIDED, in_use, stage_version
+from tasks.training.settings import HumanScores
+from tasks.training.versions import (
+    DECIDED,
+    in_use,
+    model_damage,
+    published_keys,
+    stage_version,
+    versions,
+)
 from tasks.warehouse.home import Warehouse
-from tasks.warehouse.models import model_damage
 from tasks.warehouse.partition import PartitionKey
 
 if TYPE_CHECKING:
@@ -70,10 +76,8 @@ def train(
         "config": settings,
     }
     labels_hash = {}
-    if labels and scored:
-        labels_hash["labels"] = (
-            scored.digest
-        )  # a promotion does not compare versions on the set they learned from
+    if labels and scored:  # a promotion does not compare versions on the set that they learned from
+        labels_hash["labels"] = scored.digest
         parameters["labels"] = [labels.criterion, labels.alone]
 
     def hashes() -> dict[str, str]:
@@ -108,18 +112,47 @@ def train(
             "test_sample": kind.test_sample,
             "labels": labels_hash.get("labels"),
         }
-        row, outputs = stage_version(stage, evaluator, asdict(evaluator.config), learned, challenges=True)
-        version = int(row["version"])
-        stage.create_from_rows("learning_curves", _curves(name, version, training))
-        return Built(
-            (version, True),
-            [*outputs, Output("learning_curves", PartitionKey(evaluator=name, version=version))],
-            {stage.scratch / "model": place.models / name / str(version)},
+        row, built = stage_version(stage, evaluator, asdict(evaluator.config), learned, challenges=True)
+        key = PartitionKey(evaluator=name, version=row["version"])
+        stage.create_from_rows("learning_curves", _curves(key, training))
+        return replace(
+            built,
+            outputs=[*built.outputs, Output("learning_curves", key)],
             save=lambda: evaluator.save(stage.scratch / "model", card=_card(row, training, human)),
             after=lambda: shutil.rmtree(unfinished, ignore_errors=True),
         )
 
     return run_stage(place, "train", recipe, build, done=trained_before, resources=resources)
+
+
+@task(name="register evaluator")
+def register(
+    name: str, home: str, *, settings: Mapping[str, Any] | None = None, resources: Resources | None = None
+) -> tuple[int, bool]:
+    """Publish the evaluator `name` with these settings as a version; returns the version and whether it is new.
+
+    Raises EvaluatorError if the name or a setting is unknown, or a package that it needs is missing.
+    """
+    place = Warehouse.at(home)
+    kind: Any = evaluator_class(name)
+    if kind.learns_from:
+        raise EvaluatorError(f"{name} learns from conversations; run ssrem train {name}")
+    with progress(f"loading {name}"):
+        evaluator = kind(**(settings or {}))
+        recipe = Recipe({"evaluator": name, "signature": evaluator.signature}, {})
+
+    def registered(_: Recipe) -> tuple[int, bool] | None:
+        if not already_done(place, "train", recipe):
+            return None
+        newest = int(versions(place, name)[-1]["version"])
+        return None if model_damage(place, name, newest) else (newest, False)
+
+    def build(stage: Stage) -> Built[tuple[int, bool]]:
+        row, built = stage_version(stage, evaluator, evaluator.settings)
+        card = {column: row[column] for column in ("evaluator", "version", "signature", "config")}
+        return replace(built, save=lambda: evaluator.save(stage.scratch / "model", card=card))
+
+    return run_stage(place, "train", lambda: recipe, build, done=registered, resources=resources)
 
 
 def _trained_before(home: Warehouse, name: str, recipe: Recipe) -> int | None:
@@ -128,17 +161,9 @@ def _trained_before(home: Warehouse, name: str, recipe: Recipe) -> int | None:
     Identified by its learning curve, since its row in `evaluators` changes with each promotion.
     """
     curves = {p.key for p in home.partitions() if p.table == "learning_curves"}
-    with home.reader() as connection:
-        rows = connection.execute(
-            "SELECT outputs FROM runs WHERE key = ? ORDER BY started DESC", [recipe.key("train")]
-        ).fetchall()
-    versions = [
-        key.version
-        for (outputs,) in rows
-        for table, key in read_outputs(outputs)
-        if table == "learning_curves" and key in curves and key.version is not None
-    ]
-    return next((v for v in versions if model_damage(home.models / name / str(v)) is None), None)
+    runs = home.query("SELECT outputs FROM runs WHERE key = ? ORDER BY started DESC", [recipe.key("train")])
+    versions = [key.version for key, *_ in published_keys(runs, "learning_curves") if key in curves]
+    return next((v for v in versions if v is not None and not model_damage(home, name, v)), None)
 
 
 @dataclass(frozen=True)
@@ -182,11 +207,10 @@ def _learned(training: Training, candidates: Candidates, digests: Mapping[str, s
     }
 
 
-def _curves(name: str, version: int, training: Training) -> list[dict[str, Any]]:
+def _curves(key: PartitionKey, training: Training) -> list[dict[str, Any]]:
     return [
         {
-            "evaluator": name,
-            "version": version,
+            **key.values(),
             "epoch": int(epoch["epoch"]),
             "split": split,
             "loss": float(epoch[f"{split}_loss"]),

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import EVALUATORS, evaluator_class, load_evaluator, packaged
+from ssrem.evaluators.core.metric import MANIFEST
+from tasks.stage.ledger import read_outputs
+from tasks.stage.protocol import Built
 from tasks.stage.stage import Output, Stage
 from tasks.warehouse.clock import utc_now
-from tasks.warehouse.home import Warehouse
-from tasks.warehouse.models import model_damage
+from tasks.warehouse.files import folder_damage
+from tasks.warehouse.home import Warehouse, records
 from tasks.warehouse.partition import PartitionKey
-from tasks.warehouse.records import records
 
 if TYPE_CHECKING:
     from ssrem.evaluators.base import Evaluator
@@ -31,10 +33,7 @@ def promoted(home: Warehouse, names: Sequence[str] = ()) -> list[tuple[str, int]
     """
     for name in names:
         evaluator_class(name)
-    with home.reader() as connection:
-        rows = connection.execute(
-            "SELECT evaluator, version FROM evaluators WHERE promoted ORDER BY ALL"
-        ).fetchall()
+    rows = home.query("SELECT evaluator, version FROM evaluators WHERE promoted ORDER BY ALL")
     if not rows:
         what = " ".join(names)
         raise EvaluatorError(
@@ -96,8 +95,27 @@ def versions(home: Warehouse, name: str) -> list[dict[str, Any]]:
 
 def any_promoted(home: Warehouse) -> bool:
     """Whether any evaluator is in use."""
-    with home.reader() as connection:
-        return bool(connection.execute("SELECT 1 FROM evaluators WHERE promoted LIMIT 1").fetchall())
+    return bool(home.query("SELECT 1 FROM evaluators WHERE promoted LIMIT 1"))
+
+
+def known_version(home: Warehouse, name: str, version: int) -> int:
+    """The number of a version of `name`; EvaluatorError, which lists the versions, if there is none of that number."""
+    numbers = [row["version"] for row in versions(home, name)]
+    if version not in numbers:
+        known = ", ".join(map(str, numbers)) or "none"
+        raise EvaluatorError(f"{name} has no version {version} in {home.root} (versions: {known})")
+    return version
+
+
+def model_damage(home: Warehouse, name: str, version: int, *, deep: bool = False) -> str | None:
+    """What is missing from the model of a version or, if `deep`, was changed in it; None if nothing."""
+    return folder_damage(home.models / name / str(version), MANIFEST, deep=deep)
+
+
+def published_keys(runs: Iterable[tuple[Any, ...]], table: str) -> Iterator[tuple[Any, ...]]:
+    """(key, …) of each partition of the table that runs published. runs: column `outputs` of `runs`, and any others."""
+    for outputs, *more in runs:
+        yield from ((key, *more) for name, key in read_outputs(outputs) if name == table)
 
 
 def version_status(home: Warehouse, name: str, version: int) -> str:
@@ -113,8 +131,9 @@ def stage_version(
     learned: Mapping[str, Any] | None = None,
     *,
     challenges: bool = False,
-) -> tuple[dict[str, Any], list[Output]]:
-    """Stage the evaluator as its newest version; returns its row and the partitions to publish.
+) -> tuple[dict[str, Any], Built[tuple[int, bool]]]:
+    """Stage the evaluator as its newest version; returns its row, and what to publish: the row and the model's folder,
+    `model` in the stage's scratch, which the caller saves.
 
     It comes into use at once, unless it `challenges` an intact version in use: then it waits for
     `tasks.training.promotion`. learned: columns that only a training fills. Call it under the lock of the home folder,
@@ -141,12 +160,15 @@ def stage_version(
         **(learned or {}),
     }
     champion = next((r["version"] for r in old if r["promoted"]), None)
-    if challenges and champion is not None and not model_damage(stage.home.models / name / str(champion)):
+    if challenges and champion is not None and not model_damage(stage.home, name, champion):
         row |= {"promoted": False, "why": f"waits for comparison with version {champion}"}
-        return row, stage_rows(stage, [*old, row], [row])
-    why = "first version" if champion is None else f"newest; replaces version {champion}"
-    row |= {"promoted": True, "why": why, "decided_at": now, "promoted_at": now}
-    return row, replace_promoted(stage, [*old, row], row)
+        outputs = stage_rows(stage, [*old, row], [row])
+    else:
+        why = "first version" if champion is None else f"newest; replaces version {champion}"
+        row |= {"promoted": True, "why": why, "decided_at": now, "promoted_at": now}
+        outputs = replace_promoted(stage, [*old, row], row)
+    folders = {stage.scratch / "model": stage.home.models / name / str(row["version"])}
+    return row, Built((row["version"], True), outputs, folders)
 
 
 def replace_promoted(stage: Stage, rows: Sequence[dict[str, Any]], promoted: dict[str, Any]) -> list[Output]:

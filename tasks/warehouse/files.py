@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
+import json
 import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from ssrem.files import sha256
 
 
 def sync_path(path: Path) -> None:
@@ -19,24 +21,59 @@ def sync_path(path: Path) -> None:
         os.close(descriptor)
 
 
+def delete(path: Path) -> None:
+    """Delete a file, or a folder with all that it holds; nothing where there is none."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """A file to write. When the block ends it becomes `path`, flushed to the disk; after an error it goes."""
+    draft = path.with_name(f".{path.name}.tmp")
+    try:
+        yield draft
+        sync_path(draft)
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+    sync_path(path.parent)
+
+
 @contextmanager
 def whole_folder(folder: Path) -> Iterator[Path]:
     """A folder to write into. When the block ends it becomes `folder`, flushed to the disk; after an error it goes."""
     draft = folder.with_name(f"{folder.name}.tmp")
-    shutil.rmtree(draft, ignore_errors=True)
+    delete(draft)
     draft.mkdir(parents=True)
     try:
         yield draft
         for path in [*draft.rglob("*"), draft]:
             sync_path(path)
-        shutil.rmtree(folder, ignore_errors=True)
+        delete(folder)
         draft.rename(folder)
         sync_path(folder.parent)
     finally:
-        shutil.rmtree(draft, ignore_errors=True)
+        delete(draft)
 
 
-def file_digest(path: Path) -> str:
-    """sha256 of a file's bytes."""
-    with path.open("rb") as handle:
-        return hashlib.file_digest(handle, "sha256").hexdigest()
+def folder_damage(folder: Path, manifest: str, *, deep: bool = False) -> str | None:
+    """What is missing from a saved folder or, if `deep`, was changed in it; None if nothing.
+
+    manifest: name of its JSON file, which has the digest of each file by name under `sha256`, or no such key.
+    """
+    try:
+        content = json.loads((folder / manifest).read_text(encoding="utf-8"))
+        digests = content.get("sha256")
+        for name, digest in digests.items() if isinstance(digests, dict) else ():
+            if not (folder / name).is_file():
+                return f"{folder / name} is missing"
+            if deep and sha256(folder / name) != digest:
+                return f"{folder / name} was changed"
+    except FileNotFoundError:
+        return f"{folder / manifest} is missing"
+    except (OSError, ValueError, AttributeError) as error:
+        return f"{folder / manifest} cannot be read ({error})"
+    return None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import shutil
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -13,6 +12,7 @@ from pathlib import Path
 
 from ssrem.errors import HomeError
 from tasks.warehouse.catalog import read_catalog
+from tasks.warehouse.files import delete
 from tasks.warehouse.home import Warehouse
 from tasks.warehouse.partition import Partition
 from tasks.warehouse.snapshot import drop_manifests, manifests
@@ -57,7 +57,7 @@ def prune(
     failed runs whose rows stay. Raises HomeError where another process writes.
     """
     with home.lock("prune"):
-        home.check()
+        home.snapshot()  # refuses a home folder of another layout
         runs = prune_runs(home, keep_runs, keep_seconds)
         failed = sorted(home.failures.glob("*"), key=_changed)
         old = failed[: max(0, len(failed) - keep_failures)]
@@ -136,15 +136,13 @@ def _marked(mark: Path, now: float) -> float:
 
 def _models_without_version(home: Warehouse) -> list[Path]:
     """Folders of models that were moved in by a run that died before it published."""
-    with home.reader() as connection:
-        known = set(connection.execute("SELECT evaluator, version::VARCHAR FROM evaluators").fetchall())
+    known = set(home.query("SELECT evaluator, version::VARCHAR FROM evaluators"))
     return [f for f in home.models.glob("*/*") if (f.parent.name, f.name) not in known]
 
 
 def _stale_checkpoints(home: Warehouse) -> list[Path]:
     """Checkpoints of trainings interrupted long ago, and of those that published but died before they tidied up."""
-    with home.reader() as connection:
-        done = {key[:16] for (key,) in connection.execute("SELECT key FROM runs").fetchall()}
+    done = {key[:16] for (key,) in home.query("SELECT key FROM runs")}
     folders = (home.root / "checkpoints").glob("*")
     return [f for f in folders if f.name in done or time.time() - _changed(f) > STALE_AFTER]
 
@@ -158,9 +156,6 @@ def _delete(home: Warehouse, paths: Iterable[Path]) -> Pruned:
     removed, size = [], 0
     for path in paths:
         size += sum(f.stat().st_size for f in (path, *path.rglob("*")) if f.is_file())
-        if path.is_dir():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            path.unlink(missing_ok=True)
+        delete(path)
         removed.append(str(path.relative_to(home.root)))
     return Pruned(removed, size)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +33,9 @@ from tasks.warehouse.snapshot import (
 
 if TYPE_CHECKING:
     import duckdb
+
+Values = Sequence[Any] | Mapping[str, Any]
+"""Values of a query's parameters, by position or by name."""
 
 
 @dataclass(frozen=True)
@@ -115,10 +118,6 @@ class Warehouse:
             raise OtherLayoutError(self.root, manifest.layout)
         return Snapshot(manifest.number, manifest.partitions, damage or f"{self.catalog} is missing")
 
-    def check(self) -> None:
-        """Raise HomeError where the home folder is of another layout or its snapshot cannot be told."""
-        self.snapshot()
-
     def damage(self, *, deep: bool = False) -> list[Damage]:
         """Published partitions that are missing, truncated or changed; `deep` reads every one of them through."""
         return find_damage(self.root, self.partitions(), deep=deep)
@@ -159,6 +158,11 @@ class Warehouse:
             except duckdb.Error as error:
                 raise damage_behind(self.root, partitions, error) or error from None
 
+    def query(self, query: str, values: Values = ()) -> list[tuple[Any, ...]]:
+        """Rows of the answer to a query of the published snapshot; raises as `reader` does."""
+        with self.reader() as connection:
+            return connection.execute(query, values).fetchall()
+
     def write_catalog(self, partitions: list[Partition]) -> None:
         """Publish the snapshot of these partitions: its manifest goes to the lake, then a new catalog replaces the old
         one in one step. Where either cannot be written, the old one stays and nothing of the new one is left."""
@@ -179,10 +183,14 @@ class Warehouse:
 def landed_corpora(home: str) -> list[str]:
     """Names of the corpora that have landed, oldest first; HomeError where none has."""
     place = Warehouse.at(home)
-    with place.reader() as connection:
-        names = [
-            name for (name,) in connection.execute("SELECT corpus FROM corpora ORDER BY landed_at").fetchall()
-        ]
+    names = [name for (name,) in place.query("SELECT corpus FROM corpora ORDER BY landed_at")]
     if not names:
         raise HomeError(f"no corpus has landed in {place.root}; run ssrem ingest SOURCE first")
     return names
+
+
+def records(connection: duckdb.DuckDBPyConnection, query: str, values: Values = ()) -> list[dict[str, Any]]:
+    """The answer to a query, a mapping of column to value for each row."""
+    cursor = connection.execute(query, values)
+    names = [column[0] for column in cursor.description or []]
+    return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]

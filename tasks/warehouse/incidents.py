@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections import deque
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
 from tasks.warehouse.clock import utc_now
+from tasks.warehouse.files import delete
 from tasks.warehouse.home import Warehouse
 from tasks.warehouse.snapshot import Snapshot, drop_manifests
 
@@ -19,11 +19,11 @@ KEPT = 200
 
 _LOG = "incidents.jsonl"
 
-_DRAFT_FILES = (
+_DRAFTS = (
     *(".catalog.tmp", ".catalog.tmp.wal", ".verified.json.*.tmp"),
-    *("lake/.snapshot=*.tmp", "lake/run=*/.*.tmp", "vectors/*/*.tmp"),
+    *("lake/.run=*.tmp", "lake/.snapshot=*.tmp", "lake/run=*/.*.tmp"),
+    *("vectors/*/*.tmp", "encoders/*.tmp", "masked-lm/*.tmp"),
 )
-_DRAFT_FOLDERS = ("lake/.run=*.tmp", "encoders/*.tmp", "masked-lm/*.tmp")
 
 
 def clean_up(home: Warehouse, snapshot: Snapshot) -> list[str]:
@@ -42,13 +42,11 @@ def clean_up(home: Warehouse, snapshot: Snapshot) -> list[str]:
         done = "it had published" if scratch.name in published else "it had published nothing"
         messages.append(f"an earlier run was interrupted ({name}); {done} and was cleaned up")
         log_incident(home.root, utc_now(), messages[-1])
-        shutil.rmtree(scratch, ignore_errors=True)
+        delete(scratch)
     if snapshot.damage is None:  # manifests of snapshots that were never published
         drop_manifests(home.lake, above=snapshot.number)
-    for path in (path for pattern in _DRAFT_FILES for path in home.root.glob(pattern)):
-        path.unlink(missing_ok=True)
-    for path in (path for pattern in _DRAFT_FOLDERS for path in home.root.glob(pattern)):
-        shutil.rmtree(path, ignore_errors=True)
+    for draft in (path for pattern in _DRAFTS for path in home.root.glob(pattern)):
+        delete(draft)
     return messages
 
 

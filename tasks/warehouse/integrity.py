@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ssrem.errors import HomeError
-from tasks.warehouse.files import file_digest
+from ssrem.files import sha256
 from tasks.warehouse.partition import Partition
 
 _VERIFIED = ".verified.json"
@@ -40,27 +40,28 @@ def find_damage(root: Path, partitions: Iterable[Partition], *, deep: bool = Fal
     return [Damage(partition, defect) for partition, defect in checked if defect]
 
 
-def remember_intact(root: Path, partitions: Sequence[Partition]) -> None:
-    """Note partitions that were found intact, so that they need not be compared again until they change."""
-    stats = {}
-    for partition in partitions:
+def remember_intact(
+    root: Path, partitions: Sequence[Partition], fresh: Sequence[Partition] | None = None
+) -> None:
+    """Note which partitions of a snapshot are intact, so that they are not compared again until they change.
+
+    fresh: those that were just written or compared, all if None; of the others only those stay that were noted before
+    and have not changed.
+    """
+    before, stats = _verified(root), {}
+    paths = {partition.path for partition in (partitions if fresh is None else fresh)}
+    for path in (partition.path for partition in partitions):
         with suppress(OSError):
-            stats[partition.path] = _stat(root / partition.path)
-    if stats == _verified(root):
+            stat = _stat(root / path)
+            if path in paths or stat == before.get(path):
+                stats[path] = stat
+    if stats == before:
         return
     draft = root / f"{_VERIFIED}.{os.getpid()}.tmp"
     with suppress(OSError):  # it only saves time
         draft.write_text(json.dumps(stats))
         draft.replace(root / _VERIFIED)
     draft.unlink(missing_ok=True)
-
-
-def remember_published(root: Path, partitions: Sequence[Partition], fresh: Sequence[Partition]) -> None:
-    """`remember_intact` for a snapshot of which only the `fresh` partitions were just written and compared."""
-    verified = _verified(root)
-    paths = {partition.path for partition in fresh}
-    intact = [p for p in partitions if p.path in paths or _same(root / p.path, verified.get(p.path))]
-    remember_intact(root, intact)
 
 
 def forget_verified(root: Path) -> None:
@@ -78,10 +79,8 @@ def damage_behind(root: Path, partitions: Sequence[Partition], error: Exception)
         return HomeError(" ".join(text.split(_MARK, 1)[1].split()))
     # These come from the query itself; any other error of DuckDB may come from a damaged file.
     own = (
-        duckdb.ProgrammingError,
-        duckdb.ConversionException,
-        duckdb.OutOfMemoryException,
-        duckdb.InterruptException,
+        *(duckdb.ProgrammingError, duckdb.ConversionException),
+        *(duckdb.OutOfMemoryException, duckdb.InterruptException),
     )
     if isinstance(error, own) and not isinstance(error, duckdb.InvalidInputException):
         return None
@@ -110,7 +109,7 @@ def _defect(path: Path, partition: Partition, verified: list[int] | None) -> str
             return f"has {stat[0]:,} of {partition.bytes:,} bytes"
         if stat == verified:
             return None
-        return None if file_digest(path) == partition.sha256 else "was changed after it was published"
+        return None if sha256(path) == partition.sha256 else "was changed after it was published"
     except FileNotFoundError:
         return "is missing"
     except OSError as error:
@@ -124,13 +123,6 @@ def _verified(root: Path) -> dict[str, list[int]]:
     except (OSError, ValueError):
         return {}
     return content if isinstance(content, dict) else {}
-
-
-def _same(path: Path, verified: list[int] | None) -> bool:
-    try:
-        return verified is not None and _stat(path) == verified
-    except OSError:
-        return False
 
 
 def _stat(path: Path) -> list[int]:

@@ -7,7 +7,8 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from tasks.warehouse.files import file_digest, sync_path
+from ssrem.files import sha256
+from tasks.warehouse.files import sync_path
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ class Partition:
     @classmethod
     def of_file(cls, address: Address, path: str, rows: int, file: Path) -> Partition:
         """The partition that will lie at `path`, with the size and digest of `file`, the draft that holds it now."""
-        return cls(*address, path, rows, file.stat().st_size, file_digest(file))
+        return cls(*address, path, rows, file.stat().st_size, sha256(file))
 
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> Partition:

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from tasks.warehouse.files import sync_path
+from tasks.warehouse.files import whole_file
 from tasks.warehouse.partition import Partition
 
 KEPT_SNAPSHOTS = 6
@@ -55,16 +54,8 @@ def write_manifest(lake: Path, layout: str, snapshot: Snapshot, published_at: da
     }
     lake.mkdir(parents=True, exist_ok=True)
     path = lake / f"snapshot={snapshot.number:08}.json"
-    draft = lake / f".{path.name}.tmp"
-    try:
-        with draft.open("w", encoding="utf-8") as handle:
-            json.dump({**content, "sha256": _digest(content)}, handle)
-            handle.flush()
-            os.fsync(handle.fileno())
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
-    sync_path(lake)
+    with whole_file(path) as draft:
+        draft.write_text(json.dumps({**content, "sha256": _digest(content)}), encoding="utf-8")
     return path
 
 

@@ -7,7 +7,7 @@ import argparse
 from flows.cli import arguments, output
 from flows.cli.start import flow
 from tasks.query.summaries import summary
-from tasks.training.export import export_evaluator
+from tasks.training.transfer import export_evaluator
 from tasks.training.versions import catalogue
 from tasks.warehouse.home import Warehouse, landed_corpora
 

@@ -16,7 +16,7 @@ from flows.cli.commands import correlate, ratings, run
 from flows.cli.main import main
 from flows.orchestration import settings
 from ssrem.annotated_sets.known import KnownSet
-from tasks.training.noninferiority_margins import Margins
+from tasks.training.settings import Margins
 from tasks.warehouse.home import Warehouse
 
 CONTENT = b'[{"context": "a", "responses": [{"response": "b", "model": "m", "Overall": [1, 2]}]}]'

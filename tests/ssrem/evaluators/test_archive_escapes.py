@@ -22,7 +22,7 @@ from ssrem.errors import EvaluatorError, SsremError
 from ssrem.evaluators import PACKAGED
 from ssrem.evaluators.core.archive import pack, unpack
 from ssrem.files import read_json
-from tasks.training.import_evaluator import import_evaluator
+from tasks.training.transfer import import_evaluator
 from tasks.warehouse.home import Warehouse
 
 pytestmark = pytest.mark.usefixtures("sql_gate")

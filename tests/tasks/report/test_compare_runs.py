@@ -13,8 +13,7 @@ from support.small_home import Made
 from tasks.report import compare_runs
 from tasks.report.compare_runs import LATEST, find
 from tasks.stage.ledger import read_outputs
-from tasks.warehouse.home import Warehouse
-from tasks.warehouse.records import records
+from tasks.warehouse.home import Warehouse, records
 
 
 def run(run_id: str, stage: str = "train") -> dict[str, Any]:

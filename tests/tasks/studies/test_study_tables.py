@@ -16,7 +16,7 @@ from tasks.agreement.correlate import correlate
 from tasks.speaker_tables.negatives import NegativeSettings, make_negatives
 from tasks.studies.source import StudySettings
 from tasks.studies.study import datasets_of, read_study, study, write_study
-from tasks.training.labels import HumanScores
+from tasks.training.settings import HumanScores
 from tasks.training.train import train
 from tasks.warehouse.home import Warehouse
 

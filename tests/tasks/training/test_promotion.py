@@ -15,9 +15,9 @@ from tasks.agreement.correlate import correlate_landed
 from tasks.scoring.test_split import score_corpus
 from tasks.speaker_tables.load import load_candidates
 from tasks.stage.stage import Output
-from tasks.training.noninferiority_margins import Margins
 from tasks.training.outdated import outdated
 from tasks.training.promotion import Challenge, challenges, decide, promote
+from tasks.training.settings import Margins
 from tasks.training.train import train
 from tasks.training.versions import promoted, versions
 from tasks.warehouse.home import Warehouse

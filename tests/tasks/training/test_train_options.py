@@ -16,7 +16,7 @@ from support.tiny_transformer import write_bert
 from tasks.scoring.test_split import score_corpus
 from tasks.stage.stage import Stage
 from tasks.training.dry_run import dry_run
-from tasks.training.labels import HumanScores
+from tasks.training.settings import HumanScores
 from tasks.training.train import train
 from tasks.warehouse.home import Warehouse
 

@@ -9,8 +9,7 @@ import pytest
 from ssrem.errors import EvaluatorError, HomeError
 from ssrem.evaluators import load_evaluator
 from ssrem.samples import Sample
-from tasks.training.export import export_evaluator
-from tasks.training.import_evaluator import import_evaluator
+from tasks.training.transfer import export_evaluator, import_evaluator
 from tasks.training.versions import promoted, versions
 from tasks.warehouse.home import Warehouse
 

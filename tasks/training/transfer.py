@@ -1,4 +1,4 @@
-"""Import an evaluator from a file that `ssrem evaluators export` wrote."""
+"""Export a version of an evaluator as one file, and import it into another home folder."""
 
 from __future__ import annotations
 
@@ -13,29 +13,36 @@ from ssrem.encoders import trusted_sources
 from ssrem.errors import EvaluatorError, SsremError, one_line
 from ssrem.evaluators import load_evaluator
 from ssrem.evaluators.base import Evaluator
-from ssrem.evaluators.core.archive import unpack
+from ssrem.evaluators.core.archive import SUFFIX, pack, unpack
 from ssrem.files import read_json
 from ssrem.samples import Sample
 from tasks.stage.ledger import Recipe
 from tasks.stage.progress import progress
 from tasks.stage.protocol import Built, run_stage
 from tasks.stage.stage import Resources, Stage
-from tasks.training.versions import stage_version, versions
+from tasks.training.versions import known_version, promoted, stage_version, versions
 from tasks.warehouse.home import Warehouse
 
 _LEARNED = (
-    "corpora",
-    "labels",
-    "train_responses",
-    "valid_responses",
-    "test_responses",
-    "test_sample",
-    "valid_loss",
-    "best_epoch",
-    "epochs",
-    "seconds",
+    *("corpora", "labels", "train_responses", "valid_responses", "test_responses", "test_sample"),
+    *("valid_loss", "best_epoch", "epochs", "seconds"),
 )
+"""Columns of `evaluators` that the card of an evaluator from elsewhere fills."""
+
 _LARGEST = 2**53
+
+
+def export_evaluator(home: Warehouse, name: str, version: int | None, file: Path | None) -> Path:
+    """Write a version of the evaluator into `file`; returns its path.
+
+    version: None for the promoted one. file: None for NAME-VERSION.ssrem in the current folder. Raises EvaluatorError
+    if there is no such version.
+    """
+    version = known_version(home, name, promoted(home, [name])[0][1] if version is None else version)
+    target = file or Path(f"{name}-{version}{SUFFIX}")
+    with progress(f"writing {target}"):
+        pack(home.models / name / str(version), target)
+    return target
 
 
 @task(name="import evaluator")
@@ -60,9 +67,8 @@ def import_evaluator(
         if same:
             return Built((name, int(same[-1]), False))
         card: dict[str, Any] = read_json(folder / "card.json", ()) if (folder / "card.json").exists() else {}
-        row, outputs = stage_version(stage, evaluator, _settings(card), _learned(card))
-        version = int(row["version"])
-        return Built((name, version, True), outputs, {folder: place.models / name / str(version)})
+        row, built = stage_version(stage, evaluator, _settings(card), _learned(card))
+        return Built((name, row["version"], True), built.outputs, built.folders)
 
     return run_stage(
         place,

@@ -1,4 +1,4 @@
-"""Non-inferiority margins of a promotion, checked before a training starts."""
+"""Settings of trainings and promotions, checked before a training starts."""
 
 from __future__ import annotations
 
@@ -9,6 +9,15 @@ from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
 from ssrem.errors import EvaluatorError
+
+
+@dataclass(frozen=True, config=ConfigDict(extra="forbid"))
+class HumanScores:
+    """Human scores to learn from."""
+
+    file: str = Field(description="Annotated set, a file or the name of a pulled set")
+    criterion: str | None = Field(None, description="Criterion to learn; by default overall")
+    alone: bool = Field(False, description="Learn from the human scores alone, not from the corpora")
 
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid"))
