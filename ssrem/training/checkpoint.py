@@ -35,13 +35,6 @@ class Checkpoint:
             digest.update(np.ascontiguousarray(array).tobytes())
         self.key = digest.hexdigest()
 
-    @classmethod
-    def of(
-        cls, folder: Path | None, settings: object, data: Iterable[NDArray[Any]], *, every: int | None = None
-    ) -> Checkpoint | None:
-        """None where there is no folder."""
-        return None if folder is None else cls(folder, settings, data, every=every)
-
     def due(self, step: int) -> bool:
         """Whether the state after `step`, within an epoch, is to be written."""
         return self.every is not None and step % self.every == 0

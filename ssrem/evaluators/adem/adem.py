@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -16,10 +15,10 @@ from ssrem.evaluators.adem.encode import Reader, context_rows
 from ssrem.evaluators.adem.state import MATRICES, State, bilinear
 from ssrem.evaluators.base import Scores
 from ssrem.evaluators.core.candidate_columns import CandidateColumns
-from ssrem.evaluators.core.fitted import Encoding
+from ssrem.evaluators.core.fitted import Encoding, Run
 from ssrem.evaluators.core.saved import Saved
 from ssrem.evaluators.core.scaling import unit_range
-from ssrem.samples import TEST, Candidates, Encode, Floats, Progress, Rows, Sample
+from ssrem.samples import TEST, Candidates, Encode, Floats, Rows, Sample
 from ssrem.training import Training
 
 if TYPE_CHECKING:
@@ -59,27 +58,17 @@ class Adem(Encoding[State]):
             f"|pca:{state.projection.axes.shape[1]}|tuned:{state.tuned}"
         )
 
-    def _fit(
-        self,
-        candidates: Candidates,
-        progress: Progress | None,
-        checkpoint: Path | None,
-        encode: Encode | None = None,
-    ) -> tuple[State, Training]:
+    def _fit(self, candidates: Candidates, run: Run) -> tuple[State, Training]:
         from ssrem.evaluators.adem.fit import fit
 
-        return fit(self, candidates, encode or self.encoder.encode, progress, checkpoint)
+        return fit(self, candidates, run)
 
     def _tune(
-        self,
-        annotated: Sequence[tuple[Sample, float]],
-        scale: tuple[float, float],
-        progress: Progress | None,
-        encode: Encode | None = None,
+        self, annotated: Sequence[tuple[Sample, float]], scale: tuple[float, float], run: Run
     ) -> tuple[State, Training]:
         from ssrem.evaluators.adem.tune import tune
 
-        return tune(self.name, annotated, scale, self.state, self._reader(encode), progress)
+        return tune(self.name, annotated, scale, self.state, self._reader(run.encode), run)
 
     def _network(self, state: State) -> GruNetwork | None:
         settings, size, net = self.config, self.encoder.dimensions, None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,9 +14,9 @@ from ssrem.evaluators.adem.config import AdemConfig
 from ssrem.evaluators.adem.encode import Reader, context_rows
 from ssrem.evaluators.adem.state import MATRICES, Constants, Projection, State, bilinear
 from ssrem.evaluators.core.candidate_columns import draw, usable_rows
-from ssrem.evaluators.core.fitted import Encoding
+from ssrem.evaluators.core.fitted import Encoding, Run
 from ssrem.evaluators.core.scaling import Bounds
-from ssrem.samples import SPLIT_NAMES, TRAIN, VALID, Candidates, Encode, Floats, Progress, Rows
+from ssrem.samples import SPLIT_NAMES, TRAIN, VALID, Candidates, Encode, Floats, Rows
 from ssrem.training import Training
 
 if TYPE_CHECKING:
@@ -40,19 +39,16 @@ class _Corpus:
 def fit(
     evaluator: Encoding[State],
     candidates: Candidates,
-    encode: Encode,
-    progress: Progress | None,
-    checkpoint: Path | None,
+    run: Run,
 ) -> tuple[State, Training]:
     """M and N are the identity. The validation split chooses the encoder's epoch and gives α, β and the bounds."""
-    began = time.perf_counter()
     name, config = evaluator.name, evaluator.config
     with_context = candidates.context_stop > candidates.context_start
     learned, valid = (
         usable_rows(name, candidates, split, with_context, "a context") for split in (TRAIN, VALID)
     )
     drawn = draw(valid, config.max_valid, [config.seed, 5])
-    corpus = _Corpus(name, candidates, encode, config, learned, drawn)
+    corpus = _Corpus(name, candidates, run.encode, config, learned, drawn)
     parts = tuple(part for part in evaluator.parts if part in MATRICES)
     rows = {"train": len(learned), "valid": len(drawn)}
     notes = []
@@ -62,13 +58,13 @@ def fit(
         state, figures = _calibrated(corpus, parts, None)
         lost = {"epoch": 1, "train_loss": figures["train_lost"], "valid_loss": figures["valid_lost"]}
         notes.append("the encoder is off the shelf; loss: share of variance that the projection leaves out")
-        if progress is not None:
-            progress(1, 1)
+        if run.progress is not None:
+            run.progress(1, 1)
         figures["valid_loss"] = lost["valid_loss"]
-        return state, Training((lost,), 1, time.perf_counter() - began, rows, figures, tuple(notes))
+        return state, Training((lost,), 1, time.perf_counter() - run.began, rows, figures, tuple(notes))
     objective = _vhred(corpus)
     untrained_loss = objective.untrained_loss()
-    curve = objective.learn(progress, checkpoint)
+    curve = objective.learn(run)
     state, figures = _calibrated(corpus, parts, objective.net.encoder)
     figures["valid_loss_untrained"] = untrained_loss
     figures |= {key: value for key, value in curve.best.items() if key.startswith("valid_")}
@@ -79,7 +75,7 @@ def fit(
             f"an epoch takes {config.max_train} of {stretches} stretches of conversation, "
             "the next one goes on from there (max_train)"
         )
-    training = curve.training(began, rows, figures, notes)
+    training = curve.training(run.began, rows, figures, notes)
     return replace(state, encoder=objective.net.encoder.weights()), training
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -14,6 +13,7 @@ from ssrem.encoders.tokenize import words
 from ssrem.evaluators.adem.config import AdemConfig
 from ssrem.evaluators.adem.encode import Reader
 from ssrem.evaluators.adem.state import HIGHEST, LOWEST, Constants, State, Vectors
+from ssrem.evaluators.core.fitted import Run
 from ssrem.evaluators.core.human_scores import HumanScores
 from ssrem.evaluators.core.scaling import Bounds
 from ssrem.samples import Floats, Progress, Rows, Sample
@@ -41,10 +41,9 @@ def tune(
     scale: tuple[float, float],
     state: State,
     reader: Reader,
-    progress: Progress | None,
+    run: Run,
 ) -> tuple[State, Training]:
     """Squared error and γ(‖M‖ + ‖N‖), over-sampled by length and score; held-out contexts choose the epoch."""
-    began = time.perf_counter()
     config, referenced = reader.config, "g" in state.matrices
     usable = [pair for pair in annotated if not referenced or pair[0].reference is not None]
     kind = "annotated responses with a reference" if referenced else "annotated responses"
@@ -56,7 +55,7 @@ def tune(
     drawn = over_sampled(lengths[~human.held_out], learned.targets, config.length_bins, config.seed)
     start = state.total(state.products(learned.vectors))
     before = replace(state, constants=Constants.around(start, float(learned.targets.mean())))
-    matrices, curve = learn(before, learned.part(drawn), valid, config, progress)
+    matrices, curve = learn(before, learned.part(drawn), valid, config, run.progress)
     tuned = replace(before, matrices=matrices, tuned=len(usable))
     shares = tuned.shares(tuned.products(labelled.vectors))
     error = _error(tuned, valid)
@@ -64,7 +63,7 @@ def tune(
     notes = [human.note]
     if len(usable) < len(annotated):
         notes.append(f"{len(annotated) - len(usable)} annotated responses have no reference and are left out")
-    training = curve.training(began, {**human.counts, "train_over_sampled": len(drawn)}, figures, notes)
+    training = curve.training(run.began, {**human.counts, "train_over_sampled": len(drawn)}, figures, notes)
     return replace(tuned, bounds={part: Bounds.of(share) for part, share in shares.items()}), training
 
 

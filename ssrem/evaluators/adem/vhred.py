@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,8 +18,8 @@ from torch.nn.utils.rnn import pack_padded_sequence
 from ssrem.encoders.gru_network import GruNetwork
 from ssrem.encoders.word_sequences import Stretches, Words
 from ssrem.evaluators.adem.config import AdemConfig
-from ssrem.samples import Progress, Rows
-from ssrem.training.checkpoint import Checkpoint
+from ssrem.evaluators.core.fitted import Run
+from ssrem.samples import Rows
 from ssrem.training.trainer import Curve, Group, Loss, Plan, Step, one_thread, shuffled_epochs, train
 
 END, OTHER = 0, 1
@@ -180,7 +179,7 @@ class VhredObjective:
         self.taken = min(config.max_train, len(learned.turns))
         self.steps = -(-self.taken // config.batch_size)
 
-    def learn(self, progress: Progress | None, checkpoint: Path | None) -> Curve:
+    def learn(self, run: Run) -> Curve:
         """Adam, gradients clipped to norm 1; early stopping once the KL divergence has its full weight."""
         config = self.config
         annealed = max(0, config.anneal_steps - 1) // self.steps
@@ -188,8 +187,7 @@ class VhredObjective:
         words = self.learned.words
         data: list[NDArray[Any]] = [words.ids, words.ends, words.vectors]
         data += [self.learned.turns, self.valid.turns]
-        unfinished = Checkpoint.of(checkpoint, asdict(config), data)
-        return train(self, plan, progress=progress, checkpoint=unfinished)
+        return train(self, plan, progress=run.progress, checkpoint=run.unfinished(asdict(config), data))
 
     def untrained_loss(self) -> float:
         """The validation loss of the network as it is before training."""

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,12 +16,11 @@ from ssrem.evaluators.bilinear.config import BilinearConfig
 from ssrem.evaluators.bilinear.encoded_candidates import EncodedCandidates, products
 from ssrem.evaluators.bilinear.similarity import similarity
 from ssrem.evaluators.core.candidate_columns import CandidateColumns, draw, usable_rows
-from ssrem.evaluators.core.fitted import Encoding
+from ssrem.evaluators.core.fitted import Encoding, Run
 from ssrem.evaluators.core.saved import Saved
 from ssrem.evaluators.core.scaling import Bounds, unit_range
-from ssrem.samples import TEST, TRAIN, VALID, Candidates, Encode, Floats, Progress, Rows, Sample
+from ssrem.samples import TEST, TRAIN, VALID, Candidates, Encode, Floats, Rows, Sample
 from ssrem.training import Training
-from ssrem.training.checkpoint import Checkpoint
 
 # Sentence mover's similarity solves a transport problem a pair: this many pairs fix its bounds well enough.
 _BOUND_ROWS = 2_000
@@ -80,24 +77,17 @@ class Bilinear(Encoding[State]):
         digest.update(repr(tuple(map(asdict, state.bounds.values()))).encode())
         return digest.hexdigest()
 
-    def _fit(
-        self,
-        candidates: Candidates,
-        progress: Progress | None,
-        checkpoint: Path | None,
-        encode: Encode | None = None,
-    ) -> tuple[State, Training]:
+    def _fit(self, candidates: Candidates, run: Run) -> tuple[State, Training]:
         """M is learned on the train split."""
         from ssrem.evaluators.bilinear.training import MatrixObjective, plan
         from ssrem.training.trainer import train
 
-        began = time.perf_counter()
         if self.config.loss == "ranking" and len(self.draws) == 1:
             raise EvaluatorError(
                 f"{self.name}: its negatives are all of one kind; loss=ranking needs an order"
             )
         wanted = self._wanted(candidates)
-        vectors = self._vectors(candidates.texts, encode)
+        vectors = self._vectors(candidates.texts, run.encode)
         usable, lacking = np.any(wanted[:, 1:] >= 0, axis=1), f"a negative of kind {', '.join(self.draws)}"
         cases = {}
         for split in (TRAIN, VALID):
@@ -105,9 +95,9 @@ class Bilinear(Encoding[State]):
             start, stop = candidates.context_start[rows], candidates.context_stop[rows]
             cases[split] = EncodedCandidates(vectors, start, stop, wanted[rows], self.config.context_turns)
         data = [array for part in cases.values() for array in part.data()]
-        unfinished = Checkpoint.of(checkpoint, [self.name, asdict(self.config)], data)
+        unfinished = run.unfinished([self.name, asdict(self.config)], data)
         objective = MatrixObjective(cases[TRAIN], cases[VALID], self.config)
-        curve = train(objective, plan(self.config), progress=progress, checkpoint=unfinished)
+        curve = train(objective, plan(self.config), progress=run.progress, checkpoint=unfinished)
         matrix = objective.learned()
         if self.config.logits == "raw":
             spread = float(np.nanstd(products(matrix, cases[VALID])))
@@ -115,9 +105,9 @@ class Bilinear(Encoding[State]):
         # Rounded to what is saved, so that a loaded model scores exactly as this one.
         matrix = matrix.astype(np.float32).astype(np.float64)
         f_bounds = Bounds.of(np.tanh(products(matrix, cases[VALID])))
-        state = State(matrix, f_bounds, self._g_bounds(candidates, encode))
+        state = State(matrix, f_bounds, self._g_bounds(candidates, run.encode))
         training = curve.training(
-            began,
+            run.began,
             {"train": len(cases[TRAIN]), "valid": len(cases[VALID])},
             {name: curve.best[name] for name in ("valid_loss", "valid_gt_above")},
             self._notes(wanted),

@@ -18,9 +18,9 @@ from ssrem.evaluators.blend.members import Members, build_member, load_members, 
 from ssrem.evaluators.blend.state import State
 from ssrem.evaluators.core import saved as stored
 from ssrem.evaluators.core.candidate_columns import score_as_samples
-from ssrem.evaluators.core.fitted import Fitted
+from ssrem.evaluators.core.fitted import Fitted, Run
 from ssrem.evaluators.core.saved import Saved
-from ssrem.samples import TEST, Candidates, Floats, Progress, Sample
+from ssrem.samples import TEST, Candidates, Floats, Sample
 from ssrem.training import Training
 
 # So many candidates are scored at a time.
@@ -99,24 +99,22 @@ class Blend(Fitted[State]):
             digest.update(tensor.tobytes())
         return digest.hexdigest()
 
-    def _fit(
-        self, candidates: Candidates, progress: Progress | None, checkpoint: Path | None
-    ) -> tuple[State, Training]:
+    def _fit(self, candidates: Candidates, run: Run) -> tuple[State, Training]:
         """Learn the weights by telling true responses from their negatives, `contexts` of the train split; the
         valid split chooses how far they may part from one another and gives the bounds. checkpoint: not needed, most of
         the time goes into the parts' scores."""
         from ssrem.evaluators.blend.fit import fit
 
-        return fit(self.name, self.members, candidates, self.config, progress)
+        return fit(self.name, self.members, candidates, self.config, run.progress)
 
     def _tune(
-        self, annotated: Sequence[tuple[Sample, float]], scale: tuple[float, float], progress: Progress | None
+        self, annotated: Sequence[tuple[Sample, float]], scale: tuple[float, float], run: Run
     ) -> tuple[State, Training]:
         """f learns (score - low) / (high - low) by ridge regression that holds on to the weights learned before, or to
         equal ones: the evaluator need not be fitted. With human scores a part may count against its meaning."""
         from ssrem.evaluators.blend.tune import tune
 
-        return tune(self.name, self.members, annotated, scale, self._state, self.config, progress)
+        return tune(self.name, self.members, annotated, scale, self._state, self.config, run.progress)
 
     def components(self, samples: Sequence[Sample]) -> Scores:
         """f and f_unit; the other parts are NaN."""
@@ -162,9 +160,7 @@ class BlendRef(Blend):
     config_class: ClassVar[type[Any]] = BlendRefConfig
     learns_from: ClassVar[frozenset[str]] = frozenset({"labels"})
 
-    def _fit(
-        self, candidates: Candidates, progress: Progress | None, checkpoint: Path | None
-    ) -> tuple[State, Training]:
+    def _fit(self, candidates: Candidates, run: Run) -> tuple[State, Training]:
         raise EvaluatorError(f"{self.name} learns from human scores alone; call fine_tuned, or fit a blend")
 
     def components(self, samples: Sequence[Sample]) -> Scores:

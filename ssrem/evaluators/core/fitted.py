@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import copy
+import time
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
@@ -16,8 +17,9 @@ from ssrem.errors import EvaluatorError
 from ssrem.evaluators.base import Evaluator, Provider
 from ssrem.evaluators.core import saved as stored
 from ssrem.evaluators.core.scaling import Bounds, unit_range
-from ssrem.samples import TEST, Candidates, Floats, Progress, Sample
+from ssrem.samples import TEST, Candidates, Encode, Floats, Progress, Sample
 from ssrem.training import Training
+from ssrem.training.checkpoint import Checkpoint
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,25 @@ class NetworkState:
     def of(cls, saved: stored.Saved) -> NetworkState:
         """As `save` wrote it."""
         return cls(saved.tensors, saved.bounds, int(saved.about["tuned"]))
+
+
+@dataclass(frozen=True)
+class Run:
+    """One training. checkpoint: the folder for its unfinished state. encode: texts to vectors, if there is an encoder.
+
+    began: time.perf_counter at the start.
+    """
+
+    progress: Progress | None = None
+    checkpoint: Path | None = None
+    encode: Any = None
+    began: float = field(default_factory=time.perf_counter)
+
+    def unfinished(
+        self, settings: object, data: Iterable[NDArray[Any]], *, every: int | None = None
+    ) -> Checkpoint | None:
+        """The checkpoint of a training with these settings and data; None without a folder."""
+        return Checkpoint(self.checkpoint, settings, data, every=every) if self.checkpoint else None
 
 
 S = TypeVar("S", bound=stored.State)
@@ -96,7 +117,7 @@ class Fitted(Evaluator, Generic[S]):
         gives the result of an uninterrupted one. The folder is not deleted. reading: as `components` takes it.
         EvaluatorError if the folder holds a training with other settings or data.
         """
-        state, self.training = self._fit(candidates, progress, checkpoint, **reading)
+        state, self.training = self._fit(candidates, self._run(progress, checkpoint, **reading))
         self.set_state(state)
         return self.training
 
@@ -115,7 +136,7 @@ class Fitted(Evaluator, Generic[S]):
         of the annotated samples. EvaluatorError for scores beyond the scale, for fewer than 10 samples or 5 contexts,
         and from an evaluator that cannot learn from human scores.
         """
-        state, training = self._tune(annotated, scale, progress, **reading)
+        state, training = self._tune(annotated, scale, self._run(progress, None, **reading))
         tuned = copy.copy(self)
         tuned.training = training
         tuned.set_state(state)
@@ -161,19 +182,17 @@ class Fitted(Evaluator, Generic[S]):
         return evaluator
 
     @abstractmethod
-    def _fit(
-        self, candidates: Candidates, progress: Progress | None, checkpoint: Path | None
-    ) -> tuple[S, Training]:
+    def _fit(self, candidates: Candidates, run: Run) -> tuple[S, Training]:
         """What `fit` learns."""
 
     def _tune(
-        self,
-        annotated: Sequence[tuple[Sample, float]],
-        scale: tuple[float, float],
-        progress: Progress | None,
+        self, annotated: Sequence[tuple[Sample, float]], scale: tuple[float, float], run: Run
     ) -> tuple[S, Training]:
         """What `fine_tuned` learns."""
         raise EvaluatorError(f"{self.name} does not learn from human scores")
+
+    def _run(self, progress: Progress | None, checkpoint: Path | None) -> Run:
+        return Run(progress, checkpoint)
 
     def _network(self, state: S) -> Any:
         """The network with the weights of `state`, if there is one; EvaluatorError if they do not fit."""
@@ -218,3 +237,6 @@ class Encoding(Fitted[S]):
     @classmethod
     def encoder_spec(cls, chosen: str) -> str | None:
         return chosen
+
+    def _run(self, progress: Progress | None, checkpoint: Path | None, encode: Encode | None = None) -> Run:
+        return Run(progress, checkpoint, encode or self.encoder.encode)

@@ -17,11 +17,11 @@ from ssrem.errors import EvaluatorError
 from ssrem.evaluators.base import Provider, Scores
 from ssrem.evaluators.core import saved as stored
 from ssrem.evaluators.core.candidate_columns import score_as_samples
-from ssrem.evaluators.core.fitted import Fitted, NetworkState
+from ssrem.evaluators.core.fitted import Fitted, NetworkState, Run
 from ssrem.evaluators.core.saved import Saved
 from ssrem.evaluators.cross_encoder.config import CrossEncoderConfig
 from ssrem.negatives import load_generator
-from ssrem.samples import TEST, Candidates, Floats, Progress, Sample
+from ssrem.samples import TEST, Candidates, Floats, Sample
 from ssrem.training import Training
 
 if TYPE_CHECKING:
@@ -77,14 +77,12 @@ class CrossEncoder(Fitted[NetworkState]):
     def negatives(self) -> tuple[str, dict[str, Any]]:
         """Spec and settings for ssrem.negatives.load_generator: what `fit` tells the true response from."""
 
-    def _fit(
-        self, candidates: Candidates, progress: Progress | None, checkpoint: Path | None
-    ) -> tuple[NetworkState, Training]:
+    def _fit(self, candidates: Candidates, run: Run) -> tuple[NetworkState, Training]:
         from ssrem.evaluators.cross_encoder.fit import fit
 
         spec, settings = self.negatives()
         generator = load_generator(spec, **settings)
-        return fit(self.name, self._fresh_net(), candidates, generator, progress, checkpoint)
+        return fit(self.name, self._fresh_net(), candidates, generator, run)
 
     def components(self, samples: Sequence[Sample]) -> Scores:
         f, truncated = self._f(samples)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from ssrem.evaluators.core.candidate_columns import draw, negatives_by_response
-from ssrem.evaluators.core.fitted import NetworkState
+from ssrem.evaluators.core.fitted import NetworkState, Run
 from ssrem.evaluators.core.human_scores import HumanScores
 from ssrem.evaluators.core.scaling import Bounds
 from ssrem.evaluators.cross_encoder.config import CrossEncoderConfig
@@ -36,14 +34,12 @@ def fit(
     net: CrossNet,
     candidates: Candidates,
     generator: Generator,
-    progress: Progress | None,
-    checkpoint: Path | None,
+    run: Run,
 ) -> tuple[NetworkState, Training]:
     """Next-utterance prediction (Park et al. 2021, section 4.1.2; Zhao et al. 2020, section 5.2); `net` learns.
 
     With a prior, its slope and offset are fitted first; that is epoch 0, which can be the best one.
     """
-    began = time.perf_counter()
     config, counts = net.config, {TRAIN: net.config.contexts, VALID: net.config.valid_contexts}
     learned, valid = (
         _examples(name, candidates, split, counts[split], generator, net) for split in (TRAIN, VALID)
@@ -53,9 +49,11 @@ def fit(
         calibrate(net, learned.inputs.prior.astype(np.float64), learned.targets)
     settings = [name, asdict(replace(config, device="auto")), net.base.fingerprint]
     data = [*learned.data(), *valid.data()]
-    unfinished = Checkpoint.of(checkpoint, settings, data, every=_STEPS_A_STATE)
+    unfinished = run.unfinished(settings, data, every=_STEPS_A_STATE)
     learned, valid = (replace(part, inputs=net.held(part.inputs)) for part in (learned, valid))
-    curve = CrossObjective(net, learned, valid, config, config.loss).learn(progress, unfinished, from_0=prior)
+    curve = CrossObjective(net, learned, valid, config, config.loss).learn(
+        run.progress, unfinished, from_0=prior
+    )
     names = ("valid_loss", "valid_gt_above")
     figures = {figure: curve.best[figure] for figure in names}
     if prior:
@@ -71,7 +69,7 @@ def fit(
     if curve.best_epoch == 0:
         notes.append(f"no epoch of {config.epochs} was better than the prior alone, which is kept")
     state = NetworkState(net.weights(), {"f": Bounds.of(sigmoid(logits(net, valid.inputs)))})
-    return state, curve.training(began, rows, figures, notes)
+    return state, curve.training(run.began, rows, figures, notes)
 
 
 def tune(
@@ -80,7 +78,7 @@ def tune(
     config: CrossEncoderConfig,
     annotated: Sequence[tuple[Sample, float]],
     scale: tuple[float, float],
-    progress: Progress | None,
+    run: Run,
     *,
     from_0: bool,
 ) -> tuple[NetworkState, Training]:
@@ -89,7 +87,6 @@ def tune(
     A tenth of the contexts is held out. from_0: slope and offset of the logit are fitted to the scores first; that is
     epoch 0, which can be the best one.
     """
-    began = time.perf_counter()
     human = HumanScores.of(name, annotated, scale, share=_HELD_OUT, seed=[config.seed, 6])
     inputs = net.held(net.base.read(human.samples))
     learned, valid = (
@@ -98,11 +95,11 @@ def tune(
     )
     if from_0:
         calibrate(net, logits(net, learned.inputs), learned.targets)
-    curve = CrossObjective(net, learned, valid, config, "squared").learn(progress, None, from_0=from_0)
+    curve = CrossObjective(net, learned, valid, config, "squared").learn(run.progress, None, from_0=from_0)
     figures = {"valid_loss": curve.best["valid_loss"]}
     if from_0:
         figures["prior_valid_loss"] = curve.history[0]["valid_loss"]
-    training = curve.training(began, human.counts, figures, [human.note])
+    training = curve.training(run.began, human.counts, figures, [human.note])
     bounds = Bounds.of(sigmoid(logits(net, inputs)))
     return NetworkState(net.weights(), {"f": bounds}, tuned=len(annotated)), training
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from ssrem.evaluators.core.fitted import NetworkState
+from ssrem.evaluators.core.fitted import NetworkState, Run
 from ssrem.evaluators.cross_encoder.config import CrossEncoderConfig
 from ssrem.evaluators.cross_encoder.cross_encoder import CrossEncoder
-from ssrem.samples import Progress, Sample
+from ssrem.samples import Sample
 from ssrem.training import Training
 
 
@@ -51,7 +51,7 @@ class RobertaEval(CrossEncoder):
         return "random-1", {}
 
     def _tune(
-        self, annotated: Sequence[tuple[Sample, float]], scale: tuple[float, float], progress: Progress | None
+        self, annotated: Sequence[tuple[Sample, float]], scale: tuple[float, float], run: Run
     ) -> tuple[NetworkState, Training]:
         from ssrem.evaluators.cross_encoder.fit import tune
 
@@ -65,4 +65,4 @@ class RobertaEval(CrossEncoder):
         fitted = self._state is not None
         net = self._network(self.state) if fitted else self._fresh_net()
         from_0 = fitted or config.prior == "cosine"
-        return tune(self.name, net, config, annotated, scale, progress, from_0=from_0)
+        return tune(self.name, net, config, annotated, scale, run, from_0=from_0)

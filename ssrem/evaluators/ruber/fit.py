@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +12,7 @@ from numpy.typing import NDArray
 
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.core.candidate_columns import draw, usable_rows
-from ssrem.evaluators.core.fitted import Encoding, NetworkState
+from ssrem.evaluators.core.fitted import Encoding, NetworkState, Run
 from ssrem.evaluators.core.human_scores import HumanScores
 from ssrem.evaluators.core.scaling import Bounds
 from ssrem.evaluators.ruber.config import RuberConfig
@@ -33,12 +31,9 @@ _MEASURED = 256
 def fit(
     evaluator: Encoding[NetworkState],
     candidates: Candidates,
-    encode: Encode,
-    progress: Progress | None,
-    checkpoint: Path | None,
+    run: Run,
 ) -> tuple[NetworkState, Training]:
     """Margin ranking loss against one random negative of each response (Tao et al. 2018)."""
-    began = time.perf_counter()
     name, config = evaluator.name, evaluator.config
     random = candidates.negatives.get("Rand")
     if random is None or random.shape[1] < 1:
@@ -52,15 +47,15 @@ def fit(
     valid = draw(usable, config.max_valid, [config.seed, 5])
     rows = np.concatenate([learned, valid])
     wanted = np.column_stack([candidates.response[rows], random[rows]])
-    laid = lay_candidates(candidates, rows, wanted, encode, config)
+    laid = lay_candidates(candidates, rows, wanted, run.encode, config)
     examples = Examples(np.arange(len(rows)), wanted)
     first, second = (examples.part(part) for part in np.split(np.arange(len(rows)), [len(learned)]))
     net = RuberNet.seeded(evaluator.encoder.dimensions, config)
     objective = RuberObjective(net, laid, first, second, config)
-    curve = objective.learn(progress, Checkpoint.of(checkpoint, [name, asdict(config)], objective.data()))
+    curve = objective.learn(run.progress, run.unfinished([name, asdict(config)], objective.data()))
     present = second.response >= 0
     f = scores(net, laid, np.column_stack([second.context[np.nonzero(present)[0]], second.response[present]]))
-    g = _negative_similarity(candidates, valid, encode)
+    g = _negative_similarity(candidates, valid, run.encode)
     taken = min(config.max_train, len(learned))
     notes = []
     if taken < len(learned):
@@ -72,24 +67,22 @@ def fit(
     counts = {"train": len(learned), "train_an_epoch": taken, "valid": len(valid)}
     figures = {figure: curve.best[figure] for figure in ("valid_loss", "valid_gt_above")}
     state = NetworkState(net.weights(), {"f": Bounds.of(f), "g": Bounds.of(g)})
-    return state, curve.training(began, counts, figures, notes)
+    return state, curve.training(run.began, counts, figures, notes)
 
 
 def tune(
     evaluator: Encoding[NetworkState],
     annotated: Sequence[tuple[Sample, float]],
     scale: tuple[float, float],
-    encode: Encode,
-    progress: Progress | None,
+    run: Run,
 ) -> tuple[NetworkState, Training]:
     """Mean squared error of f on human scores scaled to the unit range; all weights learn (Zhao et al. 2020, 5.2).
 
     A tenth of the contexts is held out. The bounds of g stay as they are.
     """
-    began = time.perf_counter()
     config, state = evaluator.config, evaluator.state
     human = HumanScores.of(evaluator.name, annotated, scale, share=_HELD_OUT, seed=[config.seed, 6])
-    laid, pairs = lay_samples(human.samples, encode, config)
+    laid, pairs = lay_samples(human.samples, run.encode, config)
     examples = Examples(pairs[:, 0], pairs[:, 1:], human.unit.astype(np.float32))
     first, second = (examples.part(rows) for rows in human.split)
     net = RuberNet.of(state.tensors, evaluator.encoder.dimensions, config)
@@ -100,9 +93,9 @@ def tune(
         learning_rate=config.tune_learning_rate,
         max_train=len(annotated),
     )
-    curve = RuberObjective(net, laid, first, second, tuning).learn(progress)
+    curve = RuberObjective(net, laid, first, second, tuning).learn(run.progress)
     figures = {"valid_loss": curve.best["valid_loss"]}
-    training = curve.training(began, human.counts, figures, [human.note])
+    training = curve.training(run.began, human.counts, figures, [human.note])
     bounds = {**state.bounds, "f": Bounds.of(scores(net, laid, pairs))}
     return NetworkState(net.weights(), bounds, tuned=len(annotated)), training
 

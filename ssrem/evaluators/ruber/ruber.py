@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,13 +11,13 @@ from numpy.typing import NDArray
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.base import Scores
 from ssrem.evaluators.core.candidate_columns import CandidateColumns
-from ssrem.evaluators.core.fitted import Encoding, NetworkState
+from ssrem.evaluators.core.fitted import Encoding, NetworkState, Run
 from ssrem.evaluators.core.saved import Saved
 from ssrem.evaluators.core.scaling import unit_range
 from ssrem.evaluators.ruber.config import COMBINATIONS, RuberConfig
 from ssrem.evaluators.ruber.layout import lay_candidates, lay_samples
 from ssrem.evaluators.ruber.referenced import pooled_cosine
-from ssrem.samples import TEST, Candidates, Encode, Floats, Progress, Sample
+from ssrem.samples import TEST, Candidates, Encode, Floats, Sample
 from ssrem.training import Training
 
 _CHUNK = 10_000
@@ -53,27 +52,17 @@ class RuberUnref(Encoding[NetworkState]):
             f"|tuned:{state.tuned}"
         )
 
-    def _fit(
-        self,
-        candidates: Candidates,
-        progress: Progress | None,
-        checkpoint: Path | None,
-        encode: Encode | None = None,
-    ) -> tuple[NetworkState, Training]:
+    def _fit(self, candidates: Candidates, run: Run) -> tuple[NetworkState, Training]:
         from ssrem.evaluators.ruber.fit import fit
 
-        return fit(self, candidates, encode or self.encoder.encode, progress, checkpoint)
+        return fit(self, candidates, run)
 
     def _tune(
-        self,
-        annotated: Sequence[tuple[Sample, float]],
-        scale: tuple[float, float],
-        progress: Progress | None,
-        encode: Encode | None = None,
+        self, annotated: Sequence[tuple[Sample, float]], scale: tuple[float, float], run: Run
     ) -> tuple[NetworkState, Training]:
         from ssrem.evaluators.ruber.fit import tune
 
-        return tune(self, annotated, scale, encode or self.encoder.encode, progress)
+        return tune(self, annotated, scale, run)
 
     def components(self, samples: Sequence[Sample], *, encode: Encode | None = None) -> Scores:
         f, truncated = self._f(samples, encode)
