@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ssrem.errors import AnnotationError, DumpError
-from ssrem.readers.layout import check_header, normalise, parse_mapping, unknown_columns
+from ssrem.readers.fields import check_header, normalise, parse_mapping, unknown_columns
 
 FIELDS: Mapping[str, str] = {
     "context": "turns, oldest first: one column, split by the separator, or A+B, a turn each",

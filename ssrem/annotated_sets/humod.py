@@ -10,7 +10,7 @@ from typing import ClassVar
 from ssrem.agreement.annotated import file_text
 from ssrem.annotated_sets.base import Content, Layout, Response
 from ssrem.errors import AnnotationError
-from ssrem.readers.layout import normalise
+from ssrem.readers.fields import normalise
 
 CRITERION = "relevance"
 GROUND_TRUTH, RANDOM = "ground-truth", "random"

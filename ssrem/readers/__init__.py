@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ssrem.errors import DumpError
-from ssrem.readers.layout import FIELDS, checked_mapping, parse_mapping
+from ssrem.readers.fields import FIELDS, checked_mapping, parse_mapping
 from ssrem.readers.prefetch import prefetched
 from ssrem.readers.streams import chunks
 from ssrem.registry import registered
@@ -32,7 +32,7 @@ FORMATS: Mapping[str, str] = {
 def reader_class(format: str) -> type[Reader]:
     """The reader of a format; DumpError that lists the formats for an unknown name."""
     if format not in FORMATS:
-        raise DumpError(f"there is no format {format!r}; the formats are {', '.join(sorted(FORMATS))}")
+        raise DumpError(f"there is no format {format!r}; {_formats()}")
     reader: type[Reader] = registered(FORMATS[format])
     return reader
 
@@ -57,53 +57,45 @@ def open_dump(
     """
     fields = checked_mapping(mapping)
     chosen = reader_class(format) if format else None
+    path = Path(source)
     try:
-        return _opened(source, chosen, fields, batch_rows)
+        if str(source) in FORMATS and not path.exists():
+            path = reader_class(str(source)).packaged() or path
+        _check_content(path)
+        guess = format if chosen and chosen.sniff(path) else guess_format(path)
+        if guess is None:
+            raise DumpError(f"{path}: {_unlike(path, format)}")
+        if format and guess != format:
+            raise DumpError(
+                f"{path} is not {format} but looks like {guess}; leave out --format or give --format {guess}"
+            )
+        reader = reader_class(guess)(path, mapping=fields, batch_rows=batch_rows)
+        reader.check()
     except OSError as error:  # a name that is too long, a device, permissions
         raise DumpError(
             f"{source}: cannot be read ({error.strerror or error}); give the path of a dump, or change its permissions"
         ) from error
-
-
-def _opened(
-    source: str | Path,
-    chosen: type[Reader] | None,
-    fields: Mapping[str, tuple[str, ...]],
-    batch_rows: int,
-) -> Reader:
-    format = chosen.format if chosen else None
-    path = Path(source)
-    if str(source) in FORMATS and not path.exists():
-        path = reader_class(str(source)).packaged() or path
-    _check_content(path)
-    guess = format if chosen and chosen.sniff(path) else guess_format(path)
-    if guess is None:
-        raise DumpError(f"{path}: {_unlike(path, format)}")
-    if format and guess != format:
-        raise DumpError(
-            f"{path} is not {format} but looks like {guess}; leave out --format or give --format {guess}"
-        )
-    reader = reader_class(guess)(path, mapping=fields, batch_rows=batch_rows)
-    reader.check()
     return reader
 
 
 def _check_content(path: Path) -> None:
     if not path.exists():
         raise DumpError(f"{path}: there is no such file or folder; give the path of a dump, or chitchat")
-    if path.is_dir():
-        if not any(path.iterdir()):
-            raise DumpError(f"{path}: the folder is empty; give a folder or file with a dump in it")
-        return
-    if not path.is_file():
+    if not path.is_dir() and not path.is_file():
         raise DumpError(f"{path}: is neither a file nor a folder; give the path of a dump")
-    if not any(chunk.strip() for chunk in chunks(path, 1 << 20)):
+    if path.is_dir() and not any(path.iterdir()):
+        raise DumpError(f"{path}: the folder is empty; give a folder or file with a dump in it")
+    if path.is_file() and not any(chunk.strip() for chunk in chunks(path, 1 << 20)):
         raise DumpError(f"{path}: the file is empty; give a file with conversations in it")
 
 
 def _unlike(path: Path, format: str | None) -> str:
     if format:
-        return f"the content is not {format}; the formats are {', '.join(sorted(FORMATS))}"
+        return f"the content is not {format}; {_formats()}"
     if path.is_dir():
         return "the folder is of no known format (ConvoKit has utterances.jsonl, Cornell movie_lines.txt)"
-    return f"the content is of no known format; the formats are {', '.join(sorted(FORMATS))}"
+    return f"the content is of no known format; {_formats()}"
+
+
+def _formats() -> str:
+    return f"the formats are {', '.join(sorted(FORMATS))}"

@@ -1,67 +1,78 @@
-"""The raw schema, the base class of readers, and the builder of batches from single rows."""
+"""The frame of every reader: a format says how it is recognised and what its records are; this makes them batches.
+
+What readers share has one place each: decompression and byte order marks in `streams`, which column is which field in
+`fields`, times in `times`, metadata in `metadata`, and rows that cannot be read in `Reader.message` and `problem`. Ids
+that repeat across conversations are scoped to them when the dump lands.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import ClassVar
 
 import pyarrow as pa
 
 from ssrem.errors import DumpError
+from ssrem.readers import streams
+from ssrem.readers.fields import ALIASES, Layout
+from ssrem.readers.json_members import json_members
+from ssrem.readers.metadata import canonical_object, encodable, escaped
+from ssrem.readers.rows import RAW_SCHEMA, MalformedRowError, row_values
 
-RAW_SCHEMA = pa.schema(
-    [
-        ("record", pa.string()),  # 'message' | 'conversation'; a row with a problem is always a 'message'
-        ("file", pa.string()),
-        ("line", pa.int64()),  # 1-based; an ordinal if the format has no lines
-        ("conversation_id", pa.string()),
-        ("utterance_id", pa.string()),
-        ("speaker", pa.string()),
-        ("addressee", pa.string()),
-        ("reply_to", pa.string()),
-        ("text", pa.string()),
-        ("time", pa.timestamp("us")),  # naive, UTC
-        ("metadata", pa.string()),  # JSON object, see ssrem.readers.metadata
-        ("problem", pa.string()),  # 'broken_json' | 'undecodable' | 'malformed_row'; null = readable
-        ("raw", pa.binary()),  # the source row, only where there is a problem
-    ]
-)
+Record = Mapping[str, object]
+"""One record: its values by column of RAW_SCHEMA, null if absent."""
+
+BATCH_BYTES = 32 << 20
+"""A batch with this many bytes of text is full, however few rows it has."""
 
 
 class Reader(ABC):
     """Reads a dump as a stream of record batches of RAW_SCHEMA, in the dump's order.
 
-    Memory does not grow with the dump. An unreadable row becomes a row with a `problem`; DumpError is raised only if
-    the rest of the dump cannot be read. A reader may be iterated more than once.
+    A format defines `sniff` and `records`. Memory does not grow with the dump, unless a format says so. An unreadable
+    row becomes a record with a `problem`; DumpError is raised only if the rest of the dump cannot be read. A reader may
+    be iterated more than once.
 
     path: file or folder. mapping: field of `--map` → columns. batch_rows: most rows of a batch.
     """
 
     format: ClassVar[str]
+    """The key in ssrem.readers.FORMATS."""
     describes: ClassVar[str]
     takes_mapping: ClassVar[bool] = False
+    aliases: ClassVar[Mapping[str, tuple[str, ...]]] = ALIASES
+    """Field → the columns or keys of rows that hold it, best first, in the form of `fields.normalise`."""
+    ignored: ClassVar[tuple[str, ...]] = ()
+    """Columns or keys that are dropped; what is neither a field nor ignored is metadata."""
+    unwrapped: ClassVar[str | None] = None
+    """A key whose object's members become metadata themselves."""
+    required: ClassVar[tuple[str, ...]] = ()
+    """If a dump is a folder: the files that it must have, with content."""
+    optional: ClassVar[tuple[str, ...]] = ()
+    """Other files of such a folder that are read if present."""
+    unread: ClassVar[tuple[str, ...]] = ()
+    """Files of such a folder that belong to the dump, but are not read."""
+    block_bytes: ClassVar[int] = 8 << 20
 
     def __init__(
-        self,
-        path: Path,
-        *,
-        mapping: Mapping[str, tuple[str, ...]] | None = None,
-        batch_rows: int = 65_536,
+        self, path: Path, *, mapping: Mapping[str, tuple[str, ...]] | None = None, batch_rows: int = 65_536
     ) -> None:
         if mapping and not self.takes_mapping:
             raise DumpError(f"--map does not apply to {self.format}, whose fields are known; leave it out")
         self.path = path
+        self.file = streams.text_name(path)
         self.mapping = dict(mapping or {})
+        self.layout = Layout(self.mapping, self.aliases, self.ignored, self.unwrapped)
         self.batch_rows = batch_rows
         #: Bytes of the dump read so far, as stored (compressed bytes where it is compressed).
         self.bytes_read = 0
 
     @classmethod
-    @abstractmethod
     def sniff(cls, path: Path) -> bool:
-        """Whether the content at `path` looks like this format; file names are ignored."""
+        """Whether the content at `path` looks like this format; the names of single files are ignored."""
+        return bool(cls.required) and all((path / name).is_file() for name in cls.required)
 
     @classmethod
     def packaged(cls) -> Path | None:
@@ -69,70 +80,109 @@ class Reader(ABC):
         return None
 
     @abstractmethod
-    def __iter__(self) -> Iterator[pa.RecordBatch]: ...
+    def records(self) -> Iterator[Record | pa.RecordBatch]:
+        """The dump's records in order: single ones by `message`, `conversation` and `problem`, or whole batches."""
 
-    def check(self) -> None:  # noqa: B027 - a format without a mapping has nothing to check
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        self.bytes_read = size = 0
+        rows: list[Record] = []
+        for record in self.records():
+            if isinstance(record, Mapping):
+                rows.append(record)
+                size += sum(len(value) for value in record.values() if isinstance(value, str | bytes))
+                if len(rows) < self.batch_rows and size < BATCH_BYTES:
+                    continue
+            if rows:
+                yield _batch(rows)
+                rows, size = [], 0
+            if not isinstance(record, Mapping):
+                yield from (
+                    record.slice(at, self.batch_rows) for at in range(0, len(record), self.batch_rows)
+                )
+        if rows:
+            yield _batch(rows)
+
+    def check(self) -> None:
         """Raise DumpError if the start of the dump shows that it cannot be read, or not with this mapping."""
+        for path in (self.path / name for name in (*self.required, *self.optional, *self.unread)):
+            if not path.is_file() and (path.exists() or path.is_symlink()):
+                raise DumpError(f"{path}: is not a file, or a link to none; copy the folder again")
+        for path in (self.path / name for name in self.required):
+            if not path.stat().st_size:
+                raise DumpError(f"{path}: the file is empty; copy or unpack the dump again")
 
     def files(self) -> list[Path]:
         """Every file of the dump, sorted; the hash of its content covers them."""
-        return [self.path]
+        names = (*self.required, *self.optional, *self.unread)
+        return sorted(filter(Path.is_file, (self.path / name for name in names))) if names else [self.path]
 
     @property
     def total_bytes(self) -> int:
         """The value of `bytes_read` at the end."""
-        return sum(file.stat().st_size for file in self.files())
+        return sum(file.stat().st_size for file in self.files() if file.name not in self.unread)
 
-    def _advance(self, stored: int) -> None:
-        self.bytes_read = stored
+    def lines(self, path: Path) -> Iterator[tuple[int, bytes]]:
+        """Number, from 1, and bytes without the newline of every line of a file, decompressed."""
+        first = 1
+        for block in self.blocks(path):
+            lines = block.removesuffix(b"\n").split(b"\n")
+            yield from enumerate(lines, first)
+            first += len(lines)
+
+    def blocks(self, path: Path) -> Iterator[bytes]:
+        """The file's content in blocks of whole lines, see `streams.blocks`; counts `bytes_read`."""
+        return streams.blocks(path, self.block_bytes, self._counter())
+
+    def members(self, path: Path) -> Iterator[tuple[str, object]]:
+        """Name and value of each member of a file that is one JSON object; see `json_members`."""
+        return json_members(path, self._counter())
+
+    def _counter(self) -> Callable[[int], None]:
+        """Counts the stored bytes of a file that are read, on top of those of the files before it."""
+        before = self.bytes_read
+
+        def count(stored: int) -> None:
+            self.bytes_read = before + stored
+
+        return count
+
+    def message(self, file: str, line: int, row: object, raw: bytes | None = None, **known: object) -> Record:
+        """The record of a message: its fields and time found by the reader's layout, all other keys as metadata.
+
+        line: 1-based, or an ordinal. raw: the source row, by default `row` as JSON. known: columns of RAW_SCHEMA whose
+        values do not come from the row. A row that is no object, or has a list or object as a field, is
+        'malformed_row'; one with text that UTF-8 cannot encode is 'undecodable'.
+        """
+        try:
+            values = row_values(row, self.layout) | known
+        except MalformedRowError:
+            return problem("malformed_row", file, line, escaped(row) if raw is None else raw, **known)
+        if not _all_encodable(values):
+            return problem("undecodable", file, line, escaped(row) if raw is None else raw, **known)
+        return {"record": "message", "file": file, "line": line, **values}
+
+    def conversation(
+        self, file: str, line: int, id: str | None, about: Mapping[str, object], source: object = None
+    ) -> Record:
+        """The record of a conversation with `about` as its metadata; 'undecodable' as for messages.
+
+        source: the whole value from which the conversation is read, for the quarantine.
+        """
+        values: dict[str, object] = {"conversation_id": id, "metadata": canonical_object(about)}
+        if not _all_encodable(values):
+            return problem("undecodable", file, line, escaped({id: source}))
+        return {"record": "conversation", "file": file, "line": line, **values}
 
 
-BATCH_BYTES = 32 << 20
-"""A batch with this many bytes of text is full, however few rows it has."""
+def problem(reason: str, file: str, line: int, raw: bytes, **known: object) -> Record:
+    """The record of an unreadable row, with its reason code and exact bytes."""
+    return {"record": "message", "file": file, "line": line, **known, "problem": reason, "raw": raw}
 
 
-class RowBuilder:
-    """Collects single rows into batches; slower than whole columns, but exact for unusual rows."""
-
-    def __init__(self, batch_rows: int) -> None:
-        self._batch_rows = batch_rows
-        self._bytes = 0
-        self._rows: list[Mapping[str, object]] = []
-        self._places: list[tuple[str, str, int]] = []
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def add(self, record: str, file: str, line: int, values: Mapping[str, object]) -> None:
-        """Add a readable row; values: its other columns, null if absent."""
-        self._places.append((record, file, line))
-        self._rows.append(values)
-        self._bytes += sum(len(value) for value in values.values() if isinstance(value, str | bytes))
-
-    def add_problem(
-        self, problem: str, file: str, line: int, raw: bytes, values: Mapping[str, object] | None = None
-    ) -> None:
-        """Add an unreadable row with its reason code and exact bytes."""
-        self.add("message", file, line, {**(values or {}), "problem": problem, "raw": raw})
-
-    def full_batches(self) -> Iterator[pa.RecordBatch]:
-        """The collected rows, if they fill a batch."""
-        if len(self) >= self._batch_rows or self._bytes >= BATCH_BYTES:
-            yield from self.batches()
-
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        """All rows collected since the last call, at most `batch_rows` a batch."""
-        if not len(self):
-            return
-        places = zip(*self._places, strict=True)
-        arrays = [pa.array(list(place), field.type) for place, field in zip(places, RAW_SCHEMA, strict=False)]
-        for field in list(RAW_SCHEMA)[len(arrays) :]:
-            arrays.append(pa.array([row.get(field.name) for row in self._rows], field.type))
-        self._rows, self._places, self._bytes = [], [], 0
-        yield from sliced(pa.RecordBatch.from_arrays(arrays, schema=RAW_SCHEMA), self._batch_rows)
+def _all_encodable(values: Mapping[str, object]) -> bool:
+    return all(encodable(value) for value in values.values() if isinstance(value, str))
 
 
-def sliced(batch: pa.RecordBatch, rows: int) -> Iterator[pa.RecordBatch]:
-    """`batch` in slices of at most `rows` rows, without copying."""
-    for start in range(0, batch.num_rows, rows):
-        yield batch.slice(start, rows)
+def _batch(rows: list[Record]) -> pa.RecordBatch:
+    arrays = [pa.array([row.get(field.name) for row in rows], field.type) for field in RAW_SCHEMA]
+    return pa.RecordBatch.from_arrays(arrays, schema=RAW_SCHEMA)

@@ -7,27 +7,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import ClassVar
 
-import pyarrow as pa
-
 from ssrem.errors import DumpError
-from ssrem.readers.base import Reader, RowBuilder
-from ssrem.readers.jsonmap import has_shape, members
-from ssrem.readers.layout import Layout
-from ssrem.readers.metadata import canonical_object, encodable, escaped
-from ssrem.readers.rows import MalformedRowError, row_values
-from ssrem.readers.streams import text_name
+from ssrem.readers.base import Reader, Record, problem
+from ssrem.readers.json_members import has_shape
+from ssrem.readers.metadata import escaped
 
 _PACKAGE, _FILE = "chitchat_dataset", "dataset.json"
-_ALIASES = {"speaker": ("sender",), "text": ("text",), "time": ("timestamp",)}
-
-
-def packaged_path() -> Path:
-    """The corpus as the package chitchat-dataset ships it; DumpError where the package is not installed."""
-    spec = find_spec(_PACKAGE)
-    for folder in (spec.submodule_search_locations or ()) if spec else ():
-        if (path := Path(folder, _FILE)).is_file():
-            return path
-    raise DumpError("chitchat: the corpus is not installed; run pip install chitchat-dataset, or give a path")
 
 
 class ChitchatReader(Reader):
@@ -39,65 +24,34 @@ class ChitchatReader(Reader):
 
     format: ClassVar[str] = "chitchat"
     describes: ClassVar[str] = "the ChitChat corpus (name it chitchat) or a JSON file of its shape"
+    aliases: ClassVar = {"speaker": ("sender",), "text": ("text",), "time": ("timestamp",)}
 
     @classmethod
     def sniff(cls, path: Path) -> bool:
-        return path.is_file() and has_shape(path, "messages")
+        return has_shape(path, "messages")
 
     @classmethod
     def packaged(cls) -> Path:
-        return packaged_path()
+        """The corpus as the package chitchat-dataset ships it; DumpError if the package is not installed."""
+        spec = find_spec(_PACKAGE)
+        for folder in (spec.submodule_search_locations or ()) if spec else ():
+            if (path := Path(folder, _FILE)).is_file():
+                return path
+        raise DumpError(
+            "chitchat: the corpus is not installed; run pip install chitchat-dataset, or give a path"
+        )
 
-    def __iter__(self) -> Iterator[pa.RecordBatch]:
-        self.bytes_read = 0
-        builder = RowBuilder(self.batch_rows)
-        file = text_name(self.path)
-        layout = Layout(aliases=_ALIASES)
-        message = 0
-        for ordinal, (conversation, content) in enumerate(members(self.path, self._advance), 1):
-            own: dict[str, object] = {"conversation_id": conversation}
-            messages = content.get("messages") if isinstance(content, dict) else None
-            if isinstance(content, dict):
-                rest = {key: value for key, value in content.items() if key != "messages"}
-                own["metadata"] = canonical_object(rest)
-            if not encodable(own):
-                builder.add_problem("undecodable", file, ordinal, escaped({conversation: content}))
-                continue
-            if not isinstance(messages, list):
-                where = {"conversation_id": conversation}
-                builder.add_problem("malformed_row", file, ordinal, escaped({conversation: content}), where)
-                continue
-            builder.add("conversation", file, ordinal, own)
-            for entry in _flat(messages):
-                message += 1
-                _add(builder, layout, file, conversation, message, entry)
-                yield from builder.full_batches()
-        yield from builder.batches()
-
-    def _advance(self, stored: int) -> None:
-        self.bytes_read = stored
-
-
-def _add(
-    builder: RowBuilder, layout: Layout, file: str, conversation: str, message: int, entry: object
-) -> None:
-    where = {"conversation_id": conversation}
-    try:
-        if not isinstance(entry, dict):
-            raise MalformedRowError
-        values = row_values(entry, layout.plan(tuple(entry)), layout)
-    except MalformedRowError:
-        builder.add_problem("malformed_row", file, message, escaped(entry), where)
-        return
-    if encodable(values):
-        builder.add("message", file, message, values | where)
-    else:
-        builder.add_problem("undecodable", file, message, escaped(entry), where)
-
-
-def _flat(groups: list[object]) -> Iterator[object]:
-    for group in groups:
-        if isinstance(group, list):
-            yield from group
-        else:
-            yield group
+    def records(self) -> Iterator[Record]:
+        line = 0
+        for ordinal, (id, content) in enumerate(self.members(self.path), 1):
+            about = dict(content) if isinstance(content, dict) else {}
+            groups = about.pop("messages", None)
+            conversation = self.conversation(self.file, ordinal, id, about, content)
+            if "problem" not in conversation and not isinstance(groups, list):
+                raw = escaped({id: content})
+                conversation = problem("malformed_row", self.file, ordinal, raw, conversation_id=id)
+            yield conversation
+            for group in groups if isinstance(groups, list) and "problem" not in conversation else ():
+                for message in group if isinstance(group, list) else [group]:
+                    line += 1
+                    yield self.message(self.file, line, message, conversation_id=id)

@@ -14,15 +14,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ssrem.errors import DumpError
-from ssrem.readers.base import BATCH_BYTES, Reader, RowBuilder
-from ssrem.readers.layout import Layout, Plan, check_columns
-from ssrem.readers.rows import raw_batch, row_values
-from ssrem.readers.streams import LONGEST_ROW, blocks, head, head_lines, text_name
+from ssrem.readers.base import BATCH_BYTES, Reader, Record, problem
+from ssrem.readers.fields import check_columns
+from ssrem.readers.rows import raw_batch
+from ssrem.readers.streams import LONGEST_ROW, head, is_utf8
 from ssrem.readers.times import NotVectorisableError
 
 #: A quoted cell with more lines is treated as a stray quote, which otherwise would swallow the rest of the file.
 _MOST_LINES_A_ROW = 1_000
-_BLOCK = 4 << 20
 
 #: Most bytes of the lines of a quoted cell, for the same reason.
 _MOST_BYTES_A_ROW = LONGEST_ROW
@@ -43,85 +42,76 @@ class DelimitedReader(Reader):
     """
 
     takes_mapping: ClassVar[bool] = True
+    block_bytes: ClassVar[int] = 4 << 20
     delimiter: ClassVar[str]
 
     @classmethod
     def sniff(cls, path: Path) -> bool:
-        if path.is_dir() or head(path, 4) == b"PAR1":
-            return False
-        lines = head_lines(path)
-        if not lines or lines[0].lstrip()[:1] in (b"{", b"[", b"<"):
+        start = head(path)
+        first = next((line for line in start.split(b"\n") if line.strip()), b"")
+        if start.startswith(b"PAR1") or first.lstrip()[:1] in (b"", b"{", b"[", b"<"):
             return False
         try:
-            header = next(csv.reader([lines[0].decode("utf-8")], delimiter=cls.delimiter))
+            header = next(csv.reader([first.decode("utf-8")], delimiter=cls.delimiter))
         except (UnicodeDecodeError, csv.Error, StopIteration):
             return False
         return len(header) > 1 and len(set(header)) == len(header)
 
     def check(self) -> None:
-        self._header(_rows(self._physical_lines(), self.delimiter))
-
-    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        self._header(self._rows())
         self.bytes_read = 0
-        source = _rows(self._physical_lines(), self.delimiter)
+
+    def records(self) -> Iterator[Record | pa.RecordBatch]:
+        source = self._rows()
         header = self._header(source)
-        layout = Layout(self.mapping)
-        plan = layout.plan(tuple(header))
-        rows: list[_Row] = []
-        held = 0
-        empty = True
-        for row in source:
-            rows.append(row)
-            held += len(row[1])
-            if len(rows) == self.batch_rows or held >= BATCH_BYTES:
-                empty = False
-                yield from self._batches(rows, header, plan, layout)
-                rows, held = [], 0
-        if not rows and empty:
+        row = next(source, None)
+        if row is None:
             raise DumpError(
                 f"{self.path}: there is a header but no row; give a file with conversations in it"
             )
-        yield from self._batches(rows, header, plan, layout)
+        while row is not None:
+            rows: list[_Row] = []
+            size = 0
+            while row is not None and len(rows) < self.batch_rows and size < BATCH_BYTES:
+                rows.append(row)
+                size += len(row[1])
+                row = next(source, None)
+            yield from self._records(rows, header)
+
+    def _rows(self) -> Iterator[_Row]:
+        return _rows((line + b"\n" for _, line in self.lines(self.path)), self.delimiter)
 
     def _header(self, source: Iterator[_Row]) -> list[str]:
-        first = next(source, None)
-        if first is None or first[3] is not None:
-            reason = "is not UTF-8" if first and first[3] == "undecodable" else "cannot be read"
+        _, _, header, reason = next(source, (1, b"", [], "malformed_row"))
+        if reason is not None:
+            fault = "is not UTF-8" if reason == "undecodable" else "cannot be read"
             raise DumpError(
-                f"{self.path}: line 1, the header, {reason}; save the file as UTF-8 with one header line"
+                f"{self.path}: line 1, the header, {fault}; save the file as UTF-8 with one header line"
             )
-        header = first[2]
-        check_columns(self.path, header, self.mapping)
+        check_columns(self.path, header, self.layout)
         return header
 
-    def _physical_lines(self) -> Iterator[bytes]:
-        for block in blocks(self.path, _BLOCK, self._advance):
-            lines = block.split(b"\n")
-            last = lines.pop()
-            for line in lines:
-                yield line + b"\n"
-            if last:
-                yield last
-
-    def _batches(
-        self, rows: list[_Row], header: list[str], plan: Plan, layout: Layout
-    ) -> Iterator[pa.RecordBatch]:
-        width, file = len(header), text_name(self.path)
-        if all(row[3] is None and len(row[2]) == width for row in rows) and rows:
+    def _records(self, rows: list[_Row], header: list[str]) -> Iterator[Record | pa.RecordBatch]:
+        if all(reason is None and len(cells) == len(header) for _, _, cells, reason in rows):
             try:
-                yield _vectorised(rows, header, plan, layout, file)
+                yield self._vectorised(rows, header)
                 return
             except NotVectorisableError:
                 pass
-        builder = RowBuilder(self.batch_rows)
         for line, raw, cells, reason in rows:
-            problem = reason or (None if len(cells) == width else "malformed_row")
-            if problem is not None:
-                builder.add_problem(problem, file, line, raw.removesuffix(b"\n"))
-                continue
-            row = {name: cell or None for name, cell in zip(header, cells, strict=True)}
-            builder.add("message", file, line, row_values(row, plan, layout))
-        yield from builder.batches()
+            if reason is None and len(cells) == len(header):
+                row = {name: cell or None for name, cell in zip(header, cells, strict=True)}
+                yield self.message(self.file, line, row)
+            else:
+                yield problem(reason or "malformed_row", self.file, line, raw.removesuffix(b"\n"))
+
+    def _vectorised(self, rows: list[_Row], header: list[str]) -> pa.RecordBatch:
+        columns = {}
+        for name, cells in zip(header, zip(*(cells for _, _, cells, _ in rows), strict=True), strict=True):
+            column = pa.array(cells, pa.string())
+            columns[name] = pc.if_else(pc.equal(column, ""), pa.scalar(None, pa.string()), column)
+        lines = pa.array(np.array([line for line, *_ in rows], np.int64))
+        return raw_batch(columns, self.layout, self.file, lines)
 
 
 class CsvReader(DelimitedReader):
@@ -136,15 +126,6 @@ class TsvReader(DelimitedReader):
     delimiter: ClassVar[str] = "\t"
 
 
-def _vectorised(rows: list[_Row], header: list[str], plan: Plan, layout: Layout, file: str) -> pa.RecordBatch:
-    columns = {}
-    for name, cells in zip(header, zip(*(row[2] for row in rows), strict=True), strict=True):
-        column = pa.array(cells, pa.string())
-        columns[name] = pc.if_else(pc.equal(column, ""), pa.scalar(None, pa.string()), column)
-    lines = pa.array(np.fromiter((row[0] for row in rows), np.int64, len(rows)))
-    return raw_batch(columns, plan, layout, file, lines)
-
-
 def _rows(lines: Iterator[bytes], delimiter: str) -> Iterator[_Row]:
     """Parse lines into rows with their bytes; blank lines are skipped."""
     csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
@@ -155,23 +136,18 @@ def _rows(lines: Iterator[bytes], delimiter: str) -> Iterator[_Row]:
 
     def feed() -> Iterator[str]:
         nonlocal undecodable, size
-        while True:
-            line = again.popleft() if again else next(lines, None)
-            if line is None:
-                return
+        while (line := again.popleft() if again else next(lines, None)) is not None:
             taken.append(line)
             size += len(line)
             if len(taken) > _MOST_LINES_A_ROW or (size > _MOST_BYTES_A_ROW and len(taken) > 1):
                 raise _RunawayQuoteError
-            try:
-                yield line.decode("utf-8")
-            except UnicodeDecodeError:
-                undecodable = True
-                yield line.decode("utf-8", "surrogateescape")
+            undecodable |= not is_utf8(line)
+            yield line.decode("utf-8", "surrogateescape")
 
     number = 1
     parser = csv.reader(feed(), delimiter=delimiter, strict=True)
     while True:
+        malformed = False
         try:
             cells = next(parser)
         except StopIteration:
@@ -179,25 +155,14 @@ def _rows(lines: Iterator[bytes], delimiter: str) -> Iterator[_Row]:
         except (csv.Error, _RunawayQuoteError):
             again.extendleft(reversed(taken[1:]))
             del taken[1:]
-            cells = []
-            problem: str | None = "undecodable" if _is_undecodable(taken[0]) else "malformed_row"
+            cells, malformed, undecodable = [], True, not is_utf8(taken[0])
             parser = csv.reader(feed(), delimiter=delimiter, strict=True)
-        else:
-            problem = "undecodable" if undecodable else None
-        raw = taken[0] if len(taken) == 1 else b"".join(taken)
-        if cells or problem:
-            blank = len(cells) == 1 and not raw.strip()
-            if not blank:
-                yield number, raw, cells, problem
+        raw = b"".join(taken)
+        reason = "undecodable" if undecodable else "malformed_row" if malformed else None
+        blank = len(cells) == 1 and not raw.strip()
+        if (cells or reason) and not blank:
+            yield number, raw, cells, reason
         number += len(taken)
         taken.clear()
         size = 0
         undecodable = False
-
-
-def _is_undecodable(line: bytes) -> bool:
-    try:
-        line.decode("utf-8")
-    except UnicodeDecodeError:
-        return True
-    return False

@@ -10,8 +10,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ssrem.readers.arrow_types import python_values
-
 _NEEDS_ESCAPE = r'[\x00-\x1f"\\]'
 DEEPEST = 100
 """Most nested levels of lists and objects that are accepted. JSON parsers fail at about a thousand, at a depth that
@@ -36,13 +34,9 @@ def too_deep(value: object) -> bool:
 
 def canonical(value: object) -> str:
     """One value as canonical JSON; NaN and ±inf become null, types without a JSON form their text."""
+    cleaned = without_nulls(value)
     return json.dumps(
-        without_nulls(value),
-        ensure_ascii=False,
-        allow_nan=False,
-        sort_keys=True,
-        separators=(",", ":"),
-        default=str,
+        cleaned, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"), default=str
     )
 
 
@@ -51,15 +45,12 @@ def escaped(value: object) -> bytes:
     return canonical(value).encode("utf-8", "backslashreplace")
 
 
-def encodable(values: Mapping[str, object]) -> bool:
-    """Whether UTF-8 can encode the strings among the values, that is, none holds half of a surrogate pair."""
+def encodable(text: str) -> bool:
+    """Whether UTF-8 can encode the text, that is, it holds no half of a surrogate pair."""
     try:
-        for value in values.values():
-            if isinstance(value, str):
-                value.encode()
+        return text.isascii() or bool(text.encode())
     except UnicodeEncodeError:
         return False
-    return True
 
 
 def canonical_object(fields: Mapping[str, object]) -> str | None:
@@ -82,11 +73,10 @@ def without_nulls(value: object) -> Any:
 
 def json_objects(names: Sequence[str], columns: Sequence[pa.Array], rows: int) -> pa.Array:
     """`canonical_object` of every row of these columns: strings of shape (rows,)."""
-    joined = _members(names, columns)
-    if joined is None:
+    members = _members(names, columns)
+    if members is None:
         return pa.nulls(rows, pa.string())
-    empty = pc.equal(joined, "")
-    return pc.if_else(empty, pa.scalar(None, pa.string()), _braced(joined))
+    return pc.if_else(pc.equal(members, ""), pa.scalar(None, pa.string()), _braced(members))
 
 
 def _members(names: Sequence[str], columns: Sequence[pa.Array]) -> pa.Array | None:
@@ -112,8 +102,7 @@ def _json(column: pa.Array) -> pa.Array:
     if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
         return column.cast(pa.string())
     if pa.types.is_struct(kind):
-        names = [kind.field(i).name for i in range(kind.num_fields)]
-        members = _members(names, column.flatten())
+        members = _members([field.name for field in kind], column.flatten())
         body = pa.repeat(pa.scalar("{}"), len(column)) if members is None else _braced(members)
         return pc.if_else(column.is_valid(), body, pa.scalar(None, pa.string()))
     texts = (None if value is None else canonical(value) for value in python_values(column))
@@ -127,3 +116,30 @@ def _quoted(column: pa.Array) -> pa.Array:
         return quoted
     escaped = [json.dumps(text, ensure_ascii=False) for text in column.filter(special).to_pylist()]
     return pc.replace_with_mask(quoted, special, pa.array(escaped, pa.string()))
+
+
+def python_values(column: pa.Array) -> list[object]:
+    """The column's values.
+
+    If Python cannot represent one of them (a date in the year 300,000, an unknown time zone, text that is not UTF-8),
+    all times of the column are returned as the stored integers, and all texts as the stored bytes.
+    """
+    try:
+        values: list[object] = column.to_pylist()
+    except (ArithmeticError, ValueError, LookupError):
+        values = column.cast(_stored(column.type), safe=False).to_pylist()
+    return values
+
+
+def _stored(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_temporal(kind):
+        return pa.int64() if kind.bit_width == 64 else pa.int32()
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return pa.large_binary()
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_stored(field.type)) for field in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(_stored(kind.key_type), _stored(kind.item_type))
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return pa.large_list(_stored(kind.value_type))
+    return kind

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import threading
+from collections import deque
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
-from queue import Full, Queue
+from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 Item = TypeVar("Item")
 
-_POLL_S = 0.1
+_END = object()
 
 
 def prefetched(items: Iterable[Item], ahead: int = 4) -> Iterator[Item]:
@@ -18,36 +17,12 @@ def prefetched(items: Iterable[Item], ahead: int = 4) -> Iterator[Item]:
 
     An error of the source is raised after the items before it. Closing the iterator stops the thread.
     """
-    # (item, error, end of the source)
-    ready: Queue[tuple[Item | None, BaseException | None, bool]] = Queue(ahead)
-    stopped = threading.Event()
-
-    def put(item: Item | None, error: BaseException | None = None, *, last: bool = False) -> None:
-        while not stopped.is_set():
-            with suppress(Full):
-                ready.put((item, error, last), timeout=_POLL_S)
-                return
-
-    def work() -> None:
-        try:
-            for item in items:
-                put(item)
-                if stopped.is_set():
-                    return
-            put(None, last=True)
-        except BaseException as error:  # whatever it is, the consumer raises it
-            put(None, error, last=True)
-
-    thread = threading.Thread(target=work, name="prefetch", daemon=True)
-    thread.start()
+    source = iter(items)
+    pool = ThreadPoolExecutor(1, "prefetch")
     try:
-        while True:
-            item, error, last = ready.get()
-            if error is not None:
-                raise error
-            if last:
-                return
+        ready = deque(pool.submit(next, source, _END) for _ in range(ahead))
+        while (item := ready.popleft().result()) is not _END:
+            ready.append(pool.submit(next, source, _END))
             yield item  # type: ignore[misc]
     finally:
-        stopped.set()
-        thread.join()
+        pool.shutdown(cancel_futures=True)

@@ -19,18 +19,20 @@ def text_name(path: Path) -> str:
     return os.fsencode(path.name).decode("utf-8", "backslashreplace")
 
 
+def is_utf8(content: bytes) -> bool:
+    """Whether the bytes are UTF-8."""
+    try:
+        content.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 def too_long(path: Path, row: str) -> DumpError:
     """The error for a row that is longer than LONGEST_ROW."""
     return DumpError(
         f"{path}: {row} is longer than {LONGEST_ROW >> 20} MB; is it the right file? Split that row"
     )
-
-
-def codec(path: Path) -> str | None:
-    """'gzip', 'zstd' or None, by the file's first bytes."""
-    with path.open("rb") as file:
-        head = file.read(4)
-    return next((name for magic, name in _CODECS.items() if head.startswith(magic)), None)
 
 
 def chunks(path: Path, size: int, progress: Callable[[int], None] | None = None) -> Iterator[bytes]:
@@ -40,15 +42,17 @@ def chunks(path: Path, size: int, progress: Callable[[int], None] | None = None)
     """
     import pyarrow as pa
 
-    name = codec(path)
+    with path.open("rb") as file:
+        head = file.read(4)
+    codec = next((name for magic, name in _CODECS.items() if head.startswith(magic)), None)
     with pa.OSFile(os.fsencode(path), "rb") as stored:
-        stream = pa.CompressedInputStream(stored, name) if name else stored
+        stream = pa.CompressedInputStream(stored, codec) if codec else stored
         while True:
             try:
                 piece = stream.read(size)
             except OSError as error:
                 raise DumpError(
-                    f"{path}: the {name or 'file'} data is damaged or cut off near byte {stored.tell():,}; "
+                    f"{path}: the {codec or 'file'} data is damaged or cut off near byte {stored.tell():,}; "
                     "fetch or pack the file again"
                 ) from error
             if progress:  # also at the end, where compressed data may unpack to nothing
@@ -86,13 +90,8 @@ def blocks(path: Path, size: int, progress: Callable[[int], None] | None = None)
 
 
 def head(path: Path, size: int = 65_536) -> bytes:
-    """The first `size` bytes of the decompressed content, or up to its end or a damaged place."""
+    """The first `size` bytes of the decompressed content, or up to its end or a damaged place; none of a folder."""
     try:
-        return next(chunks(path, size), b"").removeprefix(UTF8_BOM)
+        return b"" if path.is_dir() else next(chunks(path, size), b"").removeprefix(UTF8_BOM)
     except DumpError:
         return b""
-
-
-def head_lines(path: Path, size: int = 65_536) -> list[bytes]:
-    """The non-blank lines in the first `size` bytes; the last may be incomplete."""
-    return [line for line in head(path, size).split(b"\n") if line.strip()]

@@ -6,7 +6,6 @@ a number or a numeric string; years 1 to 9999.
 
 from __future__ import annotations
 
-import math
 import re
 from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
@@ -30,40 +29,29 @@ def parse_time(value: object) -> int | None:
     """Microseconds since 1970 UTC of one value of a dump; None if it is not a time."""
     if isinstance(value, str):
         value = value.strip()
-        if _NUMBER.fullmatch(value):
-            return _from_seconds(float(value))
         try:
-            value = datetime.fromisoformat(value)
+            value = float(value) if _NUMBER.fullmatch(value) else datetime.fromisoformat(value)
         except ValueError:
             return None
-    if isinstance(value, datetime):
-        return _from_datetime(value)
     if isinstance(value, date):
-        return _from_datetime(datetime(value.year, value.month, value.day))
+        moment = value if isinstance(value, datetime) else datetime(value.year, value.month, value.day)
+        micros = ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH) // _MICROSECOND
+        return micros if _in_years(micros) else None  # an offset may lead out of the years 1 to 9999
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    # Compared before conversion: a JSON integer may be larger than any float.
-    return _from_seconds(float(value)) if _EARLIEST_S <= value <= _LATEST_S else None
+    # Compared before conversion: a JSON integer may be larger than any float. NaN is in no range.
+    return round(float(value) * 1e6) if _EARLIEST_S <= value <= _LATEST_S else None
 
 
-def _from_datetime(moment: datetime) -> int | None:
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    micros = (moment - _EPOCH) // _MICROSECOND
-    # An offset may lead out of the years 1 to 9999.
-    return micros if _EARLIEST_S * 1_000_000 <= micros < (_LATEST_S + 1) * 1_000_000 else None
-
-
-def _from_seconds(seconds: float) -> int | None:
-    if math.isnan(seconds) or not _EARLIEST_S <= seconds <= _LATEST_S:
-        return None
-    return round(seconds * 1e6)
+def _in_years(micros: int) -> bool:
+    return _EARLIEST_S * 1_000_000 <= micros < (_LATEST_S + 1) * 1_000_000
 
 
 def parse_times(values: pa.Array) -> pa.Array:
     """`parse_time` for a column (strings, numbers, timestamps or dates), as timestamp('us').
 
-    Raises NotVectorisableError if a value is not a time, so that the caller can store it as written.
+    Raises NotVectorisableError if a value is neither a time nor an empty string, so that the caller can store it as
+    written.
     """
     kind = values.type
     if pa.types.is_null(kind):
@@ -76,26 +64,20 @@ def parse_times(values: pa.Array) -> pa.Array:
             times = values.cast(pa.timestamp("us", zone), safe=not finer).cast(pa.timestamp("us"))
         except pa.ArrowInvalid:
             raise NotVectorisableError from None
-        ends = [
-            moment for moment in pc.min_max(times.cast(pa.int64())).as_py().values() if moment is not None
-        ]
-        if any(not _EARLIEST_S * 1_000_000 <= end < (_LATEST_S + 1) * 1_000_000 for end in ends):
+        ends = pc.min_max(times.cast(pa.int64())).as_py().values()
+        if not all(_in_years(micros) for micros in ends if micros is not None):
             raise NotVectorisableError
         return times
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):
-        return _from_numbers(values)
+        seconds = values.cast(pa.float64(), safe=False)
+        inside = pc.and_(pc.greater_equal(seconds, _EARLIEST_S), pc.less_equal(seconds, _LATEST_S))
+        if pc.all(inside).as_py() is False:
+            raise NotVectorisableError
+        micros = pc.round(pc.multiply(seconds, 1e6), round_mode="half_to_even")
+        return micros.cast(pa.int64()).cast(pa.timestamp("us"))
     if pa.types.is_string(kind):
-        return _from_strings(values)
+        return _from_strings(pc.if_else(pc.equal(values, ""), pa.scalar(None, pa.string()), values))
     raise NotVectorisableError
-
-
-def _from_numbers(values: pa.Array) -> pa.Array:
-    seconds = values.cast(pa.float64(), safe=False)
-    inside = pc.and_(pc.greater_equal(seconds, _EARLIEST_S), pc.less_equal(seconds, _LATEST_S))
-    if pc.all(inside).as_py() is False:
-        raise NotVectorisableError
-    micros = pc.round(pc.multiply(seconds, 1e6), round_mode="half_to_even")
-    return micros.cast(pa.int64()).cast(pa.timestamp("us"))
 
 
 def _from_strings(values: pa.Array) -> pa.Array:

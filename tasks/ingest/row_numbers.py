@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ssrem.readers.base import RAW_SCHEMA
+from ssrem.readers.rows import RAW_SCHEMA
 
 SCHEMA = pa.schema([*RAW_SCHEMA, ("row_no", pa.int64()), ("run_no", pa.int64()), ("reason", pa.string())])
 """RAW_SCHEMA with row_no, the rank in the dump; run_no, the number of the run of consecutive records of one

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ssrem.readers.base import RAW_SCHEMA, Reader
+from ssrem.readers.base import Reader
+from ssrem.readers.rows import RAW_SCHEMA
 
 
 def rows_of(reader: Reader) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ssrem.privacy.excluded_people import listed_in, without
 from ssrem.privacy.traces import Traces, digest
-from ssrem.readers.base import RAW_SCHEMA
+from ssrem.readers.rows import RAW_SCHEMA
 
 ANN = Traces(["ann_1", "7"])
 

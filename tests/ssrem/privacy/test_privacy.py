@@ -19,7 +19,7 @@ from ssrem.privacy.key import PseudonymKey, key_at_hand, load_key
 from ssrem.privacy.masks import EMAIL, PHONE, USER, mask_texts
 from ssrem.privacy.mentions import Mentions
 from ssrem.privacy.pseudonyms import pseudonymised, ratings_alone, speakers_of
-from ssrem.readers.base import RAW_SCHEMA
+from ssrem.readers.rows import RAW_SCHEMA
 
 SECRET = "0123456789abcdef" * 4
 KEY = PseudonymKey(SECRET.encode())

@@ -114,7 +114,7 @@ def test_headers_that_will_not_do(tmp_path: Path, content: bytes, mapping: dict[
 
 
 def test_the_file_is_read_as_the_batches_are_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(delimited, "_BLOCK", 1000)
+    monkeypatch.setattr(CsvReader, "block_bytes", 1000)
     reader = CsvReader(_write(tmp_path, HEAD + b"c,ann,x,\n" * 10_000), batch_rows=100)
     batches = iter(reader)
     assert next(batches).num_rows == 100

@@ -16,7 +16,8 @@ import pyarrow.parquet
 import pytest
 
 from ssrem.errors import DumpError
-from ssrem.readers import base, cornell, delimited, jsonmap, open_dump, parquet, streams
+from ssrem.readers import base, delimited, json_members, open_dump, parquet, streams
+from ssrem.readers.delimited import CsvReader
 from ssrem.readers.jsonl import JsonlReader
 from ssrem.readers.metadata import DEEPEST, too_deep
 from support.reader_rows import rows_of
@@ -98,8 +99,8 @@ def test_a_line_without_an_end_is_one_line(
     write: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(streams, "LONGEST_ROW", 1 << 20)
-    monkeypatch.setattr(JsonlReader, "block_bytes", 1 << 16)
-    monkeypatch.setattr(delimited, "_BLOCK", 1 << 16)
+    for reader in (JsonlReader, CsvReader):
+        monkeypatch.setattr(reader, "block_bytes", 1 << 16)
     endless = b" " * (3 << 20)
     assert "line 3 is longer than 1 MB" in says(write(PLAIN + PLAIN + endless + PLAIN))
     packed = gzip.compress(PLAIN + endless + PLAIN)
@@ -112,7 +113,7 @@ def test_a_line_without_an_end_is_one_line(
 def test_a_member_without_an_end_is_one_line(
     write: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(jsonmap, "LONGEST_ROW", 1 << 20)
+    monkeypatch.setattr(json_members, "LONGEST_ROW", 1 << 20)
     message = '{"sender":"a","text":"%s"}' % ("x" * 1000)
     one = '{"messages":[' + ",".join([message] * 500) + "]}"
     assert (
@@ -126,7 +127,7 @@ def test_a_member_without_an_end_is_one_line(
 def test_a_cornell_line_without_an_end_is_one_line(
     write: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cornell, "LONGEST_ROW", 1000)
+    monkeypatch.setattr(streams, "LONGEST_ROW", 1000)
     line = b"L1 +++$+++ u0 +++$+++ m0 +++$+++ ANN +++$+++ Hi\n"
     talk = b"u0 +++$+++ u1 +++$+++ m0 +++$+++ ['L1']\n"
     for lines, talks in ((line + b"x" * 2000, talk), (line, talk + b"x" * 2000)):

@@ -31,10 +31,9 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "time": ("time", "timestamp", "created_at", "datetime"),
 }
 
-#: What joins the parts of a composite field, if not a colon.
-_JOINERS = {"text": " ", "time": " "}
+NEEDED = ("conversation", "speaker", "text")
+"""The fields without which no message can land."""
 
-_NEEDED = ("conversation", "speaker", "text")
 _MOST_LISTED = 30
 
 
@@ -63,14 +62,15 @@ def checked_mapping(
     mapping: Mapping[str, str | Sequence[str]] | None, fields: Collection[str] = FIELDS.keys()
 ) -> dict[str, tuple[str, ...]]:
     """The mapping with every value a tuple of columns ("A+B" is split); DumpError on an unknown field."""
-    checked: dict[str, tuple[str, ...]] = {}
-    for field, columns in (mapping or {}).items():
+    for field in mapping or {}:
         if field not in fields:
             raise DumpError(
                 f"--map {field}=…: there is no field {field!r}; the fields are {', '.join(fields)}"
             )
-        checked[field] = tuple(columns.split("+")) if isinstance(columns, str) else tuple(columns)
-    return checked
+    return {
+        field: tuple(columns.split("+") if isinstance(columns, str) else columns)
+        for field, columns in (mapping or {}).items()
+    }
 
 
 def normalise(name: str) -> str:
@@ -78,20 +78,22 @@ def normalise(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
 
 
+def joiner(field: str) -> str:
+    """The text between the parts of a field in several columns."""
+    return " " if field in ("text", "time") else ":"
+
+
 @dataclass(frozen=True)
 class Plan:
     """Where the fields of rows with certain columns come from.
 
-    sources: field → columns, in order. metadata: the columns that no field uses. single: (column of
-    RAW_SCHEMA, source column) of the text fields in one column. composite: the fields in several columns. ambiguous:
-    several well-known names of one field are among the columns, so that each row decides which is used.
+    sources: field → columns, in order. metadata: the columns that no field uses. ambiguous: several well-known names
+    of one field are among the columns, so that each row decides which is used.
     """
 
     sources: Mapping[str, tuple[str, ...]]
     metadata: tuple[str, ...]
     ambiguous: bool
-    single: tuple[tuple[str, str], ...]
-    composite: tuple[str, ...]
 
 
 class Layout:
@@ -104,7 +106,6 @@ class Layout:
     def __init__(
         self,
         mapping: Mapping[str, tuple[str, ...]] | None = None,
-        *,
         aliases: Mapping[str, tuple[str, ...]] = ALIASES,
         ignored: Iterable[str] = (),
         unwrapped: str | None = None,
@@ -113,7 +114,7 @@ class Layout:
         self.unwrapped = unwrapped
         self._aliases = aliases
         self._ignored = frozenset(ignored)
-        self._taken = {column for columns in self.mapping.values() for column in columns}
+        self._mapped = {column for columns in self.mapping.values() for column in columns}
         self._plans: dict[tuple[str, ...], Plan] = {}
 
     def plan(self, columns: tuple[str, ...]) -> Plan:
@@ -125,72 +126,63 @@ class Layout:
                 self._plans[columns] = plan
         return plan
 
-    def is_time(self, column: str) -> bool:
-        """Whether `column` alone holds the time in rows that have it."""
-        if "time" in self.mapping:
-            return self.mapping["time"] == (column,)
-        return column not in self._taken and normalise(column) in self._aliases.get("time", ())
-
     def _make(self, columns: tuple[str, ...]) -> Plan:
-        sources: dict[str, tuple[str, ...]] = {}
-        used = set(self._taken)
-        ambiguous = False
         by_name: dict[str, list[str]] = {}
-        for column in sorted(columns):
-            if column not in self._taken and column not in self._ignored:
-                by_name.setdefault(normalise(column), []).append(column)
+        for column in sorted(set(columns) - self._mapped - self._ignored):
+            by_name.setdefault(normalise(column), []).append(column)
+        sources: dict[str, tuple[str, ...]] = {}
+        ambiguous = False
         for field in FIELDS:
             if field in self.mapping:
-                if all(column in columns for column in self.mapping[field]):
+                if set(self.mapping[field]) <= set(columns):
                     sources[field] = self.mapping[field]
                 continue
             known = [column for name in self._aliases.get(field, ()) for column in by_name.get(name, ())]
             if known:
                 sources[field] = (known[0],)
-                used.add(known[0])
                 ambiguous |= len(known) > 1
-        rest = sorted(column for column in columns if column not in used and column not in self._ignored)
-        single = [(FIELDS[f], parts[0]) for f, parts in sources.items() if len(parts) == 1 and f != "time"]
-        composite = tuple(field for field, parts in sources.items() if len(parts) > 1)
-        return Plan(sources, tuple(rest), ambiguous, tuple(single), composite)
+        used = {column for parts in sources.values() for column in parts}
+        rest = set(columns) - used - self._mapped - self._ignored
+        return Plan(sources, tuple(sorted(rest)), ambiguous)
 
 
-def joiner(field: str) -> str:
-    """The text between the parts of a composite field."""
-    return _JOINERS.get(field, ":")
-
-
-def check_columns(path: Path, columns: Sequence[str], mapping: Mapping[str, tuple[str, ...]]) -> None:
+def check_columns(path: Path, columns: Sequence[str], layout: Layout) -> None:
     """DumpError on a repeated column, a mapped column that is missing, or a needed field without a column."""
-    check_header(path, columns, mapping, DumpError)
-    sources = Layout(mapping).plan(tuple(columns)).sources
-    if missing := [field for field in _NEEDED if field not in sources]:
+    check_header(path, columns, layout.mapping, DumpError)
+    sources = layout.plan(tuple(columns)).sources
+    if missing := [field for field in NEEDED if field not in sources]:
         raise unknown_columns(path, columns, missing, DumpError)
 
 
 def check_header(
-    path: Path, header: Sequence[str], mapping: Mapping[str, Sequence[str]], error: type[SsremError]
+    path: Path,
+    header: Sequence[str],
+    mapping: Mapping[str, Sequence[str]],
+    error: type[SsremError],
+    kind: str = "column",
 ) -> None:
-    """Raise `error` if a table has a column twice, or lacks one that `--map` names."""
+    """Raise `error` if a table has a column twice, or lacks one that `--map` names. kind: column, or key of JSON."""
     twice = next((name for i, name in enumerate(header) if name in header[:i]), None)
     if twice is not None:
-        raise error(f"{path}: the column {twice!r} is there twice; rename one")
-    absent = [column for columns in mapping.values() for column in columns if column not in header]
-    if absent:
-        raise error(
-            f"{path}: --map names the column {absent[0]!r}, which is not there; the columns are {_listed(header)}"
-        )
+        raise error(f"{path}: the {kind} {twice!r} is there twice; rename one")
+    for column in (column for columns in mapping.values() for column in columns):
+        if column not in header:
+            raise error(
+                f"{path}: --map names the {kind} {column!r}, which is not there; "
+                f"the {kind}s are {_listed(header)}"
+            )
 
 
 def unknown_columns(
-    path: Path, header: Sequence[str], missing: Sequence[str], error: type[SsremError]
+    path: Path, header: Sequence[str], missing: Sequence[str], error: type[SsremError], kind: str = "column"
 ) -> SsremError:
     """The error of a table in which no column is known as the `missing` fields."""
     return error(
-        f"{path}: no column is known as {' or '.join(missing)}; the columns are {_listed(header)}; "
-        f"say which is which with --map, for example --map {missing[0]}=COLUMN"
+        f"{path}: no {kind} is known as {' or '.join(missing)}; the {kind}s are {_listed(header)}; "
+        f"say which is which with --map, for example --map {missing[0]}={kind.upper()}"
     )
 
 
 def _listed(header: Sequence[str]) -> str:
-    return ", ".join(header[:_MOST_LISTED]) + (", …" if len(header) > _MOST_LISTED else "")
+    listed = ", ".join(header[:_MOST_LISTED]) + (", …" if len(header) > _MOST_LISTED else "")
+    return listed or "none"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ssrem.errors import DumpError
 from ssrem.readers import parse_mapping
-from ssrem.readers.layout import Layout
+from ssrem.readers.fields import Layout
 from ssrem.readers.metadata import canonical_object, json_objects
 
 

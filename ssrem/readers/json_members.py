@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -24,7 +25,10 @@ class _HalfPairError(Exception):
 
 
 class _Readable:
-    """The file that ijson reads: decompressed, its bytes counted."""
+    """The file that ijson reads: decompressed, its bytes counted.
+
+    halves: whether escapes of half a surrogate pair may pass; otherwise they raise _HalfPairError.
+    """
 
     def __init__(self, path: Path, progress: Callable[[int], None] | None, *, halves: bool) -> None:
         self._path = path
@@ -40,23 +44,20 @@ class _Readable:
         if self.since_member > LONGEST_ROW + _CHUNK:
             raise too_long(self._path, "a member")
         if not self._halves:
-            self._check(piece)
+            # Before the parser gets the end of a string that holds half of a pair.
+            strings, quote, self._open = (self._open + piece).rpartition(b'"')
+            if quote and any(match[1] is None for match in _SURROGATES.finditer(strings)):
+                raise _HalfPairError
         return piece
 
-    def _check(self, piece: bytes) -> None:
-        """Raise _HalfPairError before the parser gets the end of a string that holds half of a pair."""
-        strings, quote, rest = (self._open + piece).rpartition(b'"')
-        self._open = rest
-        if quote and any(match[1] is None for match in _SURROGATES.finditer(strings)):
-            raise _HalfPairError
 
-
-def members(path: Path, progress: Callable[[int], None] | None = None) -> Iterator[tuple[str, object]]:
+def json_members(path: Path, progress: Callable[[int], None] | None = None) -> Iterator[tuple[str, object]]:
     """The members of the file's JSON object in order, one at a time. Text that an escape such as \\ud800, half of a
     surrogate pair, is part of cannot be encoded.
 
-    Raises DumpError where the JSON is broken, because nothing after that point can be told apart, where a member
-    is longer than LONGEST_ROW, and where one nests deeper than DEEPEST.
+    progress: called with the number of stored bytes read so far. Raises DumpError where the JSON is broken, because
+    nothing after that point can be told apart, where a member is longer than LONGEST_ROW, and where one nests deeper
+    than DEEPEST.
     """
     import ijson
     from ijson.backends import python
@@ -87,9 +88,8 @@ def _parsed(parser: Any, source: _Readable, path: Path) -> Iterator[tuple[str, o
     except (ijson.JSONError, ValueError) as error:
         reason = error.args[0] if error.args else error
         text = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(error)
-        reason = " ".join(text.split())[:120]
         raise DumpError(
-            f"{path}: broken JSON after {count:,} members ({reason}); fetch the file again"
+            f"{path}: broken JSON after {count:,} members ({' '.join(text.split())[:120]}); fetch the file again"
         ) from error
 
 
@@ -103,7 +103,7 @@ def has_shape(path: Path, key: str) -> bool:
     if not start.lstrip().startswith(b"{"):
         return False
     with suppress(ijson.JSONError, ValueError):
-        for event, value in python.basic_parse(_Pieces(start), use_float=True):
+        for event, value in python.basic_parse(io.BytesIO(start), use_float=True):
             if event in ("start_map", "start_array"):
                 depth += 1
             elif event in ("end_map", "end_array"):
@@ -115,14 +115,3 @@ def has_shape(path: Path, key: str) -> bool:
             elif depth == 1 and event != "map_key":
                 return False
     return False
-
-
-class _Pieces:
-    def __init__(self, content: bytes) -> None:
-        self._content = content
-        self._at = 0
-
-    def read(self, size: int) -> bytes:
-        piece = self._content[self._at : self._at + size]
-        self._at += len(piece)
-        return piece
