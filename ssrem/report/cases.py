@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ssrem.report.data import Row, Rows
+from ssrem.report.data import Rows, grouped
 from ssrem.report.numbers import is_figure
 
 KINDS = {
@@ -37,8 +37,6 @@ LETTERS = 700
 
 _CASE, _LINE = 900, 420  # bytes of markup a case, and an evaluator's line in it
 
-Response = tuple[Any, Any]  # dataset, response id
-
 
 @dataclass(frozen=True)
 class Score:
@@ -55,18 +53,18 @@ class Score:
 class Case:
     """A response with its context, its human rating, the score of every evaluator, and why it was chosen.
 
-    picks: (evaluator, version, kind). human: mean of the raters; percentile: its rank in the set, 0 to 100.
+    human: mean of the raters; percentile: its rank in the set, 0 to 100; picks: (evaluator, version, kind).
     earlier: turns of the context that are not shown.
     """
 
     dataset: str
     criterion: str
     response_id: str
-    picks: Sequence[tuple[Any, Any, str]]
     human: float
     raters: int
     percentile: float
-    scores: Sequence[Score]
+    scores: list[Score] = field(default_factory=list)
+    picks: list[tuple[Any, Any, str]] = field(default_factory=list)
     turns: Sequence[str] = ()
     earlier: int = 0
     response: str = ""
@@ -88,15 +86,37 @@ def chosen(points: Rows) -> list[Case]:
 
     points: one row per evaluator and response.
     """
-    ranked = _ranked(points)
-    picks: dict[Response, list[tuple[Any, Any, str]]] = {}
+    cases: dict[tuple[Any, str], Case] = {}  # by dataset and response
+    clearest: list[tuple[tuple[Any, Any, str], list[Case]]] = []  # evaluator, version and kind
+    figures = [row for row in points if is_figure(row["human"]) and is_figure(row["score"])]
+    for (dataset, evaluator, version), rows in grouped(figures, "dataset", "evaluator", "version").items():
+        if len(rows) < FEWEST:
+            continue
+        human = percentiles([row["human"] for row in rows])
+        own = percentiles([row["score"] for row in rows])
+        judged = []
+        for row, human_rank, own_rank in zip(rows, human.tolist(), own.tolist(), strict=True):
+            response = str(row["response_id"])
+            rating = (float(row["human"]), int(row["raters"]), human_rank)
+            case = cases.setdefault((dataset, response), Case(dataset, row["criterion"], response, *rating))
+            case.scores.append(Score(evaluator, version, row["part"], float(row["score"]), own_rank))
+            judged.append(case)
+        for kind, clearness in _clearness(human, own).items():
+            best = np.argsort(-clearness, kind="stable")[:EACH]
+            clearest.append(((evaluator, version, kind), [judged[at] for at in best if clearness[at] > 0]))
+
+    picked: list[Case] = []
     for place in range(EACH):
-        for (dataset, evaluator, version, kind), responses in ranked.picked.items():
-            if place < len(responses):
-                key = (dataset, responses[place])
-                if key in picks or len(picks) < CASES_A_PAGE:
-                    picks.setdefault(key, []).append((evaluator, version, kind))
-    return [_case(ranked.rows[key], own, ranked.human[key], ranked.scores[key]) for key, own in picks.items()]
+        for reason, of_kind in clearest:
+            if place >= len(of_kind):
+                continue
+            case = of_kind[place]
+            if not case.picks:
+                if len(picked) == CASES_A_PAGE:
+                    continue
+                picked.append(case)
+            case.picks.append(reason)
+    return picked
 
 
 def with_texts(cases: Sequence[Case], responses: Rows) -> list[Case]:
@@ -125,40 +145,6 @@ def with_texts(cases: Sequence[Case], responses: Rows) -> list[Case]:
     return [case for own in by_dataset.values() for case in own]
 
 
-@dataclass
-class _Ranked:
-    rows: dict[Response, Row]
-    human: dict[Response, float]
-    scores: dict[Response, list[Score]]
-    picked: dict[tuple[Any, Any, Any, str], list[str]]
-
-
-def _ranked(points: Rows) -> _Ranked:
-    ranked = _Ranked({}, {}, {}, {})
-    groups: dict[tuple[Any, Any, Any], list[Row]] = {}
-    for row in points:
-        if is_figure(row["human"]) and is_figure(row["score"]):
-            groups.setdefault((row["dataset"], row["evaluator"], row["version"]), []).append(row)
-    for (dataset, evaluator, version), rows in groups.items():
-        if len(rows) < FEWEST:
-            continue
-        human = percentiles([row["human"] for row in rows])
-        own = percentiles([row["score"] for row in rows])
-        for row, human_rank, own_rank in zip(rows, human.tolist(), own.tolist(), strict=True):
-            key = (dataset, str(row["response_id"]))
-            ranked.rows.setdefault(key, row)
-            ranked.human.setdefault(key, human_rank)
-            ranked.scores.setdefault(key, []).append(
-                Score(evaluator, version, row["part"], float(row["score"]), own_rank)
-            )
-        for kind, clearness in _clearness(human, own).items():
-            best = np.argsort(-clearness, kind="stable")[:EACH]
-            ranked.picked[dataset, evaluator, version, kind] = [
-                str(rows[at]["response_id"]) for at in best if clearness[at] > 0
-            ]
-    return ranked
-
-
 def percentiles(values: Sequence[float]) -> NDArray[np.float64]:
     """Rank of each value among all, in per cent; tied values share the middle of their ranks."""
     from scipy.stats import rankdata
@@ -167,7 +153,7 @@ def percentiles(values: Sequence[float]) -> NDArray[np.float64]:
     return ranks
 
 
-def _clearness(human: NDArray[np.float64], own: NDArray[np.float64]) -> Mapping[str, NDArray[np.float64]]:
+def _clearness(human: NDArray[np.float64], own: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
     """Kind to how clearly each response is of it; 0 or less: it is not."""
     return {
         "liked": np.minimum(human, own) - 50,
@@ -175,13 +161,6 @@ def _clearness(human: NDArray[np.float64], own: NDArray[np.float64]) -> Mapping[
         "high": own - human - APART,
         "low": human - own - APART,
     }
-
-
-def _case(row: Row, picks: list[tuple[Any, Any, str]], percentile: float, scores: list[Score]) -> Case:
-    return Case(
-        *(row["dataset"], row["criterion"], str(row["response_id"]), picks),
-        *(float(row["human"]), int(row["raters"]), percentile, scores),
-    )
 
 
 def _cut(text: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -63,102 +63,106 @@ class Comparison:
     @property
     def sentences(self) -> list[str]:
         """What differs, in short."""
-        stages = (self.first.run["stage"], self.second.run["stage"])
         sentences = []
+        stages = [self.first.run["stage"], self.second.run["stage"]]
         if self.first.run["run_id"] == self.second.run["run_id"]:
             sentences.append("Both are the same run.")
         elif stages[0] != stages[1]:
             sentences.append(
-                f"These are runs of different stages, {stages[0]} and {stages[1]}, so little can be compared."
+                f"These are runs of different stages, {' and '.join(stages)}, so little can be compared."
             )
-        settings = [pair for pair in self.settings if pair.differs]
-        names = ", ".join(pair.names[1] for pair in settings[:4]) + (" and more" if len(settings) > 4 else "")
-        sentences.append(
-            f"They differ in {names}." if settings else "Their settings and inputs are the same."
-        )
-        changes = [pair for pair in self.correlations if pair.difference is not None]
+        settings = [pair.names[1] for pair in self.settings if pair.differs]
+        names = ", ".join(settings[:4]) + (" and more" if len(settings) > 4 else "")
+        sentences.append(f"They differ in {names}." if names else "Their settings and inputs are the same.")
+        changes = [(p.difference, p.names) for p in self.correlations if p.difference is not None]
         if changes:
-            most = max(changes, key=lambda pair: abs(pair.difference or 0.0))
-            evaluator, dataset, criterion, _, level, score = most.names
+            largest, (evaluator, dataset, criterion, _, level, score) = max(changes, key=lambda c: abs(c[0]))
             sentences.append(
                 f"Of {len(changes):,} correlations with human ratings that both have, "
-                f"{sum((pair.difference or 0) > 0 for pair in changes):,} are higher in the second; the largest change "
-                f"is {change(most.difference)} ({evaluator} {score} on {dataset}, {criterion}, {level} level)."
+                f"{sum(difference > 0 for difference, _ in changes):,} are higher in the second; the largest change "
+                f"is {change(largest)} ({evaluator} {score} on {dataset}, {criterion}, {level} level)."
             )
         return sentences
 
     @property
     def about(self) -> list[Pair]:
         """Stage, times and version of ssrem of the runs."""
-        return [Pair((key,), self.first.run[key], self.second.run[key]) for key in ABOUT]
+        return self._pairs(lambda side: {(key,): side.run[key] for key in ABOUT})
 
     @property
     def settings(self) -> list[Pair]:
         """Parameters and inputs, one pair per value, nested ones included."""
-        return [
-            _pair((what, key), first, second)
-            for what in ("parameters", "inputs")
-            for key, first, second in _matched(flat(self.first.run[what]), flat(self.second.run[what]))
-        ]
+        return self._pairs(
+            lambda side: {
+                (what, name): value
+                for what in ("parameters", "inputs")
+                for name, value in flat(side.run[what]).items()
+            }
+        )
 
     @property
     def evaluators(self) -> dict[str, list[Pair]]:
         """Evaluator to its columns in both runs; of several versions in one run, the newest."""
-        names = self._names
-        sides = [
-            {names.get(row["evaluator"], row["evaluator"]): row for row in _by_version(side.evaluators)}
-            for side in self._sides
-        ]
+        columns = self._pairs(
+            lambda side: {
+                (self._name(row), column): row[column]
+                for row in _by_version(side.evaluators)
+                for column in OF_EVALUATOR
+            }
+        )
         return {
-            name: [_pair((key,), first and first[key], second and second[key]) for key in OF_EVALUATOR]
-            for name, first, second in _matched(*sides)
+            name: [Pair(p.names[1:], p.first, p.second, p.difference) for p in columns if p.names[0] == name]
+            for name in dict.fromkeys(pair.names[0] for pair in columns)
         }
 
     @property
     def correlations(self) -> list[Pair]:
         """Spearman's ρ of the same evaluator, whatever its version, on the same set; first and second are the rows."""
-        names = self._names
-        sides = [
-            {
-                (names.get(row["evaluator"], row["evaluator"]), *(row[key] for key in CELL)): row
-                for row in _by_version(side.correlations)
-            }
-            for side in self._sides
-        ]
-        return [
-            Pair(key, first, second, _difference(first and first["spearman"], second and second["spearman"]))
-            for key, first, second in _matched(*sides)
-        ]
-
-    @property
-    def _names(self) -> dict[str, str]:
-        """If each run has a single evaluator and these differ, one name for both, so that they are matched."""
-        first, second = ({str(row["evaluator"]) for row in side.evaluators} for side in self._sides)
-        if len(first) == len(second) == 1 and first != second:
-            both = f"{min(first)} and {min(second)}"
-            return dict.fromkeys(first | second, both)
-        return {}
+        return self._pairs(
+            lambda side: {
+                (self._name(row), *(row[key] for key in CELL)): row for row in _by_version(side.correlations)
+            },
+            lambda row: row and row["spearman"],
+        )
 
     @property
     def tables(self) -> list[Pair]:
         """Rows of each table that the runs wrote; None if the other run wrote none, or if not known."""
-        return [
-            _pair((name,), first, second)
-            for name, first, second in _matched(*(_counts(side.outputs) for side in self._sides))
-        ]
+
+        def counts(side: Side) -> dict[tuple[str], int | None]:
+            of_table: dict[tuple[str], list[Any]] = {}
+            for row in side.outputs:
+                of_table.setdefault((row["table"],), []).append(row["rows"])
+            return {name: None if None in rows else sum(rows) for name, rows in of_table.items()}
+
+        return self._pairs(counts)
 
     @property
     def gates(self) -> list[Pair]:
         """Whether each expectation held; None for a run whose gate did not check it."""
-        sides = [
-            {tuple(row[key] for key in GATE): bool(row["passed"]) for row in side.gates}
-            for side in self._sides
-        ]
-        return [Pair(*matched) for matched in _matched(*sides)]
+        return self._pairs(
+            lambda side: {tuple(row[key] for key in GATE): bool(row["passed"]) for row in side.gates}
+        )
 
-    @property
-    def _sides(self) -> tuple[Side, Side]:
-        return self.first, self.second
+    def _pairs(
+        self,
+        values: Callable[[Side], Mapping[Any, Any]],
+        figure: Callable[[Any], Any] = lambda value: value,
+    ) -> list[Pair]:
+        """The values of both sides by name; figure: the number of a value, of which the difference is taken."""
+        first, second = values(self.first), values(self.second)
+        pairs = []
+        for names in dict.fromkeys([*first, *second]):
+            one, other = first.get(names), second.get(names)
+            a, b = figure(one), figure(other)
+            pairs.append(Pair(names, one, other, b - a if is_figure(a) and is_figure(b) else None))
+        return pairs
+
+    def _name(self, row: Row) -> str:
+        """Evaluator of a row. If each run has a single evaluator and these differ, one name for both matches them."""
+        first, second = ({str(row["evaluator"]) for row in s.evaluators} for s in (self.first, self.second))
+        both = len(first) == len(second) == 1 and first != second and row["evaluator"] in first | second
+        return f"{min(first)} and {min(second)}" if both else row["evaluator"]
 
 
 def flat(values: Any, name: str = "") -> dict[str, Any]:
@@ -168,31 +172,9 @@ def flat(values: Any, name: str = "") -> dict[str, Any]:
         for key, value in values.items():
             joined |= flat(value, f"{name}.{key}" if name else str(key))
         return joined
-    return {
-        name: json.dumps(values, ensure_ascii=False) if isinstance(values, list | tuple | Mapping) else values
-    }
+    is_json = isinstance(values, list | tuple | Mapping)
+    return {name: json.dumps(values, ensure_ascii=False) if is_json else values}
 
 
 def _by_version(rows: Rows) -> list[Row]:
     return sorted(rows, key=lambda row: int(row["version"]))
-
-
-def _counts(outputs: Rows) -> dict[str, int | None]:
-    counts: dict[str, int | None] = {}
-    for row in outputs:
-        known = counts.get(row["table"], 0)
-        counts[row["table"]] = None if known is None or row["rows"] is None else known + row["rows"]
-    return counts
-
-
-def _matched(first: Mapping[Any, Any], second: Mapping[Any, Any]) -> Iterable[tuple[Any, Any, Any]]:
-    for key in [*first, *(key for key in second if key not in first)]:
-        yield key, first.get(key), second.get(key)
-
-
-def _pair(names: tuple[Any, ...], first: Any, second: Any) -> Pair:
-    return Pair(names, first, second, _difference(first, second))
-
-
-def _difference(first: Any, second: Any) -> float | None:
-    return second - first if is_figure(first) and is_figure(second) else None

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 Row = Mapping[str, Any]
 Rows = Sequence[Row]
+Namer = Callable[[Any, Any], str]
+"""How a report calls an evaluator (name, version)."""
 
 KINDS = ("GT", "SC", "SP", "SS", "Rand", "Context")
 KIND_NAMES = {
@@ -90,3 +93,23 @@ class ReportData:
                 missing = [column for column in columns if column not in row]
                 if missing:
                     raise ValueError(f"report: row {number} of {name} lacks {', '.join(missing)}")
+
+    def title(self, evaluator: Any, version: Any) -> str:
+        """How an evaluator is called: with its version where the report has several versions of it."""
+        return f"{evaluator} {version}" if len(self._versions.get(evaluator, ())) > 1 else str(evaluator)
+
+    @cached_property
+    def _versions(self) -> dict[Any, set[Any]]:
+        versions: dict[Any, set[Any]] = {}
+        for rows in (self.identification, self.correlations, self.learning_curves, self.evaluators):
+            for row in rows:
+                versions.setdefault(row["evaluator"], set()).add(row["version"])
+        return versions
+
+
+def grouped(rows: Rows, *keys: str) -> dict[tuple[Any, ...], list[Row]]:
+    """The rows by the values of `keys`, in order of first appearance."""
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        groups.setdefault(tuple(row[key] for key in keys), []).append(row)
+    return groups

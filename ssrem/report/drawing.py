@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import astuple, dataclass, field
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from warnings import catch_warnings, filterwarnings
 from xml.etree import ElementTree
 
-from ssrem.report.data import Row, Rows
+from ssrem.report.data import Rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 DPI = 300  # of PNG files
 _WIDTH = 3.7  # inches; a panel is shown at about 300 to 400 pixels
-
-Namer = Callable[[Any, Any], str]  # how a page calls an evaluator (name, version)
 
 
 @dataclass(frozen=True)
@@ -50,26 +48,20 @@ _ROUNDED = ("d", "x", "y", "width", "height")
 
 
 def paint() -> Paint:
-    """The colours to draw with: the page's, except within `painted`."""
+    """The colours to draw with: the page's, except within `styled` of others."""
     return _paint.get()
 
 
 @contextmanager
-def painted(colours: Paint) -> Iterator[None]:
-    """Draw with these colours."""
-    token = _paint.set(colours)
-    try:
-        yield
-    finally:
-        _paint.reset(token)
+def styled(colours: Paint | None = None) -> Iterator[None]:
+    """Draw with the report's settings over matplotlib's defaults, not the user's; also a decorator.
 
-
-@contextmanager
-def styled() -> Iterator[None]:
-    """Draw with the report's settings over matplotlib's defaults, not the user's; also a decorator."""
+    colours: used within this context and those inside it; without them, the colours of the outer one.
+    """
     from matplotlib import rc_context, rcdefaults, rcParams
 
-    colours = paint()
+    colours = colours or paint()
+    token = _paint.set(colours)
     with rc_context(), catch_warnings():
         # Letters that matplotlib's typeface lacks are drawn by the browser.
         filterwarnings("ignore", "Glyph .* missing from font")
@@ -94,7 +86,10 @@ def styled() -> Iterator[None]:
                 "lines.linewidth": 1.6,
             }
         )
-        yield
+        try:
+            yield
+        finally:
+            _paint.reset(token)
 
 
 @dataclass(frozen=True)
@@ -127,14 +122,6 @@ class Panel:
         # Letters as outlines: the drawing looks alike where its typeface is not installed.
         with rc_context({"svg.hashsalt": path.stem, "svg.fonttype": "path", "pdf.fonttype": 42}):
             self.figure.savefig(path, dpi=DPI, metadata=dates.get(path.suffix))
-
-
-def grouped(rows: Rows, *keys: str) -> dict[tuple[Any, ...], list[Row]]:
-    """The rows by the values of `keys`, in order of first appearance."""
-    groups: dict[tuple[Any, ...], list[Row]] = {}
-    for row in rows:
-        groups.setdefault(tuple(row[key] for key in keys), []).append(row)
-    return groups
 
 
 def canvas(height: float) -> tuple[Figure, Axes]:

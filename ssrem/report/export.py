@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ssrem.report.data import COLUMNS, ReportData
-from ssrem.report.drawing import PRINT, Namer, Panel, painted, styled
+from ssrem.report.drawing import PRINT, Panel, styled
 from ssrem.report.formats import csv_text, file_name, latex, markdown, markdown_text
-from ssrem.report.page import namer
 from ssrem.report.paper import paper_tables
 from ssrem.report.plots import Cloud, clouds, identification_panels, learning_panels, similarity_panels
 from ssrem.report.study import study_panels
@@ -23,7 +22,6 @@ def export(data: ReportData, folder: Path) -> list[Path]:
     written.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    title = namer(data)
     paths: list[Path] = []
     index = f"Figures and tables of {markdown_text(data.home)}, {data.generated_at}, by ssrem {data.ssrem_version}.\n"
     used: set[str] = set()
@@ -32,16 +30,16 @@ def export(data: ReportData, folder: Path) -> list[Path]:
         (folder / name).write_text(text, encoding="utf-8")
         paths.append(folder / name)
 
-    with painted(PRINT), styled():
+    with styled(PRINT):
         scatter = clouds(data.points)
-        for base, panel, columns in _panels(data, scatter, title):
+        for base, panel, columns in _panels(data, scatter):
             name = unique(base, used)
             for suffix in ("svg", "pdf", "png"):
                 panel.save(folder / f"{name}.{suffix}")
                 paths.append(folder / f"{name}.{suffix}")
             write(f"{name}.csv", csv_text(panel.rows, columns))
             index += f"\n## {name}\n\n{markdown_text(panel.label)}\n\n![]({name}.svg)\n"
-    for table in paper_tables(data, [cloud for cloud, _ in scatter], title):
+    for table in paper_tables(data, [cloud for cloud, _ in scatter]):
         name = unique(file_name("table", table.name), used)
         write(f"{name}.tex", latex(table))
         write(f"{name}.md", markdown(table))
@@ -54,17 +52,17 @@ def export(data: ReportData, folder: Path) -> list[Path]:
 
 
 def _panels(
-    data: ReportData, scatter: Sequence[tuple[Cloud, Panel]], title: Namer
+    data: ReportData, scatter: Sequence[tuple[Cloud, Panel]]
 ) -> Iterator[tuple[str, Panel, Sequence[str]]]:
     """Of each figure: a name for its files, the panel, and the columns of its numbers."""
-    for panel in identification_panels(data.identification, title):
+    for panel in identification_panels(data.identification, data.title):
         name = file_name("identification", panel.title, panel.rows[0]["corpus"])
         yield name, panel, COLUMNS["identification"]
     for panel in similarity_panels(data.set_similarity):
         yield file_name("similarity", panel.title), panel, COLUMNS["set_similarity"]
     for cloud, panel in scatter:
         yield file_name("scatter", panel.title, cloud.dataset), panel, COLUMNS["points"]
-    for panel in learning_panels(data.learning_curves, title):
+    for panel in learning_panels(data.learning_curves, data.title):
         yield file_name("learning", panel.title), panel, COLUMNS["learning_curves"]
     for (study, dataset), panel in study_panels(data.studies).items():
         yield file_name("study", study, dataset), panel, COLUMNS["studies"]

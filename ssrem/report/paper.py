@@ -2,44 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+import tomllib
+from collections.abc import Sequence
+from dataclasses import asdict
 
 from ssrem.report import numbers
-from ssrem.report.data import COLUMNS, ReportData, Row, Rows
-from ssrem.report.drawing import Namer, grouped
+from ssrem.report.data import COLUMNS, Namer, ReportData, Row, Rows, grouped
 from ssrem.report.formats import Strong, Table
+from ssrem.report.page import jinja_environment, template_text
 from ssrem.report.plots import Cloud
 from ssrem.report.study import conditions, evaluators
 
 SIGNIFICANT = 0.05
 
 
-def paper_tables(data: ReportData, regressions: Sequence[Cloud], title: Namer) -> list[Table]:
-    """Every table of the report that has rows."""
-    plain = [
-        _listed(
-            data, "correlations", "correlations", "Correlation with human scores.", _CORRELATIONS, 6, title
-        ),
-        _listed(
-            data, "comparisons", "comparisons", "Evaluators compared by paired bootstrap.", _COMPARISONS, 5
-        ),
-        _listed(
-            data, "identification", "identification", "True and false responses.", _IDENTIFICATION, 3, title
-        ),
-        _listed(
-            data, "set_similarity", "set-similarity", "Similarity of the texts of a set.", _SIMILARITY, 3
-        ),
-        _regressions(regressions),
-        _listed(data, "learning_curves", "learning-curves", "Loss by epoch.", _LEARNING, 2, title),
-        _listed(data, "corpora", "corpora", "Corpora.", _CORPORA, 1),
-        _listed(data, "quarantine", "quarantine", "Quarantined rows by reason.", _QUARANTINE, 2),
-        _listed(data, "quality", "gates", "Results of the gates.", _GATES, 4),
-        _listed(data, "evaluators", "evaluators", "Evaluators.", _EVALUATORS, 4),
-        _listed(data, "runs", "runs", "Runs.", _RUNS, 3),
-    ]
+def paper_tables(data: ReportData, regressions: Sequence[Cloud]) -> list[Table]:
+    """Every table of the report that has rows: correlations at a glance, those of tables.toml, and the studies."""
+    environment = jinja_environment()
+    tables = [_agreement(data.correlations, data.title)]
+    for name, table in tomllib.loads(template_text("tables.toml")).items():
+        rows: Rows = [asdict(r) for r in regressions] if name == "regressions" else getattr(data, name)
+        cells = [environment.compile_expression(cell) for cell in table["columns"].values()]
+        body = [[str(cell(row, title=data.title)) for cell in cells] for row in rows]
+        columns = COLUMNS.get(name, [*rows[0]] if rows else [])
+        file = table.get("name", name.replace("_", "-"))
+        tables.append(Table(file, table["caption"], table["left"], [*table["columns"]], body, rows, columns))
     studies = [_study(rows) for rows in grouped(data.studies, "study", "dataset").values()]
-    return [table for table in (_agreement(data.correlations, title), *plain, *studies) if table.body]
+    return [table for table in (*tables, *studies) if table.body]
 
 
 def _agreement(correlations: Rows, title: Namer) -> Table:
@@ -85,120 +74,3 @@ def _study(rows: Rows) -> Table:
     headings = ["Condition", *names, "n"]
     name = f"study-{study}-{dataset}"
     return Table(name, f"Study {study} of {dataset}.", 1, headings, body, rows, COLUMNS["studies"])
-
-
-def _regressions(regressions: Sequence[Cloud]) -> Table:
-    columns = ("evaluator", "dataset", "criterion", "slope", "intercept", "n")
-    rows = [{name: getattr(cloud, name) for name in columns} for cloud in regressions]
-    body = [
-        [
-            *(row["evaluator"], row["dataset"], row["criterion"]),
-            *(numbers.real(row["slope"]), numbers.real(row["intercept"]), numbers.count(row["n"])),
-        ]
-        for row in rows
-    ]
-    headings = ("Evaluator", "Dataset", "Criterion", "Slope", "Intercept", "n")
-    return Table("regressions", "Score on human score.", 3, headings, body, rows, columns)
-
-
-Column = tuple[str, Callable[[Row], str]]
-
-
-def _listed(
-    data: ReportData,
-    of: str,
-    name: str,
-    caption: str,
-    columns: Sequence[Column],
-    left: int,
-    title: Namer | None = None,
-) -> Table:
-    """One list of `data` as a table; title: names the evaluator in the first column, with its version where needed."""
-    rows: Rows = getattr(data, of)
-    body = [[write(row) for _, write in columns] for row in rows]
-    for row, cells in zip(rows, body, strict=True):
-        if title:
-            cells[0] = title(row["evaluator"], row["version"])
-    return Table(name, caption, left, [heading for heading, _ in columns], body, rows, COLUMNS[of])
-
-
-def _text(heading: str, key: str) -> Column:
-    return heading, lambda row: numbers.plain(row[key])
-
-
-def _texts(*keys: str) -> list[Column]:
-    """Columns of text whose headings are their keys."""
-    return [_text(key.capitalize(), key) for key in keys]
-
-
-def _number(heading: str, key: str, write: Callable[..., str] = numbers.real, *more: Any) -> Column:
-    return heading, lambda row: write(row[key], *more)
-
-
-def _interval(low: str, high: str) -> Column:
-    return "95% interval", lambda row: numbers.interval(row[low], row[high])
-
-
-_CORRELATIONS = (
-    *_texts("evaluator", "score", "dataset", "criterion"),
-    _text("Human score", "aggregation"),
-    _text("Level", "level"),
-    _number("Spearman's ρ", "spearman"),
-    _interval("spearman_low", "spearman_high"),
-    ("p", lambda row: numbers.p_value(row["spearman_p"])),
-    _number("Pearson's r", "pearson"),
-    _number("Kendall's τ-b", "kendall"),
-    _number("n", "n", numbers.count),
-    _number("Cluster", "cluster", numbers.count),
-)
-_COMPARISONS = (
-    *_texts("dataset", "criterion", "level"),
-    ("Better", lambda row: f"{row['first']} {row['first_version']}"),
-    ("Other", lambda row: f"{row['second']} {row['second_version']}"),
-    ("p (Holm)", lambda row: numbers.p_value(row["p_holm"])),
-)
-_IDENTIFICATION = (
-    *_texts("evaluator", "corpus", "kind"),
-    _number("Mean f", "mean"),
-    _interval("low", "high"),
-    ("GT above", lambda row: numbers.percent(row["gt_above"])),
-    _number("n", "n", numbers.count),
-)
-_SIMILARITY = (
-    *_texts("corpus", "kind", "encoder"),
-    _number("Mean similarity", "mean", numbers.real, 4),
-    ("95% interval", lambda row: numbers.interval(row["low"], row["high"], 4)),
-    _number("Speakers", "speakers", numbers.count),
-    _number("Pairs", "pairs", numbers.count),
-)
-_LEARNING = (
-    *_texts("evaluator", "split"),
-    _number("Epoch", "epoch", numbers.count),
-    _number("Loss", "loss", numbers.real, 4),
-)
-_CORPORA = (
-    _text("Corpus", "corpus"),
-    *(
-        _number(key.capitalize(), key, numbers.count)
-        for key in ("conversations", "utterances", "quarantined", "speakers", "turns", "responses")
-    ),
-)
-_QUARANTINE = (_text("Corpus", "corpus"), _text("Reason", "reason"), _number("Rows", "rows", numbers.count))
-_GATES = (
-    *_texts("stage", "table", "expectation"),
-    ("Holds", lambda row: numbers.plain(bool(row["passed"]))),
-    _text("Rows that break it", "unexpected"),
-)
-_EVALUATORS = (
-    *_texts("evaluator", "version"),
-    _text("In use", "promoted"),
-    _text("Encoder", "encoder"),
-    _number("Trained", "trained_at", numbers.moment),
-)
-_RUNS = (
-    _text("Run", "run_id"),
-    _text("Stage", "stage"),
-    _text("State", "state"),
-    _number("Started", "started", numbers.moment),
-    _number("Ended", "ended", numbers.moment),
-)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ssrem.report.data import KINDS, Row, Rows
-from ssrem.report.drawing import POINTS, Namer, Panel, canvas, grouped, paint, styled
+from ssrem.report.data import KINDS, Namer, Row, Rows, grouped
+from ssrem.report.drawing import POINTS, Panel, canvas, paint, styled
 from ssrem.report.numbers import is_figure, percent, real
 
 if TYPE_CHECKING:

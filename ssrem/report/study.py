@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ssrem.report.data import Row, Rows
-from ssrem.report.drawing import PAGE, PRINT, Panel, canvas, grouped, paint, painted, styled
+from ssrem.report.data import Row, Rows, grouped
+from ssrem.report.drawing import PAGE, PRINT, Panel, canvas, paint, styled
 from ssrem.report.formats import markdown_text
 from ssrem.report.numbers import is_figure, real
 from ssrem.studies import study_called
@@ -65,7 +65,7 @@ def _cell(row: Row | None) -> str:
 
 def save_plot(rows: Rows, path: Path) -> None:
     """Write the plot of one study of one dataset as SVG, PDF or PNG, in print colours. Raises OSError."""
-    with painted(PRINT), styled():
+    with styled(PRINT):
         (panel,) = study_panels(rows).values()
         panel.save(path)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from html import unescape
 from typing import Any
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from ssrem.report import ReportData
 from ssrem.report.answer import answer
 from ssrem.report.data import COLUMNS
+from ssrem.report.page import jinja_environment
 
 
 def correlation(evaluator: str, dataset: str, spearman: float | None, **changes: Any) -> dict[str, Any]:
@@ -20,7 +23,8 @@ def correlation(evaluator: str, dataset: str, spearman: float | None, **changes:
 
 def answer_text(correlations: list[dict[str, Any]], **rows: list[dict[str, Any]]) -> str:
     data = ReportData("now", "0", "home", correlations=correlations, **rows)
-    return " ".join(answer(data)).replace("\N{NO-BREAK SPACE}", " ")
+    html = jinja_environment().get_template("answer.html").render(answer=answer(data))
+    return " ".join(unescape(re.sub("<.*?>", "", html)).split())
 
 
 def share(evaluator: str, kind: str, above: float | None) -> dict[str, Any]:

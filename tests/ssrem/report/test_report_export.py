@@ -15,7 +15,6 @@ from ssrem.report.data import COLUMNS
 from ssrem.report.drawing import DPI
 from ssrem.report.export import INDEX, export, unique
 from ssrem.report.formats import Strong, Table, csv_text, file_name, latex, latex_text, markdown
-from ssrem.report.page import namer
 from ssrem.report.paper import paper_tables
 from support.report_data import correlation, make_data
 
@@ -87,7 +86,7 @@ def test_the_table_of_agreement_has_a_row_a_score_and_a_column_a_set() -> None:
         correlation(dataset="one", aggregation="median", spearman=0.9, **figures),
     ]
     data = replace(make_data(), correlations=rows)
-    table = paper_tables(data, [], namer(data))[0]
+    table = paper_tables(data, [])[0]
     assert table.headings == ["Evaluator", "Score", "one, overall", "two, overall"]
     assert table.body == [
         ["ssrem", "h", "0.500", "0.100†"],
