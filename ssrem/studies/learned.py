@@ -6,13 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ssrem.agreement.correlation import regression_line, spearman
 from ssrem.agreement.cross_validation import Labelled, Scorer, folds_by_context, out_of_fold
 from ssrem.errors import AnnotationError
 from ssrem.evaluators.core.human_scores import enough
-from ssrem.samples import Floats, Sample
+from ssrem.samples import Floats, Rows, Sample
 from ssrem.studies.study import Finding, Sentences, Study, best, of_correlation, printed, two_digits
 
 Learn = Callable[[Labelled, tuple[float, float]], Scorer]
@@ -37,10 +36,25 @@ class Human:
     scale: tuple[float, float]
     systems: Sequence[str | None]
 
-    def labelled(self, rows: NDArray[np.int64], scores: Floats | None = None) -> Labelled:
+    def labelled(self, rows: Rows, scores: Floats | None = None) -> Labelled:
         """The samples of the rows with their human scores, or with other `scores` (n,)."""
         labels = self.scores if scores is None else scores
         return [(self.samples[row], float(labels[row])) for row in rows]
+
+    def split(self, seed: int) -> tuple[Rows, Rows]:
+        """Rows to learn from, in drawn order, and rows to test on: a third of the contexts."""
+        fold = folds_by_context(self.samples, FOLDS, seed)
+        train, test = np.flatnonzero(fold != 0), np.flatnonzero(fold == 0)
+        return np.random.default_rng(seed).permutation(train), test
+
+    def scored_by(self, model: Scorer, rows: Rows) -> Floats:
+        """The model's scores of the rows, float64."""
+        return np.asarray(model.score([self.samples[row] for row in rows]), dtype=np.float64)
+
+    def agreement(self, condition: str, scores: Floats, rows: Rows) -> Finding:
+        """Spearman's ρ of scores of the rows, NaN for missing, with their human scores."""
+        known = np.isfinite(scores)
+        return of_correlation(condition, "spearman", spearman(scores[known], self.scores[rows][known]))
 
 
 @dataclass(frozen=True)
@@ -49,6 +63,16 @@ class Learning:
 
     human: Human
     learn: Learn
+
+    def scores(self, pairs: Labelled, rows: Rows) -> Floats:
+        """Scores of the rows by a model that learned from the pairs; NaN where those are too few to learn from."""
+        if not enough([sample for sample, _ in pairs]):
+            return np.full(len(rows), np.nan)
+        return self.human.scored_by(self.learn(pairs, self.human.scale), rows)
+
+    def learned(self, condition: str, pairs: Labelled, test: Rows) -> Finding:
+        """Agreement on the rows `test`, having learned from the pairs."""
+        return self.human.agreement(condition, self.scores(pairs, test), test)
 
 
 @dataclass(frozen=True)
@@ -59,69 +83,79 @@ class Transfer(Learning):
     others: Mapping[str, Human]
 
 
-def low_resource(data: Human, learn: Learn, seed: int) -> list[Finding]:
+def low_resource(data: Learning, seed: int) -> list[Finding]:
     """Spearman's ρ on a third of the contexts, having learned from 25, 50, 100, … responses of the others, and from
     all: Zhao et al. (2020), section 6.2. Each size is part of the next."""
-    train, test = _split(data, seed)
-    sizes = [size for size in SIZES if size < len(train)]
-    fewer = [_learned(f"{size} responses", data, learn, data.labelled(train[:size]), test) for size in sizes]
-    return [*fewer, _learned(f"all {len(train)} responses", data, learn, data.labelled(train), test)]
+    train, test = data.human.split(seed)
+    sizes = {f"{size} responses": size for size in SIZES if size < len(train)}
+    sizes[f"all {len(train)} responses"] = len(train)
+    return [data.learned(name, data.human.labelled(train[:size]), test) for name, size in sizes.items()]
 
 
-def label_noise(data: Human, learn: Learn, seed: int) -> list[Finding]:
+def label_noise(data: Learning, seed: int) -> list[Finding]:
     """Spearman's ρ on a third of the contexts, having learned from the others' human scores with Gaussian noise, cut
     off at the ends of the scale; and without noise, with the output rounded to points of the scale, to which a line
     brings it that is fitted to what was learned from: Zhao et al. (2020), appendix D."""
-    train, test = _split(data, seed)
-    every = np.concatenate([train, test])
-    scores = _scores(data, learn, data.labelled(train), every)
+    human = data.human
+    train, test = human.split(seed)
+    scores = data.scores(human.labelled(train), np.concatenate([train, test]))
     learned, scores = scores[: len(train)], scores[len(train) :]
     findings = [
-        _agreement("no noise", data, scores, test),
-        _agreement("output rounded", data, _rounded(scores, learned, data, train), test),
+        human.agreement("no noise", scores, test),
+        human.agreement("output rounded", _rounded(scores, learned, human, train), test),
     ]
-    noise = np.random.default_rng(seed).standard_normal(len(data.scores))
+    noise = np.random.default_rng(seed).standard_normal(len(human.scores))
     for deviation in NOISE:
-        noisy = np.clip(data.scores + deviation * noise, *data.scale)
-        findings.append(_learned(f"noise of {deviation:g}", data, learn, data.labelled(train, noisy), test))
+        noisy = np.clip(human.scores + deviation * noise, *human.scale)
+        findings.append(data.learned(f"noise of {deviation:g}", human.labelled(train, noisy), test))
     return findings
 
 
-def leave_one_system_out(data: Human, learn: Learn, seed: int) -> list[Finding]:
+def leave_one_system_out(data: Learning, seed: int) -> list[Finding]:
     """Spearman's ρ on a third of the contexts, having learned from all systems, from a quarter of their responses at
     random, and from all but one, for each: over all test responses, and over those of the system that was left out:
     ADEM's Table 3 (Lowe et al. 2017). AnnotationError for fewer than two known systems."""
-    systems = sorted({system for system in data.systems if system})
+    human = data.human
+    systems = sorted({system for system in human.systems if system})
     if len(systems) < 2:
         raise AnnotationError(
             f"responses of {len(systems)} known systems cannot be left out by system; two or more are needed"
         )
-    train, test = _split(data, seed)
+    train, test = human.split(seed)
     quarter = train[: max(1, round(QUARTER * len(train)))]
     findings = [
-        _learned("all systems", data, learn, data.labelled(train), test),
-        _learned("a quarter at random", data, learn, data.labelled(quarter), test),
+        data.learned("all systems", human.labelled(train), test),
+        data.learned("a quarter at random", human.labelled(quarter), test),
     ]
-    named = np.array([system or "" for system in data.systems], dtype=object)
+    named = np.array([system or "" for system in human.systems], dtype=object)
     for system in systems:
-        scores = _scores(data, learn, data.labelled(train[named[train] != system]), test)
+        scores = data.scores(human.labelled(train[named[train] != system]), test)
         own = named[test] == system
-        findings.append(_agreement(f"without {system}", data, scores, test))
-        findings.append(_agreement(f"without {system}: its own responses", data, scores[own], test[own]))
+        findings.append(human.agreement(f"without {system}", scores, test))
+        findings.append(human.agreement(f"without {system}: its own responses", scores[own], test[own]))
     return findings
 
 
-def transfer(name: str, data: Human, others: Mapping[str, Human], learn: Learn, seed: int) -> list[Finding]:
+def transfer(data: Transfer, seed: int) -> list[Finding]:
     """Spearman's ρ on the set itself, learned and tested in folds by context, and on each other set, having learned
     from all of this one: a row of the matrix of Zhao et al. (2020), section 6.1."""
-    rows = np.arange(len(data.samples))
-    folded = out_of_fold(lambda pairs: learn(pairs, data.scale), data.labelled(rows), FOLDS, seed)
-    findings = [_agreement(f"on {name}, {FOLDS} folds", data, folded, rows)]
-    model = learn(data.labelled(rows), data.scale)
-    for other, human in others.items():
-        every = np.arange(len(human.samples))
-        findings.append(_agreement(f"on {other}", human, _scored(model, human, every), every))
+    human, rows = data.human, np.arange(len(data.human.samples))
+    folded = out_of_fold(lambda pairs: data.learn(pairs, human.scale), human.labelled(rows), FOLDS, seed)
+    findings = [human.agreement(f"on {data.name}, {FOLDS} folds", folded, rows)]
+    model = data.learn(human.labelled(rows), human.scale)
+    for name, other in data.others.items():
+        every = np.arange(len(other.samples))
+        findings.append(other.agreement(f"on {name}", other.scored_by(model, every), every))
     return findings
+
+
+def _rounded(scores: Floats, learned: Floats, human: Human, train: Rows) -> Floats:
+    """Scores as points of the raters' scale. learned: those of the rows that were learned from."""
+    known = np.isfinite(learned)
+    line = regression_line(learned[known], human.scores[train][known])
+    if line is None:
+        return np.full(len(scores), human.scale[0])
+    return np.clip(np.round(line.slope * scores + line.intercept), *human.scale)
 
 
 def _two_sentences(describe: Sentences) -> Sentences:
@@ -182,48 +216,12 @@ def _of_transfer(findings: Sequence[Finding]) -> tuple[str, str]:
     )
 
 
-def _split(data: Human, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows to learn from, in drawn order, and rows to test on."""
-    fold = folds_by_context(data.samples, FOLDS, seed)
-    train, test = np.flatnonzero(fold != 0), np.flatnonzero(fold == 0)
-    return np.random.default_rng(seed).permutation(train), test
-
-
-def _rounded(scores: Floats, learned: Floats, data: Human, train: NDArray[np.int64]) -> Floats:
-    """Scores as points of the raters' scale. learned: those of the rows that were learned from."""
-    known = np.isfinite(learned)
-    line = regression_line(learned[known], data.scores[train][known])
-    if line is None:
-        return np.full(len(scores), data.scale[0])
-    return np.clip(np.round(line.slope * scores + line.intercept), *data.scale)
-
-
-def _learned(condition: str, data: Human, learn: Learn, pairs: Labelled, test: NDArray[np.int64]) -> Finding:
-    return _agreement(condition, data, _scores(data, learn, pairs, test), test)
-
-
-def _scores(data: Human, learn: Learn, pairs: Labelled, rows: NDArray[np.int64]) -> Floats:
-    """Scores of the rows by a model that learned from the pairs; NaN where those are too few to learn from."""
-    if not enough([sample for sample, _ in pairs]):
-        return np.full(len(rows), np.nan)
-    return _scored(learn(pairs, data.scale), data, rows)
-
-
-def _scored(model: Scorer, data: Human, rows: NDArray[np.int64]) -> Floats:
-    return np.asarray(model.score([data.samples[row] for row in rows]), dtype=np.float64)
-
-
-def _agreement(condition: str, data: Human, scores: Floats, rows: NDArray[np.int64]) -> Finding:
-    known = np.isfinite(scores)
-    return of_correlation(condition, "spearman", spearman(scores[known], data.scores[rows][known]))
-
-
 LOW_RESOURCE = Study(
     "low-resource",
     "Few human scores",
     "Agreement with people, Spearman’s ρ, on held-out contexts, by how many responses were learned from.",
     Learning,
-    lambda data, seed: low_resource(data.human, data.learn, seed),
+    low_resource,
     _of_low_resource,
 )
 LABEL_NOISE = Study(
@@ -231,7 +229,7 @@ LABEL_NOISE = Study(
     "Noisy human scores",
     "Agreement with people, Spearman’s ρ, on held-out contexts, by the noise in what was learned from.",
     Learning,
-    lambda data, seed: label_noise(data.human, data.learn, seed),
+    label_noise,
     _of_label_noise,
 )
 LEAVE_ONE_SYSTEM_OUT = Study(
@@ -239,7 +237,7 @@ LEAVE_ONE_SYSTEM_OUT = Study(
     "Learning without each system",
     "Agreement with people, Spearman’s ρ, on held-out contexts, by the systems that were learned from.",
     Learning,
-    lambda data, seed: leave_one_system_out(data.human, data.learn, seed),
+    leave_one_system_out,
     _of_left_out_systems,
 )
 TRANSFER = Study(
@@ -247,6 +245,6 @@ TRANSFER = Study(
     "Other annotated sets",
     "Agreement with people, Spearman’s ρ, on other sets than the one that was learned from.",
     Transfer,
-    lambda data, seed: transfer(data.name, data.human, data.others, data.learn, seed),
+    transfer,
     _of_transfer,
 )

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ssrem.agreement.correlation import spearman
+from ssrem.samples import Floats
 from ssrem.studies.study import Finding, Study, best, of_correlation, printed
-
-Floats = NDArray[np.float64]
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 BUCKETS = 4
@@ -40,7 +39,7 @@ class Identified:
     features: Mapping[str, Floats]
 
 
-def length(data: Scored) -> list[Finding]:
+def length(data: Scored, _: int = 0) -> list[Finding]:
     """Spearman's ρ with the response's number of words, of scores and of human scores; and agreement before and after
     control for length: the partial rank correlation (Kendall and Stuart 1973, 27.5)."""
     own, people = spearman(data.scores, data.words), spearman(data.human, data.words)
@@ -64,7 +63,7 @@ def length(data: Scored) -> list[Finding]:
     ]
 
 
-def buckets(data: Scored) -> list[Finding]:
+def buckets(data: Scored, _: int = 0) -> list[Finding]:
     """Spearman's ρ of scores and human scores within buckets of each feature, at most `BUCKETS`, about as large.
 
     A feature that falls into one bucket says nothing and is left out."""
@@ -74,7 +73,7 @@ def buckets(data: Scored) -> list[Finding]:
     ]
 
 
-def corpus_buckets(data: Identified) -> list[Finding]:
+def corpus_buckets(data: Identified, _: int = 0) -> list[Finding]:
     """Share of negatives that true responses are above, on average, in all and within buckets of each feature, as
     `buckets` cuts them. Half of them are above by chance."""
     shares = data.shares
@@ -85,7 +84,7 @@ def corpus_buckets(data: Identified) -> list[Finding]:
     ]
 
 
-def distribution(data: Scored) -> list[Finding]:
+def distribution(data: Scored, _: int = 0) -> list[Finding]:
     """Standard deviation and quantiles of scores and of human scores, each brought to [0, 1] by its range."""
     findings = []
     for whose, values in (("scores", data.scores), ("human scores", data.human)):
@@ -101,7 +100,7 @@ def distribution(data: Scored) -> list[Finding]:
     return findings
 
 
-def without_system(data: Scored) -> list[Finding]:
+def without_system(data: Scored, _: int = 0) -> list[Finding]:
     """Agreement, Spearman's ρ, with all systems and without each one in turn: how much depends on a single system.
 
     The evaluator stays the same; ADEM's Table 3 (Lowe et al. 2017) trains it anew without the system.
@@ -176,7 +175,7 @@ LENGTH = Study(
     "Length of the response",
     "Spearman’s ρ with the number of words, and agreement with people before and after length is held fixed.",
     Scored,
-    lambda data, _: length(data),
+    length,
     _of_length,
 )
 SCORE_BUCKETS = Study(
@@ -184,7 +183,7 @@ SCORE_BUCKETS = Study(
     "Short and long, early and late",
     "Agreement with people, Spearman’s ρ, within parts of the set.",
     Scored,
-    lambda data, _: buckets(data),
+    buckets,
     _most_and_least,
 )
 DISTRIBUTION = Study(
@@ -192,7 +191,7 @@ DISTRIBUTION = Study(
     "Distribution of scores",
     "Standard deviation (sd) and quantiles (q) of scores and of human scores, each brought to [0, 1].",
     Scored,
-    lambda data, _: distribution(data),
+    distribution,
     _of_distribution,
     "score, brought to [0, 1]",
 )
@@ -201,7 +200,7 @@ WITHOUT_SYSTEM = Study(
     "Without each system",
     "Agreement with people, Spearman’s ρ, when the responses of one system are left out.",
     Scored,
-    lambda data, _: without_system(data),
+    without_system,
     _most_and_least,
 )
 CORPUS_BUCKETS = Study(
@@ -209,7 +208,7 @@ CORPUS_BUCKETS = Study(
     "Identification in parts of the corpus",
     "The share of negatives that true responses are above, within parts of the test split; half are by chance.",
     Identified,
-    lambda data, _: corpus_buckets(data),
+    corpus_buckets,
     _of_corpus_buckets,
     "share of negatives below the true response",
 )

@@ -16,6 +16,8 @@ from ssrem.studies import study_called
 from ssrem.studies.learned import (
     NOISE,
     Human,
+    Learning,
+    Transfer,
     label_noise,
     leave_one_system_out,
     low_resource,
@@ -73,7 +75,7 @@ def contexts(samples: Sequence[Sample]) -> set[tuple[str, ...]]:
 
 def test_fewer_and_fewer_labels_of_other_contexts() -> None:
     learner = Learner()
-    findings = low_resource(human(), learner, seed=3)
+    findings = low_resource(Learning(human(), learner), seed=3)
     assert [f.condition for f in findings] == [
         "25 responses",
         "50 responses",
@@ -87,7 +89,7 @@ def test_fewer_and_fewer_labels_of_other_contexts() -> None:
         assert not contexts([sample for sample, _ in lesson]) & contexts(tested)
         assert len(tested) == 60
     assert all(f.value == pytest.approx(1) and f.n == 60 for f in findings)
-    assert low_resource(human(), Learner(), seed=3) == findings
+    assert low_resource(Learning(human(), Learner()), seed=3) == findings
     assert study_called("low-resource").sentences(findings) == (
         "Having learned from all 120 responses it agrees with people at rho 1.00.",
         "25 responses reach 95% of that: rho 1.00.",
@@ -96,7 +98,7 @@ def test_fewer_and_fewer_labels_of_other_contexts() -> None:
 
 def test_noise_is_added_to_what_is_learned_from_alone() -> None:
     learner, data = Learner(), human()
-    findings = by_condition(label_noise(data, learner, seed=0))
+    findings = by_condition(label_noise(Learning(data, learner), seed=0))
     assert list(findings) == ["no noise", "output rounded", *(f"noise of {n:g}" for n in NOISE)]
     clean = dict(learner.lessons[0])
     for deviation, lesson in zip(NOISE, learner.lessons[1:], strict=True):
@@ -117,13 +119,13 @@ def test_rounding_loses_what_lies_between_the_points() -> None:
         def __call__(self, pairs: Labelled, scale: tuple[float, float]) -> Student:
             return super().__call__(pairs, SCALE)
 
-    findings = by_condition(label_noise(coarse, Coarse(), seed=0))
+    findings = by_condition(label_noise(Learning(coarse, Coarse()), seed=0))
     assert findings["output rounded"].value != pytest.approx(findings["no noise"].value)
 
 
 def test_a_system_that_is_left_out_is_not_learned_from() -> None:
     learner = Learner()
-    findings = by_condition(leave_one_system_out(human(), learner, seed=1))
+    findings = by_condition(leave_one_system_out(Learning(human(), learner), seed=1))
     assert findings["all systems"].value == pytest.approx(1)
     without = dict(zip("abc", learner.lessons[2:], strict=True))
     for system, lesson in without.items():
@@ -138,28 +140,28 @@ def test_a_system_that_is_left_out_is_not_learned_from() -> None:
 @pytest.mark.parametrize("systems", [("a",), (None, None)])
 def test_one_system_cannot_be_left_out(systems: Sequence[str | None]) -> None:
     with pytest.raises(AnnotationError, match="known systems cannot be left out by system"):
-        leave_one_system_out(human(systems=systems), Learner(), seed=0)
+        leave_one_system_out(Learning(human(systems=systems), Learner()), seed=0)
 
 
 def test_transfer_is_a_row_of_the_matrix() -> None:
     learner, here, other = Learner(), human(), human(40, ("a", "z"), start=100)
-    findings = by_condition(transfer("here", here, {"other": other}, learner, seed=0))
+    findings = by_condition(transfer(Transfer(here, learner, "here", {"other": other}), seed=0))
     assert findings["on here, 3 folds"].value == pytest.approx(1)
     assert findings["on other"].n == 80
     assert 0 < (findings["on other"].value or 0) < 1  # it knows nothing of z
     assert [len(lesson) for lesson in learner.lessons] == [120, 120, 120, 180]
     first, second = study_called("transfer").sentences(list(findings.values()))
     assert "1.00" in first and "on other" in second
-    (alone,) = transfer("here", here, {}, Learner(), seed=0)
+    (alone,) = transfer(Transfer(here, Learner(), "here", {}), seed=0)
     assert study_called("transfer").sentences([alone])[1] == "There is no other annotated set to test on."
 
 
 def test_too_few_to_learn_from_is_an_outcome() -> None:
     learner = Learner()
-    findings = leave_one_system_out(human(6), learner, seed=0)
+    findings = leave_one_system_out(Learning(human(6), learner), seed=0)
     outcomes = {f.condition: f.outcome for f in findings}
     assert outcomes["a quarter at random"] == outcomes["without a"] == "too_few"
     assert all(len(lesson) >= 10 for lesson in learner.lessons)
-    few = low_resource(human(3), Learner(), seed=0)
+    few = low_resource(Learning(human(3), Learner()), seed=0)
     assert [f.outcome for f in few] == ["too_few"]
     assert study_called("low-resource").sentences(few)[0] == "Too few responses to learn from and to test on."
