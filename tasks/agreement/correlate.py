@@ -18,22 +18,26 @@ from ssrem.annotated_sets import EVAL
 from ssrem.errors import AnnotationError
 from ssrem.evaluators import evaluator_class
 from ssrem.evaluators.base import PARTS, Scores
+from ssrem.samples import Sample
 from tasks.agreement.annotated_sets import annotated_file
-from tasks.agreement.landed_set import landed_set, landed_sets, rating_rows, response_rows
-from tasks.agreement.pairwise import comparison_rows
-from tasks.agreement.scored_set import (
+from tasks.agreement.landed_set import (
     GROUND_TRUTH,
     Options,
     ScoredSet,
     human_scores,
+    landed_sets,
     published_options,
+    rating_rows,
     ratings_of,
+    response_rows,
+    samples_of,
     scored_set,
     scores_of,
 )
+from tasks.agreement.pairwise import comparison_rows
 from tasks.ingest.dataset_names import checked_name
 from tasks.scoring.batches import score_samples
-from tasks.scoring.signatures import Version, signature_of, weights_of
+from tasks.scoring.signatures import Version, figure_row, signature_of, weights_of
 from tasks.stage.ledger import Recipe, already_done
 from tasks.stage.progress import progress
 from tasks.stage.protocol import Built, run_stage
@@ -125,9 +129,8 @@ def _correlate(
                 "SELECT evaluator, version FROM evaluators WHERE promoted ORDER BY ALL"
             ).fetchall()
         forced = any(one.systems_forced for one in options.values())
-        versions = {
-            version: options.get(version, Options()).ground_truth_kept for version in _scored(place, dataset)
-        }
+        scored = _intact(place, "scores", dataset)
+        versions = {version: options.get(version, Options()).ground_truth_kept for version in scored}
         versions |= {
             version: versions.get(version, False) if with_truth is None else with_truth
             for version, with_truth in wanted.items()
@@ -143,11 +146,13 @@ def _correlate(
         }
         return Recipe(parameters, {dataset: digest})  # not its path: the same set elsewhere is the same set
 
+    outdated: list[Version] = []
+
     def done(current: Recipe) -> bool | None:
         if current.inputs[dataset] is None:
             raise AnnotationError(f"no annotated set {dataset!r} has landed in {place.root}")
-        up_to_date = already_done(place, "correlate", current) and not _outdated(place, current)
-        return False if up_to_date else None
+        outdated[:] = _outdated(place, current)
+        return None if outdated or not already_done(place, "correlate", current) else False
 
     def build(stage: Stage) -> Built[bool]:
         outputs: list[Output] = []
@@ -160,7 +165,7 @@ def _correlate(
             outputs += [Output(table, PartitionKey(dataset=dataset)) for table in LANDED_TABLES]
         data = scored_set(stage.connection, dataset)
         assert data is not None  # it has landed, or just been staged
-        outdated, scored = _outdated(place, stage.recipe), _scored(place, dataset)
+        scored = _intact(place, "scores", dataset)
         unscored = [version for version in outdated if version not in scored]
         outputs += _stage_scores(stage, dataset, unscored)
         with progress(f"measuring agreement on {dataset}"):
@@ -180,14 +185,14 @@ def _check_name(home: Warehouse, dataset: str, land: Land) -> None:
         )
 
 
-def _key(dataset: str, version: Version) -> PartitionKey:
-    return PartitionKey(dataset=dataset, evaluator=version[0], version=version[1])
-
-
 def _version_outputs(table: str, dataset: str, versions: Sequence[Version]) -> list[Output]:
     return [
-        Output(table, _key(dataset, version), f"evaluator = '{version[0]}' AND version = {version[1]}")
-        for version in versions
+        Output(
+            table,
+            PartitionKey(dataset=dataset, evaluator=name, version=number),
+            f"evaluator = '{name}' AND version = {number}",
+        )
+        for name, number in versions
     ]
 
 
@@ -202,15 +207,11 @@ def _intact(home: Warehouse, table: str, dataset: str) -> dict[Version, str]:
     }
 
 
-def _scored(home: Warehouse, dataset: str) -> dict[Version, str]:
-    return _intact(home, "scores", dataset)
-
-
 def _outdated(home: Warehouse, recipe: Recipe) -> list[Version]:
     """Versions of the recipe whose scores or figures are missing, or whose figures were computed before their scores,
     with other options or with other draws."""
     dataset = recipe.parameters["dataset"]
-    scored, measured = _scored(home, dataset), _intact(home, "agreement", dataset)
+    scored, measured = (_intact(home, table, dataset) for table in ("scores", "agreement"))
     with home.reader() as connection:
         rows = connection.execute("SELECT run_id, parameters FROM runs WHERE stage = 'correlate'").fetchall()
     parameters_of = {run: json.loads(parameters) for run, parameters in rows}
@@ -232,27 +233,24 @@ def _stage_scores(stage: Stage, dataset: str, versions: Sequence[Version]) -> li
     """Score the set with the versions into the staged `scores`."""
     if not versions:
         return []
-    annotated = landed_set(stage.connection, dataset)
-    samples = [row.sample for row in annotated]
+    samples = samples_of(stage.connection, dataset)
     scores = score_samples(stage.home, versions, samples, dataset, stage.scratch)
     stage.create_from_rows(
         "scores",
         [
             {"evaluator": name, "version": version, "dataset": dataset, **row}
             for (name, version), of_version in zip(versions, scores, strict=True)
-            for row in _score_rows(evaluator_class(name).parts, annotated, of_version)
+            for row in _score_rows(evaluator_class(name).parts, samples, of_version)
         ],
     )
     return _version_outputs("scores", dataset, versions)
 
 
-def _score_rows(
-    parts: Sequence[str], annotated: Sequence[Annotated], scores: Scores
-) -> Iterator[dict[str, Any]]:
+def _score_rows(parts: Sequence[str], samples: Sequence[Sample], scores: Scores) -> Iterator[dict[str, Any]]:
     # A part that a response cannot have is null. One that it has, but is not a number, stays: the gate refuses it.
     columns = {part: getattr(scores, part).tolist() for part in (*PARTS, "f_unit", "g_unit")}
-    for number, row in enumerate(annotated):
-        has = {part: part in parts and (part == "f" or row.reference is not None) for part in PARTS}
+    for number, sample in enumerate(samples):
+        has = {part: part in parts and (part == "f" or sample.reference is not None) for part in PARTS}
         has |= {f"{part}_unit": has[part] and "h" in parts for part in ("f", "g")}  # scaled to be mixed
         yield {
             "response_id": str(number),
@@ -316,18 +314,7 @@ def _figure_rows(
                     score,
                     [GROUND_TRUTH] if figure.excluded else [],
                 )
-                yield {
-                    "evaluator": version[0],
-                    "version": version[1],
-                    "dataset": data.dataset,
-                    "criterion": criterion,
-                    "aggregation": aggregation,
-                    "score": score,
-                    **vars(figure),
-                    **vars(options),
-                    "reason": figure.reason or None,
-                    "signature": str(signature),
-                }
+                yield figure_row(version, figure, signature, **vars(options))
 
 
 def _rater_rows(stage: Stage, data: ScoredSet, ground_truth_kept: bool) -> Iterator[dict[str, Any]]:

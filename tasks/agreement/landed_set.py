@@ -1,13 +1,55 @@
-"""An annotated set as rows of `rated_responses` and `ratings`, and read back from them."""
+"""An annotated set in the published tables: its rows, and read back with its scores and human scores."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
 import duckdb
+import numpy as np
 
 from ssrem.agreement.annotated import Annotated
+from ssrem.agreement.inputs import Floats, Responses
+from ssrem.agreement.raters import Ratings
+from ssrem.evaluators.base import PARTS, overall_part
+from ssrem.samples import Sample
+from tasks.scoring.signatures import Version
+
+GROUND_TRUTH = "ground-truth"
+"""What signatures name as excluded where ground-truth rows are."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a version is compared with people. ground_truth_kept: with ground-truth rows too; systems_forced: at system
+    level also of fewer systems than should be compared."""
+
+    ground_truth_kept: bool = False
+    systems_forced: bool = False
+
+
+@dataclass(frozen=True)
+class ScoredSet:
+    """An annotated set: digest of its content; of each response (n,) its context, system, and whether it is true."""
+
+    dataset: str
+    sha256: str
+    contexts: Sequence[str]
+    systems: Sequence[str | None]
+    truth: np.ndarray[Any, np.dtype[np.bool_]]
+
+    def __len__(self) -> int:
+        return len(self.contexts)
+
+    def responses(self, scores: Floats, human: Floats, *, ground_truth_kept: bool) -> Responses:
+        """Those with a human score; scores and human (n,), NaN for missing."""
+        rated = ~np.isnan(human)
+        excluded = rated & self.truth & (not ground_truth_kept)
+        at = np.flatnonzero(rated & ~excluded).tolist()
+        contexts, systems = [self.contexts[n] for n in at], [self.systems[n] for n in at]
+        return Responses(scores[at], human[at], contexts, systems, int(excluded.sum()))
 
 
 def landed_sets(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
@@ -49,27 +91,87 @@ def rating_rows(dataset: str, annotated: Sequence[Annotated]) -> Iterator[dict[s
                 }
 
 
-def landed_set(connection: duckdb.DuckDBPyConnection, dataset: str) -> list[Annotated]:
-    """The annotated set as it was read from its file."""
-    ratings: dict[str, dict[str, list[float]]] = {}
-    for response, criterion, score in connection.execute(
-        "SELECT response_id, criterion, score FROM ratings WHERE dataset = ? ORDER BY criterion, rater",
-        [dataset],
-    ).fetchall():
-        ratings.setdefault(response, {}).setdefault(criterion, []).append(score)
+def samples_of(connection: duckdb.DuckDBPyConnection, dataset: str) -> list[Sample]:
+    """The responses of the set, as evaluators get them."""
     rows = connection.execute(
-        "SELECT response_id, dialogue_id, context, response, reference, system FROM rated_responses "
+        "SELECT context, response, reference FROM rated_responses WHERE dataset = ? "
+        "ORDER BY response_id::BIGINT",
+        [dataset],
+    ).fetchall()
+    return [Sample(tuple(context), response, reference) for context, response, reference in rows]
+
+
+def scored_set(connection: duckdb.DuckDBPyConnection, dataset: str) -> ScoredSet | None:
+    """The set of that name, None where none has landed."""
+    rows = connection.execute(
+        "SELECT sha256, array_to_string(context, chr(31)), system, ground_truth FROM rated_responses "
         "WHERE dataset = ? ORDER BY response_id::BIGINT",
         [dataset],
     ).fetchall()
-    return [
-        Annotated(
-            dialogue,
-            tuple(context),
-            response,
-            reference,
-            system,
-            {criterion: tuple(scores) for criterion, scores in ratings[number].items()},
-        )
-        for number, dialogue, context, response, reference, system in rows
-    ]
+    if not rows:
+        return None
+    digests, contexts, systems, truth = zip(*rows, strict=True)
+    return ScoredSet(dataset, digests[0], contexts, systems, np.array(truth, dtype=bool))
+
+
+def human_scores(connection: duckdb.DuckDBPyConnection, data: ScoredSet) -> dict[tuple[str, str], Floats]:
+    """(criterion, aggregation) to the human score of each response (n,), NaN for missing."""
+    scores: dict[tuple[str, str], Floats] = {}
+    for criterion, aggregation, number, score in connection.execute(
+        "SELECT criterion, aggregation, response_id::BIGINT, score FROM human_scores WHERE dataset = ? ORDER BY ALL",
+        [data.dataset],
+    ).fetchall():
+        scores.setdefault((criterion, aggregation), np.full(len(data), np.nan))[number] = score
+    return scores
+
+
+def ratings_of(connection: duckdb.DuckDBPyConnection, data: ScoredSet) -> dict[str, Ratings]:
+    """Criterion to its ratings (raters, n), NaN for missing; a rater is a place in the responses' lists of scores."""
+    rows = connection.execute(
+        "SELECT criterion, rater, response_id::BIGINT, score FROM ratings WHERE dataset = ? ORDER BY ALL",
+        [data.dataset],
+    ).fetchall()
+    raters: dict[str, int] = {}
+    for criterion, rater, *_ in rows:
+        raters[criterion] = max(raters.get(criterion, 0), rater + 1)
+    tables = {criterion: np.full((count, len(data)), np.nan) for criterion, count in raters.items()}
+    for criterion, rater, number, score in rows:
+        tables[criterion][rater, number] = score
+    return tables
+
+
+def scores_of(
+    connection: duckdb.DuckDBPyConnection, data: ScoredSet, version: Version, table: str = "scores"
+) -> dict[str, Floats]:
+    """Part (f, g, h) to its values (n,), NaN for missing, of the parts that the version gives of any response."""
+    scores = {part: np.full(len(data), np.nan) for part in PARTS}
+    for number, *values in connection.execute(
+        f"SELECT response_id::BIGINT, {', '.join(PARTS)} FROM {table} "
+        "WHERE evaluator = ? AND version = ? AND dataset = ? AND kind = 'response'",
+        [*version, data.dataset],
+    ).fetchall():
+        for part, value in zip(PARTS, values, strict=True):
+            if value is not None and isfinite(value):  # the gate refuses scores that are not
+                scores[part][number] = value
+    return {part: values for part, values in scores.items() if not np.isnan(values).all()}
+
+
+def overall_part_of(connection: duckdb.DuckDBPyConnection, version: Version, dataset: str) -> str:
+    """Which of f, g and h is the version's score of the annotated set."""
+    row = connection.execute(
+        "SELECT count(*), count(f), count(g), count(h) FROM scores "
+        "WHERE evaluator = ? AND version = ? AND dataset = ? AND kind = 'response'",
+        [*version, dataset],
+    ).fetchone()
+    n, *counts = row or (0, 0, 0, 0)
+    return overall_part(dict(zip(PARTS, counts, strict=True)), n)
+
+
+def published_options(connection: duckdb.DuckDBPyConnection, dataset: str) -> dict[Version, Options]:
+    """The options with which each version was compared with people."""
+    rows = connection.execute(
+        "SELECT DISTINCT evaluator, version, ground_truth_kept, systems_forced FROM agreement "
+        "WHERE dataset = ? AND level <> 'conversation' ORDER BY ALL",
+        [dataset],
+    ).fetchall()
+    return {(name, version): Options(*options) for name, version, *options in rows}

@@ -14,7 +14,7 @@ from ssrem.agreement.levels import MIN_SYSTEMS
 from ssrem.agreement.paired_bootstrap import paired_bootstrap
 from ssrem.agreement.ranking import Ranking, ranking
 from ssrem.evaluators.base import overall_part
-from tasks.agreement.scored_set import ScoredSet
+from tasks.agreement.landed_set import ScoredSet
 from tasks.scoring.signatures import Version
 
 AGGREGATION = "mean"
@@ -102,41 +102,32 @@ def _rows(
     where: Mapping[str, Any],
     scores: Mapping[Version, str],
 ) -> tuple[Rows, Rows]:
-    compared = []
-    for pair in result.compared:
-        first, second, one = names[pair.better], names[pair.worse], pair.difference
-        compared.append(
-            {
-                **where,
-                "first": first[0],
-                "first_version": first[1],
-                "first_score": scores[first],
-                "second": second[0],
-                "second_version": second[1],
-                "second_score": scores[second],
-                "first_statistic": one.first,
-                "second_statistic": one.second,
-                "difference": one.difference,
-                "low": one.low,
-                "high": one.high,
-                "p": one.p,
-                "p_holm": pair.corrected,
-                "n": one.n,
-                "resamples": one.resamples,
-                "seed": one.seed,
-                "outcome": one.outcome,
-                "reason": one.reason or None,
-            }
-        )
+    """Rows of `comparisons` and of `rankings`, with more columns than the tables hold."""
+
+    def side(which: str, evaluator: str, statistic: float | None) -> dict[str, Any]:
+        version = names[evaluator]
+        values = {"version": version[1], "score": scores[version], "statistic": statistic}
+        return {which: version[0], **{f"{which}_{column}": value for column, value in values.items()}}
+
+    compared = [
+        {
+            **where,
+            **vars(pair.difference),
+            **side("first", pair.better, pair.difference.first),
+            **side("second", pair.worse, pair.difference.second),
+            "p_holm": pair.corrected,
+            "reason": pair.difference.reason or None,
+        }
+        for pair in result.compared
+    ]
     ranked = [
         {
             **where,
+            **vars(one),
             "evaluator": names[one.evaluator][0],
             "version": names[one.evaluator][1],
             "score": scores[names[one.evaluator]],
-            "statistic": one.statistic,
             "place": None if one.statistic is None else place,
-            "cluster": one.cluster,
             "n": n,
             "reason": one.reason or None,
         }

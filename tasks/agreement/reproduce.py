@@ -10,8 +10,14 @@ from ssrem.agreement.figures import GROUPINGS, LEVELS, SYSTEM_MEASURES, Figure, 
 from ssrem.agreement.inputs import EQUAL, View
 from ssrem.agreement.signature import Signature, SignatureError, differences, parse
 from ssrem.errors import AnnotationError, EvaluatorError
-from tasks.agreement.landed_set import landed_sets
-from tasks.agreement.scored_set import GROUND_TRUTH, ScoredSet, human_scores, scored_set, scores_of
+from tasks.agreement.landed_set import (
+    GROUND_TRUTH,
+    ScoredSet,
+    human_scores,
+    landed_sets,
+    scored_set,
+    scores_of,
+)
 from tasks.scoring.conversations import conversation_figures_of
 from tasks.scoring.signatures import FORCED, Version, signature_of, weights_of
 from tasks.warehouse.home import Warehouse

@@ -13,7 +13,7 @@ from sql import statement
 from ssrem.agreement.figures import Figure, conversation_figures
 from ssrem.agreement.inputs import Floats
 from ssrem.agreement.signature import Signature
-from tasks.scoring.signatures import Version, signature_of, weights_of
+from tasks.scoring.signatures import Version, figure_row, signature_of, weights_of
 
 UNTOUCHED_RATING = {"chitchat": 5}
 """Format to the initial score of its rating sliders: a rating left there may be none, and is excluded."""
@@ -68,16 +68,4 @@ def conversation_rows(
 ) -> Iterator[dict[str, Any]]:
     """Rows of `agreement` at conversation level."""
     for figure, signature in conversation_figures_of(connection, version, corpus):
-        yield {
-            "evaluator": version[0],
-            "version": version[1],
-            "dataset": corpus,
-            "criterion": signature.criterion,
-            "aggregation": AGGREGATION,
-            "score": "f",
-            **vars(figure),
-            "ground_truth_kept": True,
-            "systems_forced": False,
-            "reason": figure.reason or None,
-            "signature": str(signature),
-        }
+        yield figure_row(version, figure, signature, ground_truth_kept=True, systems_forced=False)

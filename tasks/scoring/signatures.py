@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import duckdb
 
@@ -53,3 +54,17 @@ def signature_of(
         seed=figure.seed,
         **versions(),
     )
+
+
+def figure_row(version: Version, figure: Figure, signature: Signature, **options: bool) -> dict[str, Any]:
+    """The row of `agreement` of a figure. options: `ground_truth_kept` and `systems_forced`."""
+    names = ("dataset", "criterion", "aggregation", "score")
+    return {
+        "evaluator": version[0],
+        "version": version[1],
+        **{name: getattr(signature, name) for name in names},
+        **vars(figure),
+        **options,
+        "reason": figure.reason or None,
+        "signature": str(signature),
+    }

@@ -1,19 +1,40 @@
-"""Where the data of a study come from: each class of data that studies take has a source."""
+"""Where the data of a study come from: each class of data that studies take has a source.
+
+Studies of corpora take true responses of a test split or how well its scores identify them; studies of annotated sets
+take scores beside human scores, or human scores and the evaluators that learn from them.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ssrem.errors import EvaluatorError
-from ssrem.studies import study_called
-from tasks.stage.stage import Stage
-from tasks.warehouse.home import Warehouse
+import numpy as np
+from numpy.typing import NDArray
 
-Version = tuple[str, int]
-"""An evaluator's name and version."""
+from sql import statement
+from ssrem.agreement.cross_validation import Labelled
+from ssrem.encoders.word_average import packaged_glove
+from ssrem.errors import AnnotationError, EvaluatorError
+from ssrem.evaluators import evaluator_class, load_evaluator
+from ssrem.evaluators.base import Evaluator
+from ssrem.samples import TEST, Progress, Sample
+from ssrem.studies import study_called
+from ssrem.studies.attacks import TrueResponses
+from ssrem.studies.learned import Human, Learn, Learning, Transfer
+from ssrem.studies.neighbours import neighbours
+from ssrem.studies.scored import Identified, Scored
+from tasks.agreement.landed_set import landed_sets, overall_part_of
+from tasks.scoring.batches import score_samples
+from tasks.scoring.signatures import Version
+from tasks.speaker_tables.build import candidate_sources, landed_corpus
+from tasks.speaker_tables.load import load_candidates
+from tasks.stage.ledger import sources
+from tasks.stage.progress import progress
+from tasks.stage.stage import Stage
+from tasks.warehouse.home import Warehouse, landed_corpora
 
 
 @dataclass(frozen=True)
@@ -39,7 +60,7 @@ class Source(ABC):
 
     @abstractmethod
     def inputs(self, home: Warehouse, dataset: str) -> dict[str, Any]:
-        """What the study is made from, for the ledger; an error where there is no such dataset."""
+        """What the study is computed from, for the ledger; an error where there is no such dataset."""
 
     def usable(self, study: str, evaluators: Sequence[Version]) -> list[Version]:
         """The evaluators that can be studied so; EvaluatorError where there is none."""
@@ -49,4 +70,231 @@ class Source(ABC):
     def load(
         self, stage: Stage, dataset: str, evaluators: Sequence[Version], settings: StudySettings
     ) -> Iterator[tuple[Version, Any]]:
-        """The data of each evaluator, loaded when it is asked for; AnnotationError or EvaluatorError without them."""
+        """The data of each evaluator, loaded one by one; AnnotationError or EvaluatorError without them."""
+
+
+class Corpus(Source):
+    """A corpus whose test split is studied, by evaluators that score without the true response."""
+
+    def datasets(self, home: Warehouse) -> list[str]:
+        return landed_corpora(str(home.root))
+
+    def inputs(self, home: Warehouse, dataset: str) -> dict[str, Any]:
+        negatives = [p.key for p in home.partitions() if p.table == "negatives" and p.key.corpus == dataset]
+        return {
+            dataset: landed_corpus(home, dataset)[0],
+            "tables": candidate_sources(home, [dataset]) + sources(home, ["negatives"], negatives),
+        }
+
+    def usable(self, study: str, evaluators: Sequence[Version]) -> list[Version]:
+        usable = [version for version in evaluators if "f" in evaluator_class(version[0]).parts]
+        if not usable:
+            names = ", ".join(name for name, _ in evaluators)
+            raise EvaluatorError(
+                f"{names}: scores by the true response, which {study} keeps back; name others with --evaluator"
+            )
+        return usable
+
+
+class TestSplit(Corpus):
+    """True responses of the test split, drawn by the seed, with what landed generators wrote in their place."""
+
+    def load(
+        self, stage: Stage, dataset: str, evaluators: Sequence[Version], settings: StudySettings
+    ) -> Iterator[tuple[Version, TrueResponses]]:
+        candidates = load_candidates(stage.connection, [dataset])
+        rows = candidates.rows(TEST)
+        if settings.responses:
+            draw = np.random.default_rng(settings.seed)
+            rows = np.sort(draw.permutation(rows)[: settings.responses])
+        if not len(rows):
+            raise EvaluatorError(f"{dataset} has no response in its test split; land a larger corpus")
+        texts, ids = candidates.texts, candidates.response[rows]
+        samples = [
+            Sample(tuple(texts[candidates.context_start[row] : candidates.context_stop[row]]), texts[at])
+            for row, at in zip(rows, ids, strict=True)
+        ]
+        more = {"words replaced by near ones": neighbours(packaged_glove())}
+        written = _written_negatives(stage, dataset, ids)
+        for version in evaluators:
+
+            def score(attacked: Sequence[Sample], version: Version = version) -> Any:
+                (scores,) = score_samples(stage.home, [version], attacked, dataset, stage.scratch)
+                return scores.f
+
+            yield version, TrueResponses(samples, score, more, written)
+
+
+class ScoredTestSplit(Corpus):
+    """The scores of a test split: the share of its negatives that each true response is above."""
+
+    def load(
+        self, stage: Stage, dataset: str, evaluators: Sequence[Version], settings: StudySettings
+    ) -> Iterator[tuple[Version, Identified]]:
+        names = ("turns of the speaker", "turns of the context", "words of the response")
+        for version in evaluators:
+            query = "7_studies/identified_responses"
+            shares, *features = _scored_columns(stage, query, version, dataset, "train")
+            yield version, Identified(shares, dict(zip(names, features, strict=True)))
+
+
+class AnnotatedSet(Source):
+    """An annotated set that ssrem correlate has landed."""
+
+    def datasets(self, home: Warehouse) -> list[str]:
+        names = list(_digests(home))
+        if not names:
+            raise AnnotationError(
+                f"this study compares with people, and {home.root} has no annotated set; "
+                "run ssrem correlate FILE first"
+            )
+        return names
+
+    def inputs(self, home: Warehouse, dataset: str) -> dict[str, Any]:
+        digests = _digests(home)
+        if dataset not in digests:
+            known = ", ".join(digests)
+            raise AnnotationError(f"no annotated set {dataset!r} in {home.root} (there are: {known})")
+        return {dataset: digests[dataset]}
+
+
+class ScoredSet(AnnotatedSet):
+    """The set with the scores of evaluators."""
+
+    def load(
+        self, stage: Stage, dataset: str, evaluators: Sequence[Version], settings: StudySettings
+    ) -> Iterator[tuple[Version, Scored]]:
+        for version in evaluators:
+            part = overall_part_of(stage.connection, version, dataset)
+            query, verb = "7_studies/scored_responses", "correlate FILE --evaluator"
+            score, human, words, *of_context, systems = _scored_columns(
+                stage, query, version, dataset, verb, part=part
+            )
+            names = ("words of the response", "turns of the context", "words of the context")
+            features = dict(zip(names, (words, *of_context), strict=True))
+            yield version, Scored(score, human, words, systems, features)
+
+
+class HumanScores(AnnotatedSet):
+    """The set's human scores, and the evaluators that learn from them."""
+
+    def usable(self, study: str, evaluators: Sequence[Version]) -> list[Version]:
+        classes: dict[Version, Any] = {version: evaluator_class(version[0]) for version in evaluators}
+        usable = [version for version, kind in classes.items() if "labels" in kind.learns_from]
+        if not usable:
+            names = ", ".join(name for name, _ in evaluators)
+            raise EvaluatorError(
+                f"{names}: learns nothing from human scores, which {study} is about; train roberta-eval, blend, adem "
+                "or ruber, and name it with --evaluator"
+            )
+        return usable
+
+    def load(
+        self, stage: Stage, dataset: str, evaluators: Sequence[Version], settings: StudySettings
+    ) -> Iterator[tuple[Version, Learning]]:
+        digests = self.inputs(stage.home, dataset)
+        for version in evaluators:
+            _refuse_trained_on(stage, version, digests)
+        sets = {name: _human(stage, name) for name in digests}
+        for name, number in evaluators:
+            base: Any = load_evaluator(stage.home.models / name / str(number))
+            with progress(f"{settings.study} of {name}") as advance:
+                yield (name, number), self.learning(dataset, sets, _learn(base, advance))
+
+    def learning(self, dataset: str, sets: dict[str, Human], learn: Learn) -> Learning:
+        """The data of the study, from all sets of `inputs`."""
+        return Learning(sets[dataset], learn)
+
+
+class HumanScoresOfAllSets(HumanScores):
+    """The human scores of every annotated set, one of which is learned from."""
+
+    def inputs(self, home: Warehouse, dataset: str) -> dict[str, Any]:
+        return {**super().inputs(home, dataset), **_digests(home)}
+
+    def learning(self, dataset: str, sets: dict[str, Human], learn: Learn) -> Transfer:
+        others = {name: human for name, human in sets.items() if name != dataset}
+        return Transfer(sets[dataset], learn, dataset, others)
+
+
+SOURCES: dict[type, Source] = {
+    TrueResponses: TestSplit(),
+    Identified: ScoredTestSplit(),
+    Scored: ScoredSet(),
+    Learning: HumanScores(),
+    Transfer: HumanScoresOfAllSets(),
+}
+"""Each class of data that studies take to its source."""
+
+
+def _digests(home: Warehouse) -> dict[str, str]:
+    """Every annotated set to the digest of its content."""
+    with home.reader() as connection:
+        return landed_sets(connection)
+
+
+def _learn(base: Any, advance: Progress) -> Learn:
+    def learn(pairs: Labelled, scale: tuple[float, float]) -> Evaluator:
+        tuned: Evaluator = base.fine_tuned(pairs, scale=scale, progress=advance)
+        return tuned
+
+    return learn
+
+
+def _refuse_trained_on(stage: Stage, version: Version, digests: Mapping[str, str]) -> None:
+    """EvaluatorError for a version that learned from one of the sets: it would be tested on what it knows."""
+    row = stage.connection.execute(
+        "SELECT labels FROM evaluators WHERE evaluator = ? AND version = ?", list(version)
+    ).fetchone()
+    known = [dataset for dataset, digest in digests.items() if row and row[0] == digest]
+    if known:
+        raise EvaluatorError(
+            f"{version[0]} version {version[1]} learned from the human scores of {known[0]} already; promote a "
+            "version that did not, or name another evaluator"
+        )
+
+
+def _human(stage: Stage, dataset: str) -> Human:
+    rows = stage.connection.execute(
+        statement("7_studies/labelled_responses"), {"dataset": dataset}
+    ).fetchall()
+    if not rows:
+        raise AnnotationError(f"{dataset}: every response is ground truth, which nothing is learned from")
+    contexts, responses, references, systems, scores, (low, *_), (high, *_) = zip(*rows, strict=True)
+    samples = [
+        Sample(tuple(context), response, reference)
+        for context, response, reference in zip(contexts, responses, references, strict=True)
+    ]
+    return Human(samples, np.array(scores, dtype=np.float64), (low, high), systems)
+
+
+def _scored_columns(
+    stage: Stage, query: str, version: Version, dataset: str, verb: str, **values: str
+) -> list[Any]:
+    """The columns of a query for what a version scored, numbers as float (n,); AnnotationError, naming the verb that
+    scores, where it scored nothing."""
+    evaluator, number = version
+    who = {"evaluator": evaluator, "version": number, "dataset": dataset}
+    rows = stage.connection.execute(statement(query), {**who, **values}).fetchall()
+    if not rows:
+        raise AnnotationError(
+            f"{dataset} has no scores of {evaluator} version {number}; run ssrem {verb} {evaluator} first"
+        )
+    return [
+        column if isinstance(column[0], str | None) else np.array(column, dtype=np.float64)
+        for column in zip(*rows, strict=True)
+    ]
+
+
+def _written_negatives(stage: Stage, corpus: str, ids: NDArray[np.int64]) -> dict[str, list[str | None]]:
+    """The first negative of each response (n,) by each landed generator; None where there is none."""
+    rows = stage.connection.execute(
+        "SELECT generator, response_id, text FROM negatives WHERE corpus = ? AND k = 0 ORDER BY ALL", [corpus]
+    ).fetchall()
+    place = {int(response): at for at, response in enumerate(ids)}
+    written: dict[str, list[str | None]] = {}
+    for generator, response, text in rows:
+        if response in place:
+            texts = written.setdefault(f"negative of {generator}", [None] * len(ids))
+            texts[place[response]] = text
+    return written

@@ -11,27 +11,14 @@ from prefect import task
 from ssrem.report.data import Rows
 from ssrem.report.study import markdown, save_plot, sentences
 from ssrem.studies import study_called
-from ssrem.studies.attacks import TrueResponses
-from ssrem.studies.learned import Learning, Transfer
-from ssrem.studies.scored import Identified, Scored
+from tasks.scoring.signatures import Version
 from tasks.stage.ledger import Recipe
 from tasks.stage.protocol import Built, run_stage
 from tasks.stage.stage import Output, Resources, Stage
-from tasks.studies.annotated import HumanScores, HumanScoresOfAllSets, ScoredSet
-from tasks.studies.corpora import ScoredTestSplit, TestSplit
-from tasks.studies.source import Source, StudySettings, Version
+from tasks.studies.source import SOURCES, StudySettings
 from tasks.warehouse.error_translation import out_of_room
 from tasks.warehouse.home import Warehouse, records
 from tasks.warehouse.partition import PartitionKey
-
-SOURCES: dict[type, Source] = {
-    TrueResponses: TestSplit(),
-    Identified: ScoredTestSplit(),
-    Scored: ScoredSet(),
-    Learning: HumanScores(),
-    Transfer: HumanScoresOfAllSets(),
-}
-"""Each class of data that studies take to its source."""
 
 
 def datasets_of(home: str, study: str) -> list[str]:
@@ -61,10 +48,8 @@ def study(
 
     def build(stage: Stage) -> Built[bool]:
         rows = [
-            {
-                **{"study": kind.name, "dataset": dataset, "evaluator": name, "version": version},
-                **{"position": position, **asdict(finding)},
-            }
+            {"evaluator": name, "version": version, "study": kind.name, "dataset": dataset}
+            | {"position": position, **asdict(finding)}
             for (name, version), data in source.load(stage, dataset, versions, settings)
             for position, finding in enumerate(kind.findings(data, settings.seed))
         ]

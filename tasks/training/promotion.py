@@ -14,7 +14,7 @@ from prefect import task
 from sql import statement
 from ssrem.agreement.paired_bootstrap import Comparison, compare_agreement, compare_share
 from ssrem.errors import EvaluatorError
-from tasks.agreement.scored_set import overall_part_of
+from tasks.agreement.landed_set import overall_part_of
 from tasks.stage.ledger import Recipe
 from tasks.stage.progress import progress
 from tasks.stage.protocol import Built, run_stage
