@@ -21,10 +21,8 @@ import numpy as np
 
 from ssrem.agreement.identification import identification
 from ssrem.encoders import DEFAULT_ENCODER, Encoder, load_encoder
-from ssrem.evaluators.bilinear.bilinear import Bilinear
+from ssrem.evaluators.bilinear.bilinear import RSREM, SSREM, Bilinear
 from ssrem.evaluators.bilinear.config import BilinearConfig
-from ssrem.evaluators.bilinear.rsrem import RSREM
-from ssrem.evaluators.bilinear.ssrem import SSREM
 from ssrem.readers import open_dump
 from ssrem.samples import TEST, TRAIN, VALID, Candidates
 

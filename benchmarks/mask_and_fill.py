@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.negative_statistics import PAPER, negative_statistics
 from ssrem.negatives import load_generator
-from ssrem.negatives.negative_statistics import PAPER, negative_statistics
 from ssrem.samples import TRAIN
 from tasks.speaker_tables.load import load_candidates
 from tasks.warehouse.home import Warehouse

@@ -8,8 +8,10 @@ import importlib.metadata
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -162,6 +164,12 @@ def token_ids(tokenizer: Any, texts: Sequence[str], max_length: int | None = Non
     return ids
 
 
+def plain_tokens(tokenizer: Any, text: str | Sequence[str], **options: Any) -> Any:
+    """What the tokenizer gives for `text` alone: no special tokens are added, and text that looks like one, such as
+    "[MASK]", is read as plain characters."""
+    return tokenizer(text, add_special_tokens=False, split_special_tokens=True, verbose=False, **options)
+
+
 def equal_lengths(ids: Sequence[Sequence[int]], tokens: int) -> Iterator[NDArray[np.int64]]:
     """Positions of texts with equally many token ids, in batches of at most `tokens` tokens, short texts first.
 
@@ -197,6 +205,32 @@ def tokenizer_hash(tokenizer: Any) -> str:
             if key not in ("truncation", "padding")
         }
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:8]
+
+
+class Pretrained:
+    """A tokenizer and a model, as from `load`. name: for messages."""
+
+    auto_class: ClassVar[str]
+    """The name of the transformers class that loads the model."""
+    _in_use: ClassVar[WeakValueDictionary[tuple[type, str, str | None], Any]] = WeakValueDictionary()
+
+    def __init__(self, name: str, tokenizer: Any, model: Any) -> None:
+        self.name, self.tokenizer, self.model = name, tokenizer, model
+        self.longest = max_tokens(tokenizer, model) or USUAL_TOKENS
+
+    @classmethod
+    def shared(cls, spec: str, device: str | None = None, *, name: str = "") -> Self:
+        """The model that `spec` names, loaded once for all that use it at the same time."""
+        key = (cls, spec, device)
+        held: Self | None = cls._in_use.get(key)
+        if held is None:
+            held = cls._in_use[key] = cls(name or spec, *load(spec, cls.auto_class, device=device))
+        return held
+
+    @cached_property
+    def hashes(self) -> tuple[str, str]:
+        """Of the weights and of the tokenizer."""
+        return weights_hash(self.model), tokenizer_hash(self.tokenizer)
 
 
 @contextmanager

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from ssrem.evaluators.base import Evaluator
 
 EVALUATORS: dict[str, str] = {
-    "ssrem": "ssrem.evaluators.bilinear.ssrem:SSREM",
-    "rsrem": "ssrem.evaluators.bilinear.rsrem:RSREM",
+    "ssrem": "ssrem.evaluators.bilinear.bilinear:SSREM",
+    "rsrem": "ssrem.evaluators.bilinear.bilinear:RSREM",
     "ruber": "ssrem.evaluators.ruber.ruber:Ruber",
     "ruber-unref": "ssrem.evaluators.ruber.ruber:RuberUnref",
     "ruber-ref": "ssrem.evaluators.ruber.referenced:RuberRef",

@@ -6,19 +6,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, ClassVar
-from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ssrem.errors import EvaluatorError
 from ssrem.negatives.base import Case, Generator, Negative, Settings, check_share, share_of
-from ssrem.negatives.masked_lm import MaskedLM, Pieces
-from ssrem.negatives.rewrite import Written, rewrite
+from ssrem.negatives.masked_lm import MaskedLM, Pieces, joined_turns
 from ssrem.samples import Candidates, Floats
 
 SELECTIONS = ("context", "without-history", "random")
 FILLS = ("without-history", "with-history")
+_CLOSING = frozenset(".,?!;:)]}%\u2026'\u2019")
+_SENTENCE_END = frozenset(".?!\u2026\n")
 
 
 @dataclass(frozen=True)
@@ -70,6 +70,14 @@ class Scored:
     scores: Floats
 
 
+@dataclass(frozen=True)
+class Written:
+    """A token as it is written. starts_word: whether it starts a word, not continues the token before it."""
+
+    text: str
+    starts_word: bool
+
+
 class MaskAndFill(Generator):
     """The response, its context-dependent words replaced by words that fit without the context.
 
@@ -105,15 +113,11 @@ class MaskAndFill(Generator):
     @cached_property
     def lm(self) -> MaskedLM:
         """The model, loaded on first use and shared by the generators that use it at the same time."""
-        key = (self.settings.model, self.settings.device)
-        model = _models.get(key)
-        if model is None:
-            model = _models[key] = MaskedLM.load(*key)
-        return model
+        return MaskedLM.shared(self.settings.model, self.settings.device)
 
     def _determinants(self) -> dict[str, Any]:
         """All settings but the device, which changes only the rounding."""
-        determinants = {**asdict(self.settings), "model": self.lm.weights}
+        determinants = {**asdict(self.settings), "model": "-".join(self.lm.hashes)}
         del determinants["device"]
         return determinants
 
@@ -150,11 +154,8 @@ class MaskAndFill(Generator):
 
     def _history(self, context: Sequence[str], pieces: Pieces) -> tuple[list[int], bool]:
         """The last turns' tokens, each turn followed by [SEP], as many as fit, and whether some were dropped."""
-        room = self.settings.max_tokens - len(pieces) - 2
-        ids: list[int] = []
-        for turn in context[-self.settings.context_turns :]:
-            ids += [*self.lm.pieces(turn).ids, self.lm.end]
-        return ids[-room:], len(ids) > room
+        turns = (self.lm.pieces(turn).ids for turn in context[-self.settings.context_turns :])
+        return joined_turns(turns, self.lm.end, self.settings.max_tokens - len(pieces) - 2)
 
     def _select(self, pieces: Pieces, history: list[int], case: Case, seed: int, k: int) -> list[int]:
         """Positions in `pieces` of the tokens to replace."""
@@ -223,4 +224,45 @@ class ReplaceWithHistory(MaskAndFill):
     fixed: ClassVar[Mapping[str, str]] = {"fill": "with-history"}
 
 
-_models: WeakValueDictionary[tuple[str, str | None], MaskedLM] = WeakValueDictionary()
+def rewrite(
+    text: str,
+    spans: Sequence[tuple[int, int]],
+    starts_word: Sequence[bool],
+    replacements: Mapping[int, Written],
+    *,
+    capitals: bool,
+) -> str:
+    """`text` with the tokens at `replacements` replaced; everything else, including case and blanks, is unchanged.
+
+    spans, starts_word: of every token in order. A continuation is joined to the token before it, a word is separated
+    from its neighbours, and a closing mark loses the blank before it. capitals: whether the replacement of a token
+    that opened the text or a sentence with a capital gets a capital too.
+    """
+    parts: list[str] = []
+    end = 0
+    for i, (start, stop) in enumerate(spans):
+        gap, new = text[end:start], replacements.get(i)
+        word = text[start:stop] if new is None else new.text
+        starts = starts_word[i] if new is None else new.starts_word
+        if new is not None and capitals and starts and text[start].isupper() and _opens(text, start):
+            word = word[:1].upper() + word[1:]
+        if i > 0 and (new is not None or i - 1 in replacements):
+            gap = _gap(gap, "".join(parts)[-1:], word[:1], continues=not starts, new=new is not None)
+        parts += [gap, word]
+        end = stop
+    return "".join(parts) + text[end:]
+
+
+def _gap(gap: str, left: str, right: str, *, continues: bool, new: bool) -> str:
+    """The text between two neighbours of which at least one was replaced. new: whether the right one was."""
+    if new and (continues or right in _CLOSING):
+        return ""
+    if not gap and not continues and left.isalnum() and right.isalnum():
+        return " "
+    return gap
+
+
+def _opens(text: str, start: int) -> bool:
+    """Whether the text or a sentence begins at `start`."""
+    before = text[:start].rstrip(" \t\"'\u201c\u2018(")
+    return not before or before[-1] in _SENTENCE_END

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ssrem.encoders import hub
 from ssrem.errors import EvaluatorError
+from ssrem.samples import Floats
 
 if TYPE_CHECKING:
     import torch
@@ -52,34 +53,25 @@ class Vocabulary:
     writable: NDArray[np.bool_]
 
 
-class MaskedLM:
+class MaskedLM(hub.Pretrained):
     """Log-probabilities of masked tokens.
 
     A forward pass holds rows of one response only, all of equal length and without padding, so that a probability
     depends neither on other responses nor on the batch size.
     """
 
-    def __init__(self, tokenizer: Any, model: Any) -> None:
+    auto_class: ClassVar[str] = "AutoModelForMaskedLM"
+
+    def __init__(self, name: str, tokenizer: Any, model: Any) -> None:
         if not getattr(tokenizer, "is_fast", False) or tokenizer.mask_token_id is None:
             raise EvaluatorError(
-                f"{type(model).__name__}: its tokenizer has no mask token or gives no positions of tokens in a text; "
+                f"{name}: its tokenizer has no mask token or gives no positions of tokens in a text; "
                 "name a BERT or RoBERTa model with tokenizer.json"
             )
-        self.tokenizer, self.model = tokenizer, model
+        super().__init__(name, tokenizer, model)
         self.mask: int = tokenizer.mask_token_id
         self.start: int = tokenizer.cls_token_id
         self.end: int = tokenizer.sep_token_id
-        self.longest: int = hub.max_tokens(tokenizer, model) or hub.USUAL_TOKENS
-
-    @classmethod
-    def load(cls, spec: str, device: str | None = None) -> MaskedLM:
-        """The model that `spec` names; EvaluatorError if it has no masked language model's head."""
-        return cls(*hub.load(spec, "AutoModelForMaskedLM", device=device))
-
-    @cached_property
-    def weights(self) -> str:
-        """Hash of the weights and the tokenizer."""
-        return f"{hub.weights_hash(self.model)}-{hub.tokenizer_hash(self.tokenizer)}"
 
     @cached_property
     def lower_cased(self) -> bool:
@@ -87,14 +79,8 @@ class MaskedLM:
         return self.pieces("A").ids == self.pieces("a").ids
 
     def pieces(self, text: str) -> Pieces:
-        """`text` as tokens; text that looks like a special token, such as "[MASK]", is read as plain characters."""
-        encoded = self.tokenizer(
-            text,
-            add_special_tokens=False,
-            return_offsets_mapping=True,
-            split_special_tokens=True,
-            verbose=False,
-        )
+        """The tokens of `text`."""
+        encoded = hub.plain_tokens(self.tokenizer, text, return_offsets_mapping=True)
         ids = tuple(encoded["input_ids"])
         spans = tuple(_trim(text, start, stop) for start, stop in encoded["offset_mapping"])
         special = set(self.tokenizer.all_special_ids)
@@ -142,7 +128,7 @@ class MaskedLM:
         """All tokens with the characters of `id_` in any case, itself included."""
         return self._twins[self.vocabulary.texts[id_].casefold()]
 
-    def log_p(self, ids: Sequence[int], at: Sequence[int]) -> NDArray[np.float64]:
+    def log_p(self, ids: Sequence[int], at: Sequence[int]) -> Floats:
         """log p(ids[i] | ids with position i masked) for every i of `at`, each masked on its own; (len(at),)."""
         import torch
 
@@ -150,38 +136,46 @@ class MaskedLM:
         rows = max(1, _TOKENS_AT_ONCE // len(ids))
         for first in range(0, len(at), rows):
             part = torch.tensor(at[first : first + rows])
-            masked = torch.tensor(ids).repeat(len(part), 1)
-            truth = masked[0, part]
-            masked[torch.arange(len(part)), part] = self.mask
-            logs = self._logits(masked, torch.arange(len(part)), part).log_softmax(-1)
-            values += logs.cpu()[torch.arange(len(part)), truth].tolist()
+            each = torch.arange(len(part))
+            logs = self._logits(torch.tensor(ids).repeat(len(part), 1), each, part).log_softmax(-1)
+            values += logs.cpu()[each, torch.tensor(ids)[part]].tolist()
         return np.array(values)
 
     def logits_at(self, ids: Sequence[int], masks: Sequence[int]) -> NDArray[np.float32]:
         """Logits of every token at the positions `masks`, all of them masked at once; (len(masks), v)."""
         import torch
 
-        masked = torch.tensor([list(ids)])
-        position = torch.tensor(masks)
-        masked[0, position] = self.mask
-        logits = self._logits(masked, torch.zeros(len(masks), dtype=torch.long), position)
+        first_row = torch.zeros(len(masks), dtype=torch.long)
+        logits = self._logits(torch.tensor([list(ids)]), first_row, torch.tensor(masks))
         return np.asarray(logits.cpu().numpy())
 
     def _logits(self, ids: torch.Tensor, row: torch.Tensor, position: torch.Tensor) -> torch.Tensor:
-        """float32 logits (m, v) at the m places (row, position) of `ids` (b, t)."""
+        """float32 logits (m, v) at the m places (row, position) of `ids` (b, t), which are all masked."""
         import torch
 
-        device = self.model.device
-        inputs = {"input_ids": ids.to(device), "attention_mask": torch.ones_like(ids).to(device)}
-        row, position = row.to(device), position.to(device)
-        head = _HEADS.get(self.model.config.model_type)
+        ids[row, position] = self.mask
+        inputs = (tensor.to(self.model.device) for tensor in (ids, torch.ones_like(ids), row, position))
         with torch.inference_mode():
-            if head is None:
-                logits: torch.Tensor = self.model(**inputs).logits[row, position]
-            else:
-                hidden = self.model.base_model(**inputs).last_hidden_state[row, position]
-                logits = getattr(self.model, head)(hidden)
-        return logits.float()
+            return masked_logits(self.model, *inputs).float()
+
+
+def masked_logits(
+    model: Any, ids: torch.Tensor, attention: torch.Tensor, row: torch.Tensor, position: torch.Tensor
+) -> torch.Tensor:
+    """Logits (m, v) of a masked language model at the m places (row, position) of `ids` and `attention` (b, t)."""
+    head = _HEADS.get(model.config.model_type)
+    if head is None:
+        logits: torch.Tensor = model(input_ids=ids, attention_mask=attention).logits[row, position]
+    else:
+        hidden = model.base_model(input_ids=ids, attention_mask=attention).last_hidden_state
+        logits = getattr(model, head)(hidden[row, position])
+    return logits
+
+
+def joined_turns(turns: Iterable[Sequence[int]], end: int, room: int) -> tuple[list[int], bool]:
+    """The tokens of the turns, `end` after each turn, the last `room` of them, and whether some were dropped."""
+    ids = [id_ for turn in turns for id_ in (*turn, end)]
+    return ids[max(0, len(ids) - room) :], len(ids) > room
 
 
 def _trim(text: str, start: int, stop: int) -> tuple[int, int]:

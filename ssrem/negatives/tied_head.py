@@ -7,17 +7,17 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ssrem.config import Config
 from ssrem.encoders import hub
 from ssrem.errors import EvaluatorError
 from ssrem.files import write_json
 from ssrem.negatives.base import Case
-from ssrem.samples import TRAIN, VALID, Candidates, Progress
+from ssrem.negatives.masked_lm import joined_turns, masked_logits
+from ssrem.samples import TRAIN, VALID, Candidates, Floats, Progress, Rows
 
 if TYPE_CHECKING:
     import torch
@@ -31,11 +31,11 @@ CARD = "tied_head.json"
 class TiedHeadSettings(Config):
     """encoder: a BERT encoder's name or folder. steps, batch_size: updates, and responses in each.
 
-    learning_rate: of the encoder, head_learning_rate: of what is new on it; both rise over the first tenth of the
-    steps and fall to 0. masked: the share of tokens that are masked, one in each text at least. context_share: how
-    many of the responses are read after their context, the last `context_turns` turns; the others stand alone, as
-    mask-and-fill asks for both. max_tokens: of a text; a context's oldest give way, then a response's last.
-    held_out: responses of the valid split on which the loss is taken before and after.
+    learning_rate: of the encoder, head_learning_rate: of the new head; both rise over the first tenth of the steps and
+    then fall to 0. masked: the share of tokens that are masked, at least one in each text. context_share: the share of
+    responses that are read after their context, the last `context_turns` turns; the others are read alone, because
+    mask-and-fill needs both. max_tokens: of a text; the context's oldest tokens are dropped first, then the response's
+    last. held_out: responses of the valid split on which the loss is measured before and after.
     """
 
     encoder: str = hub.MINILM
@@ -63,9 +63,9 @@ class TiedHeadSettings(Config):
 
 @dataclass(frozen=True)
 class Tuned:
-    """How it went. losses: mean -log p of the masked tokens, one a step. before, after: on held-out responses.
+    """The training. losses: mean -log p of the masked tokens, one a step. before, after: on held-out responses.
 
-    before is taken with the head's bias at the log frequencies already; both are NaN without a valid split.
+    before is measured after the head's bias was set to the log frequencies; both are NaN without a valid split.
     """
 
     folder: Path
@@ -73,17 +73,6 @@ class Tuned:
     before: float
     after: float
     seconds: float
-
-
-@dataclass(frozen=True)
-class _Batch:
-    """ids, attention (b, t): padded inputs. row, position, truth (m,): where the masks are and what they hide."""
-
-    ids: NDArray[np.int64]
-    attention: NDArray[np.int64]
-    row: NDArray[np.int64]
-    position: NDArray[np.int64]
-    truth: NDArray[np.int64]
 
 
 def fine_tune(
@@ -97,106 +86,187 @@ def fine_tune(
 
     The head is BERT's (dense, GELU, norm, then the input embeddings transposed, and a bias), its dense layer the
     identity at first and its bias the log frequency of each token. Adam with decoupled weight decay, in bf16 where
-    the hardware has it, masked tokens only. What is drawn depends on the seed; the weights on it and, in the last
-    digits, on hardware and number of threads. transformers' AutoModelForMaskedLM loads the folder. EvaluatorError
-    where the encoder is no BERT, there is nothing to learn from, or training diverges; the folder is then not written.
+    the hardware has it, masked tokens only. The draws depend on the seed; the weights on it and, in the last digits,
+    on hardware and number of threads. transformers' AutoModelForMaskedLM loads the folder. Raises EvaluatorError if
+    the encoder is no BERT, there is nothing to learn from, or training diverges; the folder is then not written.
     """
     import torch
 
     from ssrem.training.trainer import Plan, train
 
     settings = settings or TiedHeadSettings()
-    learned = candidates.rows(TRAIN)
-    if len(learned) == 0:
+    if len(candidates.rows(TRAIN)) == 0:
         raise EvaluatorError("tied head: the training split has no response; build the speaker tables first")
     began = time.perf_counter()
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(settings.seed)
-        tokenizer, model = hub.load(
-            settings.encoder, "AutoModelForMaskedLM", device=settings.device, new_weights=True
-        )
-        if model.config.model_type != "bert" or model.config.max_position_embeddings < settings.max_tokens:
-            raise EvaluatorError(
-                f"tied head: {settings.encoder} is a {model.config.model_type} encoder of "
-                f"{model.config.max_position_embeddings} tokens; expected bert of {settings.max_tokens} or more"
-            )
-        reader = _Reader(candidates, tokenizer, settings)
-        _start_head(model, reader.frequencies(learned, model.config.vocab_size))
-        held_out = reader.held_out(candidates.rows(VALID))
-        before = _loss(model, held_out)
-        objective = _TiedObjective(model, reader, learned, held_out, settings)
+        head = _TiedHead(candidates, settings)
+        before = head.held_out_loss()
         plan = Plan(
             1,
             settings.seed,
             weight_decay=0.01,
             decoupled=True,
             warmup=0.1,
-            bf16=model.device,
+            bf16=head.model.device,
             one_thread=False,
         )
-        after = train(objective, plan, progress=progress).best.get("valid_loss", math.nan)
-        model.eval()
-    losses = objective.losses
+        after = train(head, plan, progress=progress).best.get("valid_loss", math.nan)
+        head.model.eval()
     folder.mkdir(parents=True, exist_ok=True)
     with hub.quiet():
-        model.save_pretrained(folder)
-        tokenizer.save_pretrained(folder)
-    tuned = Tuned(folder, tuple(losses), before, after, time.perf_counter() - began)
-    figures = {"before": before, "after": after, "last_loss": losses[-1], "seconds": tuned.seconds}
-    known = {name: value for name, value in figures.items() if math.isfinite(value)}
+        head.model.save_pretrained(folder)
+        head.tokenizer.save_pretrained(folder)
+    tuned = Tuned(folder, tuple(head.losses), before, after, time.perf_counter() - began)
+    figures = {"before": before, "after": after, "last_loss": head.losses[-1], "seconds": tuned.seconds}
     about = {
         "settings": asdict(settings),
-        "responses": len(learned),
-        **known,
-        "weights": hub.weights_hash(model),
+        "responses": len(head.rows),
+        **{name: value for name, value in figures.items() if math.isfinite(value)},
+        "weights": hub.weights_hash(head.model),
     }
     write_json(folder / CARD, about)
     return tuned
 
 
-class _Reader:
-    """Rows of the candidates → masked inputs, in the form that mask-and-fill uses."""
+class _Batch(NamedTuple):
+    """ids, attention (b, t): padded inputs. row, position, truth (m,): the masks and the tokens that they hide."""
 
-    def __init__(self, candidates: Candidates, tokenizer: Any, settings: TiedHeadSettings) -> None:
-        self.candidates, self.tokenizer, self.settings = candidates, tokenizer, settings
-        self.special = np.array(sorted(tokenizer.all_special_ids))
+    ids: torch.Tensor
+    attention: torch.Tensor
+    row: torch.Tensor
+    position: torch.Tensor
+    truth: torch.Tensor
 
-    def frequencies(self, rows: NDArray[np.int64], size: int) -> NDArray[np.float64]:
+
+class _TiedHead:
+    """The encoder and its new head, learned from masked responses in the form that mask-and-fill uses.
+
+    One epoch of `settings.steps` batches.
+    """
+
+    def __init__(self, candidates: Candidates, settings: TiedHeadSettings) -> None:
+        self.candidates, self.settings, self.rows = candidates, settings, candidates.rows(TRAIN)
+        self.tokenizer, self.model = hub.load(
+            settings.encoder, "AutoModelForMaskedLM", device=settings.device, new_weights=True
+        )
+        config = self.model.config
+        if config.model_type != "bert" or config.max_position_embeddings < settings.max_tokens:
+            raise EvaluatorError(
+                f"tied head: {settings.encoder} is a {config.model_type} encoder of "
+                f"{config.max_position_embeddings} tokens; expected bert of {settings.max_tokens} or more"
+            )
+        self.losses: list[float] = []
+        self._start()
+        self.held_out = self._held_out(candidates.rows(VALID))
+
+    def groups(self) -> list[Group]:
+        from ssrem.training.trainer import Group
+
+        named = dict(self.model.named_parameters())
+        head = {name: value for name, value in named.items() if name.startswith("cls.")}
+        encoder = {name: value for name, value in named.items() if name not in head}
+        return [
+            Group(encoder, self.settings.learning_rate),
+            Group(head, self.settings.head_learning_rate),
+        ]
+
+    def epochs(self) -> Iterator[list[Rows]]:
+        random, size = np.random.default_rng([self.settings.seed, 0]), self.settings.batch_size
+        while True:
+            yield [random.choice(self.rows, size) for _ in range(self.settings.steps)]
+
+    def loss(self, rows: Rows, step: Step) -> Loss:
+        from ssrem.training.trainer import Loss
+
+        batch = self._batch(rows, np.random.default_rng([self.settings.seed, 2, step.number]))
+        if len(batch.truth) == 0:
+            raise EvaluatorError(
+                f"tied head: at step {step.number + 1} no response has a token that the encoder knows; "
+                f"{self.settings.encoder} does not fit this corpus"
+            )
+        self.model.train()
+        mean = self._mean_loss(batch)
+        self.losses.append(float(mean.detach()))
+        return Loss.averaged(mean, len(rows))
+
+    def validate(self, epoch: int) -> dict[str, float]:
+        """The loss on the held-out responses; nothing where there are none."""
+        loss = self.held_out_loss()
+        return {"valid_loss": loss} if math.isfinite(loss) else {}
+
+    def held_out_loss(self) -> float:
+        """Mean -log p over the masked tokens of the held-out responses; NaN where there is none."""
+        import torch
+
+        self.model.eval()
+        total = masked = 0.0
+        with torch.inference_mode():
+            for batch in self.held_out:
+                if len(batch.truth):
+                    total += float(self._mean_loss(batch)) * len(batch.truth)
+                    masked += len(batch.truth)
+        return total / masked if masked else math.nan
+
+    def _mean_loss(self, batch: _Batch) -> torch.Tensor:
+        """Mean -log p of the tokens behind the masks."""
+        import torch
+
+        return torch.nn.functional.cross_entropy(masked_logits(self.model, *batch[:4]), batch.truth)
+
+    def _start(self) -> None:
+        """Set the head as it is before training; its output weights are the input embeddings themselves."""
+        import torch
+
+        head = self.model.cls.predictions
+        self.model.tie_weights()
+        if head.decoder.weight is not self.model.get_input_embeddings().weight:
+            raise EvaluatorError(
+                "tied head: the encoder's config has tie_word_embeddings off; set it to true"
+            )
+        with torch.no_grad():
+            torch.nn.init.eye_(head.transform.dense.weight)
+            head.transform.dense.bias.zero_()
+            head.decoder.bias.copy_(torch.from_numpy(np.log(self._frequencies())))
+
+    def _frequencies(self) -> Floats:
         """Relative frequency of each token in a sample of the responses, with one added to each count; (v,)."""
-        counts = np.ones(size)
-        some = rows[:: max(1, len(rows) // 20_000)]
-        for first in range(0, len(some), 1000):
-            texts = [Case(self.candidates, int(row)).response for row in some[first : first + 1000]]
+        counts = np.ones(self.model.config.vocab_size)
+        sampled = self.rows[:: max(1, len(self.rows) // 20_000)]
+        for first in range(0, len(sampled), 1000):
+            texts = [Case(self.candidates, int(row)).response for row in sampled[first : first + 1000]]
             for ids in self._tokens(texts):
                 np.add.at(counts, ids, 1)
         counts /= counts.sum()
         return counts
 
-    def batch(self, rows: Sequence[int], random: np.random.Generator) -> _Batch:
-        """The responses at `rows`, some after their context, a share of the tokens masked."""
-        inputs = [self._input(int(row), random.random() < self.settings.context_share) for row in rows]
-        length = max(len(ids) for ids in inputs)
-        ids = np.full((len(inputs), length), self.tokenizer.pad_token_id, dtype=np.int64)
-        attention = np.zeros_like(ids)
-        for i, tokens in enumerate(inputs):
-            ids[i, : len(tokens)], attention[i, : len(tokens)] = tokens, 1
-        usable = (attention == 1) & ~np.isin(ids, self.special)
-        chance = np.where(usable, random.random(ids.shape), np.inf)
-        masked = chance < self.settings.masked
-        # At least one in each text with a usable token: the smallest draw, which is masked anyway if any is.
-        first = chance.argmin(axis=1)
-        masked[np.arange(len(ids)), first] = usable[np.arange(len(ids)), first]
-        row, position = np.nonzero(masked)
-        truth = ids[row, position]
-        ids[row, position] = self.tokenizer.mask_token_id
-        return _Batch(ids, attention, row, position, truth)
-
-    def held_out(self, rows: NDArray[np.int64]) -> list[_Batch]:
-        """The same responses of the valid split, masked in the same way, before and after."""
+    def _held_out(self, rows: Rows) -> list[_Batch]:
+        """Batches of responses of the valid split, masked once, so that the loss before and after is of the same."""
         random = np.random.default_rng([self.settings.seed, 1])
         size, n = self.settings.batch_size, min(self.settings.held_out, len(rows))
         chosen = rows[np.sort(random.choice(len(rows), n, replace=False))] if n else rows
-        return [self.batch(chosen[i : i + size].tolist(), random) for i in range(0, n, size)]
+        return [self._batch(chosen[first : first + size], random) for first in range(0, n, size)]
+
+    def _batch(self, rows: Rows, random: np.random.Generator) -> _Batch:
+        """The responses at `rows`, some after their context, a share of the tokens masked."""
+        import torch
+
+        inputs = [self._input(row, random.random() < self.settings.context_share) for row in rows.tolist()]
+        ids = np.full((len(inputs), max(map(len, inputs))), self.tokenizer.pad_token_id, dtype=np.int64)
+        attention = np.zeros_like(ids)
+        for i, tokens in enumerate(inputs):
+            ids[i, : len(tokens)], attention[i, : len(tokens)] = tokens, 1
+        usable = (attention == 1) & ~np.isin(ids, self.tokenizer.all_special_ids)
+        chance = np.where(usable, random.random(ids.shape), np.inf)
+        masked = chance < self.settings.masked
+        # At least one in each text with a usable token: the smallest draw, which is masked anyway if any is.
+        every, first = np.arange(len(ids)), chance.argmin(axis=1)
+        masked[every, first] = usable[every, first]
+        row, position = np.nonzero(masked)
+        truth = ids[row, position]
+        ids[row, position] = self.tokenizer.mask_token_id
+        arrays = (ids, attention, row, position, truth)
+        return _Batch(*(torch.from_numpy(array).to(self.model.device) for array in arrays))
 
     def _input(self, row: int, with_context: bool) -> list[int]:
         case = Case(self.candidates, row)
@@ -204,110 +274,9 @@ class _Reader:
         *context, response = self._tokens([*turns, case.response])
         start, end = self.tokenizer.cls_token_id, self.tokenizer.sep_token_id
         response = response[: self.settings.max_tokens - 2]
-        history = [id_ for turn in context for id_ in (*turn, end)]
-        room = self.settings.max_tokens - len(response) - 2
-        return [start, *history[max(0, len(history) - room) :], *response, end]
+        history, _ = joined_turns(context, end, self.settings.max_tokens - len(response) - 2)
+        return [start, *history, *response, end]
 
     def _tokens(self, texts: Sequence[str]) -> list[list[int]]:
-        ids: list[list[int]] = self.tokenizer(
-            list(texts), add_special_tokens=False, split_special_tokens=True, verbose=False
-        )["input_ids"]
+        ids: list[list[int]] = hub.plain_tokens(self.tokenizer, list(texts))["input_ids"]
         return ids
-
-
-def _start_head(model: Any, frequencies: NDArray[np.float64]) -> None:
-    """The head before training; its output weights are the input embeddings themselves."""
-    import torch
-
-    head = model.cls.predictions
-    model.tie_weights()
-    if head.decoder.weight is not model.get_input_embeddings().weight:
-        raise EvaluatorError("tied head: the encoder's config has tie_word_embeddings off; set it to true")
-    with torch.no_grad():
-        torch.nn.init.eye_(head.transform.dense.weight)
-        head.transform.dense.bias.zero_()
-        head.decoder.bias.copy_(torch.from_numpy(np.log(frequencies)))
-
-
-class _TiedObjective:
-    """The encoder and its new head, learned from masked responses: one epoch of `settings.steps` batches."""
-
-    def __init__(
-        self,
-        model: Any,
-        reader: _Reader,
-        rows: NDArray[np.int64],
-        held_out: Sequence[_Batch],
-        settings: TiedHeadSettings,
-    ) -> None:
-        self.model, self.reader, self.rows, self.held_out = model, reader, rows, held_out
-        self.settings = settings
-        self.losses: list[float] = []
-
-    def groups(self) -> list[Group]:
-        from ssrem.training.trainer import Group
-
-        head = self.model.cls.predictions
-        new = {id(parameter) for parameter in (*head.transform.parameters(), head.decoder.bias)}
-        named = dict(self.model.named_parameters())
-        return [
-            Group(
-                {name: value for name, value in named.items() if id(value) not in new},
-                self.settings.learning_rate,
-            ),
-            Group(
-                {name: value for name, value in named.items() if id(value) in new},
-                self.settings.head_learning_rate,
-            ),
-        ]
-
-    def epochs(self) -> Iterator[list[NDArray[np.int64]]]:
-        random, size = np.random.default_rng([self.settings.seed, 0]), self.settings.batch_size
-        while True:
-            yield [random.choice(self.rows, size) for _ in range(self.settings.steps)]
-
-    def loss(self, rows: NDArray[np.int64], step: Step) -> Loss:
-        random = np.random.default_rng([self.settings.seed, 2, step.number])
-        batch = self.reader.batch(rows.tolist(), random)
-        if len(batch.truth) == 0:
-            raise EvaluatorError(
-                f"tied head: at step {step.number + 1} no response has a token that the encoder knows; "
-                f"{self.settings.encoder} does not fit this corpus"
-            )
-        from ssrem.training.trainer import Loss
-
-        self.model.train()
-        mean = _mean_loss(self.model, batch)
-        self.losses.append(float(mean.detach()))
-        return Loss.averaged(mean, len(rows))
-
-    def validate(self, epoch: int) -> dict[str, float]:
-        """Mean -log p of the masked tokens of held-out responses; nothing where there are none."""
-        loss = _loss(self.model, self.held_out)
-        return {"valid_loss": loss} if math.isfinite(loss) else {}
-
-
-def _mean_loss(model: Any, batch: _Batch) -> torch.Tensor:
-    """Mean -log p of the tokens behind the masks; the head is applied to those alone."""
-    import torch
-
-    def there(values: NDArray[np.int64]) -> torch.Tensor:
-        return torch.from_numpy(values).to(model.device)
-
-    hidden = model.bert(input_ids=there(batch.ids), attention_mask=there(batch.attention)).last_hidden_state
-    logits = model.cls(hidden[there(batch.row), there(batch.position)])
-    return torch.nn.functional.cross_entropy(logits, there(batch.truth))
-
-
-def _loss(model: Any, batches: Sequence[_Batch]) -> float:
-    """Mean -log p over the masked tokens of all batches; NaN where there is none."""
-    import torch
-
-    model.eval()
-    total = masked = 0.0
-    with torch.inference_mode():
-        for batch in batches:
-            if len(batch.truth):
-                total += float(_mean_loss(model, batch)) * len(batch.truth)
-                masked += len(batch.truth)
-    return total / masked if masked else float("nan")

@@ -30,4 +30,4 @@ class Length(Metric):
 
     def values(self, samples: Sequence[Sample]) -> Scored:
         words = np.array([len(sample.response.split()) for sample in samples], dtype=np.float64)
-        return Scored(np.log1p(words), np.zeros(len(samples), dtype=bool))
+        return Scored(np.log1p(words))

@@ -200,3 +200,19 @@ class Bilinear(Encoding[State]):
         return Bounds.of(
             similarity(self.config.reference, self.encoder, responses, references, encode=encode)
         )
+
+
+class SSREM(Bilinear):
+    """Learns f by telling a response from its speaker's others: one each of SC, SP, SS and Rand (eq. 3)."""
+
+    name: ClassVar[str] = "ssrem"
+    source: ClassVar[str] = "Bak and Oh 2020, section 3"
+    draws: ClassVar[Mapping[str, int]] = {"SC": 1, "SP": 1, "SS": 1, "Rand": 1}
+
+
+class RSREM(Bilinear):
+    """The baseline: SSREM's form, learned from four random negatives a response."""
+
+    name: ClassVar[str] = "rsrem"
+    source: ClassVar[str] = "Bak and Oh 2020, section 5.1"
+    draws: ClassVar[Mapping[str, int]] = {"Rand": 4}

@@ -33,7 +33,7 @@ class BilinearConfig(Config):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.one_of(init=("zero", "identity", "normal"), logits=("raw", "tanh"), reference=METRICS)
+        self.one_of(init=("zero", "identity", "normal"), logits=("raw", "tanh"), reference=tuple(METRICS))
         self.one_of(loss=("softmax", "ranking"))
         self.at_least(1, "context_turns", "epochs", "batch_size", "patience")
         self.above_zero("learning_rate")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -25,7 +26,7 @@ class Scored:
     """What a metric gives: values float64 (n,), and whether it left out some of a sample's text, bool (n,)."""
 
     values: Floats
-    truncated: NDArray[np.bool_]
+    truncated: NDArray[np.bool_] | bool = False
 
 
 class Metric(Evaluator):
@@ -36,21 +37,16 @@ class Metric(Evaluator):
 
     defaults: ClassVar[Mapping[str, Any]] = {}
     """Setting → value where none is given."""
+    batch_samples: ClassVar[int] = 20_000
+    batch_characters: ClassVar[float] = math.inf
+    """How many samples, and characters of their responses and references, a batch holds; one sample may be longer."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         cls.parts = ("g",) if "reference" in cls.needs else ("f",)
 
     def __init__(self, **settings: Any) -> None:
-        self.check(settings)
-        self.settings = {**self.defaults, **settings}
-
-    @classmethod
-    def check(cls, settings: Mapping[str, Any]) -> None:
-        """Raise EvaluatorError for a setting that does not exist; nothing is loaded."""
-        if unknown := sorted(set(settings) - set(cls.defaults)):
-            known = ", ".join(cls.defaults) or "none"
-            raise EvaluatorError(f"{cls.name} has no setting {', '.join(unknown)}; it has {known}")
+        self.settings = self.check_settings(settings)
 
     @classmethod
     def setting_names(cls) -> tuple[str, ...]:
@@ -58,7 +54,9 @@ class Metric(Evaluator):
 
     @classmethod
     def check_settings(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
-        cls.check(settings)
+        if unknown := sorted(set(settings) - set(cls.defaults)):
+            known = ", ".join(cls.defaults) or "none"
+            raise EvaluatorError(f"{cls.name} has no setting {', '.join(unknown)}; it has {known}")
         return {**cls.defaults, **settings}
 
     @classmethod
@@ -72,9 +70,9 @@ class Metric(Evaluator):
 
     @abstractmethod
     def values(self, samples: Sequence[Sample]) -> Scored:
-        """Finite scores of samples that have the reference, where one is needed, in order, independent of one another.
+        """Finite scores of one batch of samples that have what is needed, in order, independent of one another.
 
-        A context may be empty.
+        A context may be empty. `components` clips the scores to `range`, as rounding may exceed it.
         """
 
     @property
@@ -83,8 +81,27 @@ class Metric(Evaluator):
         return f"{self.name}{settings}|{self.engine}"
 
     def components(self, samples: Sequence[Sample]) -> Scores:
-        scored = self._scored(samples)
-        return Scores.of(scored.truncated, **{self.parts[0]: scored.values})
+        values, truncated = np.full(len(samples), np.nan), np.zeros(len(samples), dtype=bool)
+        for rows in self._batches(samples):
+            scored = self.values([samples[row] for row in rows])
+            values[rows], truncated[rows] = np.clip(scored.values, *self.range), scored.truncated
+        return Scores.of(truncated, **{self.parts[0]: values})
+
+    def _batches(self, samples: Sequence[Sample]) -> Iterator[list[int]]:
+        """Positions of the samples that have the reference, where one is needed, a batch at a time."""
+        rows: list[int] = []
+        characters = 0
+        for row, sample in enumerate(samples):
+            if "reference" in self.needs and sample.reference is None:
+                continue
+            size = len(sample.response) + len(sample.reference or "")
+            if rows and (len(rows) == self.batch_samples or characters + size > self.batch_characters):
+                yield rows
+                rows, characters = [], 0
+            rows.append(row)
+            characters += size
+        if rows:
+            yield rows
 
     def save(self, folder: Path, *, card: Mapping[str, Any] | None = None) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -110,13 +127,14 @@ class Metric(Evaluator):
             )
         return metric
 
-    def _scored(self, samples: Sequence[Sample]) -> Scored:
-        """`values` of the samples that have what is needed, NaN for the others."""
-        usable = np.array(
-            ["reference" not in self.needs or s.reference is not None for s in samples], dtype=bool
-        )
-        values, truncated = np.full(len(samples), np.nan), np.zeros(len(samples), dtype=bool)
-        if usable.any():
-            scored = self.values([s for s, has in zip(samples, usable, strict=True) if has])
-            values[usable], truncated[usable] = scored.values, scored.truncated
-        return Scored(values, truncated)
+
+def check_text(evaluator: str, name: str, value: object) -> None:
+    """EvaluatorError unless the setting `name`, which names a model, is text."""
+    if not isinstance(value, str) or not value:
+        raise EvaluatorError(f"{evaluator}: {name} is {value!r}; expected a name or a folder")
+
+
+def check_whole(evaluator: str, name: str, value: object) -> None:
+    """EvaluatorError unless the setting `name` is a whole number from 1."""
+    if type(value) is not int or value < 1:
+        raise EvaluatorError(f"{evaluator}: {name} is {value!r}; expected a whole number from 1")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ssrem.encoders.hub import USUAL_TOKENS, max_tokens, tokenizer_hash, weights_hash
+from ssrem.encoders.hub import USUAL_TOKENS, Pretrained, plain_tokens
 from ssrem.errors import EvaluatorError
 from ssrem.samples import Floats
 
@@ -35,32 +34,26 @@ class Tokens:
     opening: tuple[int, ...] = ()
 
 
-class LanguageModel(ABC):
-    """A tokenizer and a model, as from `ssrem.encoders.hub.load`, that give a response's likelihood.
+class LanguageModel(Pretrained, ABC):
+    """A tokenizer and a model that give a response's likelihood.
 
     The tokens of a turn or a response depend on that text only, not on its neighbours; text that looks like a
-    special token ("[MASK]") is read as plain characters. name: for messages.
+    special token ("[MASK]") is read as plain characters.
     """
 
+    kind: ClassVar[str]
+    """What such a model is called in messages."""
     frame: tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
     """Special tokens before the context, between context and response, after the response."""
     ends_turns: ClassVar[bool]
     """Whether the separator also follows the last turn, before the response."""
 
     def __init__(self, name: str, tokenizer: Any, model: Any) -> None:
-        self.name = name
-        self.tokenizer = tokenizer
-        self.model = model
+        super().__init__(name, tokenizer, model)
         self.device = model.device
         self.vocabulary = int(model.get_output_embeddings().weight.shape[0])
-        self.longest = max_tokens(tokenizer, model) or USUAL_TOKENS
         self._known: dict[tuple[tuple[int, ...], tuple[int, ...]], float] = {}
         self._check()
-
-    @cached_property
-    def fingerprint(self) -> str:
-        """Hashes of the weights and of the tokenizer."""
-        return f"{weights_hash(self.model)}+{tokenizer_hash(self.tokenizer)}"
 
     def length(self, wanted: int | None) -> int:
         """How many tokens a sample may have; EvaluatorError for more than the model takes."""
@@ -140,21 +133,21 @@ class LanguageModel(ABC):
         """Set `frame`; EvaluatorError if the model or its tokenizer is of the wrong kind."""
 
     def _ids(self, text: str) -> tuple[int, ...]:
-        encoded = self.tokenizer(text, add_special_tokens=False, split_special_tokens=True, verbose=False)
-        return tuple(encoded["input_ids"])
+        return tuple(plain_tokens(self.tokenizer, text)["input_ids"])
 
-    def _forward(self, rows: Sequence[Sequence[int]], *, before: int = 0, **options: Any) -> Any:
-        """Logits of rows that are padded at the right, where the attention mask excludes the padding.
-
-        before: how many tokens the model has already read.
-        """
+    def _padded(self, rows: Sequence[Sequence[int]], value: int = 0) -> Any:
+        """The rows as one tensor, padded at the right."""
         import torch
 
-        pad = self.tokenizer.pad_token_id or 0
         width = max(map(len, rows))
-        ids = torch.tensor([[*row, *[pad] * (width - len(row))] for row in rows], device=self.device)
-        seen = [[1] * (before + len(row)) + [0] * (width - len(row)) for row in rows]
-        mask = torch.tensor(seen, device=self.device)
+        return torch.tensor([[*row, *[value] * (width - len(row))] for row in rows], device=self.device)
+
+    def _forward(self, rows: Sequence[Sequence[int]], *, before: int = 0, **options: Any) -> Any:
+        """Logits of rows, whose padding the attention mask excludes. before: how many tokens the model already read."""
+        import torch
+
+        ids = self._padded(rows, self.tokenizer.pad_token_id or 0)
+        mask = self._padded([[1] * (before + len(row)) for row in rows])
         with torch.inference_mode():
             return self.model(input_ids=ids, attention_mask=mask, **options).logits
 
@@ -165,6 +158,8 @@ class CausalModel(LanguageModel):
     Every text starts with the tokenizer's begin-of-text token, or its end-of-text token if it has no other (GPT-2).
     """
 
+    auto_class: ClassVar[str] = "AutoModelForCausalLM"
+    kind: ClassVar[str] = "causal"
     ends_turns: ClassVar[bool] = True
 
     def _log_likelihoods(self, items: Sequence[Tokens], batch_size: int) -> Floats:
@@ -263,6 +258,8 @@ class MaskedModel(LanguageModel):
     Context and response are framed as the tokenizer frames a pair of texts.
     """
 
+    auto_class: ClassVar[str] = "AutoModelForMaskedLM"
+    kind: ClassVar[str] = "masked"
     ends_turns: ClassVar[bool] = False
 
     def _log_likelihoods(self, items: Sequence[Tokens], batch_size: int) -> Floats:
@@ -271,6 +268,7 @@ class MaskedModel(LanguageModel):
         lengths = [sum(map(len, self.frame)) + len(item.context) + len(item.response) for item in items]
         copies = [(at, token) for at, item in enumerate(items) for token in range(len(item.response))]
         log_p = np.zeros(len(copies))
+        segments = "token_type_ids" in self.tokenizer.model_input_names  # 0: the context, 1: the response
         for batch in batches([lengths[at] for at, _ in copies], batch_size):
             rows, types, places, targets = [], [], [], []
             for at, token in (copies[copy] for copy in batch):
@@ -281,7 +279,7 @@ class MaskedModel(LanguageModel):
                 types.append([0] * len(head) + [1] * (len(masked) + len(after)))
                 places.append(len(head) + token)
                 targets.append(response[token])
-            logits = self._forward(rows, **self._token_types(types))
+            logits = self._forward(rows, **({"token_type_ids": self._padded(types)} if segments else {}))
             log_p[batch] = _log_p(logits[range(len(batch)), places], targets)
         np.add.at(result, [at for at, _ in copies], log_p)
         return result
@@ -306,16 +304,6 @@ class MaskedModel(LanguageModel):
             )
         self.frame = (runs[0][1], runs[2][1], runs[4][1])
 
-    def _token_types(self, types: list[list[int]]) -> dict[str, Any]:
-        """Segment 0 for the context and 1 for the response, for models that have segments."""
-        if "token_type_ids" not in self.tokenizer.model_input_names:
-            return {}
-        import torch
-
-        width = max(map(len, types))
-        padded = [[*row, *[0] * (width - len(row))] for row in types]
-        return {"token_type_ids": torch.tensor(padded, device=self.device)}
-
 
 def batches(lengths: Sequence[int], batch_size: int) -> Iterator[list[int]]:
     """Positions of items with a length above 0, longest first, at most `batch_size` a batch, fewer if they are long."""
@@ -331,11 +319,6 @@ def batches(lengths: Sequence[int], batch_size: int) -> Iterator[list[int]]:
         batch.append(at)
     if batch:
         yield batch
-
-
-def uniform(vocabulary: int) -> float:
-    """Log-probability of a token under a uniform distribution."""
-    return -math.log(vocabulary)
 
 
 def _log_p(logits: Any, targets: Sequence[int]) -> Floats:

@@ -13,25 +13,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
-from weakref import WeakValueDictionary
 
 import numpy as np
 
-from ssrem.encoders import hub, trusted_sources
+from ssrem.encoders import trusted_sources
 from ssrem.errors import EvaluatorError
-from ssrem.evaluators.core.metric import Metric, Scored
+from ssrem.evaluators.core.metric import Metric, Scored, check_whole
 from ssrem.evaluators.language_model.gemma import GEMMA, gemma_folder
-from ssrem.evaluators.language_model.language_model import (
-    CausalModel,
-    LanguageModel,
-    MaskedModel,
-    Tokens,
-    uniform,
-)
+from ssrem.evaluators.language_model.language_model import CausalModel, LanguageModel, MaskedModel, Tokens
 from ssrem.samples import Floats, Sample
 
-# Samples that are tokenised and sorted by length together, which bounds the memory.
-_CHUNK = 2_048
 # Below this, scores differ only by rounding.
 _LEAST_DEVIATION = 1e-4
 _AGGREGATES = ("mean", "sum")
@@ -65,8 +56,8 @@ class Likelihood(Metric):
         "batch_size": 8,
     }
     range: ClassVar[tuple[float, float]] = (-math.inf, 0.0)
-    kind: ClassVar[str]
-    """The type of the language model, a key of `_KINDS`."""
+    batch_samples: ClassVar[int] = 2_048
+    model_class: ClassVar[type[LanguageModel]]
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
@@ -75,46 +66,43 @@ class Likelihood(Metric):
         self.settings["model"] = str(self.settings["model"])
 
     @classmethod
-    def check(cls, settings: Mapping[str, Any]) -> None:
-        super().check(settings)
-        chosen = {**cls.defaults, **settings}
+    def check_settings(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
+        chosen = super().check_settings(settings)
         if chosen["model"] is None:
             raise EvaluatorError(
-                f"{cls.name} has no default model; set model to the name or the folder of a {cls.kind} language "
-                "model, for example bert-base-uncased"
+                f"{cls.name} has no default model; set model to the name or the folder of a {cls.model_class.kind} "
+                "language model, for example bert-base-uncased"
             )
         for name in ("context_turns", "batch_size", "max_length"):
-            value = chosen[name]
-            whole = isinstance(value, int) and not isinstance(value, bool) and value > 0
-            if not whole and not (name == "max_length" and value is None):
-                raise EvaluatorError(f"{cls.name}: {name} is {value!r}; expected a whole number above 0")
+            if name != "max_length" or chosen[name] is not None:
+                check_whole(cls.name, name, chosen[name])
         if not isinstance(chosen["separator"], str):
             raise EvaluatorError(f"{cls.name}: separator is {chosen['separator']!r}; expected text")
         if chosen.get("aggregate", "mean") not in _AGGREGATES:
             raise EvaluatorError(
                 f"{cls.name}: aggregate is {chosen['aggregate']!r}; expected {' or '.join(_AGGREGATES)}"
             )
+        return chosen
 
     @cached_property
     def model(self) -> LanguageModel:
         """The language model, loaded on first use and shared by the evaluators that use it."""
-        return _model(self.kind, self.settings["model"], self.device)
+        spec: str = self.settings["model"]
+        source = trusted_sources.trust(str(gemma_folder())) if spec == GEMMA else spec
+        trusted_sources.check(source)
+        return self.model_class.shared(source, self.device, name=spec)
 
     @property
     def engine(self) -> str:
-        return f"w:{self.model.fingerprint}"
+        return f"w:{'+'.join(self.model.hashes)}"
 
     @property
     def signature(self) -> str:
         return super().signature.encode("unicode_escape").decode("ascii")  # a separator may be a line break
 
     def values(self, samples: Sequence[Sample]) -> Scored:
-        values, truncated = np.zeros(len(samples)), np.zeros(len(samples), dtype=bool)
-        for first in range(0, len(samples), _CHUNK):
-            tokens = self._tokens(samples[first : first + _CHUNK])
-            truncated[first : first + _CHUNK] = [sample.truncated for sample in tokens]
-            values[first : first + _CHUNK] = self._values(tokens)
-        return Scored(values, truncated)
+        tokens = self._tokens(samples)
+        return Scored(self._values(tokens), np.array([sample.truncated for sample in tokens]))
 
     @abstractmethod
     def _values(self, tokens: Sequence[Tokens]) -> Floats:
@@ -126,7 +114,7 @@ class Likelihood(Metric):
             [(sample.context[-turns:], sample.response) for sample in samples],
             separator=self.settings["separator"],
             max_length=self.settings["max_length"],
-            speakers=_speakers(self.settings.get("speakers", "")),
+            speakers=_names(self.settings.get("speakers", "")),
         )
 
     def _log_p(self, tokens: Sequence[Tokens]) -> Floats:
@@ -134,7 +122,7 @@ class Likelihood(Metric):
         counts = np.array([len(sample.response) for sample in tokens])
         sums = self.model.log_likelihoods(tokens, self.batch_size)
         per = np.maximum(counts, 1) if self.settings.get("aggregate", "mean") == "mean" else 1
-        return np.where(counts > 0, sums / per, uniform(self.model.vocabulary))
+        return np.where(counts > 0, sums / per, -math.log(self.model.vocabulary))
 
 
 class Causal(Likelihood):
@@ -148,17 +136,17 @@ class Causal(Likelihood):
     response, so that a model that was trained on scripts expects an answer. "" for turns without names.
     """
 
-    kind: ClassVar[str] = "causal"
+    model_class: ClassVar[type[LanguageModel]] = CausalModel
     defaults: ClassVar[Mapping[str, Any]] = {**Likelihood.defaults, "model": GEMMA, "speakers": "A+B"}
 
     @classmethod
-    def check(cls, settings: Mapping[str, Any]) -> None:
-        super().check(settings)
-        speakers = {**cls.defaults, **settings}["speakers"]
-        if not isinstance(speakers, str) or (speakers and not all(map(str.strip, speakers.split("+")))):
+    def check_settings(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
+        chosen = super().check_settings(settings)
+        if not isinstance(chosen["speakers"], str) or not all(_names(chosen["speakers"])):
             raise EvaluatorError(
-                f"{cls.name}: speakers is {speakers!r}; expected names joined by +, or nothing"
+                f"{cls.name}: speakers is {chosen['speakers']!r}; expected names joined by +, or nothing"
             )
+        return chosen
 
     def _pmi(self, tokens: Sequence[Tokens], coherence: Floats) -> Floats:
         """`coherence`, the tokens' log-probability after the context, minus that without a context."""
@@ -212,9 +200,9 @@ class LmSum(Causal):
             self.settings |= zip(_SCALES, known, strict=True)
 
     @classmethod
-    def check(cls, settings: Mapping[str, Any]) -> None:
-        super().check(settings)
-        scales = {name: settings[name] for name in _SCALES if settings.get(name) is not None}
+    def check_settings(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
+        chosen = super().check_settings(settings)
+        scales = {name: chosen[name] for name in _SCALES if chosen[name] is not None}
         if 0 < len(scales) < len(_SCALES):
             raise EvaluatorError(
                 f"lm-sum: {', '.join(scales)} given, but all are needed: {', '.join(_SCALES)}"
@@ -224,6 +212,7 @@ class LmSum(Causal):
             if not number or (name.endswith("deviation") and value <= 0):
                 wanted = "a number above 0" if name.endswith("deviation") else "a number"
                 raise EvaluatorError(f"lm-sum: {name} is {value!r}; expected {wanted}")
+        return chosen
 
     def calibrate(self, samples: Sequence[Sample]) -> Self:
         """A copy of the evaluator with the means and deviations of these samples' scores.
@@ -266,31 +255,12 @@ class MlmLikelihood(Likelihood):
     name: ClassVar[str] = "mlm-likelihood"
     source: ClassVar[str] = "Salazar et al. 2020, section 2; BERT-MLM of Park et al. 2021"
     defaults: ClassVar[Mapping[str, Any]] = {**Likelihood.defaults, "batch_size": 16, "aggregate": "mean"}
-    kind: ClassVar[str] = "masked"
+    model_class: ClassVar[type[LanguageModel]] = MaskedModel
 
     def _values(self, tokens: Sequence[Tokens]) -> Floats:
         return self._log_p(tokens)
 
 
-def _speakers(text: str) -> tuple[str, ...]:
+def _names(speakers: str) -> tuple[str, ...]:
     """The names of the setting `speakers`."""
-    return tuple(name.strip() for name in text.split("+")) if text else ()
-
-
-# Kind → the class, and the name of the transformers class that loads it.
-_KINDS: dict[str, tuple[type[LanguageModel], str]] = {
-    "causal": (CausalModel, "AutoModelForCausalLM"),
-    "masked": (MaskedModel, "AutoModelForMaskedLM"),
-}
-# Models in use, so that lm-coherence, lm-pmi and lm-sum together hold one in memory.
-_models: WeakValueDictionary[tuple[str, str, str | None], LanguageModel] = WeakValueDictionary()
-
-
-def _model(kind: str, spec: str, device: str | None) -> LanguageModel:
-    source = trusted_sources.trust(str(gemma_folder())) if spec == GEMMA else spec
-    trusted_sources.check(source)
-    model = _models.get((kind, spec, device))
-    if model is None:
-        model_class, auto_class = _KINDS[kind]
-        model = _models[kind, spec, device] = model_class(spec, *hub.load(source, auto_class, device=device))
-    return model
+    return tuple(name.strip() for name in speakers.split("+")) if speakers else ()

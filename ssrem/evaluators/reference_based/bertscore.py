@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from ssrem.encoders import hub
 from ssrem.errors import EvaluatorError
-from ssrem.evaluators.core.metric import Scored
-from ssrem.evaluators.reference_based.embedding import PairMetric, check_text, nearest
+from ssrem.evaluators.core.metric import Scored, check_text
+from ssrem.evaluators.reference_based.embedding import PairMetric, nearest
 
 # Tokens in a batch.
 _BATCH_TOKENS = 4096
@@ -34,12 +34,14 @@ class BertScore(PairMetric):
     defaults: ClassVar[Mapping[str, Any]] = {"model": hub.MINILM, "layer": -1}
 
     @classmethod
-    def check(cls, settings: Mapping[str, Any]) -> None:
-        super().check(settings)
-        check_text(cls.name, "model", {**cls.defaults, **settings}["model"])
-        layer = settings.get("layer", -1)
-        if type(layer) is not int:
-            raise EvaluatorError(f"{cls.name}: layer {layer!r} is not a whole number; -1 is the last layer")
+    def check_settings(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
+        chosen = super().check_settings(settings)
+        check_text(cls.name, "model", chosen["model"])
+        if type(chosen["layer"]) is not int:
+            raise EvaluatorError(
+                f"{cls.name}: layer is {chosen['layer']!r}; expected a whole number, -1 for the last layer"
+            )
+        return chosen
 
     @cached_property
     def _loaded(self) -> tuple[Any, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -12,47 +12,27 @@ from numpy.typing import NDArray
 
 from ssrem.encoders import Encoder, load_encoder
 from ssrem.encoders.tokenize import sentences, words
-from ssrem.errors import EvaluatorError
-from ssrem.evaluators.bilinear.similarity import similarity
-from ssrem.evaluators.core.metric import Metric, Scored
+from ssrem.evaluators.bilinear.similarity import average_similarity, movers_similarity
+from ssrem.evaluators.core.metric import Metric, Scored, check_text
 from ssrem.samples import Floats, Sample
 
-# Pairs, and their characters, that are scored together; a single pair may be longer.
-_PAIRS = 2048
-_CHARACTERS = 2**18
 # Rows of a matrix of cosines that are computed together.
 _ROWS = 1024
 
 
 class PairMetric(Metric):
-    """A metric of pairs (response, reference), scored in batches."""
+    """A metric of pairs (response, reference), a bounded number of characters at a time."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"reference"})
+    batch_samples: ClassVar[int] = 2_048
+    batch_characters: ClassVar[float] = 2**18
 
     def values(self, samples: Sequence[Sample]) -> Scored:
-        values, truncated = np.zeros(len(samples)), np.zeros(len(samples), dtype=bool)
-        for here in _slices(samples):
-            some = samples[here]
-            scored = self._pairs([s.response for s in some], [s.reference or "" for s in some])
-            # The cosine of equal vectors may round to slightly more than 1.
-            values[here], truncated[here] = np.clip(scored.values, *self.range), scored.truncated
-        return Scored(values, truncated)
+        return self._pairs([s.response for s in samples], [s.reference or "" for s in samples])
 
     @abstractmethod
     def _pairs(self, responses: list[str], references: list[str]) -> Scored:
         """Scores of at least one pair, independent of one another."""
-
-
-def _slices(samples: Sequence[Sample]) -> Iterator[slice]:
-    start = held = 0
-    for at, sample in enumerate(samples):
-        size = len(sample.response) + len(sample.reference or "")
-        if at > start and (at - start == _PAIRS or held + size > _CHARACTERS):
-            yield slice(start, at)
-            start, held = at, 0
-        held += size
-    if start < len(samples):
-        yield slice(start, len(samples))
 
 
 class EncoderMetric(PairMetric):
@@ -64,9 +44,10 @@ class EncoderMetric(PairMetric):
     defaults: ClassVar[Mapping[str, Any]] = {"encoder": "glove-6b-50d:uniform"}
 
     @classmethod
-    def check(cls, settings: Mapping[str, Any]) -> None:
-        super().check(settings)
-        check_text(cls.name, "encoder", {**cls.defaults, **settings}["encoder"])
+    def check_settings(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
+        chosen = super().check_settings(settings)
+        check_text(cls.name, "encoder", chosen["encoder"])
+        return chosen
 
     @cached_property
     def _encoder(self) -> Encoder:
@@ -104,16 +85,7 @@ class EmbeddingAverage(EncoderMetric):
         return [text]
 
     def _similarity(self, responses: list[str], references: list[str]) -> Floats:
-        # Several responses often share a reference.
-        row = {text: at for at, text in enumerate(dict.fromkeys((*responses, *references)))}
-        vectors = self._encoder.encode(list(row))
-        return similarity(
-            "embedding-average",
-            self._encoder,
-            responses,
-            references,
-            encode=lambda texts: vectors[[row[text] for text in texts]],
-        )
+        return average_similarity(self._encoder, responses, references, self._encoder.encode)
 
 
 class SentenceMovers(EncoderMetric):
@@ -127,7 +99,7 @@ class SentenceMovers(EncoderMetric):
         return sentences(text)
 
     def _similarity(self, responses: list[str], references: list[str]) -> Floats:
-        return similarity("sms", self._encoder, responses, references)
+        return movers_similarity(self._encoder, responses, references, self._encoder.encode)
 
 
 class _WordMetric(EncoderMetric):
@@ -185,12 +157,6 @@ class EmbeddingExtrema(_WordMetric):
     def _score(self, one: _Bag, other: _Bag) -> float:
         a, b = (_unit(_extremes(vectors)[None]) for vectors, _ in (one, other))
         return float(a[0] @ b[0])
-
-
-def check_text(evaluator: str, name: str, value: object) -> None:
-    """Raise EvaluatorError if the setting `name`, which names a model, is not text."""
-    if not isinstance(value, str) or not value:
-        raise EvaluatorError(f"{evaluator}: {name} is {value!r}, expected a name or a folder")
 
 
 def _unit(vectors: Floats) -> Floats:

@@ -11,14 +11,13 @@ import unicodedata
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from functools import cached_property, lru_cache
-from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
+from rapidfuzz.distance import LCSseq
 
-from ssrem.errors import EvaluatorError
 from ssrem.evaluators.core.metric import Metric, Scored
 from ssrem.samples import Sample
 
@@ -54,32 +53,16 @@ class OverlapMetric(Metric):
 
     @property
     def engine(self) -> str:
-        try:
-            return f"{self.library}-{version(self.library)}|tokens:{TOKENS_VERSION}"
-        except PackageNotFoundError:
-            raise self._missing() from None
+        return f"{self.library}-{version(self.library)}|tokens:{TOKENS_VERSION}"
 
     def values(self, samples: Sequence[Sample]) -> Scored:
         cut = lru_cache(maxsize=256)(tokens)  # several responses often share a reference
         scores = [self._score(cut(sample.response), cut(sample.reference or "")) for sample in samples]
-        # A perfect match may round to slightly more than the highest score.
-        values = np.clip(np.array(scores, dtype=np.float64), *self.range)
-        return Scored(values, np.zeros(len(samples), dtype=bool))
+        return Scored(np.array(scores, dtype=np.float64))
 
     @abstractmethod
     def _score(self, response: list[str], reference: list[str]) -> float:
         """The score of one pair; both lists may be empty."""
-
-    def _import(self, module: str) -> Any:
-        try:
-            return import_module(module)
-        except ModuleNotFoundError:
-            raise self._missing() from None
-
-    def _missing(self) -> EvaluatorError:
-        return EvaluatorError(
-            f"{self.name} needs the package {self.library}, which is missing; pip install {self.library}"
-        )
 
 
 def _highest_bleu(order: int) -> float:
@@ -109,16 +92,13 @@ class _Bleu(OverlapMetric):
         super().__init_subclass__()
         cls.name, cls.order, cls.range = f"bleu-{order}", order, (0.0, _highest_bleu(order))
 
-    @cached_property
-    def _sentence_bleu(self) -> Callable[[list[str], list[str]], float]:
-        bleu = self._import("nltk.translate.bleu_score")
-        smooth = bleu.SmoothingFunction().method7
-        weights = (1 / self.order,) * self.order + (0.0,) * (_ORDERS - self.order)
-        return lambda response, reference: float(bleu.sentence_bleu([reference], response, weights, smooth))
-
     def _score(self, response: list[str], reference: list[str]) -> float:
-        # nltk gives 0 too, but counts the n-grams of every order first.
-        return 0.0 if set(response).isdisjoint(reference) else self._sentence_bleu(response, reference)
+        if set(response).isdisjoint(reference):
+            return 0.0  # as nltk has it, which counts the n-grams of every order first
+        from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
+
+        weights = (1 / self.order,) * self.order + (0.0,) * (_ORDERS - self.order)
+        return float(sentence_bleu([reference], response, weights, SmoothingFunction().method7))
 
 
 class Bleu1(_Bleu, order=1):
@@ -149,11 +129,6 @@ class RougeL(OverlapMetric):
     source: ClassVar[str] = "Lin 2004, section 3.1, with β = 1"
     library: ClassVar[str] = "rapidfuzz"
 
-    @cached_property
-    def _common(self) -> Callable[[list[int], list[int]], int]:
-        common: Callable[[list[int], list[int]], int] = self._import("rapidfuzz.distance.LCSseq").similarity
-        return common
-
     def _score(self, response: list[str], reference: list[str]) -> float:
         # Numbers, because rapidfuzz compares words by their hashes, which may collide.
         number: dict[str, int] = {}
@@ -161,7 +136,7 @@ class RougeL(OverlapMetric):
             [number.setdefault(token, len(number)) for token in text if token[0].isalnum()]
             for text in (response, reference)
         )
-        return 2 * self._common(one, other) / max(len(one) + len(other), 1)
+        return 2 * LCSseq.similarity(one, other) / max(len(one) + len(other), 1)
 
 
 class Meteor(OverlapMetric):
@@ -182,14 +157,15 @@ class Meteor(OverlapMetric):
         return f"{super().engine}|stages:exact+stem"
 
     @cached_property
-    def _single(self) -> Callable[[list[str], list[str]], float]:
-        meteor = self._import("nltk.translate.meteor_score")
-        stemmer = _Stems(self._import("nltk.stem.porter").PorterStemmer().stem)
-        score, none = meteor.single_meteor_score, _NoSynonyms()
-        return lambda response, reference: float(score(reference, response, stemmer=stemmer, wordnet=none))
+    def _stems(self) -> _Stems:
+        from nltk.stem.porter import PorterStemmer
+
+        return _Stems(PorterStemmer().stem)
 
     def _score(self, response: list[str], reference: list[str]) -> float:
-        return self._single(response, reference)
+        from nltk.translate.meteor_score import single_meteor_score
+
+        return float(single_meteor_score(reference, response, stemmer=self._stems, wordnet=_NoSynonyms()))
 
 
 class _Stems:

@@ -116,7 +116,7 @@ def test_blanks_around_a_text_say_nothing(bert: Path) -> None:
 def test_nothing_depends_on_what_is_held_at_a_time(bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = BertScore(model=str(bert)).score(PAIRS)
     monkeypatch.setattr("ssrem.evaluators.reference_based.bertscore._BATCH_TOKENS", 8)
-    monkeypatch.setattr("ssrem.evaluators.reference_based.embedding._PAIRS", 3)
+    monkeypatch.setattr("ssrem.evaluators.reference_based.embedding.PairMetric.batch_samples", 3)
     assert np.abs(BertScore(model=str(bert)).score(PAIRS) - expected).max() < 1e-5
 
 
@@ -146,9 +146,9 @@ def test_signature_names_weights_layer_and_tokenizer(bert: Path, tmp_path: Path)
     ("settings", "message"),
     [
         ({"layers": 1}, "has no setting layers; it has model, layer"),
-        ({"layer": "last"}, "layer 'last' is not a whole number"),
-        ({"layer": True}, "layer True is not a whole number"),
-        ({"model": 3}, "model is 3, expected a name or a folder"),
+        ({"layer": "last"}, "layer is 'last'; expected a whole number"),
+        ({"layer": True}, "layer is True; expected a whole number"),
+        ({"model": 3}, "model is 3; expected a name or a folder"),
     ],
 )
 def test_wrong_settings(settings: dict[str, object], message: str) -> None:

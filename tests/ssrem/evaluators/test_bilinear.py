@@ -14,10 +14,9 @@ import torch
 from ssrem.encoders.word_average import WordAverage
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import EVALUATORS, evaluator_class, load_evaluator
+from ssrem.evaluators.bilinear.bilinear import RSREM, SSREM
 from ssrem.evaluators.bilinear.config import BilinearConfig
 from ssrem.evaluators.bilinear.encoded_candidates import EncodedCandidates, products
-from ssrem.evaluators.bilinear.rsrem import RSREM
-from ssrem.evaluators.bilinear.ssrem import SSREM
 from ssrem.evaluators.bilinear.training import row_loss, row_scores
 from ssrem.evaluators.core.scaling import Bounds, unit_range
 from ssrem.samples import TEST, Candidates, Sample

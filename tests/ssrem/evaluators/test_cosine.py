@@ -131,7 +131,7 @@ def test_encode_stands_in_for_the_encoder(colours: str) -> None:
 def test_nothing_depends_on_what_is_held_at_a_time(colours: str, monkeypatch: pytest.MonkeyPatch) -> None:
     evaluator = Cosine(encoder=colours)
     expected = evaluator.components(odd_contexts())
-    monkeypatch.setattr("ssrem.evaluators.baselines.cosine._SAMPLES", 3)
+    monkeypatch.setattr(Cosine, "batch_samples", 3)
     assert np.abs(evaluator.score(odd_contexts()) - expected.f).max() < 1e-12
 
 
@@ -151,10 +151,10 @@ def test_signature_follows_settings_and_encoder(colours: str) -> None:
     ("settings", "message"),
     [
         ({"turns": 1}, "has no setting turns; it has encoder, context_turns, join"),
-        ({"context_turns": 0}, "context_turns is 0, expected a whole number from 1"),
+        ({"context_turns": 0}, "context_turns is 0; expected a whole number from 1"),
         ({"context_turns": True}, "context_turns is True"),
         ({"join": "max"}, "no join 'max'; one of mean, text"),
-        ({"encoder": None}, "encoder is None, expected a name or a folder"),
+        ({"encoder": None}, "encoder is None; expected a name or a folder"),
         ({"encoder": "all-minilm-l6"}, "did you mean all-minilm-l6-v2"),
     ],
 )

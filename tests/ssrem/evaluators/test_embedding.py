@@ -188,8 +188,9 @@ def test_nothing_depends_on_what_is_held_at_a_time(
     texts = ["red", "blue dark", "green. Red dark blue", "", "grey grey red dark green blue"]
     samples = [Sample((), a, b) for a in texts for b in texts]
     expected = metric(encoder=colours).score(samples)
-    for name, limit in (("_PAIRS", 3), ("_CHARACTERS", 20), ("_ROWS", 2)):
-        monkeypatch.setattr(f"ssrem.evaluators.reference_based.embedding.{name}", limit)
+    embedding = "ssrem.evaluators.reference_based.embedding"
+    for name, limit in (("PairMetric.batch_samples", 3), ("PairMetric.batch_characters", 20), ("_ROWS", 2)):
+        monkeypatch.setattr(f"{embedding}.{name}", limit)
         assert np.abs(metric(encoder=colours).score(samples) - expected).max() < 1e-12
 
 
@@ -219,8 +220,8 @@ def test_signature_follows_metric_and_encoder(colours: str, tmp_path: Path) -> N
     ("settings", "message"),
     [
         ({"encodr": "glove-6b-50d"}, "has no setting encodr; it has encoder"),
-        ({"encoder": 5}, "encoder is 5, expected a name or a folder"),
-        ({"encoder": ""}, "encoder is '', expected"),
+        ({"encoder": 5}, "encoder is 5; expected a name or a folder"),
+        ({"encoder": ""}, "encoder is ''; expected"),
     ],
 )
 def test_wrong_settings(settings: dict[str, object], message: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -162,23 +161,6 @@ def test_signatures_name_what_computes() -> None:
     assert "nltk-" in Bleu4().signature and "tokens:1" in Bleu4().signature
     assert "rapidfuzz-" in RougeL().signature
     assert "stages:exact+stem" in Meteor().signature
-
-
-@pytest.mark.parametrize(("metric", "package"), [(Bleu4, "nltk"), (RougeL, "rapidfuzz"), (Meteor, "nltk")])
-def test_a_missing_package_is_named(
-    metric: type[OverlapMetric], package: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def no_version(name: str) -> str:
-        raise PackageNotFoundError(name)
-
-    def no_module(name: str) -> None:
-        raise ModuleNotFoundError(name)
-
-    monkeypatch.setattr("ssrem.evaluators.reference_based.overlap.version", no_version)
-    monkeypatch.setattr("ssrem.evaluators.reference_based.overlap.import_module", no_module)
-    for use in (lambda: metric().signature, lambda: one(metric, "a", "a")):
-        with pytest.raises(EvaluatorError, match=f"^{metric.name} needs .* pip install {package}$"):
-            use()
 
 
 def test_there_are_no_settings() -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from ssrem.encoders.word_average import WordAverage
 from ssrem.errors import EvaluatorError
+from ssrem.evaluators.bilinear.config import BilinearConfig
 from ssrem.evaluators.bilinear.similarity import similarity
 
 
@@ -21,23 +22,23 @@ def test_movers_similarity_by_hand(encoder: WordAverage) -> None:
     # "x y" is {x: 1, y: 1, sentence xy: 2}, "x" is {x: 1, sentence x: 1}: x's .25 stays where it is, y's
     # .25 moves √2, the sentence's .5 moves √(2 - √2).
     half = np.exp(-(0.25 * np.sqrt(2) + 0.5 * np.sqrt(2 - np.sqrt(2))))
-    found = similarity("sms", encoder, ["x", "x y", "x", "x y"], ["y", "x", "x", "y x"])
-    assert found == pytest.approx([apart, half, 1, 1])
+    similarities = similarity("sms", encoder, ["x", "x y", "x", "x y"], ["y", "x", "x", "y x"])
+    assert similarities == pytest.approx([apart, half, 1, 1])
 
 
 def test_embedding_average_is_a_cosine(encoder: WordAverage) -> None:
-    found = similarity("embedding-average", encoder, ["x", "x y", "x x"], ["y", "x", "x"])
-    assert found == pytest.approx([0, np.sqrt(0.5), 1], abs=1e-3)
+    similarities = similarity("embedding-average", encoder, ["x", "x y", "x x"], ["y", "x", "x"])
+    assert similarities == pytest.approx([0, np.sqrt(0.5), 1], abs=1e-3)
 
 
 @pytest.mark.parametrize("metric", ["sms", "embedding-average"])
 def test_absent_references_and_unknown_words(encoder: WordAverage, metric: str) -> None:
-    found = similarity(metric, encoder, ["x", "x", "unknown", "x"], [None, "unknown", "x", "x"])
-    assert np.isnan(found[0])
-    assert found[1:] == pytest.approx([0, 0, 1])
+    similarities = similarity(metric, encoder, ["x", "x", "unknown", "x"], [None, "unknown", "x", "x"])
+    assert np.isnan(similarities[0])
+    assert similarities[1:] == pytest.approx([0, 0, 1])
     assert similarity(metric, encoder, [], []).shape == (0,)
 
 
-def test_unknown_metric(encoder: WordAverage) -> None:
-    with pytest.raises(EvaluatorError, match="sms"):
-        similarity("bleu", encoder, ["x"], ["x"])
+def test_an_unknown_metric_is_refused() -> None:
+    with pytest.raises(EvaluatorError, match="reference is 'bleu'; expected one of sms, embedding-average"):
+        BilinearConfig(reference="bleu")

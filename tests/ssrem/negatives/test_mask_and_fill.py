@@ -21,8 +21,7 @@ from transformers import (
 from ssrem.errors import EvaluatorError
 from ssrem.negatives import load_generator
 from ssrem.negatives.base import Negative
-from ssrem.negatives.mask_and_fill import MaskAndFill, MaskAndFillSettings
-from ssrem.negatives.rewrite import Written, rewrite
+from ssrem.negatives.mask_and_fill import MaskAndFill, MaskAndFillSettings, Written, rewrite
 from ssrem.negatives.tied_head import CARD, TiedHeadSettings, fine_tune
 from ssrem.samples import Candidates
 

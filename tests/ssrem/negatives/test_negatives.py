@@ -11,7 +11,6 @@ import pytest
 from ssrem.errors import EvaluatorError
 from ssrem.negatives import GENERATORS, load_generator, needs_model
 from ssrem.negatives.base import Case, Generator, Negative
-from ssrem.negatives.negative_statistics import negative_statistics
 from ssrem.samples import Candidates
 
 TEXTS = [
@@ -208,17 +207,3 @@ def test_a_registered_name_loads_its_generator_and_takes_a_place_in_a_mixture(na
 def test_generators_without_a_model_have_signatures_of_their_own() -> None:
     names = [name for name in GENERATORS if not needs_model(name)]
     assert len({load_generator(name).signature for name in names}) == len(names) == 6
-
-
-def test_statistics_count_a_response_once() -> None:
-    generated = [
-        Negative(0, "mask-and-fill", 0, "a", 1, 4),
-        Negative(0, "mask-and-fill", 1, "b", 4, 4),
-        Negative(0, "random-1", 0, "c", 4, 4),
-        Negative(2, "mask-and-fill", 0, "d", 3, 4),
-    ]
-    statistics = negative_statistics(iter(generated), responses=5)
-    assert (statistics.with_negative, statistics.replaced, statistics.replaced_where_any) == (0.4, 0.2, 0.5)
-    assert np.isnan(negative_statistics([], 3).replaced_where_any)
-    with pytest.raises(EvaluatorError, match="more than the 1 in all"):
-        negative_statistics(generated, 1)

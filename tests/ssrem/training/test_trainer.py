@@ -14,8 +14,8 @@ import torch
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.adem.adem import AdemUnref
 from ssrem.evaluators.adem.config import AdemConfig
+from ssrem.evaluators.bilinear.bilinear import SSREM
 from ssrem.evaluators.bilinear.config import BilinearConfig
-from ssrem.evaluators.bilinear.ssrem import SSREM
 from ssrem.evaluators.ruber.config import RuberConfig
 from ssrem.evaluators.ruber.ruber import RuberUnref
 from ssrem.samples import Candidates, Rows
