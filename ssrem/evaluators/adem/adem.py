@@ -1,4 +1,4 @@
-"""ADEM: context, reference or both, compared with the response in a learned space (Lowe et al. 2017)."""
+"""ADEM: the response compared with the context, the reference or both in a learned space (Lowe et al. 2017)."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ _CHUNK = 10_000
 class Adem(Encoding[State]):
     """score = (cᵀMr̂ + rᵀNr̂ - α) / β of context c, response r̂ and reference r (eq. 1).
 
-    Vectors are the last states of a hierarchical recurrent encoder that `fit` pretrains as a dialogue model
-    (VHRED), over the frozen word vectors of the given encoder, or that encoder's own vectors of texts; then 50
-    principal components. M and N are the identity until `fine_tuned` learns them.
+    The vectors are 50 principal components of the last states of a hierarchical recurrent encoder, which `fit`
+    pretrains as a dialogue model (VHRED) over the encoder's frozen word vectors, or of the encoder's own vectors of
+    texts. M and N are the identity until `fine_tuned` learns them, which leaves the recurrent encoder as it is.
 
-    h is the whole, NaN without a reference; f = cᵀMr̂ / β, g = rᵀNr̂ / β, so h = f + g - α / β. Scores are on the
-    paper's scale, 1 to 5, and not clipped to it. A context, response or reference without a known word stands
-    for the mean of all: its product is 0. A sample is `truncated` where a turn that is read has more than
-    `turn_words` known words, or more than the encoder reads. encode: stands in for the encoder, as elsewhere.
+    h is this score, NaN without a reference; f = cᵀMr̂ / β and g = rᵀNr̂ / β, so h = f + g - α / β. Scores are on the
+    paper's scale, 1 to 5, but can lie beyond it. A context, response or reference without a known word has the mean
+    of all vectors, so its product is 0. A sample is `truncated` if a turn that is read has more than `turn_words`
+    known words or, without a recurrent encoder, is longer than the encoder reads.
     """
 
     name: ClassVar[str] = "adem"
@@ -84,7 +84,6 @@ class Adem(Encoding[State]):
         return net
 
     def components(self, samples: Sequence[Sample], *, encode: Encode | None = None) -> Scores:
-        """The parts; g and h are NaN for samples without a reference."""
         state = self.state
         products = {part: np.zeros(len(samples)) for part in self._pieces()}
         truncated = np.zeros(len(samples), dtype=bool)
@@ -120,23 +119,25 @@ class Adem(Encoding[State]):
 
     @classmethod
     def _pieces(cls) -> tuple[str, ...]:
-        """The parts that have a matrix."""
+        """The parts with a matrix: "f", "g" or both."""
         return tuple(part for part in cls.parts if part in MATRICES)
 
     def _too_long(self, samples: Sequence[Sample]) -> NDArray[np.bool_]:
-        """Whether a text that is read is longer than the encoder off the shelf reads, bool (n,)."""
-        place: dict[str, int] = {}
-        read = []
-        for sample in samples:
-            texts = [sample.response]
-            texts += sample.context[-self.config.context_turns :] if "f" in self.parts else ()
-            texts += [sample.reference or ""] if "g" in self.parts else []
-            read.append([place.setdefault(text, len(place)) for text in texts])
-        long = self.encoder.truncated(list(place))
-        return np.array([long[rows].any() for rows in read], dtype=bool)
+        """Whether the encoder truncates a text of the sample, bool (n,)."""
+        read = [
+            (
+                sample.response,
+                *(sample.context[-self.config.context_turns :] if "f" in self.parts else ()),
+                *([sample.reference or ""] if "g" in self.parts else ()),
+            )
+            for sample in samples
+        ]
+        texts = list({text: None for row in read for text in row})
+        long = dict(zip(texts, self.encoder.truncated(texts), strict=True))
+        return np.array([any(long[text] for text in row) for row in read], dtype=bool)
 
     def _of_rows(self, candidates: Candidates, rows: Rows, joined: Rows, reader: Reader) -> Floats:
-        """The first part of candidates given as rows of the texts, (n, k); NaN where there is none."""
+        """The first part, (n, k), of responses given as rows of the candidates' texts; NaN for a missing one (-1)."""
         state, part, turns = self.state, self.parts[0], self.config.context_turns
         used, place = np.unique(joined[joined >= 0], return_inverse=True)
         compared = candidates.response[rows, None] if part == "g" else context_rows(candidates, rows, turns)
@@ -151,7 +152,7 @@ class Adem(Encoding[State]):
 
 
 class AdemRef(Adem):
-    """The referenced part alone: g = (rᵀNr̂ - α) / β, with its own α and β, and N learned by itself."""
+    """The referenced part as an evaluator: g = (rᵀNr̂ - α) / β, with α, β and N fitted without the other part."""
 
     name: ClassVar[str] = "adem-ref"
     needs: ClassVar[frozenset[str]] = frozenset({"reference"})
@@ -160,7 +161,7 @@ class AdemRef(Adem):
 
 
 class AdemUnref(Adem):
-    """The unreferenced part alone: f = (cᵀMr̂ - α) / β, with its own α and β, and M learned by itself."""
+    """The unreferenced part as an evaluator: f = (cᵀMr̂ - α) / β, with α, β and M fitted without the other part."""
 
     name: ClassVar[str] = "adem-unref"
     needs: ClassVar[frozenset[str]] = frozenset({"context"})

@@ -13,28 +13,28 @@ _FROM_0 = ("seed", "anneal_steps")
 
 @dataclass(frozen=True)
 class AdemConfig(Config):
-    """Settings of a fit; every one is kept with the model.
+    """Settings of ADEM; all are saved with the model.
 
-    pretrained: what turns contexts and responses into vectors, 'vhred', a hierarchical recurrent encoder that
-    `fit` trains as a dialogue model, or 'encoder', the given encoder's vectors of texts, off the shelf.
-    context_turns: how many of the last turns are read. turn_words: how many known words of each, the first
-    ones; a text that has more is `truncated`. Both of 'vhred' and the first of 'encoder'.
+    pretrained: the source of the vectors of contexts and responses: 'vhred', a hierarchical recurrent encoder that
+    `fit` trains as a dialogue model, or 'encoder', the given encoder as it is.
+    context_turns: number of last turns that are read. turn_words: number of known words that are read of each turn,
+    the first ones, with 'vhred' alone; a longer text is `truncated`.
     utterance, context, decoder, latent: units of the recurrent networks and of the Gaussian variable of a turn.
-    vocabulary: the most frequent words, which the decoder tells apart; all others are one.
-    word_drop: share of the decoder's input words that it is not shown.
-    anneal_steps: over so many batches the weight of the KL divergence rises linearly from 0 to 1.
-    max_train: stretches of conversation an epoch, each `context_turns` + 1 turns at most; the next epoch goes
-    on where the last one ended. max_valid: of the validation split, for the loss and for α and β.
-    patience: after how many epochs without a lower validation loss training stops, counted from where the KL
+    vocabulary: number of words that the decoder predicts, the most frequent ones; all others are one class.
+    word_drop: share of the decoder's input words that are hidden from it.
+    anneal_steps: number of batches over which the weight of the KL divergence rises linearly from 0 to 1.
+    max_train: stretches of conversation per epoch, each of at most `context_turns` + 1 turns; the next epoch takes the
+    stretches that follow. max_valid: responses of the validation split that the loss, α and β are computed on.
+    patience: epochs without a lower validation loss before training stops, counted from the epoch in which the KL
     divergence has its full weight.
-    components: of the principal component analysis. pca_rows: responses of the training split that it is
-    fitted on, with their contexts.
-    gamma, tune_*: of `fine_tuned`, on human scores. gamma: weight of ‖M‖ + ‖N‖. length_bins: bins by length
-    that responses of the same human score are over-sampled to. held_out: share of the contexts that chooses
-    the epoch.
+    components: of the principal component analysis. pca_rows: responses of the training split that it is fitted on,
+    with their contexts.
+    gamma, length_bins, held_out, tune_*: of `fine_tuned`. gamma: weight of ‖M‖ + ‖N‖ in the loss. length_bins: bins of
+    response length that are over-sampled to one size within each human score. held_out: share of the contexts that
+    chooses the epoch.
 
-    The paper's recurrent networks have 2,000 units and see 60,000 batches before the KL divergence has its
-    full weight; these defaults train in minutes on a CPU.
+    The paper's recurrent networks have 2,000 units and see 60,000 batches before the KL divergence has its full
+    weight; these defaults train in minutes on a CPU.
     """
 
     pretrained: str = "vhred"
@@ -67,20 +67,10 @@ class AdemConfig(Config):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.one_of(pretrained=PRETRAINED)
-        self.at_least(
-            1,
-            *(
-                field.name
-                for field in fields(self)
-                if type(field.default) is int and field.name not in _FROM_0
-            ),
-        )
+        counts = [field.name for field in fields(self) if type(field.default) is int]
+        self.at_least(1, *(name for name in counts if name not in _FROM_0))
         self.at_least(0, *_FROM_0, "word_drop", "gamma")
         self.above_zero("learning_rate", "tune_learning_rate", "held_out")
-        self.below(1.0, "word_drop", "held_out")
-
-    def below(self, limit: float, *names: str) -> None:
-        """EvaluatorError where one of these settings is `limit` or more."""
-        for name in names:
-            if getattr(self, name) >= limit:
-                raise EvaluatorError(f"{name} is {getattr(self, name)}; expected below {limit:g}")
+        for name in ("word_drop", "held_out"):
+            if getattr(self, name) >= 1:
+                raise EvaluatorError(f"{name} is {getattr(self, name)}; expected below 1")

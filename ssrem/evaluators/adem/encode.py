@@ -1,4 +1,4 @@
-"""Contexts, responses and references as the vectors that ADEM multiplies: encoded, then projected."""
+"""Turns contexts, responses and references into the vectors that ADEM multiplies: encoded, then projected."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Reader:
-    """How texts become vectors. net: the recurrent encoder; None: `encode` itself, off the shelf."""
+    """Turns texts into vectors. net: the recurrent encoder over the word vectors of `encode`; None: `encode` alone."""
 
     encode: Encode
     config: AdemConfig
     net: GruNetwork | None
 
     def dialogues(self, dialogues: Dialogues) -> Encoded:
-        """With a network its last state, else the mean of the turns' vectors.
+        """The network's last states; without a network the means of the turns' vectors.
 
-        A turn without a known word is passed over. No dialogue's vector depends on the others.
+        Turns without a known word are skipped. A dialogue's vector does not depend on the other dialogues.
         """
         if self.net is not None:
             return encode_dialogues(dialogues, self.encode, self.net, self.config.turn_words)
@@ -42,11 +42,11 @@ class Reader:
         return Encoded(means, np.asarray(read.any(axis=1)), np.zeros(len(turns), dtype=bool))
 
     def rows(self, candidates: Candidates, turns: Rows) -> Encoded:
-        """Dialogues given as rows of the candidates' texts, int64 (n, t), -1 anywhere: no turn."""
+        """Of dialogues given as rows of the candidates' texts, int64 (n, t); -1 is no turn."""
         return self.dialogues(Dialogues.among(candidates.texts, turns))
 
     def samples(self, samples: Sequence[Sample], parts: Collection[str], projection: Projection) -> Vectors:
-        """What the `parts`, "f" and "g", are made of; a reference that is missing is a text without words."""
+        """The vectors that the `parts`, "f" and "g", need; a missing reference is read as an empty text."""
         read: dict[str, list[tuple[str, ...]]] = {"right": [(sample.response,) for sample in samples]}
         if "f" in parts:
             read["f"] = [sample.context[-self.config.context_turns :] for sample in samples]
@@ -65,7 +65,7 @@ class Reader:
 
 
 def context_rows(candidates: Candidates, rows: Rows, turns: int) -> Rows:
-    """The last turns before each response, rows of the candidates' texts, int64 (n, turns); -1 behind them."""
+    """The last `turns` turns before each response, rows of the candidates' texts, int64 (n, turns), -1 after them."""
     stop = candidates.context_stop[rows]
     at = np.maximum(candidates.context_start[rows], stop - turns)[:, None] + np.arange(turns)
     return np.where(at < stop[:, None], at, -1)

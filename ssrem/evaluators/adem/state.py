@@ -1,4 +1,4 @@
-"""What ADEM learns: the encoder's weights, a projection, M and N, and the constants of its scale."""
+"""What ADEM learns: the weights of the encoder, a projection, M and N, and the constants of the scale."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _CENTRAL = (1, 99)
 
 @dataclass(frozen=True)
 class Vectors:
-    """What M and N stand between, float64 (n, k) each.
+    """The vectors on both sides of M and N, float64 (n, k) each.
 
-    left: part → contexts ("f") or references ("g"). right: responses. cut: bool (n,), whether words fell away.
+    left: part → vectors of contexts ("f") or references ("g"). right: of responses. cut: bool (n,), truncated samples.
     """
 
     left: Mapping[str, Floats]
@@ -34,7 +34,7 @@ class Vectors:
     cut: NDArray[np.bool_]
 
     def part(self, rows: Rows) -> Vectors:
-        """Those at `rows`."""
+        """The samples at `rows`."""
         left = {part: vectors[rows] for part, vectors in self.left.items()}
         return Vectors(left, self.right[rows], self.cut[rows])
 
@@ -48,9 +48,9 @@ class Projection:
 
     @classmethod
     def of(cls, vectors: Floats, components: int) -> Projection:
-        """Of vectors (n, h); k is `components`, or n or h where that is less.
+        """Of vectors (n, h); k is the least of `components`, n and h.
 
-        An axis has no direction of its own: the largest entry of each is made positive.
+        The sign of an axis is arbitrary: it is chosen so that the largest entry is positive.
         """
         mean = vectors.mean(axis=0)
         _, _, rows = np.linalg.svd(vectors - mean, full_matrices=False)
@@ -59,7 +59,7 @@ class Projection:
         return cls(mean.astype(np.float32), (rows * signs[:, None]).T.astype(np.float32))
 
     def apply(self, encoded: Encoded) -> Floats:
-        """Float64 (n, k); where there is no known word zero, which is the mean of all."""
+        """Float64 (n, k); zero, the mean of all vectors, for a dialogue without a known word."""
         projected: Floats = self._centred(encoded) @ self.axes.astype(np.float64)
         return np.where(encoded.known[:, None], projected, 0.0)
 
@@ -83,10 +83,10 @@ class Constants:
 
     @classmethod
     def spanning(cls, products: Floats) -> Constants:
-        """The 1st percentile of the finite products becomes 1, the 99th 5; the middle, 3, if they coincide.
+        """The 1st percentile of the finite products gets the score 1, the 99th 5; both 3 if they are equal.
 
-        Not the extremes: products grow with the vectors' lengths, and one long pair would press all others
-        together.
+        The extremes would not do: products grow with the vectors' lengths, so one long pair would squeeze all others
+        into a small range.
         """
         finite = products[np.isfinite(products)]
         if not finite.size:
@@ -99,17 +99,17 @@ class Constants:
 
     @classmethod
     def around(cls, products: Floats, mean: float) -> Constants:
-        """As spread as `spanning` has them, with `mean` as the mean of the scores."""
+        """β as in `spanning`, and α so that the mean of the scores is `mean`."""
         beta = cls.spanning(products).beta
         return cls(float(products.mean()) - mean * beta, beta)
 
 
 @dataclass(frozen=True)
 class State:
-    """What a fit leaves.
+    """What is learned.
 
-    encoder: weights of the hierarchical encoder; none where the encoder is off the shelf. matrices: part → M
-    or N, float32 (k, k). bounds: of each part. tuned: on how many human scores.
+    encoder: weights of the recurrent encoder, empty without one. matrices: part → M or N, float32 (k, k). bounds: of
+    each part. tuned: number of human scores.
     """
 
     encoder: Mapping[str, NDArray[np.float32]]
@@ -134,7 +134,7 @@ class State:
     def of(
         cls, tensors: Mapping[str, NDArray[np.floating]], bounds: Mapping[str, Bounds], tuned: int
     ) -> State:
-        """From `tensors` of an evaluator that has the parts of `bounds`; EvaluatorError if they do not fit."""
+        """From saved tensors; `bounds` has the evaluator's parts. EvaluatorError for shapes that do not fit."""
         if tensors["pca.axes"].ndim != 2:
             raise EvaluatorError(
                 f"pca.axes of shape {tensors['pca.axes'].shape} is no matrix, train it again"
@@ -156,26 +156,20 @@ class State:
         )
 
     def shares(self, products: Mapping[str, Floats]) -> dict[str, Floats]:
-        """Each part in units of the score: cᵀMr̂ / β and rᵀNr̂ / β, less α / β where there is one alone."""
-        alpha, beta = self.constants.alpha, self.constants.beta
+        """f = cᵀMr̂ / β and g = rᵀNr̂ / β; an evaluator with one part subtracts α / β from it."""
         if len(products) == 1:
-            return {part: (values - alpha) / beta for part, values in products.items()}
-        return {part: values / beta for part, values in products.items()}
+            return {part: self.score({part: values}) for part, values in products.items()}
+        return {part: values / self.constants.beta for part, values in products.items()}
 
     def products(self, vectors: Vectors) -> dict[str, Floats]:
         """cᵀMr̂ and rᵀNr̂ of each row, float64 (n,) a part."""
-        return {
-            part: bilinear(vectors.left[part], matrix, vectors.right)
-            for part, matrix in self.matrices.items()
-        }
-
-    def total(self, products: Mapping[str, Floats]) -> Floats:
-        """The products' sum, float64 of their shape."""
-        return np.asarray(sum(products.values()))
+        left, right = vectors.left, vectors.right
+        return {part: bilinear(left[part], matrix, right) for part, matrix in self.matrices.items()}
 
     def score(self, products: Mapping[str, Floats]) -> Floats:
         """(cᵀMr̂ + rᵀNr̂ - α) / β, eq. (1), float64 of the products' shape."""
-        return (self.total(products) - self.constants.alpha) / self.constants.beta
+        total: Floats = np.asarray(sum(products.values()))
+        return (total - self.constants.alpha) / self.constants.beta
 
 
 def bilinear(left: Floats, matrix: NDArray[np.float32], right: Floats) -> Floats:

@@ -31,7 +31,7 @@ class Labelled:
     targets: Floats
 
     def part(self, rows: Rows) -> Labelled:
-        """Those at `rows`."""
+        """The samples at `rows`."""
         return Labelled(self.vectors.part(rows), self.targets[rows])
 
 
@@ -43,7 +43,11 @@ def tune(
     reader: Reader,
     run: Run,
 ) -> tuple[State, Training]:
-    """Squared error and γ(‖M‖ + ‖N‖), over-sampled by length and score; held-out contexts choose the epoch."""
+    """Mean squared error + γ(‖M‖ + ‖N‖) on human scores, laid linearly on 1 to 5 and over-sampled by length and score.
+
+    α and β are set so that learning starts at the mean of the human scores. Held-out contexts choose the epoch. Samples
+    without a reference are left out if N is learned.
+    """
     config, referenced = reader.config, "g" in state.matrices
     usable = [pair for pair in annotated if not referenced or pair[0].reference is not None]
     kind = "annotated responses with a reference" if referenced else "annotated responses"
@@ -53,7 +57,7 @@ def tune(
     learned, valid = (labelled.part(rows) for rows in human.split)
     lengths = np.array([len(words(sample.response)) for sample in human.samples], dtype=np.int64)
     drawn = over_sampled(lengths[~human.held_out], learned.targets, config.length_bins, config.seed)
-    start = state.total(state.products(learned.vectors))
+    start = np.asarray(sum(state.products(learned.vectors).values()))
     before = replace(state, constants=Constants.around(start, float(learned.targets.mean())))
     matrices, curve = learn(before, learned.part(drawn), valid, config, run.progress)
     tuned = replace(before, matrices=matrices, tuned=len(usable))
@@ -68,11 +72,11 @@ def tune(
 
 
 def over_sampled(lengths: Rows, scores: Floats, bins: int, seed: int) -> Rows:
-    """Rows, in order, so often that within each score all lengths count alike; each is there once at least.
+    """Rows, in order and each at least once, repeated so that all lengths are equally frequent within each score.
 
-    lengths: words of the responses, int64 (n,), cut into `bins` bins of about as many responses. scores:
-    float64 (n,), a bin each whole number. Every bin that has a response gets as many as the fullest one of its
-    score, drawn evenly: no row of a bin is there more than once more than another.
+    lengths: words of the responses, int64 (n,), cut into `bins` bins of about equal size. scores: float64 (n,), rounded
+    to whole numbers. Within a score, every bin that has a response is filled up to the size of the largest; how often
+    two rows of a bin are repeated differs by at most one.
     """
     generator = np.random.default_rng([seed, 8])
     edges = np.quantile(lengths, np.linspace(0, 1, bins + 1)[1:-1])
@@ -92,9 +96,9 @@ def over_sampled(lengths: Rows, scores: Floats, bins: int, seed: int) -> Rows:
 def learn(
     state: State, learned: Labelled, valid: Labelled, config: AdemConfig, progress: Progress | None
 ) -> tuple[Matrices, Curve]:
-    """M and N of the epoch with the least squared error on `valid`; in epoch 0 they are those of `state`.
+    """M and N of the epoch with the lowest mean squared error on `valid`; epoch 0 has those of `state`.
 
-    Adam, rows shuffled from the seed; stopped after `config.tune_patience` epochs without a lower error.
+    Adam; training stops after `config.tune_patience` epochs without a lower error.
     """
     objective = MatricesObjective(state, learned, valid, config)
     plan = Plan(config.tune_epochs, config.seed, patience=config.tune_patience, from_0=True, clip=None)
@@ -103,7 +107,7 @@ def learn(
 
 
 class MatricesObjective:
-    """M and N, in doubles while they learn."""
+    """M and N as the trainer sees them: learned in float64."""
 
     def __init__(self, state: State, learned: Labelled, valid: Labelled, config: AdemConfig) -> None:
         self.state, self.valid, self.config = state, valid, config
@@ -136,7 +140,7 @@ class MatricesObjective:
         return {"valid_loss": _error(replace(self.state, matrices=self.matrices()), self.valid)}
 
     def matrices(self) -> Matrices:
-        """M and N as they are saved, float32 (k, k)."""
+        """M and N, float32 (k, k), as in the state."""
         return {part: matrix.detach().numpy().astype(np.float32) for part, matrix in self.parameters.items()}
 
 

@@ -11,24 +11,24 @@ from ssrem.errors import EvaluatorError
 
 @dataclass(frozen=True)
 class CrossEncoderConfig(Config):
-    """Settings of a cross-encoder; every one is kept with the model.
+    """Settings of a cross-encoder; all are saved with the model.
 
     model: a transformer's name or folder, as ssrem.encoders.hub takes it.
-    prior: 'cosine', the logit starts as a · cos + b, with the cosine of the model's own untrained sentence vectors
-    (the evaluator `cosine`), and learning adds to it; 'none', as in the papers.
-    pooling: what the head reads, the 'mean' of the last states or the first one, 'cls'.
-    context_turns: how many of the last turns are read. max_tokens: of context and response together.
-    contexts, valid_contexts: responses that `fit` learns from, and that choose the epoch; drawn once. The default
-    is meant for minutes on two processor cores; with a GPU give all there are, freeze 0 and 3 epochs.
-    epochs, batch_size: batch_size counts responses, each with its negatives.
+    prior: 'cosine': the logit is a · cos + b before training, with the cosine of the untrained model's sentence vectors
+    (the evaluator `cosine`), and training adds to it; 'none', as in the papers: there is no such term.
+    pooling: the head reads the 'mean' of the last states or the first one, 'cls'.
+    context_turns: number of last turns that are read. max_tokens: of context and response together.
+    contexts, valid_contexts: responses that `fit` learns from and that choose the epoch, drawn once. The defaults take
+    minutes on two processor cores; with a GPU use all responses, freeze 0 and 3 epochs.
+    batch_size: in responses, each with its negatives.
     loss: 'binary' cross-entropy of each response, as in the papers, or 'softmax' of the true one among its negatives.
-    learning_rate: of the transformer, head_learning_rate: of the head; both rise over the share `warmup` of the
-    steps and fall to 0. dropout: before the head.
-    freeze: the embeddings and so many of the lowest layers do not learn, and are run once a training where their
-    output can be held in memory (1 GiB); 0: all learn.
-    patience: after how many epochs without a lower validation loss training stops.
-    device: auto, cpu, cuda or mps. bf16: 'auto', mixed precision while learning where the processor or the GPU has
-    bfloat16, or 'off', float32 throughout.
+    learning_rate: of the transformer. head_learning_rate: of the head. Both rise over the share `warmup` of the steps
+    and then fall to 0. dropout: before the head.
+    freeze: number of lowest layers that do not learn, nor do the embeddings. Their output is computed once per training
+    if it fits into 1 GiB. 0: everything learns.
+    patience: epochs without a lower validation loss before training stops.
+    device: auto, cpu, cuda or mps. bf16: 'auto': mixed precision in training if the processor or GPU has bfloat16;
+    'off': float32.
     """
 
     model: str = MINILM

@@ -33,9 +33,9 @@ _CHUNK = 4_096
 class CrossEncoder(Fitted[NetworkState]):
     """f = sigmoid(logit) in (0, 1), computed in float32 on any device.
 
-    A context without a turn and an empty or unknown text are read as they are and have a score too. A sample is
-    `truncated` where it has more than `max_tokens` tokens, or a text of it more than the prior's encoder reads.
-    What `fit` learns is the same for the same seed, device, precision and number of threads.
+    Empty contexts and empty or unknown texts are scored like others. A sample is `truncated` if it has more than
+    `max_tokens` tokens, or one of its texts more than the prior's encoder reads. Training gives equal weights for equal
+    seed, device, precision and number of threads.
     """
 
     range: ClassVar[tuple[float, float]] = (0.0, 1.0)
@@ -45,7 +45,7 @@ class CrossEncoder(Fitted[NetworkState]):
     form: ClassVar[str] = "ssrem-cross-encoder-1"
     config: CrossEncoderConfig
     head: ClassVar[str]
-    """The form of the head, as CrossNet names them."""
+    """Form of the head: 'linear' or 'mlp', see CrossNet."""
 
     def __init__(self, encoder: Encoder | None = None, config: Any = None) -> None:
         if encoder is not None:
@@ -75,7 +75,7 @@ class CrossEncoder(Fitted[NetworkState]):
 
     @abstractmethod
     def negatives(self) -> tuple[str, dict[str, Any]]:
-        """Spec and settings for ssrem.negatives.load_generator: what `fit` tells the true response from."""
+        """The negatives that `fit` learns from: spec and settings for ssrem.negatives.load_generator."""
 
     def _fit(self, candidates: Candidates, run: Run) -> tuple[NetworkState, Training]:
         from ssrem.evaluators.cross_encoder.fit import fit
@@ -92,7 +92,7 @@ class CrossEncoder(Fitted[NetworkState]):
         return score_as_samples(candidates, split, lambda samples: self._f(samples)[0], _CHUNK)
 
     def save(self, folder: Path, *, card: Mapping[str, Any] | None = None) -> None:
-        """What was learned; the transformer beside it unless it can be had again by name."""
+        """The transformer is saved too, unless it can be loaded by name."""
         model = {"fingerprint": self.base.fingerprint, "named": self.base.named}
         transformer = None if self.base.named else self.base.folder
         stored.write(folder, self, card, {"model": model}, transformer=transformer)
@@ -102,7 +102,7 @@ class CrossEncoder(Fitted[NetworkState]):
         from ssrem.evaluators.cross_encoder.inputs import Base
 
         model = saved.about["model"]
-        # The device that it was trained on may not be here.
+        # This machine may lack the device of the training.
         evaluator = cls(None, replace(cls.config_class.of(saved.about["config"]), device="auto"))
         transformer = None if model["named"] else folder / stored.TRANSFORMER
         evaluator.base = Base(cls.name, evaluator.config, transformer)
@@ -128,11 +128,11 @@ class CrossEncoder(Fitted[NetworkState]):
         return NetworkState.of(saved)
 
     def _learned_from(self) -> str:
-        """What the signature says of the corpus' negatives."""
+        """The part of the signature about loss and negatives."""
         return ""
 
     def _f(self, samples: Sequence[Sample]) -> tuple[Floats, NDArray[np.bool_]]:
-        """f, and whether something was left out; a chunk of samples at a time."""
+        """f, and whether the sample was truncated, (n,) each."""
         from ssrem.evaluators.cross_encoder.model import logits, sigmoid
 
         net = self.net

@@ -1,4 +1,4 @@
-"""The transformer of a cross-encoder as it comes, and what it reads of a sample."""
+"""The transformer of a cross-encoder before training, and what it reads of a sample."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from ssrem.samples import Rows, Sample
 class Inputs:
     """n samples as the network reads them.
 
-    ids: tokens. first (n,): how many of them stand before the response. prior, float32 (n,): cosines, 0 without
-    a prior. truncated (n,): whether a part of the sample was left out. states: what the frozen layers make of each
-    sample, float32 (tokens, d) on the CPU, where that is held rather than computed again.
+    ids: tokens. first (n,): number of tokens before the response. prior, float32 (n,): cosines, 0 without a prior.
+    truncated (n,): whether tokens were left out. states: the frozen layers' output for each sample, float32 (tokens, d)
+    on the CPU; None: it is computed whenever it is needed.
     """
 
     ids: tuple[tuple[int, ...], ...]
@@ -43,17 +43,17 @@ class Inputs:
         return np.array([len(row) for row in self.ids], dtype=np.int64)
 
     def part(self, rows: Rows) -> Inputs:
-        """Those at `rows`."""
+        """The samples at `rows`."""
         ids = tuple(self.ids[row] for row in rows.tolist())
         states = self.states and tuple(self.states[row] for row in rows.tolist())
         return Inputs(ids, self.first[rows], self.prior[rows], self.truncated[rows], states)
 
 
 class Base:
-    """A transformer as it comes: tokenizer, weights, and the cosine of its sentence vectors.
+    """A transformer before training: tokenizer, weights, and the cosine of its sentence vectors.
 
-    folder: where it lies, where that is not what `config.model` says. named: whether it can be had again by name.
-    No training changes it.
+    folder: its folder; None: as `config.model` says. named: whether it can be loaded again by name. Training does not
+    change it.
     """
 
     def __init__(self, name: str, config: CrossEncoderConfig, folder: Path | None = None) -> None:
@@ -81,7 +81,7 @@ class Base:
 
     @property
     def device(self) -> torch.device:
-        """Where it computes."""
+        """The device that the transformer is on."""
         device: torch.device = self.model.device
         return device
 
@@ -91,9 +91,9 @@ class Base:
         return f"{hub.weights_hash(self.model)}+{hub.tokenizer_hash(self.tokenizer)}"
 
     def read(self, samples: Sequence[Sample]) -> Inputs:
-        """[CLS] turn [SEP] … turn [SEP] response [SEP], the last turns that are not blank.
+        """[CLS] turn [SEP] … turn [SEP] response [SEP] with the last turns that are not blank.
 
-        Where all does not fit, the oldest tokens of the context are dropped first, then the response's last.
+        Of a sample that is too long, the oldest tokens of the context are dropped first, then the response's last ones.
         """
         before, between, after = self.frame
         room = self.max_tokens - len(before) - len(between) - len(after)
@@ -117,7 +117,7 @@ class Base:
         return Inputs(tuple(rows), first, prior, truncated)
 
     def batch(self, inputs: Inputs, rows: Rows) -> dict[str, torch.Tensor]:
-        """What `CrossNet` takes, padded at the right to the longest of `rows`."""
+        """The arguments of `CrossNet`, padded at the right to the longest of `rows`."""
         width = int(inputs.lengths[rows].max())
         place = np.arange(width)
         mask = place < inputs.lengths[rows, None]
@@ -137,11 +137,11 @@ class Base:
         return [turn for turn in sample.context if turn.strip()][-self.turns :]
 
     def _ids(self, samples: Sequence[Sample]) -> dict[str, list[int]]:
-        """Text → its tokens; what looks like a special token in it is read as plain characters."""
+        """Text → its tokens; a special token written in a text is read as plain characters."""
         texts = list(dict.fromkeys(t for s in samples for t in (*self._turns(s), s.response)))
         if not texts:
             return {}
-        # A lone half of a surrogate pair has no UTF-8, which the tokenizer works on.
+        # The tokenizer works on UTF-8, which cannot express half a surrogate pair.
         known = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
         with hub.quiet():
             output = self.tokenizer(
@@ -160,16 +160,16 @@ def _frame(name: str, spec: str, tokenizer: Any) -> tuple[tuple[int, ...], tuple
             "name an encoder such as bert-base-uncased"
         )
     pair = tokenizer("a", "a", add_special_tokens=True)["input_ids"]
-    # RoBERTa and its kin set two separators between the texts.
+    # RoBERTa and its relatives put two separators between the texts.
     between = (end, end) if any(pair[at : at + 2] == [end, end] for at in range(len(pair))) else (end,)
     return (start,), between, (end,)
 
 
 def _longest(tokenizer: Any, model: Any) -> int:
-    """How many tokens the model reads."""
+    """The largest number of tokens that the model reads."""
     positions = getattr(model.config, "max_position_embeddings", None) or tokenizer.model_max_length
     tables = (part for name, part in model.named_modules() if name.endswith("position_embeddings"))
     padding = next((getattr(table, "padding_idx", None) for table in tables), None)
-    # RoBERTa and its kin count positions from behind the padding's.
+    # RoBERTa and its relatives number positions from the one after the padding's.
     positions = positions if padding is None else positions - padding - 1
     return int(min(positions, tokenizer.model_max_length))

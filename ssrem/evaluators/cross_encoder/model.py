@@ -18,18 +18,18 @@ from ssrem.samples import Floats, Rows
 
 Weights = Mapping[str, NDArray[np.float32]]
 
-# Models whose layers can be called in two parts, each with the next one's input as its output.
+# Model types whose layers can be called in two parts, the output of one being the input of the other.
 _SPLIT = ("bert", "roberta", "xlm-roberta", "camembert", "electra")
 _MOST_HELD = 1 << 30
-"""Bytes of states that are held at most; beyond them the frozen layers are run again each time."""
+"""Limit in bytes of the frozen layers' output that is kept in memory; above it, the layers are run for every batch."""
 _TOKENS_AT_ONCE = {"cpu": 2_048, "mps": 8_192, "cuda": 65_536}
 
 
 class CrossNet(torch.nn.Module):
     """logit = slope · cos + head(pooled states of context and response, read together).
 
-    head: 'linear', or 'mlp': dropout, linear, tanh, dropout, linear. With a prior the head's last layer is zero at
-    the start, so that training starts from the prior; `calibrate` gives the slope and the offset.
+    head: 'linear', or 'mlp': dropout, linear, tanh, dropout, linear. With a prior the head's last layer starts as zero,
+    so that training starts from the prior, and `calibrate` sets the slope and the offset.
     """
 
     def __init__(self, base: Base, config: CrossEncoderConfig, head: str) -> None:
@@ -57,7 +57,7 @@ class CrossNet(torch.nn.Module):
     def train(self, mode: bool = True) -> CrossNet:
         super().train(mode)
         for part in self._frozen:
-            part.eval()  # what does not learn has no use for dropout
+            part.eval()  # no dropout in frozen parts
         return self
 
     def forward(
@@ -68,9 +68,9 @@ class CrossNet(torch.nn.Module):
         types: torch.Tensor | None = None,
         states: torch.Tensor | None = None,
     ) -> torch.Tensor:
-        """Logits (b,) of tokens (b, t), their mask, segments and the cosines (b,).
+        """Logits (b,) of tokens (b, t), their mask, the cosines (b,) and segments (b, t).
 
-        states: what `held` gave, float32 (b, t, d), in place of tokens and segments.
+        states: the output of `held`, float32 (b, t, d), which replaces tokens and segments.
         """
         if states is None or self._parts is None:
             arguments = {"input_ids": ids} if types is None else {"input_ids": ids, "token_type_ids": types}
@@ -87,11 +87,11 @@ class CrossNet(torch.nn.Module):
 
     @property
     def trained(self) -> dict[str, torch.nn.Parameter]:
-        """What is learned, by name."""
+        """The parameters that learn, by name."""
         return {name: value for name, value in self.named_parameters() if value.requires_grad}
 
     def held(self, inputs: Inputs) -> Inputs:
-        """The inputs with what the frozen layers make of them; as they are where that cannot be had or held."""
+        """The inputs with the frozen layers' output; unchanged if there is no such layer or too little memory."""
         size = int(self.model.config.hidden_size)
         if self._parts is None or int(inputs.lengths.sum()) * size * 4 > _MOST_HELD:
             return inputs
@@ -113,7 +113,7 @@ class CrossNet(torch.nn.Module):
         return {name: value.detach().cpu().numpy().copy() for name, value in self.trained.items()}
 
     def take(self, weights: Weights) -> None:
-        """Put learned weights in; EvaluatorError where they are not those of this network."""
+        """Load learned weights; EvaluatorError if names or shapes are not those of this network."""
         trained = self.trained
         if {name: tuple(value.shape) for name, value in trained.items()} != {
             name: array.shape for name, array in weights.items()
@@ -126,7 +126,7 @@ class CrossNet(torch.nn.Module):
                 trained[name].copy_(torch.from_numpy(np.ascontiguousarray(array)))
 
     def rescale(self, slope: float, offset: float) -> None:
-        """From now on every logit z is slope · z + offset."""
+        """Replace every logit z by slope · z + offset."""
         with torch.no_grad():
             for value in (self.slope, self.outer.weight, self.outer.bias):
                 value.mul_(slope)
@@ -134,11 +134,11 @@ class CrossNet(torch.nn.Module):
 
 
 def logits(net: CrossNet, inputs: Inputs) -> Floats:
-    """Of all inputs, float64 (n,), in float32 whatever the device; samples of about one length go together."""
+    """Logits of all inputs, float64 (n,), computed in float32; batches are of about one length."""
     output = np.zeros(len(inputs))
     net.eval()
     with torch.inference_mode():
-        if not net.outer.weight.any():  # the prior alone: nothing to read
+        if not net.outer.weight.any():  # the logit is the prior alone
             return inputs.prior.astype(np.float64) * float(net.slope) + float(net.outer.bias)
         for rows in _by_length(inputs.lengths, _TOKENS_AT_ONCE.get(net.base.device.type, 2_048)):
             output[rows] = net(**net.base.batch(inputs, rows)).double().cpu().numpy()
@@ -154,7 +154,7 @@ def sigmoid(values: Floats) -> Floats:
 
 
 def _by_length(lengths: Rows, tokens: int) -> Iterator[Rows]:
-    """Rows, the longest first, as many at once as `tokens` allows with padding, one at least."""
+    """Batches of rows, the longest first, each of at most `tokens` tokens with padding, but at least one row."""
     order = np.argsort(-lengths, kind="stable")
     start = 0
     while start < len(order):
@@ -163,15 +163,15 @@ def _by_length(lengths: Rows, tokens: int) -> Iterator[Rows]:
         start = stop
 
 
-class _Given(torch.nn.Module):
-    """In the embeddings' place: hands on what it is given."""
+class _PassThrough(torch.nn.Module):
+    """Replaces the embeddings: returns its input."""
 
     def forward(self, inputs_embeds: torch.Tensor, **_: Any) -> torch.Tensor:
         return inputs_embeds
 
 
 def _parts(model: Any, freeze: int) -> tuple[Any, Any] | None:
-    """The model up to layer `freeze` and from there on, weights shared; None where it has no such parts."""
+    """The model up to layer `freeze` and the model from there on, sharing weights; None if it cannot be divided."""
     if model.config.model_type not in _SPLIT or freeze == 0:
         return None
 
@@ -182,11 +182,11 @@ def _parts(model: Any, freeze: int) -> tuple[Any, Any] | None:
         return some
 
     layers = model.encoder.layer
-    return part(layers[:freeze], model.embeddings).eval(), part(layers[freeze:], _Given())
+    return part(layers[:freeze], model.embeddings).eval(), part(layers[freeze:], _PassThrough())
 
 
 def _freeze(model: Any, config: CrossEncoderConfig) -> list[Any]:
-    """Mark what learns, from layer `config.freeze` on; the modules that do not. 0: everything learns."""
+    """Let only layers from `config.freeze` on learn, all for 0; the modules that do not learn."""
     if config.freeze == 0:
         return []
     lists = [(name, part) for name, part in model.named_modules() if isinstance(part, torch.nn.ModuleList)]

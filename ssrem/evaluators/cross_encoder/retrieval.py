@@ -16,14 +16,14 @@ from ssrem.negatives import load_generator, needs_model
 
 @dataclass(frozen=True)
 class RetrievalConfig(CrossEncoderConfig):
-    """As CrossEncoderConfig, and what the true response is told from.
+    """CrossEncoderConfig and the negatives.
 
     negatives: a spec for ssrem.negatives.load_generator, such as 'random-1', 'random-2', 'random-1+sc' or
-    'random-1+mask-and-fill'. negatives_model: the masked language model of mask-and-fill and its kin, a name or
-    folder; the others have no use for it.
+    'random-1+mask-and-fill'. negatives_model: name or folder of the masked language model for the generators that need
+    one, such as mask-and-fill.
 
-    The paper fine-tunes all of BERT-base: prior 'none', pooling 'cls', freeze 0, epochs 3, head_learning_rate
-    2e-5 like the rest, and the batch of 64 that it gives counts pairs.
+    The paper fine-tunes all of BERT-base: prior 'none', pooling 'cls', freeze 0, epochs 3, both learning rates 2e-5;
+    its batches of 64 count pairs of context and response.
     """
 
     negatives: str = "random-1+sc"
@@ -42,11 +42,11 @@ class Retrieval(CrossEncoder):
     def __init__(self, encoder: Encoder | None = None, config: RetrievalConfig | None = None) -> None:
         super().__init__(encoder, config)
         spec, settings = self.negatives()
-        load_generator(spec, **settings)  # an unknown name shows now, not after minutes
+        load_generator(spec, **settings)  # an unknown name is an error at once
 
     @classmethod
     def create(cls, settings: Mapping[str, Any], provider: Provider) -> Self:
-        """With the provider's masked language model, where the negatives need one and none is named."""
+        """With the provider's masked language model if the negatives need one and none is set."""
         config = cls.config_class.of(settings)
         if not config.negatives_model and needs_model(config.negatives):
             config = replace(config, negatives_model=str(provider.masked_lm()))

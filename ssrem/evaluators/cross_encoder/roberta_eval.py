@@ -1,4 +1,4 @@
-"""RoBERTa-eval: a reference-free cross-encoder that learns human scores (Zhao et al. 2020, section 5.3)."""
+"""RoBERTa-eval: a reference-free cross-encoder that predicts human scores (Zhao et al. 2020, section 5.3)."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from ssrem.training import Training
 
 @dataclass(frozen=True)
 class RobertaEvalConfig(CrossEncoderConfig):
-    """As CrossEncoderConfig, and tune_*: of `fine_tuned`, on human scores; its batch counts annotated responses.
+    """CrossEncoderConfig and the settings of `fine_tuned`, tune_*; tune_batch_size counts annotated responses.
 
-    The paper fine-tunes all of RoBERTa-large: prior 'none', pooling 'cls', freeze 0, every rate 3e-6, batches of
-    3, 2 epochs of `fit` and 50 of `fine_tuned`.
+    The paper fine-tunes all of RoBERTa-large: prior 'none', pooling 'cls', freeze 0, all rates 3e-6, batches of 3,
+    2 epochs of `fit` and 50 of `fine_tuned`.
     """
 
     tune_epochs: int = 8
@@ -34,10 +34,10 @@ class RobertaEvalConfig(CrossEncoderConfig):
 
 
 class RobertaEval(CrossEncoder):
-    """f = sigmoid(a · cos + b + MLP(pooled states)): the score that people would give, on the unit range.
+    """f = sigmoid(a · cos + b + MLP(pooled states)): a prediction of the human score, on the unit range.
 
-    Unsupervised: `fit`, true responses against random ones. Supervised: `fine_tuned` of one that learned nothing
-    yet. Semi-supervised: `fine_tuned` of a fitted one.
+    Unsupervised: `fit` alone, true responses against random ones. Supervised: `fine_tuned` alone. Semi-supervised:
+    `fine_tuned` after `fit`.
     """
 
     name: ClassVar[str] = "roberta-eval"

@@ -2,28 +2,38 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+
+import numpy as np
 
 from ssrem.config import Config
+from ssrem.samples import Floats
 
 _FROM_0 = ("seed", "decay_patience")
-COMBINATIONS = ("min", "max", "arithmetic", "geometric")
+COMBINATIONS: dict[str, Callable[[Floats, Floats], Floats]] = {
+    "min": np.minimum,
+    "max": np.maximum,
+    "arithmetic": lambda f, g: (f + g) / 2,
+    "geometric": lambda f, g: np.sqrt(f * g),
+}
+"""Ways to mix two parts on the unit range, float64 (n,); NaN if one of them is."""
 
 
 @dataclass(frozen=True)
 class RuberConfig(Config):
-    """Settings of a fit; every one is kept with the model.
+    """Settings of RUBER; all are saved with the model.
 
-    context_turns: how many of the last turns are read. context_words, response_words: how many known words of
-    them, the last ones of a context and the first ones of a response; a text that has more is `truncated`.
+    context_turns: number of last turns that are read. context_words, response_words: number of known words that are
+    read, the last ones of a context and the first ones of a response; a longer text is `truncated`.
     hidden: units of each direction of the recurrent networks. mlp: units of the layer before the score.
-    margin: by how much the true response is to outscore a random one.
-    max_train: responses an epoch; the next epoch goes on where the last one ended, so that all are seen in turn.
-    max_valid: responses of the validation split that the loss is measured on.
-    decay_patience: after how many epochs without a lower validation loss the learning rate falls to a tenth.
-    patience: after how many of them training stops.
-    combine: how `ruber` mixes its parts, 'min' | 'max' | 'arithmetic' | 'geometric'.
-    tune_*: of `fine_tuned`, on human scores.
+    margin: the loss is zero for a true response that scores this much higher than a random one.
+    max_train: responses per epoch; the next epoch takes the responses that follow, so that all are read in turn.
+    max_valid: responses of the validation split that the loss is computed on.
+    decay_patience: epochs without a lower validation loss before the learning rate falls to a tenth.
+    patience: epochs without a lower validation loss before training stops.
+    combine: how `ruber` mixes its parts: 'min', 'max', 'arithmetic' or 'geometric' mean.
+    tune_*: settings of `fine_tuned`.
     """
 
     context_turns: int = 5
@@ -47,10 +57,8 @@ class RuberConfig(Config):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.one_of(combine=COMBINATIONS)
-        self.at_least(
-            1,
-            *(name for name in self.names() if isinstance(getattr(self, name), int) and name not in _FROM_0),
-        )
+        self.one_of(combine=tuple(COMBINATIONS))
+        counts = [field.name for field in fields(self) if type(field.default) is int]
+        self.at_least(1, *(name for name in counts if name not in _FROM_0))
         self.at_least(0, *_FROM_0)
         self.above_zero("margin", "learning_rate", "tune_learning_rate")

@@ -1,4 +1,4 @@
-"""Contexts and responses as RUBER reads them: stretches of one sequence of words."""
+"""Lays out contexts and responses as RUBER reads them: stretches of one sequence of words."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from ssrem.samples import Candidates, Encode, Rows, Sample
 
 @dataclass(frozen=True)
 class Laid:
-    """Words with the contexts and the responses among them."""
+    """Words, and the contexts and responses as stretches of them."""
 
     words: Words
     contexts: Stretches
     responses: Stretches
 
     def known(self, contexts: Rows, responses: Rows) -> NDArray[np.bool_]:
-        """Whether both sides of each pair have a known word, bool (n,)."""
+        """Whether context and response of each pair have a known word, bool (n,)."""
         return np.asarray((self.contexts.lengths[contexts] > 0) & (self.responses.lengths[responses] > 0))
 
 
 def lay_candidates(
     candidates: Candidates, rows: Rows, wanted: Rows, encode: Encode, config: RuberConfig
 ) -> Laid:
-    """Contexts of `rows`, in order; responses are all texts, those not in `wanted` (any shape, -1: none) empty."""
+    """Contexts of `rows`, in order, and all texts as responses; empty if not in `wanted` (any shape, -1: none)."""
     start, stop = candidates.context_start[rows], candidates.context_stop[rows]
     start = np.maximum(start, stop - config.context_turns)
     needed = np.zeros(len(candidates.texts), dtype=bool)
@@ -45,7 +45,7 @@ def lay_candidates(
 def lay_samples(
     samples: Sequence[Sample], encode: Encode, config: RuberConfig
 ) -> tuple[Laid, NDArray[np.int64]]:
-    """Distinct contexts and responses, and each sample's pair of them, int64 (n, 2)."""
+    """Distinct contexts and responses, and each sample's context and response among them, int64 (n, 2)."""
     responses = {text: row for row, text in enumerate(dict.fromkeys(sample.response for sample in samples))}
     turns = [sample.context[-config.context_turns :] for sample in samples]
     contexts = {context: row for row, context in enumerate(dict.fromkeys(turns))}

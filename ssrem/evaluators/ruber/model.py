@@ -1,4 +1,4 @@
-"""RUBER's unreferenced part: the network, and the scores that it gives (Tao et al. 2018, unreferenced metric)."""
+"""The network of RUBER's unreferenced part, and its scores (Tao et al. 2018, unreferenced metric)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SCORED = 20_000
 
 
 class RuberNet(torch.nn.Module):
-    """sigmoid(MLP([q; qᵀMr; r])) with q, r the last states of a bidirectional GRU each, over word vectors."""
+    """sigmoid(MLP([q; qᵀMr; r])), where q and r are the last states of two bidirectional GRUs over word vectors."""
 
     def __init__(self, dimensions: int, hidden: int, mlp: int) -> None:
         super().__init__()
@@ -37,14 +37,14 @@ class RuberNet(torch.nn.Module):
 
     @classmethod
     def seeded(cls, dimensions: int, config: RuberConfig) -> RuberNet:
-        """Before training; the caller's random state stays as it is."""
+        """The network before training; the caller's random state does not change."""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(config.seed)
             return cls(dimensions, config.hidden, config.mlp)
 
     @classmethod
     def of(cls, weights: Weights, dimensions: int, config: RuberConfig) -> RuberNet:
-        """With these weights; EvaluatorError where they are of another shape."""
+        """The network with these weights; EvaluatorError if their shapes do not fit."""
         net = cls.seeded(dimensions, config)
         try:
             net.load_state_dict({name: torch.from_numpy(array.copy()) for name, array in weights.items()})
@@ -75,7 +75,7 @@ class RuberNet(torch.nn.Module):
 
 
 def scores(net: RuberNet, laid: Laid, pairs: Rows) -> Floats:
-    """f of `pairs`, int64 (n, 2) of rows in the contexts and responses, float64 (n,); each text is read once."""
+    """f, float64 (n,), of `pairs`, int64 (n, 2): rows of the contexts and responses. Each text is read once."""
     f = np.empty(len(pairs))
     with torch.no_grad(), one_thread():
         q, left = _states(net, "context", laid.words, laid.contexts, pairs[:, 0])
@@ -90,7 +90,7 @@ def scores(net: RuberNet, laid: Laid, pairs: Rows) -> Floats:
 def _states(
     net: RuberNet, side: str, words: Words, texts: Stretches, rows: Rows
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """States of the texts that are among `rows`, and where each row's is, both in order."""
+    """States of the distinct texts among `rows`, and the position of each row's state among them."""
     used, place = np.unique(rows, return_inverse=True)
     states = torch.empty(len(used), 2 * net.hidden)
     order = np.argsort(texts.lengths[used], kind="stable")

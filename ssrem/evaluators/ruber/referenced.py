@@ -1,4 +1,4 @@
-"""RUBER's referenced part: how near the pooled words of response and reference are."""
+"""RUBER's referenced part: cosine similarity of the pooled words of response and reference."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _CHUNK = 20_000
 
 
 class RuberRef(Metric):
-    """g: cosine of response and reference, each the maximum and the minimum over its words' vectors.
+    """g: cosine of response and reference, each pooled to the maximum and the minimum of its words' vectors.
 
-    In [-1, 1]; 0 where either has no known word. Nothing is truncated, and no padding takes part.
+    In [-1, 1]; 0 if either has no known word. Nothing is truncated or padded.
     """
 
     name: ClassVar[str] = "ruber-ref"
@@ -49,9 +49,9 @@ class RuberRef(Metric):
 
 
 def pooled_cosine(responses: Sequence[str], references: Sequence[str], encode: Encode) -> Floats:
-    """RUBER's referenced part, float64 (n,) in [-1, 1]: cosine of [max; min] over each text's word vectors.
+    """Cosine of [max; min] over the word vectors of each response and reference, float64 (n,) in [-1, 1].
 
-    0 where a text has no known word (Tao et al. 2018, referenced metric).
+    0 if a text has no known word (Tao et al. 2018, referenced metric).
     """
     result = np.zeros(len(responses))
     for first in range(0, len(responses), _CHUNK):
@@ -65,7 +65,7 @@ def pooled_cosine(responses: Sequence[str], references: Sequence[str], encode: E
 
 
 def _pooled(words: Words) -> Floats:
-    """[max; min] of each text's words at unit length, float64 (m, 2d); zero where there is no known word."""
+    """[max; min] of each text's words, of unit length, float64 (m, 2d); zero for a text without a known word."""
     pooled = np.zeros((len(words.ends) - 1, 2 * words.vectors.shape[1]))
     for row in range(len(pooled)):
         vectors = words.text(row)

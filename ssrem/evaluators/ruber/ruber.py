@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ssrem.errors import EvaluatorError
 from ssrem.evaluators.base import Scores
 from ssrem.evaluators.core.candidate_columns import CandidateColumns
 from ssrem.evaluators.core.fitted import Encoding, NetworkState, Run
@@ -129,20 +128,7 @@ class Ruber(RuberUnref):
             [pair[0] for pair in pairs], [pair[1] for pair in pairs], encode or self.encoder.encode
         )
         f_unit, g_unit = self.f_unit(f), unit_range(g, self.state.bounds["g"])
-        return Scores(f, g, combine(self.config.combine, f_unit, g_unit), f_unit, g_unit, truncated)
+        return Scores(f, g, COMBINATIONS[self.config.combine](f_unit, g_unit), f_unit, g_unit, truncated)
 
     def _mixing(self) -> str:
         return f"|g:maxmin|h:{self.config.combine}"
-
-
-def combine(how: str, f_unit: Floats, g_unit: Floats) -> Floats:
-    """The mix of two parts on the unit range, float64 (n,); NaN where one is."""
-    if how == "min":
-        return np.minimum(f_unit, g_unit)
-    if how == "max":
-        return np.maximum(f_unit, g_unit)
-    if how == "arithmetic":
-        return (f_unit + g_unit) / 2
-    if how == "geometric":
-        return np.sqrt(f_unit * g_unit)
-    raise EvaluatorError(f"combine is {how!r}; expected one of {', '.join(COMBINATIONS)}")

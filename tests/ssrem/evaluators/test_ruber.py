@@ -15,12 +15,12 @@ from ssrem.encoders.word_average import WordAverage
 from ssrem.encoders.word_sequences import Words
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.core.scaling import unit_range
-from ssrem.evaluators.ruber.config import RuberConfig
+from ssrem.evaluators.ruber.config import COMBINATIONS, RuberConfig
 from ssrem.evaluators.ruber.fit import Examples, losses
 from ssrem.evaluators.ruber.layout import lay_candidates, lay_samples
 from ssrem.evaluators.ruber.model import RuberNet, scores
 from ssrem.evaluators.ruber.referenced import RuberRef, pooled_cosine
-from ssrem.evaluators.ruber.ruber import Ruber, RuberUnref, combine
+from ssrem.evaluators.ruber.ruber import Ruber, RuberUnref
 from ssrem.samples import TEST, VALID, Candidates, Rows, Sample
 from support.topical import topical_candidates, topical_encoder, topical_samples
 
@@ -350,8 +350,9 @@ def test_components(fitted: Ruber) -> None:
 def test_combine_by_hand() -> None:
     f, g = np.array([0.25, 1.0, np.nan]), np.array([1.0, 0.0, 0.5])
     expected = {"min": [0.25, 0], "max": [1, 1], "arithmetic": [0.625, 0.5], "geometric": [0.5, 0]}
+    assert COMBINATIONS.keys() == expected.keys()
     for how, values in expected.items():
-        mixed = combine(how, f, g)
+        mixed = COMBINATIONS[how](f, g)
         assert mixed[:2].tolist() == values and np.isnan(mixed[2])
 
 
