@@ -21,8 +21,7 @@ from ssrem.report.plots import (
     learning_panels,
     similarity_panels,
 )
-from ssrem.report.study import GLYPHS, conditions, evaluators, sentences, study_panels
-from ssrem.studies import study_called
+from ssrem.report.study import GLYPHS, conditions, described, evaluators, sentences, study_panels
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -81,7 +80,7 @@ def render(data: ReportData) -> str:
             ),
             case_kinds=cases.KINDS,
             studies=study_panels(data.studies),
-            study_called=study_called,
+            described=described,
             evaluators_of=evaluators,
             conditions_of=conditions,
             sentences_of=sentences,

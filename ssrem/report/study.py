@@ -8,7 +8,7 @@ from ssrem.report.data import Row, Rows, grouped
 from ssrem.report.drawing import PAGE, PRINT, Panel, canvas, paint, styled
 from ssrem.report.formats import markdown_text
 from ssrem.report.numbers import is_figure, real
-from ssrem.studies import study_called
+from ssrem.studies import STUDIES, study_called
 from ssrem.studies.study import Finding
 
 MARKS = "os^Dv*Pph<>X"
@@ -33,8 +33,21 @@ def conditions(rows: Rows) -> dict[str, dict[str, Row]]:
     return by_condition
 
 
+def described(study: str) -> tuple[str, str, str]:
+    """Title and note of a study, and what its values are; its name alone for a study that is not registered here."""
+    if study not in STUDIES:
+        return study, "", ""
+    kind = study_called(study)
+    return kind.title, kind.note, kind.axis
+
+
 def sentences(rows: Rows) -> dict[str, tuple[str, str]]:
-    """Evaluator to its findings in two sentences. rows: one study of one dataset, as in the table `studies`."""
+    """Evaluator to its findings in two sentences; empty for a study that is not registered here.
+
+    rows: one study of one dataset, as in the table `studies`.
+    """
+    if rows and rows[0]["study"] not in STUDIES:
+        return {}
     columns = ("condition", "measure", "value", "n", "outcome")
     findings: dict[str, list[Finding]] = {name: [] for name in evaluators(rows)}
     for row in rows:
@@ -115,7 +128,7 @@ def study_panels(rows: Rows) -> dict[tuple[str, str], Panel]:
         axes.spines["left"].set_visible(False)
         axes.margins(x=0.06)
         axes.grid(axis="x")
-        axes.set_xlabel(study_called(str(study)).axis)
+        axes.set_xlabel(described(str(study))[2])
         if paint() is not PAGE:  # a page has its own legend beside the drawing
             figure.legend(loc="outside lower center", ncols=3, frameon=False)
         values = (

@@ -237,3 +237,17 @@ def test_where_there_is_nothing_to_say_it_says_so() -> None:
     none = [Finding("all systems", "spearman", None, 2, "too_few")]
     assert study_called("without-system").sentences(none)[0] == "Too few responses to compare."
     assert "too few" in markdown(rows("without-system", none))
+
+
+def test_a_study_that_is_not_registered_is_shown_without_sentences(tmp_path: Path) -> None:
+    own = rows(
+        "own-study",
+        [Finding("all responses", "share", 0.25, 40), Finding("none", "share", None, 0, "too_few")],
+    )
+    assert sentences(own) == {}
+    lines = markdown(own).splitlines()
+    assert lines[0] == "# own-study: a\\|b" and not any(line.startswith("**") for line in lines)
+    assert "| all responses | 0.25 | 40 |" in lines
+    plot = tmp_path / "plot.svg"
+    save_plot(own, plot)
+    assert "all responses" in plot.read_text(encoding="utf-8")
