@@ -144,8 +144,7 @@ def numbered_within(labels: Labels, rows: NDArray[np.bool_], of: str) -> tuple[l
     """`numbered` labels of the chosen rows (n,), of labels (n,)."""
     if len(labels) != len(rows):
         raise ValueError(f"{len(labels)} {of} do not fit {len(rows)} scores")
-    chosen = chosen_labels(labels, rows)
-    return numbered(chosen, len(chosen), of)
+    return numbered(chosen_labels(labels, rows), int(rows.sum()), of)
 
 
 def chosen_labels(labels: Labels, rows: NDArray[np.bool_]) -> list[Any]:

@@ -123,8 +123,7 @@ def ranking(
 
 def _reversed(one: Difference) -> Difference:
     """Second against first."""
-    negative = {
-        name: None if (value := getattr(one, opposite)) is None else -value
-        for name, opposite in (("difference", "difference"), ("low", "high"), ("high", "low"))
-    }
-    return replace(one, first=one.second, second=one.first, **negative)  # type: ignore[arg-type]
+    difference, low, high = (
+        None if value is None else -value for value in (one.difference, one.high, one.low)
+    )
+    return replace(one, first=one.second, second=one.first, difference=difference, low=low, high=high)

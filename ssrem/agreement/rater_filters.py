@@ -53,14 +53,12 @@ def failed_checks(
         raise ValueError(f"the share of checks to pass lies within (0, 1], not at {least}")
     table = _named(ratings, raters)
     passed = {rater: float(np.mean(checks[rater])) for rater in raters if checks.get(rater)}
-    dropped = [
-        Dropped(
-            rater, share, f"passed {sum(map(bool, checks[rater]))} of {len(checks[rater])} attention checks"
-        )
+    reasons = {
+        rater: f"passed {sum(map(bool, checks[rater]))} of {len(checks[rater])} attention checks"
         for rater, share in passed.items()
         if share < least
-    ]
-    return _without(f"checks{least:g}", table, raters, dropped, passed)
+    }
+    return _without(f"checks{least:g}", table, raters, passed, reasons)
 
 
 def low_kappa(
@@ -92,12 +90,12 @@ def low_kappa(
             kappas[raters[one]].append(kappa)
             kappas[raters[other]].append(kappa)
     means = {rater: float(np.mean(values)) for rater, values in kappas.items() if values}
-    dropped = [
-        Dropped(rater, mean, f"mean kappa {mean:.2f} with {len(kappas[rater])} others, below {bound:g}")
+    reasons = {
+        rater: f"mean kappa {mean:.2f} with {len(kappas[rater])} others, below {bound:g}"
         for rater, mean in means.items()
         if mean < bound
-    ]
-    return _without(f"kappa{bound:g}", table, raters, dropped, means)
+    }
+    return _without(f"kappa{bound:g}", table, raters, means, reasons)
 
 
 def mad_outliers(ratings: Any, raters: Sequence[str], *, deviations: float = 3.0) -> Filtered:
@@ -120,17 +118,13 @@ def mad_outliers(ratings: Any, raters: Sequence[str], *, deviations: float = 3.0
     spread = _NORMAL * float(np.median(np.abs(values - centre))) if len(values) else 0.0
     name = f"mad{deviations:g}"
     if len(values) < MIN_RATERS or spread == 0:
-        return _without(name, table, raters, [], {})
-    dropped = [
-        Dropped(
-            rater,
-            far,
-            f"{far:.2f} from the others on average, {(far - centre) / spread:.1f} deviations above the median",
-        )
+        return _without(name, table, raters, {}, {})
+    reasons = {
+        rater: f"{far:.2f} from the others on average, {(far - centre) / spread:.1f} deviations above the median"
         for rater, far in distance.items()
         if far - centre > deviations * spread
-    ]
-    return _without(name, table, raters, dropped, distance)
+    }
+    return _without(name, table, raters, distance, reasons)
 
 
 def aggregation_name(aggregation: str, filters: Sequence[Filtered]) -> str:
@@ -146,9 +140,14 @@ def _named(ratings: Any, raters: Sequence[str]) -> Ratings:
 
 
 def _without(
-    name: str, table: Ratings, raters: Sequence[str], dropped: Sequence[Dropped], judged: Mapping[str, float]
+    name: str,
+    table: Ratings,
+    raters: Sequence[str],
+    figures: Mapping[str, float],
+    reasons: Mapping[str, str],
 ) -> Filtered:
-    names = {one.rater for one in dropped}
+    """figures: of every rater who was judged; reasons: why a rater is left out."""
     remaining = table.copy()
-    remaining[[at for at, rater in enumerate(raters) if rater in names]] = np.nan
-    return Filtered(name, remaining, tuple(dropped), tuple(rater for rater in raters if rater not in judged))
+    remaining[[rater in reasons for rater in raters]] = np.nan
+    dropped = tuple(Dropped(rater, figures[rater], reason) for rater, reason in reasons.items())
+    return Filtered(name, remaining, dropped, tuple(rater for rater in raters if rater not in figures))

@@ -6,7 +6,7 @@ Ratings are a table with gaps. An evaluator's correlation is read beside the las
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from math import sqrt
 from typing import Any, Literal, get_args
@@ -266,11 +266,10 @@ def split_half(
     counts = (~np.isnan(stacked)).sum(axis=0)
     units = len(counts)
 
-    def without(outcome: Outcome, reason: str, half: float | None = None) -> SplitHalf:
-        return SplitHalf(half, None, None, units, repeats, seed, outcome, reason)
-
+    result = SplitHalf(None, None, None, units, repeats, seed)
     if units < MIN_RESPONSES:
-        return without("too_few", f"{units} units with two ratings; {MIN_RESPONSES} are needed")
+        few = f"{units} units with two ratings; {MIN_RESPONSES} are needed"
+        return replace(result, outcome="too_few", reason=few)
     draw = np.random.default_rng(seed)
     size = counts // 2
     halves = np.empty((2, repeats, units))
@@ -282,12 +281,14 @@ def split_half(
     each = row_coefficients(measure)(halves[0], halves[1])
     each = each[~np.isnan(each)]
     if len(each) == 0:
-        return without("constant", "the mean ratings of the units are all the same")
+        same = "the mean ratings of the units are all the same"
+        return replace(result, outcome="constant", reason=same)
     r, k = float(each.mean()), float(counts.mean() / size.mean())
     if r <= 0:
-        return without("degenerate", "the halves do not agree: there is no true score to reach", r)
+        why = "the halves do not agree: there is no true score to reach"
+        return replace(result, half=r, outcome="degenerate", reason=why)
     reliability = k * r / (1 + (k - 1) * r)
-    return SplitHalf(r, reliability, sqrt(reliability), units, repeats, seed)
+    return replace(result, half=r, reliability=reliability, attainable=sqrt(reliability))
 
 
 def rater_figures(ratings: Ratings, *, seed: int = 0) -> Iterator[RaterFigure]:
@@ -309,17 +310,16 @@ def rater_figures(ratings: Ratings, *, seed: int = 0) -> Iterator[RaterFigure]:
 def _mean_weighted_kappa(ratings: Ratings, units: int) -> RaterFigure:
     """Cohen's κ with quadratic weights, mean over the pairs of raters that have one."""
     scale = np.unique(ratings[~np.isnan(ratings)]).tolist()
-    pairs = {
-        (one, other): kappa.value
+    kappas = {
+        (one, other): cohen_kappa(ratings[one], ratings[other], weights="quadratic", categories=scale).value
         for one, other in combinations(range(len(ratings)), 2)
-        if (kappa := cohen_kappa(ratings[one], ratings[other], weights="quadratic", categories=scale)).value
-        is not None
     }
-    if not pairs:
+    values = {pair: value for pair, value in kappas.items() if value is not None}
+    if not values:
         reason = "no two raters share units and differ in them"
         return RaterFigure("weighted_kappa", None, 0, units, "too_few", reason)
-    judged = len({rater for pair in pairs for rater in pair})
-    return RaterFigure("weighted_kappa", float(np.mean(list(pairs.values()))), judged, units)
+    judged = len({rater for pair in values for rater in pair})
+    return RaterFigure("weighted_kappa", float(np.mean(list(values.values()))), judged, units)
 
 
 def _stacked(table: Ratings) -> Floats:

@@ -148,12 +148,12 @@ _WORDS = {
 
 
 def _written(value: object) -> str:
-    if value is None or value == ():
-        return _NONE
-    return quote(",".join(value) if isinstance(value, tuple) else str(value), safe=_SAFE)
+    return _NONE if value in (None, ()) else quote(_joined(value, ","), safe=_SAFE)
 
 
 def _shown(value: object) -> str:
-    if value is None or value == ():
-        return "none"
-    return ", ".join(value) if isinstance(value, tuple) else str(value)
+    return "none" if value in (None, ()) else _joined(value, ", ")
+
+
+def _joined(value: object, separator: str) -> str:
+    return separator.join(value) if isinstance(value, tuple) else str(value)

@@ -129,12 +129,11 @@ def _correlate(
                 "SELECT evaluator, version FROM evaluators WHERE promoted ORDER BY ALL"
             ).fetchall()
         forced = any(one.systems_forced for one in options.values())
-        scored = _intact(place, "scores", dataset)
-        versions = {version: options.get(version, Options()).ground_truth_kept for version in scored}
-        versions |= {
-            version: versions.get(version, False) if with_truth is None else with_truth
-            for version, with_truth in wanted.items()
+        versions = {
+            version: options.get(version, Options()).ground_truth_kept
+            for version in (*_intact(place, "scores", dataset), *wanted)
         }
+        versions |= {version: kept for version, kept in wanted.items() if kept is not None}
         parameters = {
             "dataset": dataset,
             "evaluators": [list(version) for version in sorted(versions)],

@@ -22,6 +22,7 @@ from schemas import LANDED
 from ssrem.errors import HomeError, SsremError
 from ssrem.files import sha256
 from ssrem.readers import open_dump
+from tasks.agreement.correlate import correlate_landed
 from tasks.ingest.drop_folder import DONE
 from tasks.ingest.land import content_hash, land
 from tasks.scoring.test_split import score_corpus
@@ -38,7 +39,7 @@ from tasks.warehouse.snapshot import manifests
 
 LEDGER = ("runs", "check_results")
 
-_ORDER = ("ingest", "tables", "score", "negatives")
+_ORDER = ("ingest", "tables", "score", "negatives", "correlate")
 """Stages that can be run again, in the order in which each finds what it reads."""
 
 
@@ -148,7 +149,7 @@ def _rebuild(home: Warehouse, partitions: Sequence[Partition], run: _Run | None)
     for corpus in sorted({p.key.corpus for p in partitions if p.table in LANDED and p.key.corpus}):
         _land_again(home, corpus, run)
     others = [p for p in partitions if p.table not in LANDED]
-    if others and (run is None or not _rerun(home, run)):
+    if others and (run is None or not _rerun(home, run, others)):
         for partition in others:
             _retire(home, partition)
 
@@ -184,7 +185,7 @@ def _land_again(home: Warehouse, corpus: str, run: _Run | None) -> None:
     land.fn(source, str(home.root), **dump, **how, max_quarantine=1.0)
 
 
-def _rerun(home: Warehouse, run: _Run) -> bool:
+def _rerun(home: Warehouse, run: _Run, partitions: Sequence[Partition]) -> bool:
     """Whether the run's stage can be repeated from its parameters in the ledger; it has been, then."""
     parameters, root = dict(run.parameters), str(home.root)
     try:
@@ -194,6 +195,11 @@ def _rerun(home: Warehouse, run: _Run) -> bool:
             score_corpus.fn(parameters["evaluator"], parameters["version"], parameters["corpus"], root)
         elif run.stage == "negatives":
             make_negatives.fn(parameters.pop("corpus"), root, NegativeSettings(**parameters))
+        elif run.stage == "correlate" and all(p.table == "scores" for p in partitions):
+            versions = [(str(p.key.evaluator), int(p.key.version or 0)) for p in partitions]
+            for partition in partitions:  # the stage reads the published scores of all versions
+                _retire(home, partition)
+            correlate_landed.fn(parameters["dataset"], versions, root)
         else:
             return False
     except (TypeError, KeyError):  # a version of ssrem with other settings published it

@@ -142,6 +142,20 @@ def test_a_damaged_part_comes_back_from_its_second_copy(copy: Warehouse) -> None
 
 
 @pytest.mark.usefixtures("sql_gate")
+def test_lost_scores_of_an_annotated_set_are_computed_again(copy: Warehouse, made: Made) -> None:
+    everything = "SELECT * FROM {} WHERE dataset = 'people' ORDER BY ALL"
+    correlate.fn(str(made.annotated), [("ssrem", 1)], str(copy.root), ground_truth_kept=True)
+    before = {table: query(copy, everything.format(table)) for table in ("scores", "agreement")}
+    key = PartitionKey(evaluator="ssrem", version=1, dataset="people")
+    lost = next(p for p in copy.partitions() if p.address == ("scores", key))
+    (copy.root / lost.path).unlink()
+    (line,) = repair.fn(str(copy.root))
+    assert "it was made again by run" in line
+    assert {table: query(copy, everything.format(table)) for table in before} == before
+    assert repair.fn(str(copy.root)) == []
+
+
+@pytest.mark.usefixtures("sql_gate")
 def test_only_what_is_in_use_is_compared(copy: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = query(copy, "SELECT * FROM evaluators WHERE evaluator = 'rsrem'")
     names = TABLES["evaluators"].column_names
