@@ -1,16 +1,20 @@
-"""The rating page: one HTML file with all sheets that works offline and reveals neither systems nor checks."""
+"""What raters get: a page that works offline or a CSV sheet each; neither reveals systems or attention checks."""
 
 from __future__ import annotations
 
 import base64
+import csv
 import hashlib
+import io
 import json
+from collections.abc import Iterable, Mapping
 from importlib.resources import files
 from typing import Any
 
 from ssrem.annotation.items import Batch
 
 ANSWERS_FORMAT = "ssrem-answers-1"
+COLUMNS = ("batch", "rater", "item", "conversation", "response", "score")
 
 
 def render(batch: Batch) -> str:
@@ -49,6 +53,36 @@ def shown(batch: Batch) -> dict[str, Any]:
     }
 
 
+def as_csv(batch: Batch, rater: str) -> str:
+    """A rater's sheet; they fill in its last column, the score."""
+    text = io.StringIO(newline="")
+    writer = csv.writer(text)
+    writer.writerow(COLUMNS)
+    items = batch.by_id
+    for one in batch.sheets[rater]:
+        item = items[one]
+        conversation = "\n".join(f"{seat}: {text}" for seat, text in item.context.turns)
+        writer.writerow([batch.id, rater, one, conversation, _cell(item.response), ""])
+    return text.getvalue()
+
+
+def as_jsonl(batch: Batch) -> str:
+    """The items, one a line, without what raters must not know."""
+    return _json_lines(
+        {"item": item.id, "context": item.context.texts, "response": item.response} for item in batch.items
+    )
+
+
+def contexts_jsonl(batch: Batch) -> str:
+    """The distinct contexts, one a line, to which a system has to respond to take part in a batch of this seed."""
+    contexts = {item.context.response_id: item.context for item in batch.items}
+    return _json_lines({"context": contexts[one].texts} for one in sorted(contexts))
+
+
+def _json_lines(rows: Iterable[Mapping[str, Any]]) -> str:
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+
+
 def _in_script(value: Any) -> str:
     """JSON that cannot end the script element, whatever the texts hold."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
@@ -56,3 +90,8 @@ def _in_script(value: Any) -> str:
 
 def _resource(name: str) -> str:
     return files("ssrem.annotation").joinpath(name).read_text(encoding="utf-8")
+
+
+def _cell(text: str) -> str:
+    """A text that no spreadsheet takes for a formula."""
+    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text

@@ -1,28 +1,28 @@
-"""Annotate: a batch for raters leaves the home folder, and their answers become an annotated set."""
+"""Collect ratings: a batch of responses is written for raters, and their answers become an annotated set."""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
-import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import duckdb
 
 from sql import statement
 from ssrem.agreement.annotated import read_samples
-from ssrem.annotation import page, sheets
+from ssrem.annotation import page
 from ssrem.annotation.answers import Answer, read_answers
 from ssrem.annotation.draw import EDGES, context_key, contexts_needed, draw_batch, length_balanced
 from ssrem.annotation.items import TRUE_SYSTEM, Batch, Context, Plan
 from ssrem.annotation.retrieval import NAME as BM25
 from ssrem.annotation.retrieval import Retrieval
 from ssrem.errors import AnnotationError, HomeError
+from tasks.warehouse.files import whole_file
 from tasks.warehouse.home import Warehouse, landed_corpora
 
 if TYPE_CHECKING:
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 KEY = "key.json"
 POOL = 200_000
-"""Contexts of the training split among which BM25 looks, at most."""
-_EVERY = 1 << 62
+"""The most contexts of the training split that BM25 searches."""
+_ALL = 1 << 62
 
 
 def export_batch(
@@ -44,11 +44,11 @@ def export_batch(
     responses: Mapping[str, Path] | None = None,
     bm25: bool = True,
 ) -> Batch:
-    """Draw a batch from the published tables and write it into `folder`, new or empty: what raters get into `raters/`,
-    the key and the contexts beside it.
+    """Draw a batch from the published tables and write it into `folder`, which must be new or empty.
 
-    responses: system to a file of its responses; contexts are then drawn from those that every file answers. Raises
-    HomeError or AnnotationError, in one line, where that cannot be; nothing is written then.
+    The files for raters lie in the folder's `raters/`; the key and the list of contexts, which raters must not see,
+    beside it. responses: system → file of its responses; contexts are then drawn from those that every file answers.
+    Raises HomeError or AnnotationError if the batch cannot be drawn; nothing is written then.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise AnnotationError(f"{folder} is there already; name a new folder, so that no key is overwritten")
@@ -59,16 +59,18 @@ def export_batch(
         )
     name = _corpus(home, corpus)
     within = set.intersection(*(set(one) for one in answered.values())) if answered else None
+    count = contexts_needed(plan)
     with home.reader() as connection:
-        candidates = _contexts(connection, name, split, plan.seed, contexts_needed(plan), within is None)
+        # Without files to match, a few candidates of each length are enough.
+        most = 20 * count if within is None else _ALL
         try:
-            contexts = length_balanced(candidates, contexts_needed(plan), within=within)
+            candidates = _contexts(connection, name, split, plan.seed, most)
+            contexts = length_balanced(candidates, count, within=within)
         except AnnotationError as error:
             raise AnnotationError(f"{split} split of {name}: {error}") from None
         rated = contexts[: plan.contexts]
         systems = {
-            system: [found[context_key(context.texts)] for context in rated]
-            for system, found in answered.items()
+            system: [own[context_key(context.texts)] for context in rated] for system, own in answered.items()
         }
         if bm25:
             systems = {BM25: _retrieved(connection, name, plan.seed, rated), **systems}
@@ -82,8 +84,9 @@ def import_answers(
 ) -> tuple[Batch, Review]:
     """Read the raters' files, filter the raters, and write the annotated set to `output`.
 
-    Beside the key lie then `ratings.csv`, every rating with its system and whether it counts, and `import.json`, who
-    was left out and how far the others agree. AnnotationError, in one line, where a file is wrong; nothing is written.
+    Two more files are written beside the key: `ratings.csv`, every rating with its systems and whether it counts, and
+    `import.json`, the excluded raters and the agreement of the others. Raises AnnotationError if a file is wrong;
+    nothing is written then.
     """
     from ssrem.annotation.review import annotated_rows, record, review  # SciPy takes seconds to load
 
@@ -96,33 +99,37 @@ def import_answers(
         ) from None
     batch = Batch.from_json(text, str(path))
     answers = read_answers(files, batch)
-    outcome = review(batch, answers, least=least, kappa=kappa)
-    _replace(folder / "ratings.csv", _ratings_csv(batch, answers, outcome))
-    _replace(folder / "import.json", json.dumps(record(batch, outcome), indent=1, ensure_ascii=False) + "\n")
-    _replace(output, json.dumps(annotated_rows(batch, outcome), indent=1, ensure_ascii=False) + "\n")
-    return batch, outcome
+    reviewed = review(batch, answers, least=least, kappa=kappa)
+    contents = {
+        folder / "ratings.csv": _ratings_csv(batch, answers, reviewed),
+        folder / "import.json": _json(record(batch, reviewed)),
+        output: _json(annotated_rows(batch, reviewed)),
+    }
+    for target, content in contents.items():
+        with whole_file(target) as draft:
+            draft.write_text(content, encoding="utf-8", newline="")
+    return batch, reviewed
 
 
 def _corpus(home: Warehouse, corpus: str | None) -> str:
-    """The corpus asked for, or the only one that has landed, with its tables built."""
+    """The corpus to draw from, by default the only one that has landed; HomeError if its tables are not built."""
     landed = landed_corpora(str(home.root))
     if corpus is None and len(landed) > 1:
         raise HomeError(f"{len(landed)} corpora have landed ({', '.join(landed)}); choose one with --corpus")
-    if corpus is None:
-        corpus = landed[0]
-    elif corpus not in landed:
-        raise HomeError(f"no corpus {corpus!r} has landed in {home.root} (landed: {', '.join(landed)})")
+    name = landed[0] if corpus is None else corpus
+    if name not in landed:
+        raise HomeError(f"no corpus {name!r} has landed in {home.root} (landed: {', '.join(landed)})")
     with home.reader() as connection:
-        if not connection.execute("SELECT 1 FROM responses WHERE corpus = ? LIMIT 1", [corpus]).fetchone():
-            raise HomeError(f"the tables of {corpus} are not built in {home.root}; run ssrem tables first")
-    return corpus
+        if not connection.execute("SELECT 1 FROM responses WHERE corpus = ? LIMIT 1", [name]).fetchone():
+            raise HomeError(f"the tables of {name} are not built in {home.root}; run ssrem tables first")
+    return name
 
 
 def _contexts(
-    connection: duckdb.DuckDBPyConnection, corpus: str, split: str, seed: int, count: int, few: bool
+    connection: duckdb.DuckDBPyConnection, corpus: str, split: str, seed: int, most: int
 ) -> Iterator[Context]:
-    """Contexts in random order; if `few`, only so many of each length that enough are left without repetitions."""
-    values = {"corpus": corpus, "split": split, "seed": seed, "most": 20 * count if few else _EVERY}
+    """Contexts in random order, at most so many of each band of lengths."""
+    values = {"corpus": corpus, "split": split, "seed": seed, "most": most}
     edges = dict(zip(("short", "middle", "long"), EDGES, strict=True))
     answer = connection.execute(statement("6_annotation/contexts"), {**values, **edges})
     while rows := answer.fetchmany(1000):
@@ -142,6 +149,7 @@ def _seat(number: int) -> str:
 def _retrieved(
     connection: duckdb.DuckDBPyConnection, corpus: str, seed: int, contexts: Sequence[Context]
 ) -> list[str]:
+    """BM25's response to each context, from the training split."""
     pool = connection.execute(
         statement("6_annotation/pool"), {"corpus": corpus, "seed": seed, "most": POOL}
     ).fetchall()
@@ -161,7 +169,7 @@ def _retrieved(
 
 
 def _answered(path: Path) -> dict[str, str]:
-    """Context's key to response, the first one given."""
+    """Key of each context in the file → the first response to it."""
     responses: dict[str, str] = {}
     for number, sample in enumerate(read_samples(path), 1):
         if not sample.response.strip():
@@ -171,17 +179,17 @@ def _answered(path: Path) -> dict[str, str]:
 
 
 def _write(folder: Path, batch: Batch) -> None:
-    """The whole folder at once."""
+    """Write the batch into a temporary folder, which then becomes `folder`."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     draft = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}-"))
     try:
         (draft / "raters").mkdir()
         files = {
             KEY: batch.as_json(),
-            "contexts.jsonl": sheets.contexts_jsonl(batch),
+            "contexts.jsonl": page.contexts_jsonl(batch),
             "raters/page.html": page.render(batch),
-            "raters/items.jsonl": sheets.as_jsonl(batch),
-            **{f"raters/{rater}.csv": sheets.as_csv(batch, rater) for rater in batch.sheets},
+            "raters/items.jsonl": page.as_jsonl(batch),
+            **{f"raters/{rater}.csv": page.as_csv(batch, rater) for rater in batch.sheets},
         }
         for name, text in files.items():
             (draft / name).write_text(text, encoding="utf-8", newline="")
@@ -192,23 +200,18 @@ def _write(folder: Path, batch: Batch) -> None:
         raise
 
 
-def _replace(path: Path, text: str) -> None:
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        draft.write_text(text, encoding="utf-8", newline="")
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
+def _json(content: object) -> str:
+    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
 
 
-def _ratings_csv(batch: Batch, answers: Sequence[Answer], outcome: Review) -> str:
+def _ratings_csv(batch: Batch, answers: Sequence[Answer], reviewed: Review) -> str:
     text = io.StringIO(newline="")
     writer = csv.writer(text)
     writer.writerow(("rater", "item", "systems", "expected", "score", "counts"))
-    items, remaining = batch.by_id, set(outcome.remaining)
+    items, remaining = batch.by_id, set(reviewed.remaining)
     for answer in sorted(answers, key=lambda a: (a.rater, a.item)):
         item = items[answer.item]
-        expected: Any = "" if item.expected is None else f"{item.expected[0]}-{item.expected[1]}"
+        expected = "" if item.expected is None else f"{item.expected[0]}-{item.expected[1]}"
         counts = int(item.expected is None and answer.rater in remaining)
         writer.writerow((answer.rater, answer.item, " ".join(item.systems), expected, answer.score, counts))
     return text.getvalue()

@@ -20,9 +20,8 @@ from ssrem.annotation.draw import (
     length_balanced,
 )
 from ssrem.annotation.items import Batch, Context, Plan
-from ssrem.annotation.page import render, shown
+from ssrem.annotation.page import as_csv, as_jsonl, render, shown
 from ssrem.annotation.retrieval import Retrieval
-from ssrem.annotation.sheets import as_csv, as_jsonl
 from ssrem.errors import AnnotationError
 
 
