@@ -9,8 +9,7 @@ from flows.orchestration.options import RunnerOptions, TableOptions, TrainingOpt
 from flows.orchestration.task_runners import on_workers
 from flows.tables import tables
 from ssrem.encoders import DEFAULT_ENCODER
-from ssrem.evaluators import DEFAULT_EVALUATORS, evaluator_class
-from ssrem.evaluators.core.routing import route
+from ssrem.evaluators import DEFAULT_EVALUATORS, evaluator_class, route
 from tasks.maintenance.repair import repair
 from tasks.scoring.test_split import score_corpus
 from tasks.stage.stage import Resources

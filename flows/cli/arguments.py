@@ -19,9 +19,8 @@ from flows.orchestration.options import (
 from ssrem.agreement.annotated import labels_of
 from ssrem.annotated_sets.columns import parse
 from ssrem.errors import AnnotationError, DumpError, SsremError
-from ssrem.evaluators import evaluator_class
+from ssrem.evaluators import evaluator_class, route
 from ssrem.evaluators.core.archive import unpack
-from ssrem.evaluators.core.routing import route
 from ssrem.readers import open_dump, parse_mapping
 from tasks.agreement.annotated_sets import annotated_file
 from tasks.ingest.dataset_names import checked_name

@@ -1,13 +1,14 @@
-"""(context, response, reference) → score. Evaluators are found by name and loaded when used."""
+"""The registry of evaluators, (context, response, reference) → score."""
 
 from __future__ import annotations
 
-import difflib
-from importlib import import_module
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ssrem.errors import EvaluatorError
+from ssrem.files import read_json
+from ssrem.registry import nearest, registered
 
 if TYPE_CHECKING:
     from ssrem.evaluators.base import Evaluator
@@ -43,35 +44,51 @@ EVALUATORS: dict[str, str] = {
     "bertscore": "ssrem.evaluators.reference_based.bertscore:BertScore",
     "length": "ssrem.evaluators.baselines.length:Length",
 }
-"""Name → where the class is, as module:class."""
+"""Name → module:class. The module is imported when the evaluator is first used."""
+
+MANIFEST = "evaluator.json"
+"""The file of a saved evaluator's folder that names and describes it."""
 
 PACKAGED = Path(__file__).parent.parent / "packaged"
 
 DEFAULT_EVALUATORS = ("ssrem", "rsrem")
-"""What is trained where nothing else is asked for."""
+"""The evaluators that are trained unless others are named."""
 
 
 def evaluator_class(name: str) -> type[Evaluator]:
-    """The class registered under `name`; EvaluatorError with the nearest names where there is none."""
+    """The class registered under `name`; EvaluatorError with the nearest names if there is none."""
     if name not in EVALUATORS:
-        near = difflib.get_close_matches(name, EVALUATORS, n=3, cutoff=0.3) or list(EVALUATORS)
-        raise EvaluatorError(f"no evaluator {name!r}; did you mean {', '.join(near)}?")
-    module, _, attribute = EVALUATORS[name].partition(":")
-    evaluator: type[Evaluator] = getattr(import_module(module), attribute)
+        raise EvaluatorError(f"no evaluator {name!r}; did you mean {nearest(name, EVALUATORS, 0.3)}?")
+    evaluator: type[Evaluator] = registered(EVALUATORS[name])
     return evaluator
 
 
 def load_evaluator(where: Path | str) -> Evaluator:
-    """The evaluator saved in a folder, or the one of that name that comes with the package.
+    """The evaluator saved in a folder, or the packaged one of that name.
 
-    EvaluatorError where there is none, or it is damaged.
+    EvaluatorError if there is none, or it is damaged.
     """
-    from ssrem.files import read_json
-
     folder = PACKAGED / where if where in packaged() else Path(where)
-    return evaluator_class(read_json(folder / "evaluator.json", ("name",))["name"]).load(folder)
+    return evaluator_class(read_json(folder / MANIFEST, ("name",))["name"]).load(folder)
 
 
 def packaged() -> list[str]:
     """Names of the trained evaluators that come with the package."""
-    return sorted(path.parent.name for path in PACKAGED.glob("*/evaluator.json"))
+    return sorted(path.parent.name for path in PACKAGED.glob(f"*/{MANIFEST}"))
+
+
+def route(names: Sequence[str], settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Evaluator → those of the `settings` that it has, checked.
+
+    EvaluatorError for an unknown evaluator, for a setting that none of them has (except seed, which evaluators that
+    draw nothing ignore) and for a value that a setting cannot have.
+    """
+    has = {name: evaluator_class(name).setting_names() for name in names}
+    known = sorted({setting for own in has.values() for setting in own})
+    if unknown := next((setting for setting in settings if setting not in (*known, "seed")), None):
+        hint = f"did you mean {nearest(unknown, known, 0.5)}?" if known else "there are none"
+        raise EvaluatorError(f"{', '.join(names)}: no setting {unknown}; {hint}")
+    routed = {name: {key: settings[key] for key in settings if key in has[name]} for name in names}
+    for name, own in routed.items():
+        evaluator_class(name).check_settings(own)
+    return routed

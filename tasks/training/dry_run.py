@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ssrem.encoders import DEFAULT_ENCODER
-from ssrem.evaluators import evaluator_class
-from ssrem.evaluators.core.routing import route
+from ssrem.evaluators import evaluator_class, route
 from tasks.speaker_tables.build import landed_corpus
 from tasks.training.versions import versions
 from tasks.warehouse.home import Warehouse, landed_corpora

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ssrem.errors import EvaluatorError
-from ssrem.evaluators import EVALUATORS, evaluator_class, load_evaluator, packaged
-from ssrem.evaluators.core.metric import MANIFEST
+from ssrem.evaluators import EVALUATORS, MANIFEST, evaluator_class, load_evaluator, packaged
 from tasks.stage.ledger import read_outputs
 from tasks.stage.protocol import Built
 from tasks.stage.stage import Output, Stage

@@ -16,7 +16,6 @@ from ssrem.evaluators.base import Evaluator, Provider, Scores
 from ssrem.evaluators.blend.config import BlendConfig, BlendRefConfig
 from ssrem.evaluators.blend.members import Members, build_member, load_members, must_be_trained
 from ssrem.evaluators.blend.state import State
-from ssrem.evaluators.core import saved as stored
 from ssrem.evaluators.core.candidate_columns import score_as_samples
 from ssrem.evaluators.core.fitted import Fitted, Run
 from ssrem.evaluators.core.saved import Saved
@@ -129,13 +128,10 @@ class Blend(Fitted[State]):
         """
         return score_as_samples(candidates, split, self.score, _CANDIDATES)
 
-    def save(self, folder: Path, *, card: Mapping[str, Any] | None = None) -> None:
-        """Also each part, in members/PART; the manifest comes last, so a folder that has it is whole."""
-        weights = self.weights
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / stored.MANIFEST).unlink(missing_ok=True)
+    def _save_more(self, folder: Path) -> tuple[dict[str, Any], dict[str, str]]:
+        """Each part, in members/PART."""
         self.members.save(folder)
-        stored.write(folder, self, card, {"weights": weights})
+        return {"weights": self.weights}, {}
 
     @classmethod
     def _untrained(cls, folder: Path, saved: Saved) -> Self:

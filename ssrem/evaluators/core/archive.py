@@ -8,7 +8,7 @@ import zipfile
 from pathlib import Path, PurePosixPath
 
 from ssrem.errors import EvaluatorError
-from ssrem.evaluators.core.metric import MANIFEST
+from ssrem.evaluators import MANIFEST
 
 SUFFIX = ".ssrem"
 _KINDS = (".json", ".safetensors", ".txt", ".model")

@@ -8,18 +8,33 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 from numpy.typing import NDArray
 
 from ssrem.encoders.base import Encoder
 from ssrem.errors import EvaluatorError
+from ssrem.evaluators import MANIFEST
 from ssrem.evaluators.base import Evaluator, Provider
 from ssrem.evaluators.core import saved as stored
 from ssrem.evaluators.core.scaling import Bounds, unit_range
+from ssrem.files import write_json, write_tensors
 from ssrem.samples import TEST, Candidates, Encode, Floats, Progress, Sample
 from ssrem.training import Training
 from ssrem.training.checkpoint import Checkpoint
+
+
+class State(Protocol):
+    """What was learned. tensors: by name. bounds: part → lowest and highest value. tuned: number of human scores."""
+
+    @property
+    def tensors(self) -> Mapping[str, NDArray[Any]]: ...
+
+    @property
+    def bounds(self) -> Mapping[str, Bounds]: ...
+
+    @property
+    def tuned(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -55,7 +70,7 @@ class Run:
         return Checkpoint(self.checkpoint, settings, data, every=every) if self.checkpoint else None
 
 
-S = TypeVar("S", bound=stored.State)
+S = TypeVar("S", bound=State)
 
 
 class Fitted(Evaluator, Generic[S]):
@@ -160,7 +175,28 @@ class Fitted(Evaluator, Generic[S]):
         return f"{self.name}|{about}|seed:{self.config.seed}|w:{self._weights_hash[:8]}"
 
     def save(self, folder: Path, *, card: Mapping[str, Any] | None = None) -> None:
-        stored.write(folder, self, card)
+        state, encoder = self.state, self.encoder
+        folder.mkdir(parents=True, exist_ok=True)
+        # The manifest is written last: a folder that has one is complete.
+        (folder / MANIFEST).unlink(missing_ok=True)
+        more, digests = self._save_more(folder)
+        digests = {stored.WEIGHTS: write_tensors(folder / stored.WEIGHTS, state.tensors), **digests}
+        if encoder is not None and encoder.origin is None:
+            encoder.save(folder / "encoder")
+        if card is not None:
+            write_json(folder / "card.json", card)
+        about = {
+            "format": self.form,
+            "name": self.name,
+            "signature": self.signature,
+            "config": asdict(self.config),
+            "bounds": {part: asdict(limits) for part, limits in state.bounds.items()},
+            "encoder": encoder and {"signature": encoder.signature, "origin": encoder.origin},
+            "sha256": digests,
+            "training": asdict(self.training) if self.training else None,
+            "tuned": state.tuned,
+        }
+        write_json(folder / MANIFEST, {**about, **more})
 
     @classmethod
     def load(cls, folder: Path, *, encoder: Encoder | None = None) -> Self:
@@ -177,7 +213,7 @@ class Fitted(Evaluator, Generic[S]):
         if evaluator.signature != saved.about["signature"]:
             raise EvaluatorError(
                 f"{folder}: reads as {evaluator.signature}, saved as {saved.about['signature']}; "
-                f"{stored.MANIFEST} or what lies beside it was changed, copy or train it again"
+                f"{MANIFEST} or what lies beside it was changed, copy or train it again"
             )
         return evaluator
 
@@ -197,6 +233,13 @@ class Fitted(Evaluator, Generic[S]):
     def _network(self, state: S) -> Any:
         """The network with the weights of `state`, if there is one; EvaluatorError if they do not fit."""
         return None
+
+    def _save_more(self, folder: Path) -> tuple[dict[str, Any], dict[str, str]]:
+        """Write what belongs to the evaluator besides weights and encoder.
+
+        Returns further keys of the manifest, and the sha256 of files by their path within `folder`.
+        """
+        return {}, {}
 
     @classmethod
     def _untrained(cls, folder: Path, saved: stored.Saved) -> Self:

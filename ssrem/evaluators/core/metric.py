@@ -14,11 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ssrem.errors import EvaluatorError
+from ssrem.evaluators import MANIFEST
 from ssrem.evaluators.base import Evaluator, Provider, Scores
 from ssrem.files import read_json
 from ssrem.samples import Floats, Sample
-
-MANIFEST = "evaluator.json"
 
 
 @dataclass(frozen=True)

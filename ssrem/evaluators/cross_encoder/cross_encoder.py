@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 from ssrem.encoders.base import Encoder
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.base import Provider, Scores
-from ssrem.evaluators.core import saved as stored
 from ssrem.evaluators.core.candidate_columns import score_as_samples
 from ssrem.evaluators.core.fitted import Fitted, NetworkState, Run
-from ssrem.evaluators.core.saved import Saved
+from ssrem.evaluators.core.saved import TRANSFORMER, Saved, copy_transformer
 from ssrem.evaluators.cross_encoder.config import CrossEncoderConfig
 from ssrem.negatives import load_generator
 from ssrem.samples import TEST, Candidates, Floats, Sample
@@ -91,11 +90,10 @@ class CrossEncoder(Fitted[NetworkState]):
     def score_candidates(self, candidates: Candidates, split: int | None = TEST) -> dict[str, Floats]:
         return score_as_samples(candidates, split, lambda samples: self._f(samples)[0], _CHUNK)
 
-    def save(self, folder: Path, *, card: Mapping[str, Any] | None = None) -> None:
-        """The transformer is saved too, unless it can be loaded by name."""
+    def _save_more(self, folder: Path) -> tuple[dict[str, Any], dict[str, str]]:
+        """The transformer, unless it can be loaded by name."""
         model = {"fingerprint": self.base.fingerprint, "named": self.base.named}
-        transformer = None if self.base.named else self.base.folder
-        stored.write(folder, self, card, {"model": model}, transformer=transformer)
+        return {"model": model}, {} if self.base.named else copy_transformer(self.base.folder, folder)
 
     @classmethod
     def _untrained(cls, folder: Path, saved: Saved) -> Self:
@@ -104,7 +102,7 @@ class CrossEncoder(Fitted[NetworkState]):
         model = saved.about["model"]
         # This machine may lack the device of the training.
         evaluator = cls(None, replace(cls.config_class.of(saved.about["config"]), device="auto"))
-        transformer = None if model["named"] else folder / stored.TRANSFORMER
+        transformer = None if model["named"] else folder / TRANSFORMER
         evaluator.base = Base(cls.name, evaluator.config, transformer)
         if evaluator.base.fingerprint != model["fingerprint"]:
             raise EvaluatorError(

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from ssrem.errors import AnnotationError, EvaluatorError, GateError
-from ssrem.evaluators import load_evaluator
+from ssrem.evaluators import load_evaluator, route
 from ssrem.evaluators.blend.blend import Blend
-from ssrem.evaluators.core.routing import route
 from support.tiny_transformer import write_bert
 from tasks.scoring.test_split import score_corpus
 from tasks.stage.stage import Stage
