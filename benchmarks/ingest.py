@@ -31,7 +31,7 @@ def land(dump: str, home: str) -> None:
     """The ingest stage as `ssrem ingest` runs it, without Prefect."""
     from tasks.ingest.land import land as land_task
 
-    print(*land_task.fn(dump, home))
+    print(*land_task(dump, home))
 
 
 def load_convokit(folder: str) -> None:

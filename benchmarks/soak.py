@@ -3,7 +3,7 @@
 Each landing is the whole ingest stage, its gate included, as `ssrem ingest` runs it without Prefect. CPU seconds are
 this process's: on a busy machine they say more than wall seconds.
 
-python -m benchmarks.soak [--corpora 200] [--messages 300] [--tables] [--plain-gate]
+python -m benchmarks.soak [--corpora 200] [--messages 300] [--tables]
 """
 
 from __future__ import annotations
@@ -21,12 +21,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from schemas import TABLES
-from sql import checks
-from ssrem.errors import GateError
 from tasks.ingest.land import land
-from tasks.stage.gate import rules
-from tasks.stage.stage import Resources, Stage
+from tasks.stage.stage import Resources
 from tasks.warehouse import garbage
 from tasks.warehouse.home import Warehouse
 
@@ -73,11 +69,11 @@ def soak(root: Path, corpora: int, messages: int, tables: bool = False) -> Itera
         dump = root / f"corpus{number:04}.jsonl"
         write_dump(dump, number, messages)
         wall, cpu = time.perf_counter(), time.process_time()
-        corpus, new = land.fn(str(dump), str(home.root), resources=Resources(threads=1))
+        corpus, new = land(str(dump), str(home.root), resources=Resources(threads=1))
         if tables:
             from tasks.speaker_tables.build import TableSettings, build
 
-            build.fn(corpus, str(home.root), settings=TableSettings(encoder="glove-6b-50d"))
+            build(corpus, str(home.root), settings=TableSettings(encoder="glove-6b-50d"))
         taken = time.perf_counter() - wall, time.process_time() - cpu
         assert new
         dump.unlink()
@@ -90,14 +86,6 @@ def soak(root: Path, corpora: int, messages: int, tables: bool = False) -> Itera
             sum(1 for _ in home.lake.glob("run=*")),
             home.catalog.stat().st_size,
         )
-
-
-def plain_gate(stage: Stage) -> None:
-    """The gate's rules as plain SQL: a gate that takes the same second whatever is there would hide what grows."""
-    queries = [rule.offending for table in stage.staged for rule in rules(TABLES[table])]
-    for query in [*queries, *(check.query for check in checks(stage.name))]:
-        if offending := stage.connection.execute(query).fetchall():
-            raise GateError(f"{query}: {offending[:3]}")
 
 
 def _resident() -> int:
@@ -135,12 +123,7 @@ def main() -> None:
     options.add_argument(
         "--keep-seconds", type=float, default=garbage.KEPT_SECONDS, help="of old runs (default: %(default)s)"
     )
-    options.add_argument(
-        "--plain-gate", action="store_true", help="gates as plain SQL, which show growth better"
-    )
     parsed = options.parse_args()
-    if parsed.plain_gate:
-        Stage.gate = plain_gate  # type: ignore[method-assign]
     garbage.prune_runs.__defaults__ = (garbage.KEPT_RUNS, parsed.keep_seconds)
     landings = []
     with suppress(KeyboardInterrupt), tempfile.TemporaryDirectory() as folder:

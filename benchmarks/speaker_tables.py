@@ -57,7 +57,7 @@ def main() -> None:
         for dump in arguments.dump:
             from tasks.ingest.land import land
 
-            corpus, _ = land.fn(dump, home)
+            corpus, _ = land(dump, home)
             for _ in range(arguments.rounds):
                 me = ["-m", "benchmarks.speaker_tables"]
                 built, peak = map(float, measure([*me, "--build", home, corpus]).output.split())

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from flows.orchestration.artifacts import shown
-from flows.orchestration.failure_hook import flow
 from flows.orchestration.options import AnnotatedSetOptions, RunnerOptions
-from flows.orchestration.task_runners import on_workers
+from flows.orchestration.workers import on_workers
 from tasks.agreement.correlate import correlate as correlate_set
 from tasks.maintenance.repair import repair
 from tasks.stage.stage import Resources
@@ -14,7 +13,6 @@ from tasks.training.versions import promoted, unregistered
 from tasks.warehouse.home import Warehouse
 
 
-@flow
 @on_workers
 def correlate(
     annotated_sets: AnnotatedSetOptions,

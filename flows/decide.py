@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from flows.orchestration.artifacts import shown
-from flows.orchestration.failure_hook import flow
 from ssrem.evaluators import evaluator_class
 from tasks.agreement.correlate import correlate_all, correlate_landed
 from tasks.maintenance.repair import repair
@@ -15,7 +14,6 @@ from tasks.training.settings import Margins
 from tasks.warehouse.home import Warehouse
 
 
-@flow
 def decide(
     home: str = "warehouse",
     evaluators: list[str] | None = None,

@@ -5,14 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from flows.ingest import ingest
-from flows.orchestration.failure_hook import flow
 from flows.orchestration.options import DumpOptions
 from ssrem.errors import DumpError, GateError
 from tasks.ingest.drop_folder import DONE, REJECTED, complete, file_away
 from tasks.stage.stage import Resources
 
 
-@flow
 def drop_folder(
     folder: str,
     home: str = "warehouse",

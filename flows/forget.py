@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from flows.orchestration.failure_hook import flow
 from flows.orchestration.options import TableOptions
 from flows.tables import tables
 from tasks.maintenance.repair import repair
@@ -12,7 +11,6 @@ from tasks.privacy.forget import forget as forget_people
 from tasks.stage.stage import Resources
 
 
-@flow
 def forget(
     people: list[str],
     home: str = "warehouse",

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from flows.orchestration.failure_hook import flow
 from tasks.maintenance.repair import repair
 from tasks.stage.stage import Resources
 from tasks.training.transfer import import_evaluator as publish
 
 
-@flow
 def import_evaluator(
     file: str,
     home: str = "warehouse",

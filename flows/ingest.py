@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from prefect.events import emit_event
-
 from flows.orchestration.artifacts import shown
-from flows.orchestration.failure_hook import flow
 from flows.orchestration.options import DumpOptions
 from tasks.ingest.land import land
 from tasks.maintenance.repair import repair
 from tasks.stage.stage import Resources
+from tasks.stage.steps import in_flow_run
 from tasks.warehouse.home import Warehouse
 
 
-@flow
 def ingest(
     source: str = "chitchat",
     home: str = "warehouse",
@@ -25,12 +22,14 @@ def ingest(
 
     Args:
         source: File or folder; chitchat is the corpus that comes with ssrem
-        announce: Emit the event `corpus.landed` if the corpus is new
+        announce: In a flow run, emit the event `corpus.landed` if the corpus is new
     """
     repair(home)
     with shown(home, "ingest", ["corpora", "quarantine"]):
         corpus, new = land(source, home, **dump.model_dump(), resources=resources)
-    if new and announce:
+    if new and announce and in_flow_run():
+        from prefect.events import emit_event
+
         # Events can get lost; the ledger in the home folder says what has landed.
         emit_event(
             event="corpus.landed",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from flows.orchestration.failure_hook import flow
 from flows.tables import tables
 from tasks.maintenance.repair import repair
 from tasks.speaker_tables.negatives import NegativeSettings, make_negatives
@@ -11,7 +10,6 @@ from tasks.training.train import without_tables
 from tasks.warehouse.home import landed_corpora
 
 
-@flow
 def negatives(
     generator: str,
     home: str = "warehouse",

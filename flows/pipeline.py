@@ -5,7 +5,6 @@ from __future__ import annotations
 from flows.correlate import correlate
 from flows.drop_folder import drop_folder
 from flows.ingest import ingest
-from flows.orchestration.failure_hook import flow
 from flows.orchestration.options import (
     AnnotatedSetOptions,
     DumpOptions,
@@ -14,7 +13,7 @@ from flows.orchestration.options import (
     TableOptions,
     TrainingOptions,
 )
-from flows.orchestration.task_runners import on_workers
+from flows.orchestration.workers import on_workers
 from flows.report import report
 from flows.retrain import retrain
 from flows.tables import tables
@@ -26,7 +25,6 @@ from tasks.stage.stage import Resources
 from tasks.warehouse.home import Warehouse
 
 
-@flow
 @on_workers
 def pipeline(
     source: str | None = "chitchat",

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from flows.orchestration.failure_hook import flow
 from tasks.agreement.correlate import correlate_all
 from tasks.maintenance.repair import repair
 from tasks.stage.stage import Resources
 from tasks.training.promotion import promote as promote_version
 
 
-@flow
 def promote(
     evaluator: str,
     version: int | None = None,

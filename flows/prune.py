@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from flows.orchestration.failure_hook import flow
 from tasks.warehouse.garbage import KEPT_FAILURES, KEPT_RUNS
 from tasks.warehouse.garbage import prune as delete_unused
 from tasks.warehouse.home import Warehouse
 
 
-@flow
 def prune(
     home: str = "warehouse", keep_runs: int = KEPT_RUNS, keep_failures: int = KEPT_FAILURES
 ) -> dict[str, int]:

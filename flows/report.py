@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from flows.orchestration.artifacts import link_report
-from flows.orchestration.failure_hook import flow
 from tasks.maintenance.repair import repair
 from tasks.report.compare_runs import write_run_comparison
 from tasks.report.report import write_figures, write_report
 
 
-@flow
 def report(home: str = "warehouse", figures: str | None = None) -> str:
     """Write the report of a home folder; returns its path.
 
@@ -24,7 +22,6 @@ def report(home: str = "warehouse", figures: str | None = None) -> str:
     return path
 
 
-@flow
 def compare(first: str, second: str, home: str = "warehouse") -> str:
     """Write a page of the differences between two runs; returns its path."""
     repair(home)

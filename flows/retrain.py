@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from flows.orchestration.failure_hook import flow
 from flows.orchestration.options import RunnerOptions, TrainingOptions
-from flows.orchestration.task_runners import on_workers
+from flows.orchestration.workers import on_workers
 from flows.train import train
 from ssrem.evaluators import DEFAULT_EVALUATORS
 from tasks.maintenance.repair import repair
@@ -15,7 +14,6 @@ from tasks.training.versions import any_promoted, version_status
 from tasks.warehouse.home import Warehouse
 
 
-@flow
 @on_workers
 def retrain(
     home: str = "warehouse",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from flows.orchestration.artifacts import shown
-from flows.orchestration.failure_hook import flow
 from tasks.maintenance.repair import repair
 from tasks.stage.stage import Resources
 from tasks.studies.source import StudySettings
@@ -13,7 +12,6 @@ from tasks.training.versions import promoted
 from tasks.warehouse.home import Warehouse
 
 
-@flow
 def study(
     name: str,
     home: str = "warehouse",

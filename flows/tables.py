@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from flows.orchestration.artifacts import shown
-from flows.orchestration.failure_hook import flow
 from flows.orchestration.options import RunnerOptions, TableOptions
-from flows.orchestration.task_runners import on_workers
+from flows.orchestration.workers import on_workers
 from ssrem.encoders import DEFAULT_ENCODER
 from tasks.maintenance.repair import repair
 from tasks.speaker_tables.build import TableSettings, build
@@ -13,7 +12,6 @@ from tasks.stage.stage import Resources
 from tasks.warehouse.home import landed_corpora
 
 
-@flow
 @on_workers
 def tables(
     home: str = "warehouse",

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from flows.decide import decide
 from flows.orchestration.artifacts import shown
-from flows.orchestration.failure_hook import flow
 from flows.orchestration.options import RunnerOptions, TableOptions, TrainingOptions
-from flows.orchestration.task_runners import on_workers
+from flows.orchestration.workers import on_workers
 from flows.tables import tables
 from ssrem.encoders import DEFAULT_ENCODER
 from ssrem.evaluators import DEFAULT_EVALUATORS, evaluator_class, route
@@ -20,7 +19,6 @@ from tasks.training.train import train as train_evaluator
 from tasks.warehouse.home import Warehouse, landed_corpora
 
 
-@flow
 @on_workers
 def train(
     home: str = "warehouse",

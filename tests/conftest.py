@@ -1,4 +1,4 @@
-"""What several rooms' tests share: a home folder, dumps to write, and the gate's rules without its engine."""
+"""What several rooms' tests share: a home folder, and dumps to write."""
 
 from __future__ import annotations
 
@@ -42,22 +42,3 @@ def write_dump(tmp_path: Path) -> Callable[..., str]:
         return str(path)
 
     return write
-
-
-@pytest.fixture
-def sql_gate(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The gate's rules as plain SQL: what they find is the same, and a gate takes milliseconds instead of seconds."""
-    from schemas import TABLES
-    from sql import checks
-    from ssrem.errors import GateError
-    from tasks.stage.gate import rules
-    from tasks.stage.stage import Stage
-
-    def gate(stage: Stage) -> None:
-        queries = {(t, rule.says): rule.offending for t in stage.staged for rule in rules(TABLES[t])}
-        queries |= {(check.table, check.name): check.query for check in checks(stage.name)}
-        for (table, says), query in queries.items():
-            if rows := stage.connection.execute(query).fetchall():
-                raise GateError(f"{table}: expected {says}: {rows[:3]}")
-
-    monkeypatch.setattr(Stage, "gate", gate)

@@ -6,7 +6,6 @@ import argparse
 from collections.abc import Callable
 from importlib import import_module
 
-from flows.cli.start import repair
 from tasks.warehouse.home import Warehouse
 
 Command = Callable[[argparse.Namespace, Warehouse], int | None]
@@ -27,7 +26,9 @@ def run(options: argparse.Namespace) -> int:
     if options.verb != "home restore":
         home.snapshot()  # refuses a home folder of another layout
     if options.verb in WRITING and (home.snapshot().damage or home.damage()):
-        repair(home)
+        from tasks.maintenance.repair import repair  # imports every stage
+
+        repair(str(home.root))
     return command(options.verb)(options, home) or 0
 
 

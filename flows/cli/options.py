@@ -150,6 +150,7 @@ WAIT = text(
 )
 RESOURCES = (
     WAIT,
+    flag("--no-prefect", "run here, though PREFECT_API_URL names a Prefect server to run under"),
     text(
         "--memory-limit SIZE",
         "memory above which DuckDB spills to disk (default: by stage, 2GB at most)",
@@ -160,9 +161,9 @@ RESOURCES = (
 RUNNER = (
     choice(
         "--runner",
-        ("process", "dask", "ray"),
-        "where to encode and score: in this process, or on workers of Dask or Ray, which must all see the home folder "
-        "under the same path (default: %(default)s)",
+        ("process", "dask"),
+        "where to encode and score: in this process, or on workers of Dask, which must all see the home folder under "
+        "the same path (default: %(default)s)",
         default="process",
     ),
     text("--runner-address ADDRESS", "a running cluster (default: workers here)"),

@@ -1,27 +1,46 @@
-"""What commands run with Prefect. It takes a second to import, so flows and repairs are loaded here alone."""
+"""How commands start flows: as plain functions, or under the Prefect server that PREFECT_API_URL names."""
 
 from __future__ import annotations
 
+import logging
+import os
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from flows.orchestration import settings
-from tasks.warehouse.home import Warehouse
+from ssrem.errors import SsremError
+
+ADDRESS = "PREFECT_API_URL"
+
+QUIET = {
+    "DO_NOT_TRACK": "1",
+    # The command itself reports errors, in one line, instead of a flow's traceback.
+    "PREFECT_LOGGING_LEVEL": "CRITICAL",
+}
 
 
-def flow(name: str, home: Warehouse, module: str | None = None) -> Callable[..., Any]:
-    """The flow `name`, of flows/NAME.py or another module of flows, ready to run on the home folder.
+def flow(name: str, module: str | None = None) -> Callable[..., Any]:
+    """The flow `name` of flows/NAME.py, or of another module of flows, ready to be called.
 
-    Raises HomeError if the home folder cannot be written.
+    Raises SsremError if PREFECT_API_URL names a server that does not answer.
     """
-    settings.prepare(home.root)
-    run: Callable[..., Any] = getattr(import_module(f"flows.{module or name}"), name)
-    return run
+    if ADDRESS in os.environ:
+        _connect()
+        return getattr(import_module("flows.orchestration.deployed"), name)  # type: ignore[no-any-return]
+    return getattr(import_module(f"flows.{module or name}"), name)  # type: ignore[no-any-return]
 
 
-def repair(home: Warehouse) -> list[str]:
-    """Repair what is damaged; returns a line for each damage. Raises HomeError if the home folder is in use."""
-    settings.prepare(home.root)  # a stage that is run again is a task of Prefect's
-    repaired: list[str] = import_module("tasks.maintenance.repair").repair.fn(str(home.root))
-    return repaired
+def _connect() -> None:
+    for variable, value in QUIET.items():
+        os.environ.setdefault(variable, value)
+    # On a busy machine it logs at exit how many events are left to send, which is of no use to anybody.
+    logging.getLogger("EventsWorker").setLevel(logging.CRITICAL)
+    from prefect.client.orchestration import get_client
+
+    with get_client(sync_client=True) as client:
+        error = client.api_healthcheck()
+    if error is not None:
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        raise SsremError(
+            f"no Prefect server answers at {os.environ[ADDRESS]} ({reason}); start it, or run without with --no-prefect"
+        )

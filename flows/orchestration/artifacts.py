@@ -10,19 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from prefect.artifacts import (
-    create_link_artifact,
-    create_markdown_artifact,
-    create_progress_artifact,
-    create_table_artifact,
-    update_progress_artifact,
-)
-from prefect.context import FlowRunContext
-from prefect.settings import PREFECT_API_URL
-
 from ssrem.errors import GateError
 from tasks.query.summaries import gate_results, summary, title
 from tasks.stage.progress import Advance, listening
+from tasks.stage.steps import in_flow_run
 from tasks.warehouse.home import Warehouse
 
 SHOWN_ROWS = 20
@@ -33,13 +24,12 @@ EVERY = 2.0
 
 @contextmanager
 def shown(home: str, stage: str, summaries: Sequence[str]) -> Iterator[None]:
-    """Show the progress of the block, and afterwards the named summaries and the results of the stage's gate.
-
-    Nothing is shown without PREFECT_API_URL: the server of a run from the command line ends with the run.
-    """
-    if not _has_server():
+    """In a flow run, show the progress of the block, and afterwards the named summaries and the gate's results."""
+    if not in_flow_run():
         yield
         return
+    from prefect.artifacts import create_markdown_artifact, create_table_artifact
+
     try:
         with listening(_progress):
             yield
@@ -56,19 +46,19 @@ def shown(home: str, stage: str, summaries: Sequence[str]) -> Iterator[None]:
 
 
 def link_report(path: str) -> None:
-    """Show the report's link."""
-    if _has_server():
+    """In a flow run, show the report's link."""
+    if in_flow_run():
+        from prefect.artifacts import create_link_artifact
+
         create_link_artifact(
             Path(path).resolve().as_uri(), key="report", link_text="report", description=path
         )
 
 
-def _has_server() -> bool:
-    return bool(PREFECT_API_URL.value()) and FlowRunContext.get() is not None
-
-
 def _progress(what: str, total: float | None) -> Advance:
     """A progress artifact, created once a share of the work is done and updated every few seconds."""
+    from prefect.artifacts import create_progress_artifact, update_progress_artifact
+
     artifact: Any = None
     latest = time.monotonic()
 

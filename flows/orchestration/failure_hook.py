@@ -1,24 +1,19 @@
-"""Flows that notify of their failure: which stage or gate, which rows, which run."""
+"""The hook of a flow that fails: notify of which stage or gate, which rows, which run."""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
-
-import prefect
 
 from ssrem.errors import SsremError
 
 if TYPE_CHECKING:
+    from prefect import Flow
     from prefect.client.schemas.objects import FlowRun, State
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 VARIABLE = "SSREM_NOTIFY"
 """Environment variable with the addresses to notify, separated by blanks. An http(s) URL gets a POST of JSON; another
@@ -29,15 +24,8 @@ TIMEOUT = 10
 """Seconds that an http(s) address has to answer."""
 
 
-def flow(run: Callable[P, R]) -> prefect.Flow[P, R]:
-    """A Prefect flow with the name of its function, which notifies when it fails or crashes."""
-    return prefect.flow(name=run.__name__, on_failure=[notify], on_crashed=[notify])(run)
-
-
-def notify(flow: prefect.Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None:
+def notify(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None:
     """Send the failure to every address of VARIABLE; one that cannot be reached is reported on stderr."""
-    if flow_run.parent_task_run_id is not None:  # the calling flow notifies
-        return
     message = _message(flow, flow_run, state)
     for address in os.environ.get(VARIABLE, "").split():
         try:
@@ -77,7 +65,7 @@ def send(address: str, message: dict[str, str]) -> None:
     send_notification(text, subject)
 
 
-def _message(flow: prefect.Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> dict[str, str]:
+def _message(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> dict[str, str]:
     error = state.result(raise_on_failure=False)
     text = str(error) if isinstance(error, SsremError) else f"{type(error).__name__}: {error}"
     return {

@@ -91,11 +91,11 @@ class PipelineOptions(TableOptions):
 
 
 class RunnerOptions(Options):
-    """Where shards are processed. RunnerError where the runner is not installed, or an address has no runner."""
+    """Where shards are processed. RunnerError where Dask is not installed, or an address has no runner."""
 
-    name: Literal["process", "dask", "ray"] = Field(
+    name: Literal["process", "dask"] = Field(
         "process",
-        description="This process, or workers of Dask or Ray, which see the home folder at the same path",
+        description="This process, or workers of Dask, which see the home folder at the same path",
     )
     address: str | None = Field(
         None, description="Address of a running cluster; by default workers are started here"
@@ -107,8 +107,8 @@ class RunnerOptions(Options):
         if self.name == "process":
             if self.address:
                 raise RunnerError(
-                    f"--runner-address {self.address} needs the kind of cluster; add --runner dask or --runner ray"
+                    f"--runner-address {self.address} needs the kind of cluster; add --runner dask"
                 )
-        elif not all(find_spec(package) for package in (self.name, f"prefect_{self.name}")):
-            raise RunnerError(f"--runner {self.name} is not installed; pip install 'ssrem[{self.name}]'")
+        elif not find_spec("distributed"):
+            raise RunnerError("--runner dask is not installed; pip install 'ssrem[dask]'")
         return self

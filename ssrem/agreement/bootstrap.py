@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import ndtr, ndtri
 
 from ssrem.agreement.coefficients import row_coefficients, weighted_accuracy, weighted_coefficients
 from ssrem.agreement.inputs import (
@@ -119,6 +118,8 @@ def bca(
     estimate: on the data; replicates (r,): on resamples; jackknife (k,): with each cluster left out; all finite.
     confidence in (0, 1). Ties between estimate and replicates count half in the bias correction.
     """
+    from scipy.special import ndtr, ndtri
+
     if np.ptp(replicates) < EQUAL:
         return "all resamples give the same figure"
     tied = np.abs(replicates - estimate) < EQUAL

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from scipy import stats
 
 from ssrem.agreement.inputs import Floats, Integers, Measure
 
@@ -41,11 +40,15 @@ def pearson_rows(x: Floats, y: Floats) -> Floats:
 
 def spearman_rows(x: Floats, y: Floats) -> Floats:
     """Spearman's ρ in [-1, 1], ties at their mean rank."""
+    from scipy import stats
+
     return pearson_rows(stats.rankdata(x, axis=1), stats.rankdata(np.atleast_2d(y), axis=1))
 
 
 def kendall_rows(x: Floats, y: Floats) -> Floats:
     """Kendall's τ-b in [-1, 1]."""
+    from scipy import stats
+
     x, y = np.broadcast_arrays(x, y)
     if x.shape[1] <= _FEW:
         return _by_pairs(x, y, _kendall_of_signs)

@@ -9,7 +9,6 @@ from math import sqrt
 from typing import Literal
 
 import numpy as np
-from scipy import stats
 
 from ssrem.agreement.bootstrap import mean_of_defined
 from ssrem.agreement.coefficients import row_coefficients
@@ -111,6 +110,8 @@ def williams(
     It takes responses as independent: several to one context make p too small, and `perm_both` or `paired_bootstrap`
     do not. measure 'spearman' applies it to ranks, which is an approximation. ValueError for infinite scores.
     """
+    from scipy import stats
+
     rows, missing = columns(first, second, human)
     n = len(rows)
     result = Difference("williams", measure, sides, n, missing)

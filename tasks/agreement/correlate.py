@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from prefect import task
 
 from ssrem.agreement.annotated import Annotated
 from ssrem.agreement.figures import RESAMPLES, SEED, figures
@@ -42,6 +41,7 @@ from tasks.stage.ledger import Recipe, already_done
 from tasks.stage.progress import progress
 from tasks.stage.protocol import Built, run_stage
 from tasks.stage.stage import Output, Resources, Stage
+from tasks.stage.steps import step
 from tasks.warehouse.home import Warehouse
 from tasks.warehouse.partition import PartitionKey
 
@@ -59,7 +59,7 @@ class Land:
     digest: str
 
 
-@task(name="correlate")
+@step("correlate")
 def correlate(
     file: str,
     evaluators: Sequence[Version],
@@ -89,7 +89,7 @@ def correlate(
     return dataset, _correlate(place, dataset, options, systems_forced, land, resources)
 
 
-@task(name="correlate landed set")
+@step("correlate landed set")
 def correlate_landed(
     dataset: str,
     evaluators: Sequence[Version],

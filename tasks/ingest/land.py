@@ -9,8 +9,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from prefect import task
-
 from schemas import LANDED
 from sql import statement
 from ssrem.errors import DumpError, SsremError
@@ -20,11 +18,11 @@ from tasks.ingest.dataset_names import as_text, checked_name
 from tasks.ingest.row_numbers import SCHEMA, numbered
 from tasks.privacy.ingest_filter import check_same_way, key_for, private
 from tasks.privacy.purge import derived_partitions, held_texts, purge
-from tasks.stage.gate import warm_up
 from tasks.stage.ledger import Recipe
 from tasks.stage.progress import progress
 from tasks.stage.protocol import Built, run_stage
 from tasks.stage.stage import Output, Resources, Stage, bound
+from tasks.stage.steps import step
 from tasks.warehouse.home import Warehouse
 from tasks.warehouse.partition import PartitionKey
 
@@ -36,7 +34,7 @@ if TYPE_CHECKING:
 SCOPES = ("auto", "person", "conversation")
 
 
-@task(name="land")
+@step("land")
 def land(
     source: str,
     home: str,
@@ -95,7 +93,6 @@ def land(
 
     def build(stage: Stage) -> Built[tuple[str, bool]]:
         replaced = {p.address for p in stage.partitions if p.key.corpus == corpus}
-        warm_up()
         _read(stage, reader, source, private(reader, place, corpus, speakers, key))
         if _stamps(reader) != stamps:
             raise DumpError(f"{source} changed while it was read; land it again when it is complete")

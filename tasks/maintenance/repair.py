@@ -16,8 +16,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from prefect import task
-
 from schemas import LANDED
 from ssrem.errors import HomeError, SsremError
 from ssrem.files import sha256
@@ -28,6 +26,7 @@ from tasks.ingest.land import content_hash, land
 from tasks.scoring.test_split import score_corpus
 from tasks.speaker_tables.build import TableSettings, build
 from tasks.speaker_tables.negatives import NegativeSettings, make_negatives
+from tasks.stage.steps import step
 from tasks.warehouse.clock import utc_now
 from tasks.warehouse.error_translation import out_of_room
 from tasks.warehouse.files import whole_file
@@ -53,7 +52,7 @@ class _Run:
     started: datetime
 
 
-@task(name="repair")
+@step("repair")
 def repair(home: str) -> list[str]:
     """Restore what is damaged in the home folder; returns what was damaged and what became of it, one line each.
 
@@ -182,7 +181,7 @@ def _land_again(home: Warehouse, corpus: str, run: _Run | None) -> None:
     speakers = known["speakers"] or "auto"
     how: dict[str, Any] = {"name": corpus, "speakers": speakers, "replace": True, "landed_at": landed_at}
     # Whoever landed it has agreed to what went to quarantine.
-    land.fn(source, str(home.root), **dump, **how, max_quarantine=1.0)
+    land(source, str(home.root), **dump, **how, max_quarantine=1.0)
 
 
 def _rerun(home: Warehouse, run: _Run, partitions: Sequence[Partition]) -> bool:
@@ -190,16 +189,16 @@ def _rerun(home: Warehouse, run: _Run, partitions: Sequence[Partition]) -> bool:
     parameters, root = dict(run.parameters), str(home.root)
     try:
         if run.stage == "tables":
-            build.fn(parameters.pop("corpus"), root, settings=TableSettings(**parameters))
+            build(parameters.pop("corpus"), root, settings=TableSettings(**parameters))
         elif run.stage == "score":
-            score_corpus.fn(parameters["evaluator"], parameters["version"], parameters["corpus"], root)
+            score_corpus(parameters["evaluator"], parameters["version"], parameters["corpus"], root)
         elif run.stage == "negatives":
-            make_negatives.fn(parameters.pop("corpus"), root, NegativeSettings(**parameters))
+            make_negatives(parameters.pop("corpus"), root, NegativeSettings(**parameters))
         elif run.stage == "correlate" and all(p.table == "scores" for p in partitions):
             versions = [(str(p.key.evaluator), int(p.key.version or 0)) for p in partitions]
             for partition in partitions:  # the stage reads the published scores of all versions
                 _retire(home, partition)
-            correlate_landed.fn(parameters["dataset"], versions, root)
+            correlate_landed(parameters["dataset"], versions, root)
         else:
             return False
     except (TypeError, KeyError):  # a version of ssrem with other settings published it

@@ -7,7 +7,6 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from prefect import task
 
 from schemas import LANDED, TABLES
 from ssrem.errors import PrivacyError
@@ -21,6 +20,7 @@ from tasks.stage.ledger import Recipe
 from tasks.stage.progress import progress
 from tasks.stage.protocol import Built, run_stage
 from tasks.stage.stage import Output, Resources, Stage
+from tasks.stage.steps import step
 from tasks.warehouse.home import Warehouse
 from tasks.warehouse.partition import PartitionKey
 
@@ -28,7 +28,7 @@ UNREADABLE = ("broken_json", "undecodable", "malformed_row")
 """Reasons of quarantined rows that hold bytes of the dump rather than fields."""
 
 
-@task(name="forget")
+@step("forget")
 def forget(
     people: Sequence[str],
     home: str,

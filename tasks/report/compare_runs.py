@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import duckdb
-from prefect import task
 
 from sql import statement
 from ssrem import __version__
@@ -16,6 +15,7 @@ from ssrem.report.comparison import Comparison, Side
 from ssrem.report.page import render_comparison
 from tasks.report.report import put_page
 from tasks.stage.ledger import read_outputs
+from tasks.stage.steps import step
 from tasks.warehouse.catalog import LAYOUT
 from tasks.warehouse.clock import utc_now
 from tasks.warehouse.home import Warehouse, records
@@ -28,7 +28,7 @@ LATEST = 5
 Version = tuple[str, int]
 
 
-@task(name="compare runs")
+@step("compare runs")
 def write_run_comparison(home: str, first: str, second: str) -> str:
     """Write a comparison of two runs as one HTML file; returns its path.
 

@@ -6,8 +6,6 @@ import json
 import os
 from pathlib import Path
 
-from prefect import task
-
 from sql import queries
 from ssrem import __version__
 from ssrem.errors import SsremError
@@ -15,13 +13,14 @@ from ssrem.report import ReportData, render
 from ssrem.report.cases import chosen
 from ssrem.report.export import export
 from tasks.stage.progress import progress
+from tasks.stage.steps import step
 from tasks.warehouse.clock import utc_now
 from tasks.warehouse.error_translation import out_of_room
 from tasks.warehouse.home import Warehouse, records
 from tasks.warehouse.lock import alive
 
 
-@task(name="write report")
+@step("write report")
 def write_report(home: str) -> str:
     """Render the published snapshot as one HTML file; returns its path. The file is replaced atomically."""
     place = Warehouse.at(home)
@@ -30,7 +29,7 @@ def write_report(home: str) -> str:
     return str(put_page(place, "report.html", page))
 
 
-@task(name="write figures")
+@step("write figures")
 def write_figures(home: str, folder: str) -> list[str]:
     """Write every figure and table of the report into a folder, in formats for papers; returns the files.
 

@@ -26,7 +26,6 @@ from tasks.stage.shards import (
     room_for_shards,
     save_arrays,
     shard_ranges,
-    shard_task,
 )
 from tasks.warehouse.home import Warehouse
 
@@ -120,7 +119,6 @@ def _encodes(name: str) -> bool:
     return "encode" in signature(evaluator_class(name).components).parameters
 
 
-@shard_task("score candidates")
 def score_shard(home: str, evaluator: str, shard: str) -> str:
     """Score the candidates in the shard's folder; returns the file of the scores by kind."""
     scorer: Any = _loaded(evaluator)
@@ -130,7 +128,6 @@ def score_shard(home: str, evaluator: str, shard: str) -> str:
     return save_arrays(folder / "scores.npz", scorer.score_candidates(candidates, None, **option))
 
 
-@shard_task("score samples")
 def components_shard(evaluator: str, samples: str) -> str:
     """Score a file of samples; returns the file of the parts of their scores."""
     scorer: Any = _loaded(evaluator)

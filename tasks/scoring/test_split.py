@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from prefect import task
 
 from ssrem.agreement.identification import identification
 from ssrem.samples import CONTEXT_ATTACK, TEST
@@ -18,6 +17,7 @@ from tasks.stage.ledger import Recipe
 from tasks.stage.progress import progress
 from tasks.stage.protocol import Built, run_stage
 from tasks.stage.stage import Output, Resources, Stage
+from tasks.stage.steps import step
 from tasks.warehouse.home import Warehouse
 from tasks.warehouse.partition import PartitionKey
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ssrem.samples import Candidates, Floats
 
 
-@task(name="score test split")
+@step("score test split")
 def score_corpus(
     name: str, version: int, corpus: str, home: str, *, resources: Resources | None = None
 ) -> bool:

@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import duckdb
-from prefect import task
 
 from sql import statement
 from ssrem.encoders import DEFAULT_ENCODER
@@ -18,6 +17,7 @@ from tasks.stage.ledger import Recipe, sources
 from tasks.stage.progress import progress
 from tasks.stage.protocol import Built, run_stage
 from tasks.stage.stage import Output, Resources, Stage
+from tasks.stage.steps import step
 from tasks.warehouse.home import Warehouse
 from tasks.warehouse.partition import PartitionKey
 
@@ -46,7 +46,7 @@ class TableSettings:
             )
 
 
-@task(name="build speaker tables")
+@step("build speaker tables")
 def build(
     corpus: str, home: str, *, settings: TableSettings | None = None, resources: Resources | None = None
 ) -> bool:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from prefect import task
 
 from ssrem.errors import EvaluatorError
 from ssrem.files import sha256, write_json
@@ -21,6 +20,7 @@ from tasks.stage.ledger import Recipe
 from tasks.stage.progress import progress
 from tasks.stage.protocol import Built, run_stage
 from tasks.stage.stage import Output, Resources, Stage
+from tasks.stage.steps import step
 from tasks.warehouse.files import folder_damage, whole_folder
 from tasks.warehouse.home import Warehouse
 from tasks.warehouse.partition import PartitionKey
@@ -60,7 +60,7 @@ class NegativeSettings:
             load_generator(self.generator)
 
 
-@task(name="make negatives")
+@step("make negatives")
 def make_negatives(
     corpus: str, home: str, settings: NegativeSettings, *, resources: Resources | None = None
 ) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 
 from ssrem.agreement.similarity import Integers, SetMeans, set_similarity, summarise
 from tasks.stage.progress import progress
-from tasks.stage.shards import distributed, incoming, map_shards, room_for_shards, save_arrays, shard_task
+from tasks.stage.shards import distributed, incoming, map_shards, room_for_shards, save_arrays
 
 if TYPE_CHECKING:
     from ssrem.encoders import Encoder
@@ -99,7 +99,6 @@ def bucket_edges(set_id: Integers, size: int) -> list[int]:
     return edges
 
 
-@shard_task("similarity of sets")
 def similarity_shard(vectors: str, sets: str) -> str:
     """Mean similarity of a bucket of sets; returns the file of its figures."""
     members = np.load(incoming(Path(sets)))

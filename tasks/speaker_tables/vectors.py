@@ -23,7 +23,6 @@ from tasks.stage.shards import (
     room_for_shards,
     save_arrays,
     shard_ranges,
-    shard_task,
 )
 from tasks.warehouse.clock import utc_now
 from tasks.warehouse.files import whole_folder
@@ -93,7 +92,6 @@ def encoded_in_shards(encoder: Encoder, texts: Sequence[str], scratch: Path) -> 
         return np.concatenate([np.load(file)["vectors"] for file in map_shards(encode_shard, shards)])
 
 
-@shard_task("encode texts")
 def encode_shard(encoder: str, texts: str) -> str:
     """Encode a file of texts with a saved encoder; returns the file of their vectors."""
     shard = json.loads(incoming(Path(texts)).read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""Maps over shards: in this process, or over the workers of a Prefect task runner where one is open."""
+"""Maps over shards: in this process, or over the workers of a Dask cluster where one is connected."""
 
 from __future__ import annotations
 
@@ -10,37 +10,36 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-from prefect import Task, task
-from prefect.cache_policies import NO_CACHE
 
 from ssrem.errors import RunnerError, SsremError
 
 if TYPE_CHECKING:
-    from prefect.client.schemas.objects import State, TaskRun
-    from prefect.task_runners import TaskRunner
+    from distributed import Client
 
-P = ParamSpec("P")
 R = TypeVar("R")
 
-_RUNNER: ContextVar[TaskRunner[Any] | None] = ContextVar("runner of shards", default=None)
+RETRIES = 2
+"""Further tries of a shard after an error, which may come from a disk or a network."""
+
+_CLIENT: ContextVar[Client | None] = ContextVar("Dask client that shards go to", default=None)
 
 
 @contextmanager
-def workers(runner: TaskRunner[Any]) -> Iterator[None]:
-    """Map shards over the workers of a started task runner until the block ends."""
-    token = _RUNNER.set(runner)
+def workers(client: Client) -> Iterator[None]:
+    """Map shards over the workers of a Dask cluster until the block ends."""
+    token = _CLIENT.set(client)
     try:
         yield
     finally:
-        _RUNNER.reset(token)
+        _CLIENT.reset(token)
 
 
 def distributed() -> bool:
     """Whether shards go to workers."""
-    return _RUNNER.get() is not None
+    return _CLIENT.get() is not None
 
 
 def shard_ranges(n: int, size: int) -> list[tuple[int, int]]:
@@ -48,51 +47,40 @@ def shard_ranges(n: int, size: int) -> list[tuple[int, int]]:
     return [(first, min(first + size, n)) for first in range(0, n, size)]
 
 
-def shard_task(name: str) -> Callable[[Callable[P, R]], Task[P, R]]:
-    """A task that works on one shard: from names and paths to names and paths, idempotent.
+def map_shards(work: Callable[..., R], shards: Sequence[Mapping[str, Any]]) -> list[R]:
+    """Results of `work` for the parameters of each shard, in order; free workers take the next shard.
 
-    It is retried after an error of a disk or a network; the runner replaces workers that die.
+    `work` goes from names and paths to names and paths and is idempotent: Dask gives a shard whose worker dies to
+    another one, some three times. Raises RunnerError where it gives up, and what a shard raises.
     """
-    return task(
-        name=name,
-        retries=2,
-        retry_condition_fn=_worth_another_try,
-        cache_policy=NO_CACHE,
-        persist_result=False,
-    )
-
-
-def _worth_another_try(_: Task[..., Any], __: TaskRun, state: State[Any]) -> bool:
-    return not isinstance(state.result(raise_on_failure=False), SsremError)
-
-
-def map_shards(work: Task[..., R], shards: Sequence[Mapping[str, Any]]) -> list[R]:
-    """Results of the task for the parameters of each shard, in order; free workers take the next shard.
-
-    A shard whose worker dies goes to another one: Dask and Ray do that by themselves, some three times a shard.
-    Raises RunnerError where they give up, and what a shard raises.
-    """
-    runner = _RUNNER.get()
-    if runner is None:
-        return [work.fn(**shard) for shard in shards]
-    from prefect.client.orchestration import get_client
-    from prefect.settings import PREFECT_API_URL, temporary_settings
-
-    # Workers get the address of this flow's server; without it, each would start a server of its own.
-    with temporary_settings({PREFECT_API_URL: str(get_client(sync_client=True).api_url)}):
-        futures = [runner.submit(work, dict(shard)) for shard in shards]
+    client = _CLIENT.get()
+    if client is None:
+        return [work(**shard) for shard in shards]
+    futures = [client.submit(_answer, work, dict(shard), pure=False, retries=RETRIES) for shard in shards]
     try:
-        return [future.result() for future in futures]
-    except SsremError:
-        raise
+        answers: list[R | SsremError] = client.gather(futures)  # type: ignore[no-untyped-call]
     except Exception as error:
-        if type(error).__module__.split(".")[0] not in ("distributed", "ray"):
+        if type(error).__module__.split(".")[0] != "distributed":
             raise
         reason = " ".join(str(error).split())
         raise RunnerError(
-            f"{work.name}: the workers of its shards were lost ({reason[:300]}); nothing of this stage was "
+            f"{work.__name__}: the workers of its shards were lost ({reason[:300]}); nothing of this stage was "
             "published; give them more memory or use fewer, then run again"
         ) from error
+    results = []
+    for answer in answers:
+        if isinstance(answer, SsremError):
+            raise answer
+        results.append(answer)
+    return results
+
+
+def _answer(work: Callable[..., R], shard: Mapping[str, Any]) -> R | SsremError:
+    """What a shard gives or, since another try would not help, the error of ours that it raises."""
+    try:
+        return work(**shard)
+    except SsremError as error:
+        return error
 
 
 def incoming(path: Path) -> Path:

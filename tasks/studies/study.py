@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from prefect import task
-
 from ssrem.report.data import Rows
 from ssrem.report.study import markdown, save_plot, sentences
 from ssrem.studies import study_called
@@ -15,6 +13,7 @@ from tasks.scoring.signatures import Version
 from tasks.stage.ledger import Recipe
 from tasks.stage.protocol import Built, run_stage
 from tasks.stage.stage import Output, Resources, Stage
+from tasks.stage.steps import step
 from tasks.studies.source import SOURCES, StudySettings
 from tasks.warehouse.error_translation import out_of_room
 from tasks.warehouse.home import Warehouse, records
@@ -26,7 +25,7 @@ def datasets_of(home: str, study: str) -> list[str]:
     return SOURCES[study_called(study).data].datasets(Warehouse.at(home))
 
 
-@task(name="study")
+@step("study")
 def study(
     dataset: str,
     evaluators: Sequence[Version],

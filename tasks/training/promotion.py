@@ -9,7 +9,6 @@ from typing import Any
 
 import duckdb
 import numpy as np
-from prefect import task
 
 from sql import statement
 from ssrem.agreement.paired_bootstrap import Comparison, compare_agreement, compare_share
@@ -19,6 +18,7 @@ from tasks.stage.ledger import Recipe
 from tasks.stage.progress import progress
 from tasks.stage.protocol import Built, run_stage
 from tasks.stage.stage import Output, Resources, Stage
+from tasks.stage.steps import step
 from tasks.training.settings import Margins
 from tasks.training.versions import known_version, replace_promoted, stage_rows, versions
 from tasks.warehouse.clock import utc_now
@@ -65,7 +65,7 @@ def challenges(home: Warehouse, names: Sequence[str] = ()) -> list[Challenge]:
     ]
 
 
-@task(name="decide")
+@step("decide")
 def decide(
     challenge: Challenge, home: str, *, margins: Margins | None = None, resources: Resources | None = None
 ) -> tuple[bool, str]:
@@ -104,7 +104,7 @@ def decide(
     )
 
 
-@task(name="promote")
+@step("promote")
 def promote(
     name: str, version: int | None, home: str, *, resources: Resources | None = None
 ) -> tuple[int, int | None]:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
-from prefect import task
 
 from ssrem.agreement.annotated import Labels, labels_of
 from ssrem.encoders import DEFAULT_ENCODER
@@ -26,6 +25,7 @@ from tasks.stage.ledger import Recipe, already_done
 from tasks.stage.progress import progress
 from tasks.stage.protocol import Built, run_stage
 from tasks.stage.stage import Output, Resources, Stage
+from tasks.stage.steps import step
 from tasks.training.settings import HumanScores
 from tasks.training.versions import (
     DECIDED,
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from ssrem.training import Training
 
 
-@task(name="train evaluator")
+@step("train evaluator")
 def train(
     name: str,
     corpora: Sequence[str],
@@ -125,7 +125,7 @@ def train(
     return run_stage(place, "train", recipe, build, done=trained_before, resources=resources)
 
 
-@task(name="register evaluator")
+@step("register evaluator")
 def register(
     name: str, home: str, *, settings: Mapping[str, Any] | None = None, resources: Resources | None = None
 ) -> tuple[int, bool]:

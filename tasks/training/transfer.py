@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from prefect import task
-
 from ssrem.encoders import trusted_sources
 from ssrem.errors import EvaluatorError, SsremError, one_line
 from ssrem.evaluators import load_evaluator
@@ -20,6 +18,7 @@ from tasks.stage.ledger import Recipe
 from tasks.stage.progress import progress
 from tasks.stage.protocol import Built, run_stage
 from tasks.stage.stage import Resources, Stage
+from tasks.stage.steps import step
 from tasks.training.versions import known_version, promoted, stage_version, versions
 from tasks.warehouse.home import Warehouse
 
@@ -45,7 +44,7 @@ def export_evaluator(home: Warehouse, name: str, version: int | None, file: Path
     return target
 
 
-@task(name="import evaluator")
+@step("import evaluator")
 def import_evaluator(
     file: str, home: str, *, allowed: Sequence[str] = (), resources: Resources | None = None
 ) -> tuple[str, int, bool]:

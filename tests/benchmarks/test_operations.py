@@ -35,9 +35,7 @@ def test_a_mixed_snapshot_is_noticed(tmp_path: Path) -> None:
     assert len(seen.wrong) == 1
 
 
-def test_small_corpora_leave_nothing_behind(
-    tmp_path: Path, sql_gate: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_small_corpora_leave_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stage, "prune_runs", lambda home: prune_runs(home, keep_seconds=0))
     landings = list(soak.soak(tmp_path, corpora=KEPT_RUNS + 6, messages=40))
     for landing in landings[KEPT_RUNS + 1 :]:

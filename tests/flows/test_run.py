@@ -11,12 +11,9 @@ from typing import Any
 import pytest
 
 from flows.cli.main import main
-from flows.orchestration import settings
 from ssrem.errors import EvaluatorError
 from support.small_home import Made, command
 from tasks.warehouse.home import Warehouse
-
-pytestmark = pytest.mark.xdist_group("prefect")
 
 TITLES = ["corpora", "speaker sets", "identification on the test split", "agreement with human scores"]
 
@@ -124,7 +121,7 @@ def test_tables_fit_the_terminal(made: Made, width: str, verb: str, monkeypatch:
 
 @pytest.mark.parametrize("verb", [("train", "bleu-2"), ("negatives", "sc", "--responses", "5")])
 def test_nothing_is_heard_of_prefect(verb: tuple[str, ...], made: Made, copy: Warehouse) -> None:
-    done = command(*verb, "--home", str(copy.root), PREFECT_HOME=str(made.home.root / ".prefect"))
+    done = command(*verb, "--home", str(copy.root))
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -137,7 +134,6 @@ def test_an_error_within_a_flow_is_one_line_too(made: Made, copy: Warehouse) -> 
         "glove-6b-5d",
         "--home",
         str(copy.root),
-        PREFECT_HOME=str(made.home.root / ".prefect"),
     )
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("ssrem: no encoder or file 'glove-6b-5d'; did you mean glove-6b-50d")
@@ -146,17 +142,6 @@ def test_an_error_within_a_flow_is_one_line_too(made: Made, copy: Warehouse) -> 
     assert copy.catalog.read_bytes() == catalog
 
 
-# Through Prefect, in this process
-
-
-@pytest.fixture
-def started(prefect_server: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The harness's server stands for the one that a command would start."""
-    monkeypatch.setattr(settings, "prepare", lambda root: None)
-
-
-@pytest.mark.prefect
-@pytest.mark.usefixtures("started", "sql_gate")
 @pytest.mark.parametrize(
     ("error", "status", "says"),
     [
@@ -195,15 +180,14 @@ def test_a_stage_that_fails_midway(
     assert not list(home.models.glob("*/*"))
 
 
-@pytest.mark.prefect
-@pytest.mark.usefixtures("started")
 def test_landing_is_announced_once_and_not_by_the_pipeline(
     copy: Warehouse, made: Made, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from flows import ingest as module
 
     events: list[dict[str, Any]] = []
-    monkeypatch.setattr(module, "emit_event", lambda **event: events.append(event))
+    monkeypatch.setattr("prefect.events.emit_event", lambda **event: events.append(event))
+    monkeypatch.setattr(module, "in_flow_run", lambda: True)
     monkeypatch.setattr(module, "land", lambda *_, **__: ("tiny", True))
     assert module.ingest(str(made.dump), str(copy.root)) == ("tiny", True)
     assert [event["event"] for event in events] == ["corpus.landed"]
@@ -214,8 +198,6 @@ def test_landing_is_announced_once_and_not_by_the_pipeline(
     assert len(events) == 1
 
 
-@pytest.mark.prefect
-@pytest.mark.usefixtures("started", "sql_gate")
 def test_a_study_is_read_in_the_terminal_and_as_json(
     copy: Warehouse, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -18,7 +18,7 @@ from tasks.warehouse.home import Warehouse
 
 Dump = Callable[..., str]
 
-pytestmark = pytest.mark.usefixtures("sql_gate", "little_disk")
+pytestmark = pytest.mark.usefixtures("little_disk")
 
 
 @pytest.fixture
@@ -118,7 +118,7 @@ def ring(*ids: str) -> dict[str, str | None]:
 def test_what_cannot_land_is_quarantined(
     home: Warehouse, write_dump: Dump, rows: list[Any], expected: list[tuple[int, str]], kept: str
 ) -> None:
-    land.fn(write_dump([*rows, GOOD]), str(home.root), max_quarantine=1.0)
+    land(write_dump([*rows, GOOD]), str(home.root), max_quarantine=1.0)
     assert reasons(home) == expected
     assert landed(home) == set(kept)
     counts = fetch(home, "SELECT messages_read, utterances, quarantined FROM corpora")
@@ -127,14 +127,14 @@ def test_what_cannot_land_is_quarantined(
 
 def test_the_first_good_message_keeps_the_id(home: Warehouse, write_dump: Dump) -> None:
     rows = [said("a", by=""), said("a", text="second"), said("a", text="third")]
-    land.fn(write_dump(rows), str(home.root), max_quarantine=1.0)
+    land(write_dump(rows), str(home.root), max_quarantine=1.0)
     assert fetch(home, "SELECT utterance_id, text FROM utterances") == [("a", "second")]
 
 
 def test_quarantine_holds_the_row_whole(home: Warehouse, write_dump: Dump) -> None:
     broken = b'{"conversation": "c", "text": "\xfe\xff", "odd": [1]}'
     row = said("a", text=" ", by="bob", reply_to="good", addressee="ann", time="2020-01-02T03:04:05", odd=[1])
-    land.fn(write_dump([broken, row, GOOD]), str(home.root), max_quarantine=1.0)
+    land(write_dump([broken, row, GOOD]), str(home.root), max_quarantine=1.0)
     (first, file, record), (second, *_) = fetch(
         home, "SELECT raw, file, record FROM quarantine ORDER BY row_no"
     )
@@ -156,7 +156,7 @@ def test_time_running_backwards_is_kept_and_flagged(home: Warehouse, write_dump:
     times = ["10:00", "10:05", "10:01", None, "10:04", "10:05", "10:06"]
     rows = [said(str(i), time=t and f"2020-01-01T{t}:00") for i, t in enumerate(times)]
     other = said("x", conversation="d", time="2019-01-01T00:00:00")
-    land.fn(write_dump([*rows, other]), str(home.root))
+    land(write_dump([*rows, other]), str(home.root))
     found = fetch(home, "SELECT utterance_id FROM utterances WHERE time_backwards ORDER BY 1")
     assert found == [("2",), ("4",)]
     assert fetch(home, "SELECT time_backwards, quarantined FROM corpora") == [(2, 0)]
@@ -171,7 +171,7 @@ def test_partners_turns_and_positions(home: Warehouse, write_dump: Dump) -> None
         said("5", by="bob", addressee="cy"),
         said("6", by="ann", reply_to="1"),
     ]
-    land.fn(write_dump(rows), str(home.root), max_quarantine=1.0)
+    land(write_dump(rows), str(home.root), max_quarantine=1.0)
     found = fetch(home, "SELECT utterance_id, position, turn, addressee FROM utterances ORDER BY position")
     assert found == [
         ("1", 0, 0, None),
@@ -193,7 +193,7 @@ def test_conversation_rows_describe_or_are_quarantined(home: Warehouse, write_du
         {"conversation": "d", "utterances": []},
         {"conversation": "e", "utterances": [said("f", conversation="e", text="")]},
     ]
-    land.fn(write_dump(rows), str(home.root), max_quarantine=1.0)
+    land(write_dump(rows), str(home.root), max_quarantine=1.0)
     (row,) = fetch(home, "SELECT conversation_id, ratings, messages, participants FROM conversations")
     assert (row[0], json.loads(row[1]), *row[2:]) == ("c", {"fun": 5}, 2, 2)
     found = fetch(home, "SELECT record, line, reason FROM quarantine ORDER BY row_no")
@@ -207,22 +207,22 @@ def test_conversation_rows_describe_or_are_quarantined(home: Warehouse, write_du
 
 def test_the_same_content_lands_once(home: Warehouse, write_dump: Dump) -> None:
     rows = [said("a"), said("b", by="bob")]
-    assert land.fn(write_dump(rows, "one"), str(home.root)) == ("one", True)
+    assert land(write_dump(rows, "one"), str(home.root)) == ("one", True)
     before = home.partitions()
-    assert land.fn(write_dump(rows, "two"), str(home.root)) == ("one", False)
+    assert land(write_dump(rows, "two"), str(home.root)) == ("one", False)
     assert home.partitions() == before
 
 
 def test_other_content_under_a_name_is_refused_or_replaces(home: Warehouse, write_dump: Dump) -> None:
-    land.fn(write_dump([said("a")]), str(home.root))
+    land(write_dump([said("a")]), str(home.root))
     before = home.partitions()
     source = write_dump([said("b")])
     with pytest.raises(DumpError, match=r"'dump'.*--name.*--replace") as error:
-        land.fn(source, str(home.root))
+        land(source, str(home.root))
     assert "\n" not in str(error.value)
     assert home.partitions() == before
-    assert land.fn(source, str(home.root), name="other") == ("other", True)
-    assert land.fn(write_dump([said("z")]), str(home.root), replace=True) == ("dump", True)
+    assert land(source, str(home.root), name="other") == ("other", True)
+    assert land(write_dump([said("z")]), str(home.root), replace=True) == ("dump", True)
     assert fetch(home, "SELECT corpus, utterance_id FROM utterances ORDER BY ALL") == [
         ("dump", "z"),
         ("other", "b"),
@@ -240,13 +240,13 @@ def test_seats_stop_the_ingest(home: Warehouse, write_dump: Dump) -> None:
     with pytest.raises(
         DumpError, match=r"'0' and '1'.*6 of 6.*--speakers conversation.*--speakers person"
     ) as error:
-        land.fn(write_dump(SEATS), str(home.root))
+        land(write_dump(SEATS), str(home.root))
     assert "\n" not in str(error.value)
     assert home.partitions() == []
 
 
 def test_seats_scoped_to_the_conversation(home: Warehouse, write_dump: Dump) -> None:
-    land.fn(write_dump(SEATS), str(home.root), speakers="conversation")
+    land(write_dump(SEATS), str(home.root), speakers="conversation")
     assert fetch(home, "SELECT speakers, speaker_scope FROM corpora") == [(12, "conversation")]
     found = fetch(
         home, "SELECT speaker, addressee FROM utterances WHERE conversation_id = 'c3' ORDER BY position"
@@ -255,7 +255,7 @@ def test_seats_scoped_to_the_conversation(home: Warehouse, write_dump: Dump) -> 
 
 
 def test_seats_that_are_people(home: Warehouse, write_dump: Dump) -> None:
-    land.fn(write_dump(SEATS), str(home.root), speakers="person")
+    land(write_dump(SEATS), str(home.root), speakers="person")
     assert fetch(home, "SELECT speakers, speaker_scope FROM corpora") == [(2, "person")]
 
 
@@ -267,13 +267,13 @@ def test_people_are_no_seats(home: Warehouse, write_dump: Dump, people: tuple[st
         for i in range(talks)
         for j in (0, 1)
     ]
-    land.fn(write_dump(rows), str(home.root))
+    land(write_dump(rows), str(home.root))
     assert fetch(home, "SELECT speaker_scope FROM corpora") == [("person",)]
 
 
 def test_a_scope_that_there_is_not_is_refused(home: Warehouse, write_dump: Dump) -> None:
     with pytest.raises(SsremError, match="speakers"):
-        land.fn(write_dump([GOOD]), str(home.root), speakers="seat")
+        land(write_dump([GOOD]), str(home.root), speakers="seat")
 
 
 @pytest.mark.parametrize(
@@ -286,7 +286,7 @@ def test_a_scope_that_there_is_not_is_refused(home: Warehouse, write_dump: Dump)
 )
 def test_nothing_that_lands_is_an_error(home: Warehouse, write_dump: Dump, rows: list[Any]) -> None:
     with pytest.raises(DumpError, match=r"dump\.jsonl") as error:
-        land.fn(write_dump(rows), str(home.root))
+        land(write_dump(rows), str(home.root))
     assert "\n" not in str(error.value)
     assert home.partitions() == []
     assert not list(home.staging.glob("*"))
@@ -300,7 +300,7 @@ def test_ids_that_repeat_in_every_conversation_are_scoped_to_it(
         for talk in range(40)
         for i in range(10)
     ]
-    land.fn(write_dump(rows), str(home.root))
+    land(write_dump(rows), str(home.root))
     assert fetch(home, "SELECT utterances, quarantined FROM corpora") == [(400, 0)]
     found = fetch(
         home,
@@ -333,7 +333,7 @@ def test_a_scoped_id_is_still_quarantined_where_its_conversation_has_it_twice(
         said("z", reply_to="b"),  # the other conversation's
         said("a", conversation=None),
     ]
-    land.fn(write_dump(rows), str(home.root), max_quarantine=1.0)
+    land(write_dump(rows), str(home.root), max_quarantine=1.0)
     assert reasons(home) == [(3, "duplicate_id"), (5, "reply_to_missing"), (6, "no_conversation")]
     assert fetch(home, "SELECT utterance_id, reply_to FROM utterances ORDER BY ALL") == [
         ("c/a", None),
@@ -348,7 +348,7 @@ def test_a_scoped_id_is_still_quarantined_where_its_conversation_has_it_twice(
 def test_ids_that_do_not_repeat_across_conversations_stay(
     home: Warehouse, write_dump: Dump, rows: list[Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    land.fn(write_dump(rows), str(home.root), max_quarantine=1.0)
+    land(write_dump(rows), str(home.root), max_quarantine=1.0)
     assert landed(home) <= {"a", "b"}
     assert "CONVERSATION/ID" not in capsys.readouterr().err
 
@@ -360,7 +360,7 @@ def test_a_column_taken_as_the_id_by_its_name_that_starts_anew_in_each_dialogue(
     path = tmp_path / "series.csv"
     path.write_text("\n".join(["Dialogue_ID,Utterance_ID,Speaker,Utterance", *lines]))
     mapping = {"conversation": "Dialogue_ID", "speaker": "Speaker", "text": "Utterance"}
-    land.fn(str(path), str(home.root), mapping=mapping)
+    land(str(path), str(home.root), mapping=mapping)
     assert fetch(home, "SELECT utterances, quarantined, conversations FROM corpora") == [(150, 0, 30)]
 
 
@@ -378,21 +378,21 @@ def test_a_dump_of_which_too_much_is_quarantined_is_refused(home: Warehouse, wri
         r"dump\.jsonl line 2 \(no_text: '0', 'ann', ''\), "
         r"dump\.jsonl line 3 \(.*\); .*--map.*--format.*--max-quarantine 100%$",
     ):
-        land.fn(source, str(home.root))
+        land(source, str(home.root))
     assert home.partitions() == [] and not list(home.staging.glob("*"))
-    assert land.fn(source, str(home.root), max_quarantine=0.06) == ("dump", True)
+    assert land(source, str(home.root), max_quarantine=0.06) == ("dump", True)
     assert fetch(home, "SELECT quarantined FROM corpora") == [(12,)]
 
 
 def test_a_dump_of_which_little_is_quarantined_lands(home: Warehouse, write_dump: Dump) -> None:
-    land.fn(write_dump(some_bad(0.05)), str(home.root))
+    land(write_dump(some_bad(0.05)), str(home.root))
     assert fetch(home, "SELECT quarantined FROM corpora") == [(10,)]
 
 
 @pytest.mark.parametrize("share", [-0.01, 1.01, float("nan")])
 def test_what_is_no_share_is_refused(home: Warehouse, write_dump: Dump, share: float) -> None:
     with pytest.raises(DumpError, match="share from 0 to 1"):
-        land.fn(write_dump([GOOD]), str(home.root), max_quarantine=share)
+        land(write_dump([GOOD]), str(home.root), max_quarantine=share)
 
 
 def messy(rng: random.Random) -> list[Any]:
@@ -425,7 +425,7 @@ def messy(rng: random.Random) -> list[Any]:
 def test_counts_are_conserved_whatever_comes(home: Warehouse, write_dump: Dump, seed: int) -> None:
     rows = messy(random.Random(seed))
     source = write_dump(rows)
-    land.fn(source, str(home.root), speakers="person", max_quarantine=1.0)
+    land(source, str(home.root), speakers="person", max_quarantine=1.0)
     ((read, utterances, quarantined),) = fetch(
         home, "SELECT messages_read, utterances, quarantined FROM corpora"
     )

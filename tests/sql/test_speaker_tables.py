@@ -424,7 +424,6 @@ def test_seats_leave_sp_and_ss_empty(home: Warehouse) -> None:
         assert fetch(stage, "SELECT count(turn_id) FROM candidates WHERE kind IN ('SP', 'SS')") == [(0,)]
 
 
-@pytest.mark.usefixtures("sql_gate")
 def test_what_is_built_passes_its_gate(home: Warehouse) -> None:
     for seed in range(3):
         rows = random_corpus(seed)

@@ -138,7 +138,7 @@ def copy(made: Made, tmp_path: Path) -> Warehouse:
     """A copy of the small home to write to."""
     assert made.said.returncode == 0, made.said.stderr
     root = tmp_path / "copy"
-    shutil.copytree(made.home.root, root, ignore=shutil.ignore_patterns(".prefect"))
+    shutil.copytree(made.home.root, root)
     home = Warehouse.at(root)
     home.write_catalog(home.partitions())  # its views name the folder that they look into
     return home

@@ -19,7 +19,7 @@ def correlate(options: argparse.Namespace, home: Warehouse) -> None:
     if not new or len(new) < len(named):
         promoted(home, [name for name in named if name not in new])
     annotated_sets = arguments.annotated_sets(options, home, options.file, options.map)
-    new_figures = flow("correlate", home)(
+    new_figures = flow("correlate")(
         annotated_sets,
         str(home.root),
         options.evaluator,

@@ -38,7 +38,7 @@ def rollback(options: argparse.Namespace, home: Warehouse) -> None:
 
 def _promote(options: argparse.Namespace, home: Warehouse, version: int | None) -> None:
     arguments.check_evaluators([options.evaluator])
-    chosen, replaced = flow("promote", home)(
+    chosen, replaced = flow("promote")(
         options.evaluator, version, str(home.root), arguments.resources(options)
     )
     what = "is in use already" if replaced is None else f"is in use instead of version {replaced}"
@@ -50,7 +50,7 @@ def retrain(options: argparse.Namespace, home: Warehouse) -> None:
     arguments.check_evaluators(options.evaluator)
     runner, margins = arguments.runner(options), arguments.margins(options)
     landed_corpora(str(home.root))
-    outcomes = flow("retrain", home)(
+    outcomes = flow("retrain")(
         str(home.root), options.evaluator or None, margins, arguments.resources(options), runner
     )
     nothing = {"nothing to do": "all in use have seen all that landed"}
@@ -69,7 +69,7 @@ def export(options: argparse.Namespace, home: Warehouse) -> None:
 def import_(options: argparse.Namespace, home: Warehouse) -> None:
     """Add an evaluator from one file."""
     arguments.check_packed(options.file)
-    name, version, new = flow("import_evaluator", home)(
+    name, version, new = flow("import_evaluator")(
         options.file, str(home.root), options.allow, arguments.resources(options)
     )
     what = "imported" if new else "is there already"

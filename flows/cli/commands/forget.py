@@ -15,7 +15,7 @@ def forget(options: argparse.Namespace, home: Warehouse) -> None:
     """Forget a person; the flow gets a digest, so that the id itself stays in this process."""
     key = key_at_hand(options.pseudonym_key, outside=home.root)
     people = who_is(home, options.speaker, options.corpus, key)
-    deleted = flow("forget", home)(people, str(home.root), options.corpus, arguments.resources(options))
+    deleted = flow("forget")(people, str(home.root), options.corpus, arguments.resources(options))
     evaluators = deleted["evaluators"]
     names = sorted({row["evaluator"] for row in evaluators})
     commands = [f"ssrem train {' '.join(names)}"] if names else []

@@ -7,15 +7,15 @@ from pathlib import Path
 
 from flows.cli import output
 from flows.cli.start import flow
-from flows.cli.start import repair as repair_home
 from tasks.maintenance.backup import Saved, back_up
 from tasks.maintenance.backup import restore as restore_home
+from tasks.maintenance.repair import repair as repair_home
 from tasks.warehouse.home import Warehouse
 
 
 def prune(options: argparse.Namespace, home: Warehouse) -> None:
     """Delete the files that no snapshot needs any more."""
-    deleted = flow("prune", home)(str(home.root), options.keep_runs, options.keep_failures)
+    deleted = flow("prune")(str(home.root), options.keep_runs, options.keep_failures)
     if options.json:
         output.as_json(deleted)
     else:
@@ -24,7 +24,7 @@ def prune(options: argparse.Namespace, home: Warehouse) -> None:
 
 def repair(options: argparse.Namespace, home: Warehouse) -> None:
     """Repair damaged tables; print what was damaged and what became of it."""
-    repaired = repair_home(home) if home.root.exists() else []
+    repaired = repair_home(str(home.root)) if home.root.exists() else []
     if options.json:
         output.as_json({"repaired": repaired})
     elif not repaired:

@@ -29,7 +29,7 @@ def ingest(options: argparse.Namespace, home: Warehouse) -> None:
 
 def _one(options: argparse.Namespace, home: Warehouse) -> None:
     dump = arguments.dump(options, home, options.map)
-    run = flow("ingest", home)
+    run = flow("ingest")
     corpus, new = run(options.source, str(home.root), dump, resources=arguments.resources(options))
     retrained = _retrain(options, home)
     rows = {
@@ -52,7 +52,7 @@ def _one(options: argparse.Namespace, home: Warehouse) -> None:
 
 def _folder(options: argparse.Namespace, home: Warehouse) -> None:
     dump = arguments.dump(options, home, options.map)
-    run = flow("drop_folder", home)
+    run = flow("drop_folder")
     resources = arguments.resources(options)
     while True:
         outcomes: dict[str, str] = {}
@@ -82,5 +82,5 @@ def _retrain(options: argparse.Namespace, home: Warehouse) -> dict[str, str]:
     if not options.retrain:
         return {}
     margins, resources = arguments.margins(options), arguments.resources(options)
-    outcomes: dict[str, str] = flow("retrain", home)(str(home.root), margins=margins, resources=resources)
+    outcomes: dict[str, str] = flow("retrain")(str(home.root), margins=margins, resources=resources)
     return outcomes

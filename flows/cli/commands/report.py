@@ -16,10 +16,10 @@ def report(options: argparse.Namespace, home: Warehouse) -> None:
     """Write the report, or the page that compares two runs; print its path, and open it if that is wanted."""
     answer: dict[str, object] = {}
     if options.compare:
-        path = answer["comparison"] = flow("compare", home, module="report")(*options.compare, str(home.root))
+        path = answer["comparison"] = flow("compare", module="report")(*options.compare, str(home.root))
     else:
         figures = options.figures and str(options.figures.expanduser().resolve())
-        path = answer["report"] = flow("report", home)(str(home.root), figures)
+        path = answer["report"] = flow("report")(str(home.root), figures)
         if figures:
             answer["figures"] = figures
     if options.open:

@@ -22,7 +22,7 @@ def run(options: argparse.Namespace, home: Warehouse) -> None:
     arguments.check_evaluators(options.evaluator or ())
     rating_pairs = [pair for pair in options.map if concerns(pair)]
     annotated_sets = arguments.annotated_sets(options, home, options.annotations, rating_pairs)
-    report = flow("pipeline", home)(
+    report = flow("pipeline")(
         options.source,
         str(home.root),
         dump,

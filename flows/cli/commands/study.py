@@ -13,7 +13,7 @@ from tasks.warehouse.home import Warehouse
 
 def study(options: argparse.Namespace, home: Warehouse) -> None:
     """Study the evaluators in use; print the figures and, for each evaluator, what they say."""
-    pages = flow("study", home)(
+    pages = flow("study")(
         options.study,
         str(home.root),
         options.of,

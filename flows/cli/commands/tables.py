@@ -15,7 +15,7 @@ def tables(options: argparse.Namespace, home: Warehouse) -> None:
     """Build the speaker tables of landed corpora."""
     runner = arguments.runner(options)
     landed_corpora(str(home.root))
-    new = flow("tables", home)(
+    new = flow("tables")(
         str(home.root),
         options.corpus,
         arguments.filled(TableOptions, options),
@@ -28,7 +28,7 @@ def tables(options: argparse.Namespace, home: Warehouse) -> None:
 def negatives(options: argparse.Namespace, home: Warehouse) -> None:
     """Make negative responses of landed corpora."""
     landed_corpora(str(home.root))
-    new = flow("negatives", home)(
+    new = flow("negatives")(
         options.generator,
         str(home.root),
         options.corpus,

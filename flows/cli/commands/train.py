@@ -21,7 +21,7 @@ def train(options: argparse.Namespace, home: Warehouse) -> None:
         _show_plan(options, home, names, training)
         return
     margins = arguments.margins(options)
-    trained = flow("train", home)(
+    trained = flow("train")(
         str(home.root),
         options.evaluator or None,
         options.corpus,

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 
 from ssrem.evaluators.blend.config import BlendConfig
 from ssrem.evaluators.blend.members import Members
@@ -115,6 +114,8 @@ def _minimised(
     trials: Trials, strength: float, judging: NDArray[np.bool_], config: BlendConfig
 ) -> tuple[Floats, float]:
     """The weights and the coefficient of the length that minimise the loss of `fit`, which is convex."""
+    from scipy.optimize import minimize
+
     parts = trials.z.shape[2]
     columns = np.concatenate([trials.z, trials.words[:, :, None]], axis=2)
 

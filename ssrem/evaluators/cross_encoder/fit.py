@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 
 from ssrem.evaluators.core.candidate_columns import draw, negatives_by_response
 from ssrem.evaluators.core.fitted import NetworkState, Run
@@ -219,6 +218,8 @@ def calibrate(net: CrossNet, values: Floats, targets: NDArray[np.float32]) -> No
 
     The slope is at least 0, so that the order of the values is never reversed.
     """
+    from scipy.optimize import minimize
+
     wanted = targets.astype(np.float64)
 
     def loss(line: Floats) -> tuple[float, Floats]:

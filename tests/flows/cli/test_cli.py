@@ -17,10 +17,8 @@ import duckdb
 import pytest
 
 from flows.cli import arguments, dispatch
-from flows.cli.commands import report as report_command
 from flows.cli.main import main
 from flows.cli.parser import GROUPS, RENAMED, VERBS, parse
-from flows.orchestration import settings
 from support.paths import ROOT
 from support.small_home import Made
 from tasks.warehouse.home import Warehouse
@@ -32,17 +30,8 @@ Say = Callable[..., str]
 
 
 @pytest.fixture
-def says(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Say:
-    """Run a command that must fail before Prefect starts; returns its one line, without the name of the program."""
-
-    def prepare(root: Path) -> None:
-        real(root)  # it says where the home cannot be written
-        pytest.fail("Prefect was to start")
-
-    real = settings.prepare
-    monkeypatch.setenv("PREFECT_HOME", os.environ.get("PREFECT_HOME", ""))
-    monkeypatch.delenv("PREFECT_HOME")
-    monkeypatch.setattr(settings, "prepare", prepare)
+def one_line(capsys: pytest.CaptureFixture[str]) -> Say:
+    """Run a command that must fail; returns its one line, without the name of the program."""
 
     def run(*arguments: str | Path, status: int = 1) -> str:
         assert main([str(a) for a in arguments]) == status
@@ -53,6 +42,13 @@ def says(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) ->
         return lines[0].removeprefix("ssrem: ")
 
     return run
+
+
+@pytest.fixture
+def says(one_line: Say, monkeypatch: pytest.MonkeyPatch) -> Say:
+    """The same, before a flow starts."""
+    monkeypatch.setattr("flows.cli.start.import_module", lambda name: pytest.fail(f"{name} was to start"))
+    return one_line
 
 
 @pytest.fixture
@@ -274,7 +270,7 @@ def ingest_fails(home: Warehouse, dump: Path, says_so: str, **options: Any) -> N
     from tasks.ingest.land import land
 
     with pytest.raises(DumpError, match=says_so) as raised:
-        land.fn(str(dump), str(home.root), **options)
+        land(str(dump), str(home.root), **options)
     assert "\n" not in str(raised.value)
 
 
@@ -284,13 +280,12 @@ def test_a_dump_in_which_everything_is_quarantined(own: Warehouse, file: Any) ->
 
 
 @pytest.mark.skipif(not DAILYDIALOG.exists(), reason="needs the dump dailydialog_valid.jsonl in ../shared")
-@pytest.mark.usefixtures("sql_gate")
 def test_seats_stop_the_ingest_and_the_ways_out_work(own: Warehouse, home: Warehouse) -> None:
     from tasks.ingest.land import land
 
     ingest_fails(own, DAILYDIALOG, "--speakers conversation.*--speakers person")
     for way in ("conversation", "person"):
-        name, new = land.fn(str(DAILYDIALOG), str(home.root), speakers=way, replace=True)
+        name, new = land(str(DAILYDIALOG), str(home.root), speakers=way, replace=True)
         assert new
         with home.reader() as reader:
             scopes = reader.execute("SELECT speaker_scope FROM corpora WHERE corpus = ?", [name]).fetchall()
@@ -298,7 +293,6 @@ def test_seats_stop_the_ingest_and_the_ways_out_work(own: Warehouse, home: Wareh
 
 
 @pytest.mark.skipif(not MELD.exists(), reason="needs the dump meld_train.csv in ../shared")
-@pytest.mark.usefixtures("sql_gate")
 def test_the_series_in_the_readme_lands_whole(home: Warehouse) -> None:
     from tasks.ingest.land import land
 
@@ -306,7 +300,7 @@ def test_the_series_in_the_readme_lands_whole(home: Warehouse) -> None:
     (example,) = re.findall(r"^ssrem (ingest meld_train.csv .*)$", readme, re.MULTILINE)
     options = parse([str(MELD) if word == MELD.name else word for word in example.split()])
     dump = arguments.dump(options, home, options.map)
-    land.fn(str(MELD), str(home.root), **dump.model_dump())
+    land(str(MELD), str(home.root), **dump.model_dump())
     with home.reader() as reader:
         assert reader.execute("SELECT messages_read, utterances FROM corpora").fetchall() == [(9_989, 9_989)]
 
@@ -362,7 +356,7 @@ def test_unknown_encoder(own: Warehouse) -> None:
     from tasks.training.train import train
 
     with pytest.raises(EvaluatorError, match="did you mean glove-6b-50d"):
-        train.fn("ssrem", ["tiny"], str(own.root), encoder="glove-6b-5d")
+        train("ssrem", ["tiny"], str(own.root), encoder="glove-6b-5d")
 
 
 def test_nothing_before_training(tmp_path: Path, says: Say, made: Made) -> None:
@@ -509,18 +503,18 @@ def test_sql_error_is_short(whole: Warehouse, says: Say) -> None:
 # Warehouse folders
 
 
-def test_a_home_that_is_a_file(file: Any, says: Say) -> None:
+def test_a_home_that_is_a_file(file: Any, one_line: Say) -> None:
     path = file("home", "something else")
     dump = file("d.jsonl", LINE)
-    assert "--home" in says("ingest", dump, "--home", path)
+    assert "--home" in one_line("ingest", dump, "--home", path)
     assert path.read_text() == "something else"
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_home_that_cannot_be_written(tmp_path: Path, file: Any, says: Say) -> None:
+def test_a_home_that_cannot_be_written(tmp_path: Path, file: Any, one_line: Say) -> None:
     closed = tmp_path / "closed"
     closed.mkdir(mode=0o500)
-    assert "--home" in says("ingest", file("d.jsonl", LINE), "--home", closed / "home")
+    assert "--home" in one_line("ingest", file("d.jsonl", LINE), "--home", closed / "home")
 
 
 def test_a_home_of_another_layout(copy: Warehouse, says: Say) -> None:
@@ -564,7 +558,7 @@ def test_a_home_that_another_process_writes_to(own: Warehouse, file: Any) -> Non
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
         with pytest.raises(HomeError, match=rf"process {holder.pid} .*train"):
-            land.fn(str(file("new.jsonl", LINE)), str(own.root))
+            land(str(file("new.jsonl", LINE)), str(own.root))
         assert main(["sql", "SELECT 1", "--home", str(own.root)]) == 0  # readers go on
 
 
@@ -640,15 +634,3 @@ def test_score_prints_a_row_a_response(
     assert {row["signature"] for row in answers} == {stored[0][1]}
     assert main([*arguments, "--output", str(tmp_path / "no" / "where")]) == 1
     assert "--output" in capsys.readouterr().err
-
-
-def test_a_prefect_server_that_does_not_start_is_one_line(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    def fail(*_: object) -> None:
-        raise RuntimeError("Timed out while attempting to connect to ephemeral Prefect API server.")
-
-    monkeypatch.setattr(report_command, "flow", fail)
-    assert main(["report", "--home", str(tmp_path)]) == 1
-    said = capsys.readouterr().err
-    assert said.startswith("ssrem: Prefect's server did not start") and said.count("\n") == 1

@@ -14,17 +14,11 @@ import pytest
 
 from flows.cli.commands import correlate, ratings, run
 from flows.cli.main import main
-from flows.orchestration import settings
 from ssrem.annotated_sets.known import KnownSet
 from tasks.training.settings import Margins
 from tasks.warehouse.home import Warehouse
 
 CONTENT = b'[{"context": "a", "responses": [{"response": "b", "model": "m", "Overall": [1, 2]}]}]'
-
-
-@pytest.fixture(autouse=True)
-def no_prefect(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(settings, "prepare", lambda root: pytest.fail("Prefect was to start"))
 
 
 @pytest.fixture
@@ -171,8 +165,8 @@ def called(monkeypatch: pytest.MonkeyPatch) -> Called:
     """Flow to the arguments that a command called it with, instead of running it."""
     calls: Called = {}
 
-    def flow(name: str, _: Warehouse) -> Callable[..., Any]:
-        taken = signature(getattr(import_module(f"flows.{name}"), name).fn)
+    def flow(name: str) -> Callable[..., Any]:
+        taken = signature(getattr(import_module(f"flows.{name}"), name))
 
         def record(*values: Any, **named: Any) -> Any:
             calls[name] = taken.bind(*values, **named).arguments

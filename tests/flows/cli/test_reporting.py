@@ -12,16 +12,7 @@ import pytest
 import tasks.report.report
 from flows.cli.commands import report as reporting
 from flows.cli.main import main
-from flows.orchestration import settings
 from tasks.warehouse.home import Warehouse
-
-pytestmark = pytest.mark.xdist_group("prefect")
-
-
-@pytest.fixture
-def started(prefect_server: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Flows run against the test's own server."""
-    monkeypatch.setattr(settings, "prepare", lambda *_: None)
 
 
 def runs(home: Warehouse) -> dict[str, str]:
@@ -30,8 +21,6 @@ def runs(home: Warehouse) -> dict[str, str]:
         return dict(connection.execute("SELECT stage, run_id FROM runs ORDER BY started").fetchall())
 
 
-@pytest.mark.prefect
-@pytest.mark.usefixtures("started")
 def test_it_opens_the_page_and_writes_figures_and_tables(
     copy: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -72,8 +61,6 @@ def test_without_a_browser_it_says_where_the_page_is(
     assert said.err.count("\n") == 1
 
 
-@pytest.mark.prefect
-@pytest.mark.usefixtures("started")
 def test_two_runs_are_compared(copy: Warehouse, capsys: pytest.CaptureFixture[str]) -> None:
     latest = runs(copy)
     pair = [latest["correlate"], latest["score"]]

@@ -25,8 +25,6 @@ from ssrem.files import read_json
 from tasks.training.transfer import import_evaluator
 from tasks.warehouse.home import Warehouse
 
-pytestmark = pytest.mark.usefixtures("sql_gate")
-
 
 def archive(
     path: Path, *entries: tuple[str | zipfile.ZipInfo, bytes], compress: int = zipfile.ZIP_STORED
@@ -156,7 +154,7 @@ def test_a_metric_reads_nothing_else(
     (folder / "evaluator.json").write_text(json.dumps(manifest))
     pack(folder, tmp_path / "a.ssrem")
     with pytest.raises(EvaluatorError) as error:
-        import_evaluator.fn(str(tmp_path / "a.ssrem"), str(home.root))
+        import_evaluator(str(tmp_path / "a.ssrem"), str(home.root))
     assert "a.ssrem" in str(error.value) and "secret 1" not in str(error.value)
     assert fetched == [] and home.partitions() == []
 
@@ -169,8 +167,8 @@ def test_what_a_person_allows_is_read(
     EmbeddingAverage(encoder=str(secret)).save(tmp_path / "made")
     pack(tmp_path / "made", tmp_path / "a.ssrem")
     with pytest.raises(EvaluatorError, match=r"secret\.txt.*which is not part of it.*--allow"):
-        import_evaluator.fn(str(tmp_path / "a.ssrem"), str(home.root))
-    taken = import_evaluator.fn(str(tmp_path / "a.ssrem"), str(home.root), allowed=[str(secret)])
+        import_evaluator(str(tmp_path / "a.ssrem"), str(home.root))
+    taken = import_evaluator(str(tmp_path / "a.ssrem"), str(home.root), allowed=[str(secret)])
     assert taken == ("emb-average", 1, True)
     with (
         trusted_sources.restricted_to(tmp_path, ["hf:someone/model"]),
@@ -288,7 +286,7 @@ def test_whatever_the_json_says_an_import_is_whole_or_one_line(
     pack(folder / "made", folder / "a.ssrem")
     home = Warehouse.at(folder / "home")
     try:
-        import_evaluator.fn(str(folder / "a.ssrem"), str(home.root))
+        import_evaluator(str(folder / "a.ssrem"), str(home.root))
     except SsremError as error:
         assert str(error).isprintable()
         assert home.partitions() == []

@@ -99,63 +99,58 @@ def test_who_is_compared_and_ranked(made: Made) -> None:
     assert [row[1] for row in ranked] == ([1, 2] if p < 0.05 else [1, 1])
 
 
-@pytest.mark.usefixtures("sql_gate")
 def test_measured_once_and_again_only_what_changed(copy: Warehouse, made: Made) -> None:
     before, root = copy.partitions(), str(copy.root)
-    assert correlate_landed.fn("people", [], root) is False
+    assert correlate_landed("people", [], root) is False
     with pytest.raises(AnnotationError, match="no annotated set 'nothing of that name' has landed"):
-        correlate_landed.fn("nothing of that name", [], root)
+        correlate_landed("nothing of that name", [], root)
     assert copy.partitions() == before
 
-    again = correlate.fn(str(made.annotated), [("ssrem", 1)], root, ground_truth_kept=True)
+    again = correlate(str(made.annotated), [("ssrem", 1)], root, ground_truth_kept=True)
     assert again == ("people", True)
     now = {p.address: p.run for p in copy.partitions()}
     changed = {p.key for p in before if p.table == "agreement" and now[p.address] != p.run}
     assert changed == {PartitionKey(evaluator="ssrem", version=1, dataset="people")}
     assert query(copy, POOLED.format(columns="n")) == [(30,)]
     assert query(copy, "SELECT DISTINCT n FROM comparisons") == [(25,)], "the others leave ground truth out"
-    assert correlate_landed.fn("people", [], root) is False, "each version keeps its options"
+    assert correlate_landed("people", [], root) is False, "each version keeps its options"
 
 
-@pytest.mark.usefixtures("sql_gate")
 def test_what_left_the_snapshot_is_made_again_as_it_was(copy: Warehouse) -> None:
     tables = ("agreement", *SET_TABLES)
     before = {table: query(copy, f"SELECT * FROM {table} ORDER BY ALL") for table in tables}
     count = runs(copy)
     lost = next(p for p in copy.partitions() if p.table == "agreement" and p.key.dataset == "people")
     copy.write_catalog([p for p in copy.partitions() if p != lost])
-    assert correlate_landed.fn("people", [], str(copy.root)) is True
+    assert correlate_landed("people", [], str(copy.root)) is True
     copy.write_catalog([p for p in copy.partitions() if p.table not in SET_TABLES])
-    assert correlate_landed.fn("people", [], str(copy.root)) is True
+    assert correlate_landed("people", [], str(copy.root)) is True
     assert {table: query(copy, f"SELECT * FROM {table} ORDER BY ALL") for table in tables} == before
     assert runs(copy) == count + 2
 
 
-@pytest.mark.usefixtures("sql_gate")
 def test_a_damaged_part_comes_back_from_its_second_copy(copy: Warehouse) -> None:
     before = query(copy, "SELECT * FROM rankings ORDER BY ALL")
     part = next(p for p in copy.partitions() if p.table == "rankings")
     (copy.root / part.path).write_bytes(b"gone")
-    assert [line.endswith("restored from its replica") for line in repair.fn(str(copy.root))] == [True]
-    assert correlate_landed.fn("people", [], str(copy.root)) is False
+    assert [line.endswith("restored from its replica") for line in repair(str(copy.root))] == [True]
+    assert correlate_landed("people", [], str(copy.root)) is False
     assert query(copy, "SELECT * FROM rankings ORDER BY ALL") == before
 
 
-@pytest.mark.usefixtures("sql_gate")
 def test_lost_scores_of_an_annotated_set_are_computed_again(copy: Warehouse, made: Made) -> None:
     everything = "SELECT * FROM {} WHERE dataset = 'people' ORDER BY ALL"
-    correlate.fn(str(made.annotated), [("ssrem", 1)], str(copy.root), ground_truth_kept=True)
+    correlate(str(made.annotated), [("ssrem", 1)], str(copy.root), ground_truth_kept=True)
     before = {table: query(copy, everything.format(table)) for table in ("scores", "agreement")}
     key = PartitionKey(evaluator="ssrem", version=1, dataset="people")
     lost = next(p for p in copy.partitions() if p.address == ("scores", key))
     (copy.root / lost.path).unlink()
-    (line,) = repair.fn(str(copy.root))
+    (line,) = repair(str(copy.root))
     assert "it was made again by run" in line
     assert {table: query(copy, everything.format(table)) for table in before} == before
-    assert repair.fn(str(copy.root)) == []
+    assert repair(str(copy.root)) == []
 
 
-@pytest.mark.usefixtures("sql_gate")
 def test_only_what_is_in_use_is_compared(copy: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = query(copy, "SELECT * FROM evaluators WHERE evaluator = 'rsrem'")
     names = TABLES["evaluators"].column_names
@@ -163,9 +158,8 @@ def test_only_what_is_in_use_is_compared(copy: Warehouse, monkeypatch: pytest.Mo
     with staging(copy, "train", {"add": 2}) as stage:
         stage.create_from_rows("evaluators", [other])
         stage.publish([Output("evaluators", PartitionKey(evaluator="rsrem", version=2))])
-    assert correlate_landed.fn("people", [], str(copy.root)) is False
-    promote.fn("rsrem", 2, str(copy.root))
-    monkeypatch.setattr("tasks.agreement.correlate.correlate_landed", correlate_landed.fn)
+    assert correlate_landed("people", [], str(copy.root)) is False
+    promote("rsrem", 2, str(copy.root))
     assert correlate_all(str(copy.root)) == ["people"]
     assert query(copy, "SELECT evaluator, place, reason FROM rankings WHERE level = 'segment'") == [
         ("ssrem", None, "there is no other evaluator to compare it with")
@@ -173,11 +167,10 @@ def test_only_what_is_in_use_is_compared(copy: Warehouse, monkeypatch: pytest.Mo
     assert query(copy, "SELECT DISTINCT evaluator FROM agreement ORDER BY ALL") == [("rsrem",), ("ssrem",)]
 
 
-@pytest.mark.usefixtures("sql_gate")
 def test_a_set_may_have_blanks_in_its_name(copy: Warehouse, tmp_path: Path) -> None:
     file = tmp_path / "some more @ people_eval.json"
     file.write_text(json.dumps(annotated_rows()))
-    assert correlate.fn(str(file), BOTH, str(copy.root)) == ("some more @ people", True)
+    assert correlate(str(file), BOTH, str(copy.root)) == ("some more @ people", True)
     ((rows, best),) = query(
         copy,
         "SELECT count(DISTINCT evaluator), (SELECT count(*) FROM rankings WHERE dataset = $1) "
@@ -185,4 +178,4 @@ def test_a_set_may_have_blanks_in_its_name(copy: Warehouse, tmp_path: Path) -> N
         "some more @ people",
     )
     assert rows == 2 and best > 0
-    assert not correlate_landed.fn("some more @ people", [], str(copy.root))
+    assert not correlate_landed("some more @ people", [], str(copy.root))

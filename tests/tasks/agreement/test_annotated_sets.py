@@ -43,12 +43,11 @@ MAPPING = {
 }
 
 
-@pytest.mark.usefixtures("sql_gate")
 def test_a_table_lands_as_the_eval_file_does(
     copy: Warehouse, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = as_csv(tmp_path)
-    assert correlate.fn(str(path), ONE, str(copy.root), mapping=MAPPING) == ("table", True)
+    assert correlate(str(path), ONE, str(copy.root), mapping=MAPPING) == ("table", True)
     assert capsys.readouterr().err.startswith(f"ssrem: {path}: read as tsv: 30 responses of ")
     with copy.reader() as reader:
         same = """SELECT count(*) FROM correlations AS a INNER JOIN correlations AS b
@@ -57,9 +56,9 @@ def test_a_table_lands_as_the_eval_file_does(
         of_table = "SELECT count(*) FROM correlations WHERE dataset = 'table'"
         assert reader.execute(same).fetchone() == reader.execute(of_table).fetchone()
         assert (reader.execute(of_table).fetchone() or (0,))[0] > 0
-    assert correlate.fn(str(path), ONE, str(copy.root), mapping=MAPPING) == ("table", False)
+    assert correlate(str(path), ONE, str(copy.root), mapping=MAPPING) == ("table", False)
     with pytest.raises(AnnotationError, match="another annotated set named 'table'"):
-        correlate.fn(str(path), ONE, str(copy.root), mapping={**MAPPING, "separator": "#"})
+        correlate(str(path), ONE, str(copy.root), mapping={**MAPPING, "separator": "#"})
 
 
 @pytest.fixture

@@ -127,19 +127,17 @@ def test_systems_correlate_by_their_means(made: Made) -> None:
     assert len(means) == 5
 
 
-@pytest.mark.usefixtures("sql_gate")
 def test_no_system_level_from_four_systems(copy: Warehouse, write_set: Any) -> None:
     file = write_set([row for row in annotated_rows() if row["model"] != "e"])
-    correlate.fn(file, BOTH, str(copy.root))
+    correlate(file, BOTH, str(copy.root))
     levels = query(copy, "SELECT DISTINCT level FROM correlations WHERE dataset = 'set'")
     assert levels == [("segment",)]
 
 
-@pytest.mark.usefixtures("sql_gate")
 def test_rows_are_joined_by_key_not_by_position(copy: Warehouse, made: Made, write_set: Any) -> None:
     rows = annotated_rows()
     random.Random(5).shuffle(rows)
-    correlate.fn(write_set(rows), BOTH, str(copy.root))
+    correlate(write_set(rows), BOTH, str(copy.root))
     for part in "fgh":
         before = correlation(made.home, "people", part, "segment")
         assert correlation(copy, "set", part, "segment") == pytest.approx(before)
@@ -152,19 +150,17 @@ def test_rows_are_joined_by_key_not_by_position(copy: Warehouse, made: Made, wri
         assert published == [(row["response"],)]
 
 
-@pytest.mark.usefixtures("sql_gate")
 def test_ground_truth_is_kept_if_asked_for(copy: Warehouse, made: Made) -> None:
-    _, new = correlate.fn(str(made.annotated), BOTH, str(copy.root), ground_truth_kept=True)
+    _, new = correlate(str(made.annotated), BOTH, str(copy.root), ground_truth_kept=True)
     assert new
     published = correlation(copy, "people", "f", "segment")
     assert published[5:] == (30, 0)
     assert list(published[:6]) == pytest.approx(by_scipy(pairs(copy, "people", "f", truth=True)))
 
 
-@pytest.mark.usefixtures("sql_gate")
 def test_without_references_only_f_is_correlated(copy: Warehouse, write_set: Any) -> None:
     file = write_set([{k: v for k, v in row.items() if k != "reference"} for row in annotated_rows()])
-    correlate.fn(file, BOTH, str(copy.root))
+    correlate(file, BOTH, str(copy.root))
     assert query(copy, "SELECT DISTINCT score FROM correlations WHERE dataset = 'set'") == [("f",)]
     nulls = "SELECT count(*), count(g), count(h) FROM scores WHERE dataset = 'set'"
     assert query(copy, nulls) == [(60, 0, 0)]
@@ -178,30 +174,28 @@ def test_the_same_set_again_is_a_no_op_wherever_it_lies(copy: Warehouse, made: M
     elsewhere.write_bytes(made.annotated.read_bytes())
     before = copy.partitions()
     for file in (made.annotated, elsewhere):
-        assert correlate.fn(str(file), promoted(copy), str(copy.root)) == ("people", False)
+        assert correlate(str(file), promoted(copy), str(copy.root)) == ("people", False)
     assert copy.partitions() == before
 
 
 def test_the_same_name_with_other_content_is_refused(copy: Warehouse, write_set: Any) -> None:
     before = copy.partitions()
     with pytest.raises(AnnotationError, match="rename the file"):
-        correlate.fn(write_set(annotated_rows()[:-1], "people"), BOTH, str(copy.root))
+        correlate(write_set(annotated_rows()[:-1], "people"), BOTH, str(copy.root))
     assert copy.partitions() == before
 
 
-@pytest.mark.usefixtures("sql_gate")
 def test_a_set_named_as_a_corpus_leaves_the_corpus_its_scores(copy: Warehouse, write_set: Any) -> None:
     count = "SELECT kind, count(*) FROM scores WHERE dataset = 'tiny' AND kind <> 'response' GROUP BY ALL ORDER BY ALL"
     before = query(copy, count)
     assert before
-    correlate.fn(write_set(annotated_rows(), "tiny"), BOTH, str(copy.root))
+    correlate(write_set(annotated_rows(), "tiny"), BOTH, str(copy.root))
     assert query(copy, count) == before
 
 
-@pytest.mark.usefixtures("sql_gate")
 def test_one_evaluator_leaves_the_others_their_figures(copy: Warehouse, made: Made) -> None:
     before = query(copy, "SELECT * FROM correlations ORDER BY ALL")
-    correlate.fn(str(made.annotated), [("ssrem", 1)], str(copy.root))
+    correlate(str(made.annotated), [("ssrem", 1)], str(copy.root))
     assert query(copy, "SELECT * FROM correlations ORDER BY ALL") == before
 
 
@@ -231,7 +225,7 @@ def test_a_nan_score_is_stopped_by_the_gate(
     with pytest.raises(
         GateError, match=r"table scores: expected .*\bf.* to be finite|h_lies_between_its_parts"
     ) as raised:
-        correlate.fn(write_set(annotated_rows()), [("ssrem", 1)], str(copy.root))
+        correlate(write_set(annotated_rows()), [("ssrem", 1)], str(copy.root))
     assert "\n" not in str(raised.value)
     assert copy.partitions() == before
     assert copy.catalog.read_bytes() == catalog

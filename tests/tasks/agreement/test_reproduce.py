@@ -39,18 +39,17 @@ def test_every_kind_of_figure_is_reproduced(made: Made) -> None:
         assert (done.differs, done.noted, done.published) == ([], [], True), line
 
 
-@pytest.mark.usefixtures("sql_gate")
 def test_too_few_systems_are_forced_flagged_and_reproduced(copy: Warehouse, tmp_path: Path) -> None:
     rows = [row for row in annotated_rows() if row["model"] in "abc"]
     (tmp_path / "three_eval.json").write_text(json.dumps(rows))
     file, root, ssrem = str(tmp_path / "three_eval.json"), str(copy.root), [("ssrem", 1)]
     level = "dataset = 'three' AND level = 'system' AND measure = 'spearman'"
-    assert correlate.fn(file, ssrem, root) == ("three", True)
+    assert correlate(file, ssrem, root) == ("three", True)
     refused = signatures(copy, level)
     assert [reproduce(copy, line).figure.outcome for line in refused] == ["too_few_systems"] * len(refused)
-    assert correlate.fn(file, ssrem, root, systems_forced=True) == ("three", True)
-    assert correlate.fn(file, ssrem, root) == ("three", False), "as it was"
-    assert not correlate_landed.fn("three", [], root), "as it was"
+    assert correlate(file, ssrem, root, systems_forced=True) == ("three", True)
+    assert correlate(file, ssrem, root) == ("three", False), "as it was"
+    assert not correlate_landed("three", [], root), "as it was"
     assert all(reproduce(copy, line).differs == [] for line in signatures(copy, level))
     with copy.reader() as reader:
         levels = reader.execute("SELECT DISTINCT level FROM correlations WHERE dataset = 'three'").fetchall()
@@ -58,7 +57,7 @@ def test_too_few_systems_are_forced_flagged_and_reproduced(copy: Warehouse, tmp_
     forced = signatures(copy, f"{level} AND forced AND outcome = 'ok'")
     assert len(forced) == len(refused) > 0
     assert all("|level:system-forced|" in line and reproduce(copy, line).differs == [] for line in forced)
-    assert correlate.fn(file, ssrem, root, systems_forced=False) == ("three", True)
+    assert correlate(file, ssrem, root, systems_forced=False) == ("three", True)
     assert signatures(copy, level) == refused
 
 

@@ -15,8 +15,6 @@ from tasks.agreement.correlate import correlate
 from tasks.ingest.land import corpus_name, land
 from tasks.warehouse.home import Warehouse
 
-pytestmark = pytest.mark.usefixtures("sql_gate")
-
 BAD = {
     "../../x": "is a path",
     "a/b": "is a path",
@@ -39,7 +37,7 @@ GOOD = ["all", "O'Brien\"; DROP TABLE corpora -- $corpus %s {0}", "naïve 会話
 def test_a_name_that_is_none_is_one_line(home: Warehouse, write_dump: Callable[..., str], name: str) -> None:
     dump = write_dump([{"conversation": "c", "speaker": "a", "text": "x"}])
     with pytest.raises(DumpError, match="--name") as error:
-        land.fn(dump, str(home.root), name=name)
+        land(dump, str(home.root), name=name)
     assert BAD[name] in str(error.value) and str(error.value).isprintable()
     assert not home.root.exists()
 
@@ -56,7 +54,7 @@ def test_a_bad_name_is_told_before_anything_starts(
 def test_odd_names_are_kept_as_they_are(home: Warehouse, write_dump: Callable[..., str]) -> None:
     for number, name in enumerate(GOOD):
         dump = write_dump([{"conversation": f"c{number}", "speaker": "a", "text": "x"}])
-        assert land.fn(dump, str(home.root), name=name) == (name, True)
+        assert land(dump, str(home.root), name=name) == (name, True)
     with home.reader() as reader:
         names = reader.execute(
             "SELECT corpus, corpus FROM utterances SEMI JOIN corpora USING (corpus)"
@@ -70,9 +68,9 @@ def test_a_file_that_cannot_name_its_corpus(home: Warehouse, tmp_path: Path) -> 
     for file in (os.fsdecode(b"a\xffb.jsonl"), "x\ny.csv", " .jsonl"):
         (tmp_path / file).write_text(row + "\n")
         with pytest.raises(DumpError, match="--name"):
-            land.fn(str(tmp_path / file), str(home.root))
+            land(str(tmp_path / file), str(home.root))
     dump = tmp_path / os.fsdecode(b"a\xffb.jsonl")
-    assert land.fn(str(dump), str(home.root), name="n", speakers="person") == ("n", True)
+    assert land(str(dump), str(home.root), name="n", speakers="person") == ("n", True)
     with home.reader() as reader:
         assert reader.execute("SELECT source FROM corpora").fetchall() == [(f"{tmp_path}/a\\xffb.jsonl",)]
 
@@ -93,6 +91,6 @@ def test_an_annotated_set_that_may_not_be_called_so(home: Warehouse, tmp_path: P
     rows = [{"context": "hi", "response": "ho", "annotations": {"overall": [1]}}]
     (tmp_path / name).write_text(json.dumps(rows))
     with pytest.raises(AnnotationError, match="rename the file") as error:
-        correlate.fn(str(tmp_path / name), [], str(home.root))
+        correlate(str(tmp_path / name), [], str(home.root))
     assert str(error.value).isprintable()
     assert not home.root.exists()

@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from schemas import LANDED, TABLES
 from ssrem.samples import Candidates
 from tasks.ingest.land import land
@@ -17,8 +15,6 @@ from tasks.speaker_tables.build import TableSettings, build
 from tasks.speaker_tables.load import load_candidates
 from tasks.warehouse.home import Warehouse
 from tasks.warehouse.partition import PartitionKey
-
-pytestmark = pytest.mark.usefixtures("sql_gate")
 
 SETTINGS = TableSettings(encoder="glove-6b-50d")
 SPEAKER_TABLES = ("turns", "responses", "sc", "sp", "ss", "rand", "candidates", "set_similarity")
@@ -41,8 +37,8 @@ def dump(folder: Path, name: str, people: str) -> Path:
 
 
 def add(home: Warehouse, path: Path) -> None:
-    corpus, _ = land.fn(str(path), str(home.root))
-    build.fn(corpus, str(home.root), settings=SETTINGS)
+    corpus, _ = land(str(path), str(home.root))
+    build(corpus, str(home.root), settings=SETTINGS)
 
 
 def content(home: Warehouse) -> dict[str, Any]:

@@ -21,8 +21,6 @@ from ssrem.readers import open_dump
 from tasks.ingest.land import land
 from tasks.warehouse.home import Warehouse
 
-pytestmark = pytest.mark.usefixtures("sql_gate")
-
 TIMES = int(os.environ.get("FUZZ", "1"))
 GOOD = {"conversation": "elsewhere", "id": "good", "speaker": "ann", "text": "hi"}
 
@@ -63,7 +61,7 @@ def test_what_was_read_landed_or_is_quarantined(lines: list[bytes], packed: bool
 def _land(dump: Path, home: Warehouse, records: list[dict[str, Any]]) -> None:
     messages = sum(row["record"] == "message" for row in records)
     try:
-        land.fn(str(dump), str(home.root), format="jsonl", speakers="person", max_quarantine=1.0)
+        land(str(dump), str(home.root), format="jsonl", speakers="person", max_quarantine=1.0)
     except SsremError as error:
         assert str(error).isprintable()
         assert home.partitions() == [] and not list(home.lake.glob("*")) and not list(home.staging.glob("*"))
@@ -87,7 +85,7 @@ def test_a_dump_that_ends_in_damage_publishes_nothing(home: Warehouse, tmp_path:
     packed = gzip.compress("".join(json.dumps(row) + "\n" for row in rows).encode())
     (tmp_path / "dump").write_bytes(packed[: len(packed) * 4 // 5])
     with pytest.raises(SsremError, match="damaged or cut off"):
-        land.fn(str(tmp_path / "dump"), str(home.root))
+        land(str(tmp_path / "dump"), str(home.root))
     assert home.partitions() == [] and not list(home.staging.glob("*"))
     (tmp_path / "dump").write_bytes(packed)
-    assert land.fn(str(tmp_path / "dump"), str(home.root))[1]
+    assert land(str(tmp_path / "dump"), str(home.root))[1]

@@ -63,15 +63,13 @@ def talk(seed: int, conversations: int = 8) -> list[Any]:
     return [*rows, b'{"speaker": "zed_target", ', b'{"speaker": "ann", ']
 
 
-def test_everybody_else_is_as_if_they_had_never_been_there(
-    home: Warehouse, write_dump: Dump, sql_gate: None
-) -> None:
+def test_everybody_else_is_as_if_they_had_never_been_there(home: Warehouse, write_dump: Dump) -> None:
     for seed in range(4):
         source = write_dump(talk(seed), f"d{seed}")
-        land.fn(source, str(home.root), max_quarantine=1.0)
+        land(source, str(home.root), max_quarantine=1.0)
         before = fetch(home, f"SELECT messages_read FROM corpora WHERE corpus = 'd{seed}'")
         people = who_is(home, "zed_target")
-        done = forget.fn(people, str(home.root))
+        done = forget(people, str(home.root))
         assert found(home.root, ["zed_target"]) == []
         assert (done["left"]["ids"], done["left"]["texts"], done["left"]["vectors"]) == (0, 0, 0)
         ((read, landed, quarantined),) = fetch(
@@ -89,13 +87,13 @@ def test_everybody_else_is_as_if_they_had_never_been_there(
             f"SELECT * EXCLUDE (landed_at) FROM corpora WHERE corpus = 'd{seed}'",
         )
         forgotten = [fetch(home, query) for query in tables]
-        again = land.fn(source, str(home.root), replace=True, max_quarantine=1.0)
+        again = land(source, str(home.root), replace=True, max_quarantine=1.0)
         assert again == (f"d{seed}", True)  # the list keeps them out
         assert [fetch(home, query) for query in tables] == forgotten
         assert found(home.root, ["zed_target"]) == []
 
 
-def test_what_a_quarantined_row_says_of_them_goes(home: Warehouse, write_dump: Dump, sql_gate: None) -> None:
+def test_what_a_quarantined_row_says_of_them_goes(home: Warehouse, write_dump: Dump) -> None:
     said = [
         {"conversation_id": "c", "id": "1", "speaker": "zed_target", "text": "only zed says this"},
         {"conversation_id": "c", "id": "2", "speaker": "zed_target", "text": " "},
@@ -107,8 +105,8 @@ def test_what_a_quarantined_row_says_of_them_goes(home: Warehouse, write_dump: D
         b'{"text": "ann says that"',
         {"conversation_id": "d", "id": "6", "speaker": "bob", "text": "ok"},
     ]
-    land.fn(write_dump(said), str(home.root), max_quarantine=1.0)
-    forget.fn(who_is(home, "zed_target"), str(home.root))
+    land(write_dump(said), str(home.root), max_quarantine=1.0)
+    forget(who_is(home, "zed_target"), str(home.root))
     rows = fetch(home, "SELECT reason, octet_length(raw) > 0 FROM quarantine ORDER BY row_no")
     assert rows == [
         ("forgotten", False),
@@ -135,7 +133,7 @@ def forgotten(
     """The small home without p3: what only p3 said, and what the command said."""
     assert made.said.returncode == 0, made.said.stderr
     copy = Warehouse.at(tmp_path_factory.mktemp("forgotten") / "home")
-    shutil.copytree(made.home.root, copy.root, ignore=shutil.ignore_patterns(".prefect"))
+    shutil.copytree(made.home.root, copy.root)
     copy.write_catalog(copy.partitions())  # its views name the folder that they look into
     theirs = fetch(copy, "SELECT text FROM utterances WHERE speaker = 'p3'")
     others = {text for (text,) in fetch(copy, "SELECT text FROM utterances WHERE speaker <> 'p3'")}
@@ -201,48 +199,44 @@ def test_vectors_of_others_stay(forgotten: tuple[Warehouse, list[str], dict[str,
     assert len(cached) > 300
 
 
-def test_nobody_of_that_name(home: Warehouse, write_dump: Dump, sql_gate: None) -> None:
+def test_nobody_of_that_name(home: Warehouse, write_dump: Dump) -> None:
     with pytest.raises(PrivacyError, match="no corpus has landed"):
         who_is(home, "nobody")
-    land.fn(write_dump([{"conversation_id": "c", "speaker": "ann", "text": "hi"}], "one"), str(home.root))
+    land(write_dump([{"conversation_id": "c", "speaker": "ann", "text": "hi"}], "one"), str(home.root))
     with pytest.raises(PrivacyError, match="nobody is called 'nobody' in one; where") as error:
         who_is(home, "nobody")
     assert "\n" not in str(error.value)
     assert not (home.root / "forgotten.json").exists()
 
 
-def test_the_only_person_takes_the_corpus_with_them(
-    home: Warehouse, write_dump: Dump, sql_gate: None
-) -> None:
+def test_the_only_person_takes_the_corpus_with_them(home: Warehouse, write_dump: Dump) -> None:
     source = write_dump([{"conversation_id": "c", "speaker": "ann", "text": "anything at all"}])
-    land.fn(source, str(home.root))
-    forget.fn(who_is(home, "ann"), str(home.root))
+    land(source, str(home.root))
+    forget(who_is(home, "ann"), str(home.root))
     assert fetch(home, "SELECT count(*) FROM corpora") == [(0,)]
     assert found(home.root, ["anything at all"]) == []
     with pytest.raises(DumpError, match="1 forgotten"):
-        land.fn(source, str(home.root))
+        land(source, str(home.root))
 
 
-def test_forgetting_in_one_corpus_leaves_the_others(
-    home: Warehouse, write_dump: Dump, sql_gate: None
-) -> None:
+def test_forgetting_in_one_corpus_leaves_the_others(home: Warehouse, write_dump: Dump) -> None:
     for name in ("one", "two"):
         said = [
             {"conversation_id": "c", "speaker": who, "text": f"{who} in {name}"} for who in ("ann", "bob")
         ]
-        land.fn(write_dump(said, name), str(home.root))
-    forget.fn(who_is(home, "ann", ["one"]), str(home.root), corpora=["one"])
+        land(write_dump(said, name), str(home.root))
+    forget(who_is(home, "ann", ["one"]), str(home.root), corpora=["one"])
     assert fetch(home, "SELECT corpus, speaker FROM utterances ORDER BY ALL") == [
         ("one", "bob"),
         ("two", "ann"),
         ("two", "bob"),
     ]
-    land.fn(write_dump([{"conversation_id": "d", "speaker": "ann", "text": "back"}], "three"), str(home.root))
+    land(write_dump([{"conversation_id": "d", "speaker": "ann", "text": "back"}], "three"), str(home.root))
     assert fetch(home, "SELECT speaker FROM utterances WHERE corpus = 'three'") == [("ann",)]
 
 
 def test_a_pseudonym_is_found_by_the_key(
-    home: Warehouse, write_dump: Dump, sql_gate: None, monkeypatch: pytest.MonkeyPatch
+    home: Warehouse, write_dump: Dump, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key = PseudonymKey(SECRET.encode())
     monkeypatch.setenv("SSREM_PSEUDONYM_KEY", SECRET)
@@ -250,16 +244,14 @@ def test_a_pseudonym_is_found_by_the_key(
         {"conversation_id": "c", "speaker": who, "text": f"{i} said"} for i, who in enumerate(["ann", "bob"])
     ]
     source = write_dump(said)
-    land.fn(source, str(home.root), pseudonymise=True)
+    land(source, str(home.root), pseudonymise=True)
     with pytest.raises(PrivacyError, match="--pseudonym-key"):
         who_is(home, "ann")
-    forget.fn(who_is(home, "ann", key=key), str(home.root))
+    forget(who_is(home, "ann", key=key), str(home.root))
     assert fetch(home, "SELECT speaker FROM utterances") == [(key.pseudonym("bob"),)]
-    land.fn(source, str(home.root), pseudonymise=True, replace=True)
+    land(source, str(home.root), pseudonymise=True, replace=True)
     assert fetch(home, "SELECT speaker FROM utterances") == [(key.pseudonym("bob"),)]
-    land.fn(
-        write_dump([*said, {"conversation_id": "d", "speaker": "cy", "text": "x"}], "clear"), str(home.root)
-    )
+    land(write_dump([*said, {"conversation_id": "d", "speaker": "cy", "text": "x"}], "clear"), str(home.root))
     assert fetch(home, "SELECT speaker FROM utterances WHERE corpus = 'clear' ORDER BY 1") == [
         ("bob",),
         ("cy",),
@@ -267,40 +259,40 @@ def test_a_pseudonym_is_found_by_the_key(
 
 
 def test_forgetting_twice_finishes_what_was_broken_off(
-    home: Warehouse, tmp_path: Path, write_dump: Dump, sql_gate: None
+    home: Warehouse, tmp_path: Path, write_dump: Dump
 ) -> None:
     said = [{"conversation_id": "c", "speaker": who, "text": f"{who} speaks"} for who in ("ann", "bob")]
-    land.fn(write_dump(said), str(home.root))
+    land(write_dump(said), str(home.root))
     kept = tmp_path / "kept"
     shutil.copytree(home.lake, kept)
-    forget.fn(who_is(home, "ann"), str(home.root))
+    forget(who_is(home, "ann"), str(home.root))
     shutil.copytree(
         next(kept.glob("run=*/utterances.parquet")).parent, home.lake / "run=20200101T000000-000000"
     )  # killed before it was gone
     assert found(home.root, ["ann speaks"])
-    done = forget.fn(who_is(home, "ann"), str(home.root))
+    done = forget(who_is(home, "ann"), str(home.root))
     assert done["corpora"] == {}
     assert found(home.root, ["ann speaks"]) == []
 
 
 def test_a_failing_proof_is_an_error(
-    home: Warehouse, write_dump: Dump, sql_gate: None, monkeypatch: pytest.MonkeyPatch
+    home: Warehouse, write_dump: Dump, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said = [{"conversation_id": "c", "speaker": who, "text": f"{who} speaks"} for who in ("ann", "bob")]
-    land.fn(write_dump(said), str(home.root))
+    land(write_dump(said), str(home.root))
     shutil.copytree(home.lake, home.root / "elsewhere")  # where no purge looks
     with pytest.raises(PrivacyError, match="still holds 1 ids, 1 texts") as error:
-        forget.fn(who_is(home, "ann"), str(home.root))
+        forget(who_is(home, "ann"), str(home.root))
     assert "\n" not in str(error.value)
     assert "ann" not in str(error.value)
 
 
-def test_the_list_holds_no_id(home: Warehouse, write_dump: Dump, sql_gate: None) -> None:
+def test_the_list_holds_no_id(home: Warehouse, write_dump: Dump) -> None:
     said = [
         {"conversation_id": "c", "speaker": who, "text": f"{i}"}
         for i, who in enumerate(["zed_target", "bob"])
     ]
-    land.fn(write_dump(said), str(home.root))
-    forget.fn(who_is(home, "zed_target"), str(home.root))
+    land(write_dump(said), str(home.root))
+    forget(who_is(home, "zed_target"), str(home.root))
     assert "zed_target" not in (home.root / "forgotten.json").read_text()
     assert found(home.root, ["zed_target"]) == []

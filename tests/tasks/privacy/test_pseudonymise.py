@@ -103,9 +103,9 @@ def test_nothing_planted_is_anywhere_in_the_home_folder(
 
 
 @pytest.fixture
-def landed(home: Warehouse, write_dump: Dump, sql_gate: None, monkeypatch: pytest.MonkeyPatch) -> Warehouse:
+def landed(home: Warehouse, write_dump: Dump, monkeypatch: pytest.MonkeyPatch) -> Warehouse:
     monkeypatch.setenv("SSREM_PSEUDONYM_KEY", SECRET)
-    land.fn(write_dump(rows()), str(home.root), pseudonymise=True, max_quarantine=1.0)
+    land(write_dump(rows()), str(home.root), pseudonymise=True, max_quarantine=1.0)
     return home
 
 
@@ -146,7 +146,7 @@ def test_the_same_key_gives_the_same_pseudonyms_in_another_corpus(
     landed: Warehouse, write_dump: Dump
 ) -> None:
     other = [{"conversation_id": "x", "speaker": name, "text": name} for name in (PEOPLE[0], "b")]
-    land.fn(write_dump(other, "other"), str(landed.root), pseudonymise=True)
+    land(write_dump(other, "other"), str(landed.root), pseudonymise=True)
     both = "SELECT speaker FROM utterances GROUP BY speaker HAVING count(DISTINCT corpus) = 2"
     assert fetch(landed, both) == [(KEY.pseudonym(PEOPLE[0]),)]
 
@@ -160,25 +160,25 @@ def test_the_same_content_another_way_is_told(
     landed: Warehouse, write_dump: Dump, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source, before = write_dump(rows()), landed.partitions()
-    assert land.fn(source, str(landed.root), pseudonymise=True) == ("dump", False)
+    assert land(source, str(landed.root), pseudonymise=True) == ("dump", False)
     with pytest.raises(DumpError, match="landed as 'dump' with pseudonyms; give --pseudonymise"):
-        land.fn(source, str(landed.root))
+        land(source, str(landed.root))
     monkeypatch.setenv("SSREM_PSEUDONYM_KEY", "another" * 8)
     with pytest.raises(DumpError, match="another key"):
-        land.fn(source, str(landed.root), pseudonymise=True)
+        land(source, str(landed.root), pseudonymise=True)
     assert landed.partitions() == before
 
 
 def test_pseudonyms_in_place_of_names_leave_no_name(
-    home: Warehouse, write_dump: Dump, sql_gate: None, monkeypatch: pytest.MonkeyPatch
+    home: Warehouse, write_dump: Dump, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = write_dump(rows())
-    land.fn(source, str(home.root), speakers="person", max_quarantine=1.0)
+    land(source, str(home.root), speakers="person", max_quarantine=1.0)
     assert found(home.root, [PEOPLE[0]])
     monkeypatch.setenv("SSREM_PSEUDONYM_KEY", SECRET)
     with pytest.raises(DumpError, match=r"without pseudonyms; to have them.*--pseudonymise --replace"):
-        land.fn(source, str(home.root), pseudonymise=True)
-    again = land.fn(source, str(home.root), pseudonymise=True, replace=True, max_quarantine=1.0)
+        land(source, str(home.root), pseudonymise=True)
+    again = land(source, str(home.root), pseudonymise=True, replace=True, max_quarantine=1.0)
     assert again == ("dump", True)
     assert found(home.root, PLANTED + OTHERS) == []
 
@@ -189,14 +189,14 @@ def test_without_a_key_nothing_lands(
     monkeypatch.delenv("SSREM_PSEUDONYM_KEY", raising=False)
     source = write_dump(rows())
     with pytest.raises(PrivacyError, match="need a key"):
-        land.fn(source, str(home.root), pseudonymise=True)
+        land(source, str(home.root), pseudonymise=True)
     with pytest.raises(DumpError, match="--pseudonymise"):
-        land.fn(source, str(home.root), pseudonym_key_file="key")
+        land(source, str(home.root), pseudonym_key_file="key")
     assert not home.root.exists()
 
 
 def test_seats_keep_ordinary_words(
-    home: Warehouse, write_dump: Dump, sql_gate: None, monkeypatch: pytest.MonkeyPatch
+    home: Warehouse, write_dump: Dump, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SSREM_PSEUDONYM_KEY", SECRET)
     said = [
@@ -204,7 +204,7 @@ def test_seats_keep_ordinary_words(
         for i in range(6)
         for who in ("user", "agent")
     ]
-    land.fn(write_dump(said), str(home.root), pseudonymise=True, speakers="conversation")
+    land(write_dump(said), str(home.root), pseudonymise=True, speakers="conversation")
     assert fetch(home, "SELECT DISTINCT text FROM utterances") == [("the agent asked",)]
     seat = f"{KEY.pseudonym('c0', 'c')}/{KEY.pseudonym('agent')}"
     assert fetch(home, f"SELECT count(*) FROM utterances WHERE speaker = '{seat}'") == [(1,)]

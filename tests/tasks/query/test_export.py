@@ -34,7 +34,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Stage, "gate", lambda stage: stage.create("check_results"))
-        land.fn(str(folder / "dump.jsonl"), str(folder / "home"), name="c", speakers="person")
+        land(str(folder / "dump.jsonl"), str(folder / "home"), name="c", speakers="person")
     return Warehouse.at(folder / "home")
 
 

@@ -52,7 +52,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
     (folder / "dump.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Stage, "gate", lambda stage: stage.create("check_results"))
-        land.fn(str(folder / "dump.jsonl"), str(folder / "home"), name=CORPUS, speakers="person")
+        land(str(folder / "dump.jsonl"), str(folder / "home"), name=CORPUS, speakers="person")
     return Warehouse.at(folder / "home")
 
 
@@ -312,7 +312,7 @@ def test_the_report_shows_hostile_names_as_text(home: Warehouse, tmp_path: Path)
     shutil.copytree(home.root, tmp_path / "copy")
     other = Warehouse.at(tmp_path / "copy")
     other.write_catalog(other.partitions())
-    html = Path(write_report.fn(str(other.root))).read_text()
+    html = Path(write_report(str(other.root))).read_text()
     page = _Page()
     page.feed(html)
     assert [tag for tag, _ in page.tags].count("script") == 1

@@ -81,7 +81,7 @@ def test_identification_follows_from_the_scores(made: Made) -> None:
 
 def test_again_is_a_no_op(made: Made) -> None:
     before = made.home.partitions()
-    assert score_corpus.fn("ssrem", 1, "tiny", str(made.home.root)) is False
+    assert score_corpus("ssrem", 1, "tiny", str(made.home.root)) is False
     assert made.home.partitions() == before
 
 
@@ -150,6 +150,6 @@ def test_a_score_that_is_no_number_is_stopped_by_the_gate(
     copy.write_catalog([p for p in copy.partitions() if p.table not in ("scores", "identification")])
     before, catalog = copy.partitions(), copy.catalog.read_bytes()
     with pytest.raises(GateError, match="nothing was published"):
-        score_corpus.fn("ssrem", 1, "tiny", str(copy.root))
+        score_corpus("ssrem", 1, "tiny", str(copy.root))
     assert copy.partitions() == before
     assert copy.catalog.read_bytes() == catalog

@@ -24,8 +24,8 @@ def rows(home: Warehouse, query: str) -> list[Any]:
 
 def test_negatives_land_once_for_each_generator(copy: Warehouse) -> None:
     settings = NegativeSettings("random-2+drop-golden", responses=40)
-    assert make_negatives.fn(CORPUS, str(copy.root), settings)
-    assert not make_negatives.fn(CORPUS, str(copy.root), settings), "the same again is there already"
+    assert make_negatives(CORPUS, str(copy.root), settings)
+    assert not make_negatives(CORPUS, str(copy.root), settings), "the same again is there already"
     found = rows(copy, "SELECT generator, k, count(*) FROM negatives GROUP BY ALL ORDER BY ALL")
     assert [(generator, k) for generator, k, _ in found] == [
         ("drop-golden", 0),
@@ -38,7 +38,7 @@ def test_negatives_land_once_for_each_generator(copy: Warehouse) -> None:
         "SELECT DISTINCT r.split FROM negatives AS n INNER JOIN responses AS r USING (corpus, response_id)",
     )
     assert splits == [("train",)]
-    assert make_negatives.fn(CORPUS, str(copy.root), NegativeSettings("sc", responses=40))
+    assert make_negatives(CORPUS, str(copy.root), NegativeSettings("sc", responses=40))
     assert len(rows(copy, "SELECT DISTINCT generator FROM negatives")) == 3, "the others stay"
     assert {row["generator"] for row in summary(copy, ["negatives"])["negatives"]} == {
         "sc",
@@ -49,7 +49,7 @@ def test_negatives_land_once_for_each_generator(copy: Warehouse) -> None:
 
 def test_the_seed_draws_the_responses(copy: Warehouse) -> None:
     def drawn(seed: int) -> set[int]:
-        make_negatives.fn(CORPUS, str(copy.root), NegativeSettings("random-1", responses=20, seed=seed))
+        make_negatives(CORPUS, str(copy.root), NegativeSettings("random-1", responses=20, seed=seed))
         return {number for (number,) in rows(copy, "SELECT response_id FROM negatives")}
 
     assert drawn(0) != drawn(1)
@@ -65,7 +65,7 @@ def test_a_generator_that_hands_back_the_response_is_not_published(
     monkeypatch.setattr(SpeakerSet, "generate", broken)
     before = copy.partitions()
     with pytest.raises(GateError, match="generated_are_not_the_response"):
-        make_negatives.fn(CORPUS, str(copy.root), NegativeSettings("random-1"))
+        make_negatives(CORPUS, str(copy.root), NegativeSettings("random-1"))
     assert copy.partitions() == before
 
 
@@ -74,7 +74,7 @@ def test_a_generator_that_makes_nothing_is_not_published(
 ) -> None:
     monkeypatch.setattr(SpeakerSet, "generate", lambda *_, **__: iter([[]]))
     with pytest.raises(GateError, match="negatives: expected at least one row"):
-        make_negatives.fn(CORPUS, str(copy.root), NegativeSettings("random-1"))
+        make_negatives(CORPUS, str(copy.root), NegativeSettings("random-1"))
 
 
 @pytest.mark.parametrize(

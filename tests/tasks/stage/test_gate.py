@@ -15,7 +15,8 @@ from sql import checks
 from ssrem.errors import GateError
 from support.paths import ROOT
 from support.stages import staging
-from tasks.stage.gate import Rule, check_tables, rules
+from tasks.stage.gate import check_tables
+from tasks.stage.rules import Rule, rules
 from tasks.stage.stage import Output, Stage
 from tasks.warehouse.home import Warehouse
 from tasks.warehouse.partition import PartitionKey
@@ -397,7 +398,13 @@ KINDS = {
 }
 
 
-@pytest.mark.usefixtures("no_checks")
+@pytest.fixture(params=[False, True], ids=["DuckDB", "Great Expectations"])
+def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What evaluates the rules: DuckDB alone or, as in a flow run, Great Expectations."""
+    monkeypatch.setattr("tasks.stage.gate.in_flow_run", lambda: request.param)
+
+
+@pytest.mark.usefixtures("no_checks", "engine")
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_engine_sees_each_kind_of_rule(connection: duckdb.DuckDBPyConnection, kind: str) -> None:
     name, says = KINDS[kind]
@@ -455,6 +462,7 @@ def test_a_failed_gate_publishes_nothing_and_shows_the_rows(home: Warehouse) -> 
     assert {f.name for f in home.lake.glob("run=*")} == {p.path.split("/")[1] for p in before}
 
 
+@pytest.mark.usefixtures("engine")
 def test_a_rule_that_cannot_be_checked_is_one_line(connection: duckdb.DuckDBPyConnection) -> None:
     connection.execute("CREATE TABLE corpora (corpus VARCHAR)")
     with pytest.raises(GateError, match="corpora") as error:

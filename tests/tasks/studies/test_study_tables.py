@@ -24,14 +24,13 @@ SSREM = [("ssrem", 1)]
 LEARNING = [name for name in STUDIES if issubclass(study_called(name).data, Learning)]
 
 
-@pytest.mark.usefixtures("sql_gate")
 def test_every_study_lands_once_and_is_written(copy: Warehouse) -> None:
     root = str(copy.root)
     for name in sorted(set(STUDIES) - set(LEARNING)):
         settings = StudySettings(name, responses=25)
         (dataset,) = datasets_of(root, name)
-        assert study.fn(dataset, [*SSREM, ("rsrem", 1)], root, settings)
-        assert not study.fn(dataset, [*SSREM, ("rsrem", 1)], root, settings)
+        assert study(dataset, [*SSREM, ("rsrem", 1)], root, settings)
+        assert not study(dataset, [*SSREM, ("rsrem", 1)], root, settings)
         rows, said = read_study(copy, name, dataset)
         assert set(said) == {"ssrem", "rsrem"}
         assert name == "corpus-buckets" or {row["n"] for row in rows} <= set(range(26))
@@ -43,9 +42,8 @@ def test_every_study_lands_once_and_is_written(copy: Warehouse) -> None:
     assert [name for (name,) in published] == sorted(set(STUDIES) - set(LEARNING))
 
 
-@pytest.mark.usefixtures("sql_gate")
 def test_shares_of_negatives_are_those_of_the_scores(copy: Warehouse) -> None:
-    study.fn("tiny", SSREM, str(copy.root), StudySettings("corpus-buckets"))
+    study("tiny", SSREM, str(copy.root), StudySettings("corpus-buckets"))
     rows, _ = read_study(copy, "corpus-buckets", "tiny")
     with copy.reader() as reader:
         scores = reader.execute(
@@ -62,21 +60,19 @@ def test_shares_of_negatives_are_those_of_the_scores(copy: Warehouse) -> None:
     )
 
 
-@pytest.mark.usefixtures("sql_gate")
 def test_negatives_that_landed_are_tried(copy: Warehouse) -> None:
     root, settings = str(copy.root), StudySettings("attacks", responses=20)
-    assert study.fn("tiny", SSREM, root, settings)
-    make_negatives.fn("tiny", root, NegativeSettings("shuffle-golden", split="test", responses=20))
-    assert study.fn("tiny", SSREM, root, settings)  # anew, as there is more to try
+    assert study("tiny", SSREM, root, settings)
+    make_negatives("tiny", root, NegativeSettings("shuffle-golden", split="test", responses=20))
+    assert study("tiny", SSREM, root, settings)  # anew, as there is more to try
     rows, _ = read_study(copy, "attacks", "tiny")
     findings = {row["condition"]: row for row in rows}
     assert findings["negative of shuffle-golden"]["n"] > 0
-    assert not study.fn("tiny", SSREM, root, settings)
+    assert not study("tiny", SSREM, root, settings)
 
 
-@pytest.mark.usefixtures("sql_gate")
 def test_the_human_scores_are_those_that_were_correlated(copy: Warehouse) -> None:
-    study.fn("people", SSREM, str(copy.root), StudySettings("length"))
+    study("people", SSREM, str(copy.root), StudySettings("length"))
     rows, _ = read_study(copy, "length", "people")
     with copy.reader() as reader:
         published = reader.execute(
@@ -93,15 +89,15 @@ def test_what_cannot_be_studied(made: Made, copy: Warehouse) -> None:
     with pytest.raises(EvaluatorError, match="no study 'atacks'; one of attacks, corpus-buckets"):
         StudySettings("atacks")
     with pytest.raises(AnnotationError, match=r"no annotated set 'nobody' in .* \(there are: people\)"):
-        study.fn("nobody", SSREM, root, StudySettings("length"))
+        study("nobody", SSREM, root, StudySettings("length"))
     with pytest.raises(HomeError, match="no corpus 'people' has landed"):
-        study.fn("people", SSREM, root, StudySettings("attacks"))
+        study("people", SSREM, root, StudySettings("attacks"))
     with pytest.raises(EvaluatorError, match="bleu-2: scores by the true response"):
-        study.fn("tiny", [("bleu-2", 1)], root, StudySettings("attacks"))
+        study("tiny", [("bleu-2", 1)], root, StudySettings("attacks"))
     with pytest.raises(
         AnnotationError, match="people has no scores of ssrem version 7; run ssrem correlate FILE"
     ):
-        study.fn("people", [("ssrem", 7)], str(copy.root), StudySettings("length"))
+        study("people", [("ssrem", 7)], str(copy.root), StudySettings("length"))
     assert not copy.partitions() or all(part.table != "studies" for part in copy.partitions())
 
 
@@ -123,18 +119,17 @@ def labelled(copy: Warehouse, tmp_path: Path) -> Warehouse:
     path.write_text(json.dumps(rows))
     root = str(copy.root)
     config = {"epochs": 1, "max_train": 50, "hidden": 4, "mlp": 4, "tune_epochs": 1}
-    train.fn("ruber-unref", ["tiny"], root, encoder="glove-6b-50d", config=config)
-    correlate.fn(str(path), [("ruber-unref", 1)], root)
+    train("ruber-unref", ["tiny"], root, encoder="glove-6b-50d", config=config)
+    correlate(str(path), [("ruber-unref", 1)], root)
     return copy
 
 
-@pytest.mark.usefixtures("sql_gate")
 def test_what_is_learned_from_human_scores(labelled: Warehouse) -> None:
     root, known = str(labelled.root), {"ruber-unref"}
     for name in LEARNING:
         settings = StudySettings(name)
-        assert study.fn("likes", [*SSREM, ("ruber-unref", 1)], root, settings)
-        assert not study.fn("likes", [*SSREM, ("ruber-unref", 1)], root, settings)
+        assert study("likes", [*SSREM, ("ruber-unref", 1)], root, settings)
+        assert not study("likes", [*SSREM, ("ruber-unref", 1)], root, settings)
         rows, said = read_study(labelled, name, "likes")
         assert set(said) == known
         assert all(row["value"] is not None for row in rows if row["outcome"] == "ok")
@@ -146,17 +141,16 @@ def test_what_is_learned_from_human_scores(labelled: Warehouse) -> None:
     rows, _ = read_study(labelled, "leave-one-system-out", "likes")
     assert {"without good", "without bad: its own responses"} <= {row["condition"] for row in rows}
     with pytest.raises(AnnotationError, match="no annotated set 'nobody'"):
-        study.fn("nobody", [("ruber-unref", 1)], root, StudySettings("transfer"))
+        study("nobody", [("ruber-unref", 1)], root, StudySettings("transfer"))
 
 
-@pytest.mark.usefixtures("sql_gate")
 def test_no_evaluator_is_tested_on_what_it_learned_from(labelled: Warehouse, tmp_path: Path) -> None:
     labels = HumanScores(str(tmp_path / "likes_eval.json"))
-    train.fn("ruber-unref", ["tiny"], str(labelled.root), encoder="glove-6b-50d", labels=labels)
+    train("ruber-unref", ["tiny"], str(labelled.root), encoder="glove-6b-50d", labels=labels)
     with pytest.raises(EvaluatorError, match="version 2 learned from the human scores of likes already"):
-        study.fn("likes", [("ruber-unref", 2)], str(labelled.root), StudySettings("low-resource"))
+        study("likes", [("ruber-unref", 2)], str(labelled.root), StudySettings("low-resource"))
     with pytest.raises(EvaluatorError, match=r"ssrem: learns nothing from human scores.* train roberta-eval"):
-        study.fn("likes", SSREM, str(labelled.root), StudySettings("label-noise"))
+        study("likes", SSREM, str(labelled.root), StudySettings("label-noise"))
 
 
 def test_without_an_annotated_set(home: Warehouse) -> None:

@@ -23,14 +23,12 @@ from tasks.training.versions import promoted, versions
 from tasks.warehouse.home import Warehouse
 from tasks.warehouse.partition import PartitionKey
 
-pytestmark = pytest.mark.usefixtures("sql_gate")
-
 
 @pytest.fixture
 def challenged(copy: Warehouse, monkeypatch: pytest.MonkeyPatch) -> Warehouse:
     """A second version of ssrem waits: the same training once more, so that the two are the same."""
     monkeypatch.setattr("tasks.training.train._trained_before", lambda *_: None)
-    assert train.fn("ssrem", ["tiny"], str(copy.root)) == (2, True)
+    assert train("ssrem", ["tiny"], str(copy.root)) == (2, True)
     return copy
 
 
@@ -39,10 +37,10 @@ def scored(home: Warehouse) -> Challenge:
     (challenge,) = challenges(home)
     assert challenge == Challenge("ssrem", 2, 1, ("tiny",), ("people",))
     both = [("ssrem", 1), ("ssrem", 2)]
-    score_corpus.fn("ssrem", 2, "tiny", str(home.root))
-    assert score_corpus.fn("ssrem", 1, "tiny", str(home.root)) is False  # as the run before did
-    assert correlate_landed.fn("people", both, str(home.root)) is True
-    assert correlate_landed.fn("people", both, str(home.root)) is False
+    score_corpus("ssrem", 2, "tiny", str(home.root))
+    assert score_corpus("ssrem", 1, "tiny", str(home.root)) is False  # as the run before did
+    assert correlate_landed("people", both, str(home.root)) is True
+    assert correlate_landed("people", both, str(home.root)) is False
     return challenge
 
 
@@ -67,7 +65,7 @@ def publish_scores(home: Warehouse, change: str) -> None:
 
 def test_an_equal_challenger_is_promoted(challenged: Warehouse) -> None:
     challenge = scored(challenged)
-    done, why = decide.fn(challenge, str(challenged.root), margins=Margins(0.0, 0.0))
+    done, why = decide(challenge, str(challenged.root), margins=Margins(0.0, 0.0))
     assert done
     assert why.startswith("not worse than version 1 on tiny (share above 0.")
     new, old = row(challenged, 2), row(challenged, 1)
@@ -83,7 +81,7 @@ def test_an_equal_challenger_is_promoted(challenged: Warehouse) -> None:
 
 def test_figures_are_those_of_the_published_tables(challenged: Warehouse) -> None:
     challenge = scored(challenged)
-    decide.fn(challenge, str(challenged.root))
+    decide(challenge, str(challenged.root))
     split, people = json.loads(row(challenged, 2)["comparison"])
     with challenged.reader() as reader:
         (rho,) = reader.execute(
@@ -107,7 +105,7 @@ def test_figures_are_those_of_the_published_tables(challenged: Warehouse) -> Non
 def test_a_worse_challenger_is_refused_and_says_why(challenged: Warehouse) -> None:
     challenge = scored(challenged)
     publish_scores(challenged, "CASE WHEN kind = 'GT' THEN -1 ELSE f END AS f")
-    done, why = decide.fn(challenge, str(challenged.root), margins=Margins(0.01, 1.0))
+    done, why = decide(challenge, str(challenged.root), margins=Margins(0.01, 1.0))
     assert not done
     assert why.startswith("may be worse than version 1 on tiny (share above 0.")
     assert "to 0.000" in why and "people" not in why
@@ -120,7 +118,7 @@ def test_a_worse_challenger_is_refused_and_says_why(challenged: Warehouse) -> No
 def test_worse_on_an_annotated_set_alone_is_refused(challenged: Warehouse) -> None:
     challenge = scored(challenged)
     publish_scores(challenged, "CASE WHEN kind = 'response' THEN 1 - h ELSE h END AS h")
-    done, why = decide.fn(challenge, str(challenged.root), margins=Margins(1.0, 0.0))
+    done, why = decide(challenge, str(challenged.root), margins=Margins(1.0, 0.0))
     assert not done
     assert "on people (spearman" in why and "tiny" not in why
 
@@ -140,24 +138,24 @@ def test_a_set_that_one_of_them_learned_from_does_not_count(
             stage, evaluator, settings, {**learned, "labels": digest}, **more
         ),
     )
-    train.fn("ssrem", ["tiny"], str(copy.root))
+    train("ssrem", ["tiny"], str(copy.root))
     (challenge,) = challenges(copy)
     assert challenge.datasets == ()
 
 
 def test_by_hand_and_back(challenged: Warehouse) -> None:
     with pytest.raises(EvaluatorError, match="nothing to roll back to"):
-        promote.fn("ssrem", None, str(challenged.root))
+        promote("ssrem", None, str(challenged.root))
     with pytest.raises(EvaluatorError, match=r"no version 7 .* \(versions: 1, 2\)"):
-        promote.fn("ssrem", 7, str(challenged.root))
-    assert promote.fn("ssrem", 2, str(challenged.root)) == (2, 1)
+        promote("ssrem", 7, str(challenged.root))
+    assert promote("ssrem", 2, str(challenged.root)) == (2, 1)
     assert row(challenged, 2)["why"] == "promoted by hand over version 1"
     assert challenges(challenged) == []
-    assert promote.fn("ssrem", 2, str(challenged.root)) == (2, None)
-    assert promote.fn("ssrem", None, str(challenged.root)) == (1, 2)
+    assert promote("ssrem", 2, str(challenged.root)) == (2, None)
+    assert promote("ssrem", None, str(challenged.root)) == (1, 2)
     assert row(challenged, 1)["why"] == "rolled back from version 2 by hand"
     assert promoted(challenged) == [("rsrem", 1), ("ssrem", 1)]
-    assert promote.fn("ssrem", None, str(challenged.root)) == (2, 1)
+    assert promote("ssrem", None, str(challenged.root)) == (2, 1)
 
 
 def test_margins_that_do_not_exist() -> None:
@@ -176,7 +174,7 @@ def test_what_has_not_seen_a_corpus(copy: Warehouse, write_dump: Any) -> None:
         for n in range(9)
         for t in range(4)
     ]
-    land.fn(write_dump(said, "second"), str(copy.root))
+    land(write_dump(said, "second"), str(copy.root))
     found = outdated(copy)
     assert [(o.evaluator, o.version, o.unseen, o.labels) for o in found] == [
         ("ssrem", 1, ("second",), False),

@@ -72,28 +72,26 @@ def test_a_loaded_model_scores_the_same_in_any_batch(made: Made) -> None:
     assert together[0] != together[1]
 
 
-@pytest.mark.usefixtures("sql_gate")
 def test_versions_one_at_a_time(copy: Warehouse) -> None:
-    assert train.fn("ssrem", ["tiny"], str(copy.root)) == (1, False)  # as it was trained before
-    assert train.fn("ssrem", ["tiny"], str(copy.root), config=SHORT) == (2, True)
+    assert train("ssrem", ["tiny"], str(copy.root)) == (1, False)  # as it was trained before
+    assert train("ssrem", ["tiny"], str(copy.root), config=SHORT) == (2, True)
     assert versions(copy) == [
         (1, True, "first version"),
         (2, False, "waits for comparison with version 1"),
     ]
     after = copy.partitions()
-    assert train.fn("ssrem", ["tiny"], str(copy.root), config=SHORT) == (2, False)
+    assert train("ssrem", ["tiny"], str(copy.root), config=SHORT) == (2, False)
     assert copy.partitions() == after
-    assert train.fn("ssrem", ["tiny"], str(copy.root)) == (1, False)
+    assert train("ssrem", ["tiny"], str(copy.root)) == (1, False)
     assert promoted(copy) == [("rsrem", 1), ("ssrem", 1)]
     first, second = (load_evaluator(copy.models / "ssrem" / v) for v in "12")
     assert first.signature != second.signature
     assert "seed:7" in second.signature
 
 
-@pytest.mark.usefixtures("sql_gate")
 def test_the_same_seed_gives_the_same_model(copy: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tasks.training.train._trained_before", lambda *_: None)
-    assert train.fn("ssrem", ["tiny"], str(copy.root)) == (2, True)
+    assert train("ssrem", ["tiny"], str(copy.root)) == (2, True)
     signatures = [load_evaluator(copy.models / "ssrem" / v).signature for v in "12"]
     assert signatures[0] == signatures[1]
 
@@ -113,18 +111,18 @@ def test_a_loss_that_is_no_number_is_not_published(copy: Warehouse, monkeypatch:
     monkeypatch.setattr(Bilinear, "fit", broken)
     before = copy.partitions()
     with pytest.raises(GateError, match=r"learning_curves: expected \(loss\) to be finite"):
-        train.fn("ssrem", ["tiny"], str(copy.root), config=SHORT)
+        train("ssrem", ["tiny"], str(copy.root), config=SHORT)
     assert copy.partitions() == before
     assert not (copy.models / "ssrem" / "2").exists()
 
 
 def test_what_cannot_be_trained(made: Made, tmp_path: Path) -> None:
     with pytest.raises(EvaluatorError, match="did you mean ssrem"):
-        train.fn("ssremm", ["tiny"], str(made.home.root))
+        train("ssremm", ["tiny"], str(made.home.root))
     with pytest.raises(HomeError, match="landed: tiny"):
-        train.fn("ssrem", ["tinny"], str(made.home.root))
+        train("ssrem", ["tinny"], str(made.home.root))
     with pytest.raises(EvaluatorError, match="no setting epoch"):
-        train.fn("ssrem", ["tiny"], str(made.home.root), config={"epoch": 1})
+        train("ssrem", ["tiny"], str(made.home.root), config={"epoch": 1})
 
 
 def test_corpora_without_tables(made: Made) -> None:

@@ -59,10 +59,10 @@ def labels(tmp_path: Path) -> str:
 def test_human_scores_are_learned_from_after_the_corpus(copy: Warehouse, labels: str) -> None:
     home = str(copy.root)
     arguments: dict[str, Any] = {"encoder": GLOVE, "config": QUICK}
-    assert train.fn("ruber-unref", ["tiny"], home, **arguments) == (1, True)
+    assert train("ruber-unref", ["tiny"], home, **arguments) == (1, True)
     human = HumanScores(labels)
-    assert train.fn("ruber-unref", ["tiny"], home, labels=human, **arguments) == (2, True)
-    assert train.fn("ruber-unref", ["tiny"], home, labels=human, **arguments) == (2, False)
+    assert train("ruber-unref", ["tiny"], home, labels=human, **arguments) == (2, True)
+    assert train("ruber-unref", ["tiny"], home, labels=human, **arguments) == (2, False)
     one, two = (load_evaluator(copy.models / "ruber-unref" / str(version)).signature for version in (1, 2))
     assert "tuned:0" in one and "tuned:24" in two
     card = json.loads((copy.models / "ruber-unref" / "2" / "card.json").read_text())
@@ -80,17 +80,17 @@ def test_labels_that_do_not_fit_the_evaluator(
     name: str, human: bool, said: str, copy: Warehouse, labels: str
 ) -> None:
     with pytest.raises(EvaluatorError, match=said):
-        train.fn(name, ["tiny"], str(copy.root), labels=HumanScores(labels) if human else None)
+        train(name, ["tiny"], str(copy.root), labels=HumanScores(labels) if human else None)
 
 
 def test_a_criterion_that_is_not_there(copy: Warehouse, labels: str) -> None:
     with pytest.raises(AnnotationError, match=r"no criterion 'humour'; name one of overall"):
-        train.fn("ruber-unref", ["tiny"], str(copy.root), labels=HumanScores(labels, "humour"))
+        train("ruber-unref", ["tiny"], str(copy.root), labels=HumanScores(labels, "humour"))
 
 
 def test_a_blend_takes_the_versions_in_use(copy: Warehouse) -> None:
     config = {"parts": "ssrem+rsrem", "contexts": 20, "valid_contexts": 5}
-    assert train.fn("blend", ["tiny"], str(copy.root), config=config) == (1, True)
+    assert train("blend", ["tiny"], str(copy.root), config=config) == (1, True)
     blend = load_evaluator(copy.models / "blend" / "1")
     assert isinstance(blend, Blend) and set(blend.weights) == {"ssrem", "rsrem"}
     signatures = [load_evaluator(copy.models / name / "1").signature for name in ("ssrem", "rsrem")]
@@ -113,11 +113,11 @@ def test_a_training_that_was_broken_off_goes_on(
     }
     monkeypatch.setattr(Stage, "gate", lambda _: (_ for _ in ()).throw(GateError("stop")))
     with pytest.raises(GateError):
-        train.fn("retrieval", ["tiny"], str(copy.root), config=config)
+        train("retrieval", ["tiny"], str(copy.root), config=config)
     (unfinished,) = (copy.root / "checkpoints").iterdir()
     assert any(unfinished.iterdir())
     monkeypatch.undo()
-    assert train.fn("retrieval", ["tiny"], str(copy.root), config=config) == (1, True)
+    assert train("retrieval", ["tiny"], str(copy.root), config=config) == (1, True)
     assert not unfinished.exists()
 
 
@@ -138,8 +138,8 @@ def test_a_slow_evaluator_is_scored_on_a_sample(
             "negatives": "random-1",
         },
     }
-    train.fn("retrieval", ["tiny"], str(copy.root), config=config)
-    assert score_corpus.fn("retrieval", 1, "tiny", str(copy.root))
+    train("retrieval", ["tiny"], str(copy.root), config=config)
+    assert score_corpus("retrieval", 1, "tiny", str(copy.root))
     with copy.reader() as reader:
         found = reader.execute(
             "SELECT kind, n FROM identification WHERE evaluator = 'retrieval' AND kind = 'GT'"

@@ -26,7 +26,7 @@ def other(tmp_path: Path) -> Warehouse:
 
 def test_an_evaluator_scores_the_same_elsewhere(copy: Warehouse, other: Warehouse, tmp_path: Path) -> None:
     file = export_evaluator(copy, "ssrem", None, tmp_path / "x.ssrem")
-    assert import_evaluator.fn(str(file), str(other.root)) == ("ssrem", 1, True)
+    assert import_evaluator(str(file), str(other.root)) == ("ssrem", 1, True)
     assert promoted(other, ["ssrem"]) == [("ssrem", 1)]
     here, there = (load_evaluator(home.models / "ssrem" / "1") for home in (copy, other))
     assert here.score(SAMPLES).tolist() == there.score(SAMPLES).tolist()
@@ -37,9 +37,9 @@ def test_an_evaluator_scores_the_same_elsewhere(copy: Warehouse, other: Warehous
 
 def test_the_same_evaluator_is_taken_in_once(copy: Warehouse, other: Warehouse, tmp_path: Path) -> None:
     file = str(export_evaluator(copy, "ssrem", 1, tmp_path / "x.ssrem"))
-    import_evaluator.fn(file, str(other.root))
+    import_evaluator(file, str(other.root))
     before = other.partitions()
-    assert import_evaluator.fn(file, str(other.root)) == ("ssrem", 1, False)
+    assert import_evaluator(file, str(other.root)) == ("ssrem", 1, False)
     assert other.partitions() == before
 
 
@@ -48,7 +48,7 @@ def test_another_one_is_a_new_version(copy: Warehouse, tmp_path: Path) -> None:
     from ssrem.evaluators.core.archive import pack
 
     pack(PACKAGED / "ssrem", tmp_path / "x.ssrem")
-    assert import_evaluator.fn(str(tmp_path / "x.ssrem"), str(copy.root)) == ("ssrem", 2, True)
+    assert import_evaluator(str(tmp_path / "x.ssrem"), str(copy.root)) == ("ssrem", 2, True)
     assert promoted(copy, ["ssrem"]) == [("ssrem", 2)]
 
 
@@ -62,7 +62,7 @@ def test_a_changed_model_is_not_taken_in(copy: Warehouse, other: Warehouse, tmp_
     weights.write_bytes(content)
     pack(tmp_path / "open", tmp_path / "y.ssrem")
     with pytest.raises(EvaluatorError, match=r"weights\.safetensors"):
-        import_evaluator.fn(str(tmp_path / "y.ssrem"), str(other.root))
+        import_evaluator(str(tmp_path / "y.ssrem"), str(other.root))
     assert other.partitions() == []
 
 

@@ -25,7 +25,7 @@ import sys
 from tasks.ingest.land import land
 from tasks.stage.stage import Stage
 Stage.gate = lambda stage: None
-print(*land.fn(sys.argv[1], sys.argv[2]))
+print(*land(sys.argv[1], sys.argv[2]))
 """
 
 
@@ -164,7 +164,7 @@ def test_threads_of_one_process_wait_for_each_other(home: Warehouse, monkeypatch
 
 
 def test_a_dump_that_changes_while_it_is_read_does_not_land(
-    home: Warehouse, write_dump: Callable[..., str], sql_gate: None, monkeypatch: pytest.MonkeyPatch
+    home: Warehouse, write_dump: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dump = write_dump(ROWS)
     hashed = home_module.Warehouse.lock
@@ -176,7 +176,7 @@ def test_a_dump_that_changes_while_it_is_read_does_not_land(
 
     monkeypatch.setattr(Warehouse, "lock", lock)
     with pytest.raises(DumpError, match="changed while it was read"):
-        land.fn(dump, str(home.root))
+        land(dump, str(home.root))
     assert home.partitions() == []
 
 

@@ -15,8 +15,9 @@ import numpy as np
 import pytest
 
 from flows.cli.main import main
-from flows.orchestration import options
+from flows.orchestration import options, workers
 from flows.orchestration.options import AnnotatedSetOptions, RunnerOptions, TableOptions, TrainingOptions
+from flows.orchestration.workers import connected
 from schemas import TABLES
 from ssrem.errors import RunnerError
 from support.small_home import annotated_rows, write_conversations
@@ -26,8 +27,6 @@ from tasks.scoring import batches as scoring
 from tasks.speaker_tables import similarity
 from tasks.speaker_tables import vectors as encoding
 from tasks.warehouse.home import Warehouse
-
-pytestmark = [pytest.mark.prefect, pytest.mark.xdist_group("prefect")]
 
 WHEN = {"runs", "check_results"}
 OF_THIS_RUN = {"trained_at", "decided_at", "promoted_at", "seconds"}
@@ -73,24 +72,21 @@ def landed(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
     home = Warehouse.at(folder / "home")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tasks.stage.stage.Stage.gate", lambda stage: None)
-        land.fn(str(folder / "tiny.jsonl"), str(home.root))
+        land(str(folder / "tiny.jsonl"), str(home.root))
     return home
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
     """Address of a cluster of two workers, and the folder in which they note what they do."""
-    pytest.importorskip("prefect_dask", reason="needs pip install 'ssrem[dask]'")
+    pytest.importorskip("distributed", reason="needs pip install 'ssrem[dask]'")
     folder = tmp_path_factory.mktemp("watch")
-    from distributed import Client, WorkerPlugin
+    from distributed import WorkerPlugin
 
     plugin: Any = type("WatchPlugin", (Watch, WorkerPlugin), {})(folder)
-    from flows.orchestration.task_runners import started
-
-    with started(RunnerOptions(name="dask")) as runner:
-        runner.client.register_plugin(plugin)
-        assert isinstance(runner.client, Client)
-        yield runner.client.scheduler.address, folder
+    with connected(RunnerOptions(name="dask")) as client:
+        client.register_plugin(plugin)
+        yield client.scheduler.address, folder
 
 
 @pytest.fixture
@@ -123,7 +119,7 @@ def contents(home: Warehouse) -> dict[str, list[tuple[Any, ...]]]:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("prefect_server", "sql_gate", "small_shards")
+@pytest.mark.usefixtures("small_shards")
 def test_two_workers_make_the_tables_of_one_process(
     landed: Warehouse, cluster: tuple[str, Path], tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -157,29 +153,7 @@ def test_two_workers_make_the_tables_of_one_process(
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("prefect_server", "sql_gate", "small_shards")
-def test_two_workers_of_ray(landed: Warehouse, tmp_path: Path) -> None:
-    pytest.importorskip("prefect_ray", reason="needs pip install 'ssrem[ray]'")
-    from flows.correlate import correlate
-    from flows.tables import tables
-
-    annotated = tmp_path / "people_eval.json"
-    annotated.write_text(json.dumps(annotated_rows()))
-    results = []
-    for runner in ("process", "ray"):
-        home = copy_of(landed, tmp_path / runner)
-        on = RunnerOptions(name=runner)
-        tables(str(home.root), runner=on)
-        correlate(
-            AnnotatedSetOptions(files=[str(annotated)]), str(home.root), ["bleu-2", "cosine"], runner=on
-        )
-        results.append(contents(home))
-    assert results[0]["set_similarity"] and results[0]["scores"]
-    assert results[0] == results[1]
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("prefect_server", "sql_gate", "small_shards")
+@pytest.mark.usefixtures("small_shards")
 def test_a_worker_killed_in_the_middle_of_a_shard(
     landed: Warehouse, cluster: tuple[str, Path], tmp_path: Path
 ) -> None:
@@ -218,12 +192,10 @@ def test_an_address_needs_its_runner() -> None:
 
 
 def test_a_cluster_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("prefect_dask", reason="needs pip install 'ssrem[dask]'")
-    from flows.orchestration import task_runners as runners
-
-    monkeypatch.setattr(runners, "CONNECT_SECONDS", 1)
+    pytest.importorskip("distributed", reason="needs pip install 'ssrem[dask]'")
+    monkeypatch.setattr(workers, "CONNECT_SECONDS", 1)
     with (
         pytest.raises(RunnerError, match=r"^--runner dask: no cluster at tcp://127.0.0.1:9 \(.*\); start it"),
-        runners.opened(RunnerOptions(name="dask", address="tcp://127.0.0.1:9")),
+        workers.opened(RunnerOptions(name="dask", address="tcp://127.0.0.1:9")),
     ):
         pass

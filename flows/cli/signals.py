@@ -1,0 +1,108 @@
+"""Signals that end a command: Ctrl-C (SIGINT) and SIGTERM, from a service manager or `kill`."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from contextlib import suppress
+from types import TracebackType
+from typing import NoReturn
+
+GRACE = 1.5
+"""Seconds that a command has to clean up after a signal. Then it ends as it is, like after kill -9: nothing is
+published by halves, and the next run deletes what is left."""
+
+CLOSED = 0
+"""What is written to the watching thread, where signals are, when the block has ended."""
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM: cleaned up after as an interrupt."""
+
+
+class Stoppable:
+    """A block that a signal ends within GRACE seconds, and a second signal at once.
+
+    Whatever error the signal causes comes out of it as KeyboardInterrupt or Terminated: DuckDB raises an error of its
+    own in place of what the signal's handler raises. A thread watches for signals, since a long call into a library
+    keeps Python from handling them. In a thread, or in a process that handles SIGTERM itself, signals are left alone.
+
+    message: what the line says after `interrupted` or `terminated`.
+    """
+
+    def __init__(self, message: str) -> None:
+        self._message = message
+        self._arrived: int | None = None
+        self._watching = False
+        self._closed = threading.Event()
+        self._reported = threading.Lock()
+
+    def __enter__(self) -> Stoppable:
+        main_thread = threading.current_thread() is threading.main_thread()
+        if main_thread and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+            self._watching = True
+            self._bytes, self._notes = socket.socketpair()
+            self._notes.setblocking(False)
+            self._before = signal.set_wakeup_fd(self._notes.fileno(), warn_on_full_buffer=False)
+            signal.signal(signal.SIGTERM, _terminate)
+            threading.Thread(target=self._watch, daemon=True).start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
+        if not self._watching:
+            return
+        signal.set_wakeup_fd(self._before)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        self._notes.send(bytes([CLOSED]))
+        self._closed.wait(GRACE)
+        if error is not None and self._arrived is not None:
+            raise (Terminated if self._arrived == signal.SIGTERM else KeyboardInterrupt) from error
+
+    def report(self, stopped: KeyboardInterrupt) -> int:
+        """Say that the command was stopped; returns the exit status."""
+        status, line = self._outcome(isinstance(stopped, Terminated))
+        if self._reported.acquire(blocking=False):  # it is said once
+            print(line, file=sys.stderr, flush=True)
+        return status
+
+    def _outcome(self, terminated: bool) -> tuple[int, str]:
+        line = f"ssrem: {'terminated' if terminated else 'interrupted'}{self._message}"
+        return 143 if terminated else 130, line
+
+    def _end(self) -> NoReturn:
+        """End the process now, whatever its main thread is at."""
+        status, line = self._outcome(self._arrived == signal.SIGTERM)
+        if self._reported.acquire(blocking=False):
+            start = (
+                "\r\033[K\033[?25h" if os.isatty(2) else ""
+            )  # over a progress bar, with the cursor visible
+            with suppress(OSError):
+                os.write(2, f"{start}{line}\n".encode())
+        os._exit(status)
+
+    def _watch(self) -> None:
+        while self._arrived is None:
+            number = self._bytes.recv(1)[0]
+            if number == CLOSED:
+                self._closed.set()
+                return
+            if number in (signal.SIGINT, signal.SIGTERM):
+                self._arrived = number
+        deadline = time.monotonic() + GRACE
+        with suppress(TimeoutError):
+            while (left := deadline - time.monotonic()) > 0:  # also while the interpreter shuts down
+                self._bytes.settimeout(left)
+                if self._bytes.recv(1)[0] != CLOSED:
+                    break
+                self._closed.set()
+        self._end()
+
+
+def _terminate(*_: object) -> NoReturn:
+    raise Terminated

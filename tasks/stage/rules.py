@@ -1,0 +1,41 @@
+"""The rules of a gate: each is a query for the rows that break it, derived from a table's contract or a SQL check."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from schemas.contract import Table
+from ssrem.errors import GateError
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One expectation: its table, what it says, and the query for the rows that break it."""
+
+    table: str
+    says: str
+    offending: str
+
+
+def rules(table: Table) -> Iterator[Rule]:
+    """The rules that a contract implies: its key, its columns that may not be null, and its expectations."""
+    name, key = table.name, ", ".join(table.key)
+    repeated = f"SELECT {key}, count(*) AS times FROM {name} GROUP BY {key} HAVING count(*) > 1"
+    yield Rule(name, f"({key}) to be unique", repeated)
+    for column in table.required:
+        yield Rule(name, f"{column} not to be null", f'SELECT * FROM {name} WHERE "{column}" IS NULL')
+    for expectation in table.expectations:
+        yield Rule(name, expectation.says, expectation.query(name))
+
+
+def not_checked(table: str, reason: object) -> GateError:
+    """The error of a gate that cannot evaluate a rule."""
+    return GateError(f"the gate could not check table {table}: {shortened(reason)}; nothing was published")
+
+
+def shortened(value: Any) -> str:
+    """The value as text of at most 40 characters on one line."""
+    text = " ".join(str(value).split())
+    return text if len(text) <= 40 else text[:37] + "..."

@@ -1,0 +1,110 @@
+"""A command that is asked to end: it says so in one line, in time, and leaves neither a process nor half a stage."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+from support.paths import ROOT
+from support.small_home import QUIET, write_conversations
+from tasks.warehouse.home import Warehouse
+
+UNPUBLISHED = "; nothing of this stage was published, run it again to go on"
+
+ENDS = {signal.SIGINT: (130, "interrupted"), signal.SIGTERM: (143, "terminated")}
+
+IN_A_STATEMENT = """
+import os, signal, sys
+import duckdb
+from flows.cli import dispatch, main
+
+def statement(options):
+    with duckdb.connect() as connection:
+        connection.execute("SET threads = 1")
+        stop = lambda number: os.kill(os.getpid(), {number}) or number
+        connection.create_function("stop", stop, ["BIGINT"], "BIGINT")
+        connection.execute("SELECT stop(x) FROM range(5) AS numbers(x)").fetchall()
+
+dispatch.run = statement
+sys.exit(main.main(["status"]))
+"""
+
+IN_A_LONG_CALL = """
+import hashlib, sys
+from flows.cli import dispatch, main
+
+def call(options):
+    print("begun", flush=True)
+    hashlib.pbkdf2_hmac("sha256", b"x", b"y", 10**9)
+
+dispatch.run = call
+sys.exit(main.main(["status"]))
+"""
+
+
+def started(*arguments: str) -> subprocess.Popen[str]:
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("PREFECT_", "SSREM_"))}
+    return subprocess.Popen(
+        [sys.executable, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**environment, **QUIET},
+        cwd=ROOT,
+    )
+
+
+def published(home: Warehouse) -> set[str]:
+    return {partition.table for partition in home.partitions()}
+
+
+def wait_until(true: Callable[[], bool], running: subprocess.Popen[str]) -> None:
+    until = time.monotonic() + 200
+    while not true():
+        assert running.poll() is None, running.communicate()[1]
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("number", ENDS)
+def test_a_signal_that_duckdb_makes_an_error_of_its_own(number: int) -> None:
+    status, says = ENDS[signal.Signals(number)]
+    with started("-c", IN_A_STATEMENT.format(number=int(number))) as running:
+        assert running.communicate(timeout=60)[1] == f"ssrem: {says}{UNPUBLISHED}\n"
+    assert running.returncode == status
+
+
+@pytest.mark.parametrize("number", ENDS)
+def test_a_long_call_into_a_library_is_not_waited_for(number: int) -> None:
+    status, says = ENDS[signal.Signals(number)]
+    with started("-c", IN_A_LONG_CALL) as running:
+        assert running.stdout is not None and running.stdout.readline() == "begun\n"
+        running.send_signal(number)
+        assert running.communicate(timeout=60)[1] == f"ssrem: {says}{UNPUBLISHED}\n"
+    assert running.returncode == status
+
+
+@pytest.mark.parametrize("number", ENDS)
+@pytest.mark.parametrize("table", ["utterances", "candidates", "scores"])
+def test_a_run_that_is_stopped_after_a_stage(
+    home: Warehouse, tmp_path: Path, table: str, number: int
+) -> None:
+    write_conversations(tmp_path / "tiny.jsonl")
+    status, says = ENDS[signal.Signals(number)]
+    with started("-m", "flows.cli", "run", str(tmp_path / "tiny.jsonl"), "--home", str(home.root)) as running:
+        wait_until(lambda: home.catalog.exists() and table in published(home), running)
+        children = psutil.Process(running.pid).children(recursive=True)
+        running.send_signal(number)
+        assert running.communicate(timeout=60)[1].splitlines() == [f"ssrem: {says}{UNPUBLISHED}"]
+    assert running.returncode == status
+    assert children == []
+    assert table in published(home)
+    assert not home.staging.exists() or list(home.staging.iterdir()) == []
