@@ -3,15 +3,27 @@ that must not exist, and queries of the published tables: questions, summaries f
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from itertools import takewhile
 
 
 @cache
 def statement(name: str) -> str:
     """Text of the statement `FOLDER/TABLE`, such as `2_speaker_tables/turns`, with the comments that give its grain."""
     return files("sql").joinpath(f"{name}.sql").read_text(encoding="utf-8")
+
+
+@dataclass(frozen=True)
+class Query:
+    """The query of a file: `title` is the first line of the comment above it, `notes` are the lines below."""
+
+    name: str
+    title: str
+    notes: str
+    text: str
 
 
 @dataclass(frozen=True)
@@ -24,30 +36,10 @@ class Check:
     query: str
 
 
-@dataclass(frozen=True)
-class Query:
-    """A titled question: `title` is what it answers, `notes` say how to read the answer."""
-
-    name: str
-    title: str
-    notes: str
-    text: str
-
-
 @cache
 def queries(folder: str) -> dict[str, Query]:
-    """The queries of `questions`, `summaries` or `report` by name, in order of the files.
-
-    The first line of each file is the title, the comments below it are the notes.
-    """
-    by_name = {}
-    for entry in sorted(files("sql").joinpath(folder).iterdir(), key=lambda e: e.name):
-        lines = entry.read_text(encoding="utf-8").splitlines()
-        end = next(number for number, line in enumerate(lines) if not line.startswith("--"))
-        title, *notes = [line.removeprefix("--").strip() for line in lines[:end]]
-        name = entry.name.removesuffix(".sql")
-        by_name[name] = Query(name, title, " ".join(notes), "\n".join(lines[end:]).strip())
-    return by_name
+    """The queries of `questions`, `summaries` or `report` by name, in order of the files."""
+    return {query.name: query for query in _read(folder)}
 
 
 ALSO = {"forget": ("ingest",)}
@@ -56,16 +48,20 @@ ALSO = {"forget": ("ingest",)}
 
 def checks(stage: str) -> list[Check]:
     """The checks of a stage, by name. The first line of each file names the table: `-- table: NAME`."""
-    stage_checks = [check for other in ALSO.get(stage, ()) for check in checks(other)]
-    folder = files("sql").joinpath("checks", stage)
-    if not folder.is_dir():  # a stage may have none
-        return stage_checks
-    for entry in sorted(folder.iterdir(), key=lambda e: e.name):
-        if not entry.name.endswith(".sql"):
-            continue
+    return [
+        Check(query.name, query.title.removeprefix("table:").strip(), query.notes, query.text)
+        for checked in (*ALSO.get(stage, ()), stage)
+        for query in _read(f"checks/{checked}")
+    ]
+
+
+def _read(folder: str) -> Iterator[Query]:
+    """The queries of a folder, in order of the files; none if there is no such folder."""
+    path = files("sql").joinpath(folder)
+    entries = path.iterdir() if path.is_dir() else ()
+    for entry in sorted((e for e in entries if e.name.endswith(".sql")), key=lambda e: e.name):
         lines = entry.read_text(encoding="utf-8").splitlines()
-        head = [line.removeprefix("--").strip() for line in lines if line.startswith("--")]
-        body = "\n".join(line for line in lines if not line.startswith("--")).strip()
-        table = head[0].removeprefix("table:").strip()
-        stage_checks.append(Check(entry.name.removesuffix(".sql"), table, " ".join(head[1:]), body))
-    return stage_checks
+        head = list(takewhile(lambda line: line.startswith("--"), lines))
+        title, *notes = [line.removeprefix("--").strip() for line in head]
+        text = "\n".join(lines[len(head) :]).strip()
+        yield Query(entry.name.removesuffix(".sql"), title, " ".join(notes), text)

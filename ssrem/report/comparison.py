@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ssrem.report.data import Row, Rows
-from ssrem.report.numbers import change, is_figure
+from ssrem.report.numbers import is_figure
 
 ABOUT = ("stage", "started", "ended", "ssrem_version")
 OF_EVALUATOR = (
@@ -61,30 +61,6 @@ class Comparison:
     second: Side
 
     @property
-    def sentences(self) -> list[str]:
-        """What differs, in short."""
-        sentences = []
-        stages = [self.first.run["stage"], self.second.run["stage"]]
-        if self.first.run["run_id"] == self.second.run["run_id"]:
-            sentences.append("Both are the same run.")
-        elif stages[0] != stages[1]:
-            sentences.append(
-                f"These are runs of different stages, {' and '.join(stages)}, so little can be compared."
-            )
-        settings = [pair.names[1] for pair in self.settings if pair.differs]
-        names = ", ".join(settings[:4]) + (" and more" if len(settings) > 4 else "")
-        sentences.append(f"They differ in {names}." if names else "Their settings and inputs are the same.")
-        changes = [(p.difference, p.names) for p in self.correlations if p.difference is not None]
-        if changes:
-            largest, (evaluator, dataset, criterion, _, level, score) = max(changes, key=lambda c: abs(c[0]))
-            sentences.append(
-                f"Of {len(changes):,} correlations with human ratings that both have, "
-                f"{sum(difference > 0 for difference, _ in changes):,} are higher in the second; the largest change "
-                f"is {change(largest)} ({evaluator} {score} on {dataset}, {criterion}, {level} level)."
-            )
-        return sentences
-
-    @property
     def about(self) -> list[Pair]:
         """Stage, times and version of ssrem of the runs."""
         return self._pairs(lambda side: {(key,): side.run[key] for key in ABOUT})
@@ -124,6 +100,12 @@ class Comparison:
             },
             lambda row: row and row["spearman"],
         )
+
+    @property
+    def changes(self) -> list[Pair]:
+        """The correlations that both runs have, the largest difference first."""
+        both = ((abs(pair.difference), pair) for pair in self.correlations if pair.difference is not None)
+        return [pair for _, pair in sorted(both, key=lambda item: item[0], reverse=True)]
 
     @property
     def tables(self) -> list[Pair]:

@@ -23,38 +23,25 @@ KIND_NAMES = {
 }
 
 COLUMNS: dict[str, tuple[str, ...]] = {
-    "corpora": (
-        *("corpus", "format", "source", "conversations", "utterances", "quarantined"),
-        *("speakers", "turns", "responses", "speaker_scope", "landed_at"),
-    ),
-    "quarantine": ("corpus", "reason", "rows"),
-    "set_similarity": ("corpus", "kind", "mean", "low", "high", "speakers", "sets", "pairs", "encoder"),
-    "identification": ("evaluator", "version", "corpus", "kind", "mean", "low", "high", "gt_above", "n"),
-    "correlations": (
-        *("evaluator", "version", "dataset", "criterion", "aggregation", "level", "score"),
-        *("pearson", "pearson_p", "pearson_low", "pearson_high"),
-        *("spearman", "spearman_p", "spearman_low", "spearman_high"),
-        *("kendall", "kendall_p", "n", "excluded", "outcome"),
-        *("resampled", "ceiling", "cluster"),
-    ),
-    "comparisons": (
-        *("dataset", "criterion", "level", "first", "first_version"),
-        *("second", "second_version", "p_holm"),
-    ),
-    "points": (
-        *("evaluator", "version", "dataset", "criterion", "response_id"),
-        *("human", "raters", "part", "score"),
-    ),
-    "responses": ("dataset", "response_id", "context", "response", "reference", "system"),
-    "studies": (
-        *("study", "dataset", "evaluator", "version", "condition", "measure", "value", "n", "outcome"),
-    ),
-    "learning_curves": ("evaluator", "version", "epoch", "split", "loss"),
-    "evaluators": (
-        *("evaluator", "version", "signature", "encoder", "promoted", "why", "trained_at", "figures"),
-    ),
-    "quality": ("run_id", "stage", "table", "expectation", "passed", "observed", "unexpected"),
-    "runs": ("run_id", "stage", "state", "started", "ended", "parameters"),
+    name: tuple(columns.split())
+    for name, columns in {
+        "corpora": "corpus format source conversations utterances quarantined speakers turns responses "
+        "speaker_scope landed_at",
+        "quarantine": "corpus reason rows",
+        "set_similarity": "corpus kind mean low high speakers sets pairs encoder",
+        "identification": "evaluator version corpus kind mean low high gt_above n",
+        "correlations": "evaluator version dataset criterion aggregation level score pearson pearson_p pearson_low "
+        "pearson_high spearman spearman_p spearman_low spearman_high kendall kendall_p n excluded outcome resampled "
+        "ceiling cluster",
+        "comparisons": "dataset criterion level first first_version second second_version p_holm",
+        "points": "evaluator version dataset criterion response_id human raters part score",
+        "responses": "dataset response_id context response reference system",
+        "studies": "study dataset evaluator version condition measure value n outcome",
+        "learning_curves": "evaluator version epoch split loss",
+        "evaluators": "evaluator version signature encoder promoted why trained_at figures",
+        "quality": "run_id stage table expectation passed observed unexpected",
+        "runs": "run_id stage state started ended parameters",
+    }.items()
 }
 
 

@@ -24,6 +24,7 @@ JITTER = 0.3  # standard deviation, as in Figure 2 of the SSREM paper
 POINTS_A_PANEL = 2_000
 POINTS_A_PAGE = 12_000  # keeps a page of many panels, with their numbers, under 3 MB
 SEED = 1
+_BAR: dict[str, Any] = {"markersize": 3.5, "elinewidth": 1.3, "capsize": 4.5, "capthick": 1.3}
 
 
 @dataclass(frozen=True)
@@ -43,19 +44,19 @@ def similarity_panels(rows: Rows) -> list[Panel]:
     """Mean similarity of each kind of set with its 95% interval (SSREM paper, Table 2): a panel a corpus."""
     panels = []
     for number, ((corpus, encoder), group) in enumerate(grouped(rows, "corpus", "encoder").items()):
-        by_kind = {row["kind"]: row for row in group if is_figure(row["mean"])}
-        kinds = [kind for kind in KINDS if kind in by_kind]
-        if not kinds:
+        measured = _measured(group)
+        if not measured:
             continue
         figure, axes = canvas(2.0)
-        for place, kind in enumerate(kinds):
-            _bar(axes, by_kind[kind], place, paint().second if kind == "Rand" else paint().accent, flat=True)
-        axes.set_yticks(range(len(kinds)), kinds)
-        axes.set_ylim(len(kinds) - 0.4, -0.6)
+        for place, row in enumerate(measured):
+            colour = paint().second if row["kind"] == "Rand" else paint().accent
+            axes.errorbar([row["mean"]], [place], xerr=_error(row), fmt="o", color=colour, **_BAR)
+        axes.set_yticks(range(len(measured)), [row["kind"] for row in measured])
+        axes.set_ylim(len(measured) - 0.4, -0.6)
         axes.grid(axis="x")
         axes.margins(x=0.12)
         axes.set_xlabel("mean similarity of the texts in a set")
-        label = "Mean similarity with 95% intervals: " + _means(by_kind, kinds)
+        label = f"Mean similarity with 95% intervals: {_means(measured)}"
         note = f"vectors of {encoder}"
         panels.append(Panel.of(figure, f"similarity{number}", label, str(corpus), note, group))
     return panels
@@ -72,24 +73,26 @@ def identification_panels(rows: Rows, label_of: Namer) -> list[Panel]:
     for (corpus,), of_corpus in grouped(rows, "corpus").items():
         limits = _limits([row[key] for row in of_corpus for key in ("mean", "low", "high")])
         for (evaluator, version), group in grouped(of_corpus, "evaluator", "version").items():
-            by_kind = {row["kind"]: row for row in group if is_figure(row["mean"])}
-            kinds = [kind for kind in KINDS if kind in by_kind]
-            if not kinds:
+            measured = _measured(group)
+            if not measured:
                 continue
             figure, axes = canvas(2.7)
             # The copied context is an attack, not a set of the paper, and is set apart.
-            places = [place + (0.6 if kind == "Context" else 0.0) for place, kind in enumerate(kinds)]
-            colours = {"GT": paint().accent, "Context": paint().warn}
-            for place, kind in zip(places, kinds, strict=True):
-                _bar(axes, by_kind[kind], place, colours.get(kind, paint().second))
-            if "Context" in kinds[1:]:
+            places = [at + (0.6 if row["kind"] == "Context" else 0.0) for at, row in enumerate(measured)]
+            styles = {"GT": (paint().accent, "o"), "Context": (paint().warn, "D")}
+            for place, row in zip(places, measured, strict=True):
+                colour, marker = styles.get(row["kind"], (paint().second, "o"))
+                axes.errorbar([place], [row["mean"]], yerr=_error(row), fmt=marker, color=colour, **_BAR)
+            if any(row["kind"] == "Context" for row in measured[1:]):
                 axes.axvline(places[-1] - 0.8, color=paint().grid, linewidth=0.8, linestyle=(0, (3, 3)))
-            axes.set_xticks(places, [f"{kind}\n{_above(by_kind[kind])}" for kind in kinds])
+            shares = [percent(row["gt_above"]) if is_figure(row["gt_above"]) else "" for row in measured]
+            labels = [f"{row['kind']}\n{share}" for row, share in zip(measured, shares, strict=True)]
+            axes.set_xticks(places, labels)
             axes.set_xlim(-0.6, places[-1] + 0.6)
             axes.set_ylim(*limits)
             axes.grid(axis="y")
             axes.set_ylabel("mean f")
-            label = f"Mean f with 95% intervals: {_means(by_kind, kinds)}"
+            label = f"Mean f with 95% intervals: {_means(measured)}"
             title, note = label_of(evaluator, version), f"test split of {corpus}"
             panels.append(Panel.of(figure, f"identification{len(panels)}", label, title, note, group))
     return panels
@@ -164,17 +167,15 @@ def clouds(points: Rows) -> list[tuple[Cloud, Panel]]:
     return panels
 
 
-def _bar(axes: Axes, row: Row, place: float, colour: str, *, flat: bool = False) -> None:
-    """A dot at the mean, with a bar over the 95% interval."""
+def _measured(rows: Rows) -> list[Row]:
+    """The rows with a mean, a kind each, in the order of KINDS."""
+    return [row for kind in KINDS for row in rows if row["kind"] == kind and is_figure(row["mean"])]
+
+
+def _error(row: Row) -> list[list[float]] | None:
+    """The 95% interval as lengths below and above the mean, for a bar of matplotlib; None if it is not known."""
     mean, low, high = row["mean"], row["low"], row["high"]
-    known = is_figure(low) and is_figure(high)
-    error = [[max(mean - low, 0.0)], [max(high - mean, 0.0)]] if known else None
-    marker = "D" if row["kind"] == "Context" else "o"
-    looks: Any = {"color": colour, "markersize": 3.5, "elinewidth": 1.3, "capsize": 4.5, "capthick": 1.3}
-    if flat:
-        axes.errorbar([mean], [place], xerr=error, fmt=marker, **looks)
-    else:
-        axes.errorbar([place], [mean], yerr=error, fmt=marker, **looks)
+    return [[max(mean - low, 0.0)], [max(high - mean, 0.0)]] if is_figure(low) and is_figure(high) else None
 
 
 def _limits(values: list[Any]) -> tuple[float, float]:
@@ -186,12 +187,8 @@ def _limits(values: list[Any]) -> tuple[float, float]:
     return low - margin, high + margin
 
 
-def _above(row: Row) -> str:
-    return percent(row["gt_above"]) if is_figure(row["gt_above"]) else ""
-
-
-def _means(by_kind: dict[str, Row], kinds: list[str]) -> str:
-    return ", ".join(f"{kind} {real(by_kind[kind]['mean'])}" for kind in kinds)
+def _means(rows: Rows) -> str:
+    return ", ".join(f"{row['kind']} {real(row['mean'])}" for row in rows)
 
 
 def _whole_numbers(axes: Axes) -> None:

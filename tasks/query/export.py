@@ -14,6 +14,7 @@ import duckdb
 
 from ssrem.errors import SsremError
 from tasks.query.sandbox import confined, distinct, only_select, too_large
+from tasks.warehouse.files import whole_file
 from tasks.warehouse.home import Warehouse
 
 _ROWS = 10_000
@@ -25,7 +26,12 @@ def save_csv(home: Warehouse, query: str, path: Path) -> int:
     Lists and structures are JSON, bytes text, null is empty. Raises SsremError if the query is invalid or the file
     cannot be written.
     """
-    return _atomically(path, lambda draft: confined(home, lambda connection: _csv(connection, query, draft)))
+
+    def write(connection: duckdb.DuckDBPyConnection, draft: Path) -> int:
+        with draft.open("w", encoding="utf-8", newline="") as out:
+            return _rows(connection, query, out)
+
+    return _save(home, path, write)
 
 
 def print_csv(home: Warehouse, query: str, out: TextIO) -> int:
@@ -37,26 +43,15 @@ def save_parquet(home: Warehouse, query: str, path: Path) -> int:
     """Write the answer as Parquet, with DuckDB's types, atomically; returns the number of rows. Raises SsremError."""
     import pyarrow.parquet  # noqa: F401 - loaded before the limit on memory is set
 
-    return _atomically(
-        path, lambda draft: confined(home, lambda connection: _parquet(connection, query, draft))
-    )
+    return _save(home, path, lambda connection, draft: _parquet(connection, query, draft))
 
 
-def _atomically(path: Path, write: Callable[[Path], int]) -> int:
-    draft = path.with_name(f".{path.name}.tmp")
+def _save(home: Warehouse, path: Path, write: Callable[[duckdb.DuckDBPyConnection, Path], int]) -> int:
     try:
-        written = write(draft)
-        draft.replace(path)
+        with whole_file(path) as draft:
+            return confined(home, lambda connection: write(connection, draft))
     except OSError as error:
         raise SsremError(f"cannot write {path}: {error.strerror or error}; choose another file") from None
-    finally:
-        draft.unlink(missing_ok=True)
-    return written
-
-
-def _csv(connection: duckdb.DuckDBPyConnection, query: str, draft: Path) -> int:
-    with draft.open("w", encoding="utf-8", newline="") as out:
-        return _rows(connection, query, out)
 
 
 def _rows(connection: duckdb.DuckDBPyConnection, query: str, out: TextIO) -> int:
@@ -83,9 +78,7 @@ def _parquet(connection: duckdb.DuckDBPyConnection, query: str, draft: Path) -> 
     try:
         with connection.sql(select).to_arrow_reader(_ROWS) as batches:
             names = distinct(batches.schema.names)
-            schema = pa.schema(
-                [field.with_name(name) for field, name in zip(batches.schema, names, strict=True)]
-            )
+            schema = pa.schema([f.with_name(name) for f, name in zip(batches.schema, names, strict=True)])
             with pq.ParquetWriter(draft, schema, compression="zstd") as writer:
                 for batch in _read(batches):
                     writer.write_batch(pa.record_batch(batch.columns, schema=schema))
@@ -112,16 +105,15 @@ def _read(batches: Any) -> Iterator[Any]:
 
 
 def _cell(value: Any) -> Any:
-    if isinstance(value, datetime | date | time):
-        return value.isoformat()
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "backslashreplace")
-    if isinstance(value, list | tuple | dict):
-        return json.dumps(value, ensure_ascii=False, default=_text)
+    match value:
+        case datetime() | date() | time():
+            return value.isoformat()
+        case bytes():
+            return value.decode("utf-8", "backslashreplace")
+        case list() | tuple() | dict():
+            return json.dumps(value, ensure_ascii=False, default=_json_value)
     return value
 
 
-def _text(value: Any) -> str | float:
-    if isinstance(value, Decimal):
-        return float(value)
-    return str(_cell(value))
+def _json_value(value: Any) -> str | float:
+    return float(value) if isinstance(value, Decimal) else str(_cell(value))

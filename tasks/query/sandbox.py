@@ -29,7 +29,6 @@ MOST_THREADS = 8
 """Each thread reserves a part of ROOM before it uses it."""
 _FETCHED_ROWS = 2_048
 
-
 Answer = tuple[list[str], list[tuple[Any, ...]]]
 Result = TypeVar("Result")
 
@@ -75,11 +74,8 @@ def only_select(connection: duckdb.DuckDBPyConnection, query: str) -> duckdb.Sta
         select = len(statements) == 1 and statements[0].type == duckdb.StatementType.SELECT
     except duckdb.Error as error:
         raise SsremError(f"SQL: {_one_line(error)}") from None
-    except (
-        ValueError,
-        TypeError,
-    ):  # statement types unknown to DuckDB's bindings; text that is not valid Unicode
-        select = False
+    except (ValueError, TypeError):
+        select = False  # a statement type unknown to DuckDB's bindings, or text that is not valid Unicode
     if not select:
         raise SsremError("ssrem sql takes one SELECT; it cannot write, and changes no setting")
     return statements[0]
@@ -149,24 +145,23 @@ def _interruptible(
 
 def _confine(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], scratch: Path) -> None:
     """Restrict the connection, irreversibly, to the published files and the folder `scratch`."""
-    paths = ", ".join(map(_literal, files))
-    connection.execute(f"SET allowed_paths = [{paths}]")
-    connection.execute(
-        f"SET temp_directory = {_literal(scratch)}"
-    )  # the default is .tmp in the working directory
-    connection.execute(f"SET max_temp_directory_size = '{SPILL_LIMIT}'")
-    connection.execute(f"SET memory_limit = '{MEMORY_LIMIT}'")
-    connection.execute(f"SET threads = {min(_threads(connection), MOST_THREADS)}")
-    for setting in (
-        "python_enable_replacements",  # names are never Python variables
-        "autoinstall_known_extensions",
-        "autoload_known_extensions",
-        "allow_community_extensions",
-        "allow_persistent_secrets",
-        "enable_external_access",
-    ):
-        connection.execute(f"SET {setting} = false")
-    connection.execute("SET lock_configuration = true")
+    ((threads,),) = connection.execute("SELECT current_setting('threads')").fetchall()
+    settings = {
+        "allowed_paths": f"[{', '.join(map(_literal, files))}]",
+        "temp_directory": _literal(scratch),  # the default is .tmp in the working directory
+        "max_temp_directory_size": f"'{SPILL_LIMIT}'",
+        "memory_limit": f"'{MEMORY_LIMIT}'",
+        "threads": min(threads, MOST_THREADS),
+        "python_enable_replacements": False,  # names are never Python variables
+        "autoinstall_known_extensions": False,
+        "autoload_known_extensions": False,
+        "allow_community_extensions": False,
+        "allow_persistent_secrets": False,
+        "enable_external_access": False,
+        "lock_configuration": True,
+    }
+    for name, value in settings.items():
+        connection.execute(f"SET {name} = {value}")
 
 
 @contextmanager
@@ -205,11 +200,6 @@ def too_large() -> SsremError:
         "the query or its answer does not fit into memory; ask for less with LIMIT or fewer columns, write it with "
         "--parquet, or open catalog.duckdb with a DuckDB client"
     )
-
-
-def _threads(connection: duckdb.DuckDBPyConnection) -> int:
-    row = connection.execute("SELECT current_setting('threads')").fetchone()
-    return int(row[0]) if row else 1
 
 
 def _literal(path: Path) -> str:

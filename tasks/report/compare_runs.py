@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -19,7 +20,7 @@ from tasks.stage.steps import step
 from tasks.warehouse.catalog import LAYOUT
 from tasks.warehouse.clock import utc_now
 from tasks.warehouse.home import Warehouse, records
-from tasks.warehouse.partition import Address, Partition, PartitionKey
+from tasks.warehouse.partition import Address
 from tasks.warehouse.snapshot import manifests
 
 LATEST = 5
@@ -66,14 +67,35 @@ def _side(
 ) -> Side:
     run = {**run, "parameters": json.loads(run["parameters"]), "inputs": json.loads(run["inputs"])}
     addresses = read_outputs(run["outputs"])
+    earlier = [
+        p for manifest in manifests(home.lake) if manifest.layout == LAYOUT for p in manifest.partitions
+    ]
+    partitions = {
+        part.address: part
+        for part in (*earlier, *home.partitions())
+        if part.run == run["run_id"] and (home.root / part.path).exists()
+    }
     gates = records(
         connection,
         'SELECT table_name AS "table", expectation, passed, rows_checked FROM check_results WHERE run_id = ? '
         "ORDER BY ALL",
         [run["run_id"]],
     )
-    partitions = _partitions(home, run["run_id"])
-    outputs = list(_outputs(home, addresses, partitions, gates, {r["run_id"]: r["stage"] for r in runs}))
+    published = {part.address: part.run for part in home.partitions()}
+    stages = {row["run_id"]: row["stage"] for row in runs}
+    outputs: list[dict[str, Any]] = [
+        {
+            **{"table": address[0], "key": str(address[1])},
+            "rows": partitions[address].rows if address in partitions else None,
+            "state": _state(run["run_id"], published.get(address), stages),
+        }
+        for address in addresses
+    ]
+    rows_checked = {row["table"]: row["rows_checked"] for row in gates}
+    tables = Counter(row["table"] for row in outputs)
+    for row in outputs:
+        if row["rows"] is None and tables[row["table"]] == 1:  # a gate counts the rows of a whole table
+            row["rows"] = rows_checked.get(row["table"])
     versions = sorted(set(_versions(run["parameters"], addresses)))
     evaluators = _of_versions(connection, "evaluators", versions)
     lost = [
@@ -81,52 +103,28 @@ def _side(
         for name, version in versions
         if (name, version) not in {(row["evaluator"], row["version"]) for row in evaluators}
     ]
-    correlations, gone = _correlations(home, connection, addresses, partitions, versions)
-    lost += [f"its correlations of {key}, which a later run replaced" for key in gone]
+    keys = [key for table, key in addresses if table == "agreement"]
+    if keys:
+        existing = [partitions["agreement", key] for key in keys if ("agreement", key) in partitions]
+        correlations = _correlations(connection, [str(home.root / part.path) for part in existing])
+        gone = [key for key in keys if ("agreement", key) not in partitions]
+        lost += [f"its correlations of {key}, which a later run replaced" for key in gone]
+    else:  # the run computed none: those of its evaluators
+        correlations = _of_versions(connection, "correlations", versions)
+    correlations = [row for row in correlations if row["aggregation"] in ("mean", "rating")]
     uncounted = sorted({row["table"] for row in outputs if row["rows"] is None})
     if uncounted:
         lost.append(f"the number of rows that it wrote to {', '.join(uncounted)}")
     return Side(run, evaluators, correlations, outputs, gates, lost)
 
 
-def _partitions(home: Warehouse, run_id: str) -> dict[Address, tuple[Partition, bool]]:
-    """The partitions of the run whose files still exist, and whether they are published (or of an earlier snapshot)."""
-    existing = {}
-    earlier = [
-        part for manifest in manifests(home.lake) if manifest.layout == LAYOUT for part in manifest.partitions
-    ]
-    published = home.partitions()
-    for part, now in [*((part, False) for part in earlier), *((part, True) for part in published)]:
-        if part.run == run_id and (home.root / part.path).exists():
-            existing[part.address] = (part, now)
-    return existing
-
-
-def _outputs(
-    home: Warehouse,
-    addresses: Sequence[Address],
-    partitions: Mapping[Address, tuple[Partition, bool]],
-    gates: Sequence[Mapping[str, Any]],
-    stages: Mapping[str, str],
-) -> Iterator[dict[str, Any]]:
-    """Table, key, rows and state of each partition that the run wrote.
-
-    Rows come from the partition; if its file is gone, from the gate, which counts the rows of a whole table.
-    """
-    successors = {part.address: part.run for part in home.partitions()}
-    checked = {row["table"]: row["rows_checked"] for row in gates if row["rows_checked"] is not None}
-    tables = [table for table, _ in addresses]
-    for table, key in addresses:
-        part, published = partitions.get((table, key), (None, False))
-        later = successors.get((table, key))
-        if published:
-            state = "published"
-        elif later:
-            state = f"replaced by {later} ({stages.get(later, 'a run that is not in the ledger')})"
-        else:
-            state = "no longer published"
-        rows = part.rows if part else checked.get(table) if tables.count(table) == 1 else None
-        yield {"table": table, "key": str(key), "rows": rows, "state": state}
+def _state(run_id: str, published_by: str | None, stages: Mapping[str, str]) -> str:
+    """Whether the run's partition is still published; published_by: the run whose partition now is."""
+    if published_by == run_id:
+        return "published"
+    if published_by is None:
+        return "no longer published"
+    return f"replaced by {published_by} ({stages.get(published_by, 'a run that is not in the ledger')})"
 
 
 def _versions(parameters: Mapping[str, Any], addresses: Sequence[Address]) -> Iterator[Version]:
@@ -141,39 +139,20 @@ def _versions(parameters: Mapping[str, Any], addresses: Sequence[Address]) -> It
             yield key.evaluator, key.version
 
 
-def _correlations(
-    home: Warehouse,
-    connection: duckdb.DuckDBPyConnection,
-    addresses: Sequence[Address],
-    partitions: Mapping[Address, tuple[Partition, bool]],
-    versions: Sequence[Version],
-) -> tuple[list[dict[str, Any]], list[PartitionKey]]:
-    """The run's correlations, and the keys of partitions that no longer exist.
-
-    For a run that computed no correlations, those of its evaluators. Human scores are means or single ratings only.
-    """
-    keys = [key for table, key in addresses if table == "agreement"]
-    if not keys:
-        rows = _of_versions(connection, "correlations", versions)
-    else:
-        existing = [partitions["agreement", key][0] for key in keys if ("agreement", key) in partitions]
-        paths = [str(home.root / part.path) for part in existing]
-        agreement = "WITH agreement AS (SELECT * FROM read_parquet(?, hive_partitioning = false))"
-        query = f"{agreement} {statement('views/correlations')} ORDER BY ALL"
-        rows = records(connection, query, [paths]) if paths else []
-    gone = [key for key in keys if ("agreement", key) not in partitions]
-    return [row for row in rows if row["aggregation"] in ("mean", "rating")], gone
+def _correlations(connection: duckdb.DuckDBPyConnection, paths: Sequence[str]) -> list[dict[str, Any]]:
+    """The view `correlations` of the figures in these files."""
+    agreement = "WITH agreement AS (SELECT * FROM read_parquet(?, hive_partitioning = false))"
+    query = f"{agreement} {statement('views/correlations')} ORDER BY ALL"
+    return records(connection, query, [paths]) if paths else []
 
 
 def _of_versions(
     connection: duckdb.DuckDBPyConnection, table: str, versions: Sequence[Version]
 ) -> list[dict[str, Any]]:
-    if not versions:
-        return []
-    names, numbers = (list(column) for column in zip(*versions, strict=True))
+    """The rows of the table that belong to these versions of evaluators."""
     return records(
         connection,
-        f"SELECT t.* FROM {table} AS t INNER JOIN (SELECT unnest(?) AS evaluator, unnest(?) AS version) AS v "
-        "ON t.evaluator = v.evaluator AND t.version = v.version ORDER BY ALL",
-        [names, numbers],
+        f"SELECT * FROM {table} "
+        "WHERE (evaluator, version) IN (SELECT unnest(?::VARCHAR[]), unnest(?::BIGINT[])) ORDER BY ALL",
+        [[name for name, _ in versions], [version for _, version in versions]],
     )

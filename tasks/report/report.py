@@ -51,11 +51,10 @@ def put_page(place: Warehouse, name: str, page: str) -> Path:
     draft = Path(f"{path}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        for stale in path.parent.glob(
-            f"{path.name}.*.tmp"
-        ):  # drafts of killed processes; no lock is held here
-            if not alive(stale.suffixes[-2].removeprefix(".")):
-                stale.unlink(missing_ok=True)
+        # No lock is held here: each process has its own draft, and those of killed processes are deleted.
+        for other in path.parent.glob(f"{path.name}.*.tmp"):
+            if not alive(other.suffixes[-2].removeprefix(".")):
+                other.unlink(missing_ok=True)
         draft.write_text(page, encoding="utf-8")
         draft.replace(path)
     except OSError as error:
@@ -68,15 +67,12 @@ def put_page(place: Warehouse, name: str, page: str) -> Path:
 def report_data(place: Warehouse) -> ReportData:
     """The rows of the published snapshot that the report shows."""
     with place.reader() as connection:
-        texts = {query.name: query.text for query in queries("report").values()}
+        texts = {name: query.text for name, query in queries("report").items()}
         responses = texts.pop("responses")
         rows = {name: records(connection, text) for name, text in texts.items()}
         cases = chosen(rows["points"])
         values = {"datasets": [c.dataset for c in cases], "responses": [c.response_id for c in cases]}
         rows["responses"] = records(connection, responses, values) if cases else []
-    for row in rows["evaluators"]:
-        keys = ("train_responses", "valid_responses", "test_responses", "valid_loss", "best_epoch", "seconds")
-        row["figures"] = {key: row[key] for key in keys}
     for row in rows["runs"]:
         row["parameters"] = json.loads(row["parameters"])
     return ReportData(

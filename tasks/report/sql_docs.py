@@ -9,8 +9,8 @@ from pathlib import Path
 from textwrap import fill
 
 from schemas import TABLES, VIEWS
-from schemas.contract import Column, Table, View
-from sql import Query, queries
+from schemas.contract import Table, View
+from sql import queries
 
 
 def renewed(page: str) -> str:
@@ -35,39 +35,20 @@ def _tables() -> str:
 
 
 def _table(table: Table | View) -> str:
-    columns = [f"| {_key(table, c)} | {_cell(c.type)} | {_cell(_meaning(c))} |" for c in table.columns]
-    return "\n".join(
-        [
-            f"### `{table.name}`",
-            "",
-            table.grain,
-            "",
-            "| column | type | what |",
-            "|---|---|---|",
-            *columns,
-        ]
-    )
-
-
-def _key(table: Table | View, column: Column) -> str:
-    return f"**`{column.name}`**" if column.name in table.key else f"`{column.name}`"
-
-
-def _meaning(column: Column) -> str:
-    explained = "null" in column.meaning or not column.nullable
-    return column.meaning if explained else f"{column.meaning}; may be null"
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
+    lines = [f"### `{table.name}`", "", table.grain, "", "| column | type | what |", "|---|---|---|"]
+    for column in table.columns:
+        name = f"**`{column.name}`**" if column.name in table.key else f"`{column.name}`"
+        explained = "null" in column.meaning or not column.nullable
+        meaning = column.meaning if explained else f"{column.meaning}; may be null"
+        lines.append("| {} | {} | {} |".format(name, column.type, meaning.replace("|", "\\|")))
+    return "\n".join(lines)
 
 
 def _questions() -> str:
-    return "\n\n".join(_question(number, one) for number, one in enumerate(queries("questions").values(), 1))
-
-
-def _question(number: int, question: Query) -> str:
-    return f"### {number}. {question.title}\n\n{fill(question.notes, 120)}\n\n```sql\n{question.text}\n```"
+    return "\n\n".join(
+        f"### {number}. {question.title}\n\n{fill(question.notes, 120)}\n\n```sql\n{question.text}\n```"
+        for number, question in enumerate(queries("questions").values(), 1)
+    )
 
 
 PARTS: dict[str, Callable[[], str]] = {"tables": _tables, "questions": _questions}

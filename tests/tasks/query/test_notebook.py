@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import Any
-
-import pytest
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 from support.paths import ROOT
 from support.small_home import Made
@@ -13,14 +14,13 @@ from support.small_home import Made
 NOTEBOOK = ROOT / "docs" / "ssrem.ipynb"
 
 
-def test_its_cells_run_in_order(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SSREM_HOME", str(made.home.root))
-    monkeypatch.setenv("MPLBACKEND", "agg")
+def test_its_cells_run_in_order(made: Made, tmp_path: Path) -> None:
     cells = [cell for cell in json.loads(NOTEBOOK.read_text())["cells"] if cell["cell_type"] == "code"]
-    namespace: dict[str, Any] = {"__name__": "__main__"}
-    for number, cell in enumerate(cells, 1):
-        exec(compile("".join(cell["source"]), f"cell {number}", "exec"), namespace)
-    assert all(len(namespace[name]) for name in ("similarity", "hardness", "curves", "agreement"))
+    script = "\n".join("".join(cell["source"]) for cell in cells)
+    script += "\nassert all(map(len, (similarity, hardness, curves, agreement)))"
+    (tmp_path / "notebook.py").write_text(script, encoding="utf-8")
+    environment = {**os.environ, "SSREM_HOME": str(made.home.root), "MPLBACKEND": "agg"}
+    subprocess.run([sys.executable, tmp_path / "notebook.py"], env=environment, check=True)
 
 
 def test_it_is_small_and_names_no_machine() -> None:

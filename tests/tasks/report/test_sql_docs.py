@@ -7,10 +7,8 @@ import shlex
 import shutil
 import struct
 import subprocess
-from typing import Any
+import sys
 
-import pandas as pd
-import polars as pl
 import pytest
 
 from flows.cli.main import main
@@ -50,19 +48,20 @@ def test_links_lead_somewhere() -> None:
     assert links and all((DOCS / link).exists() for link in links)
 
 
-def test_the_catalog_opens_in_one_line_each(made: Made, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_catalog_opens_in_one_line_each(made: Made) -> None:
     (block,) = shown("python")
     imported, *lines = [line for line in block.splitlines() if line]
     assert imported == "import duckdb" and len(lines) == 3
-    namespace: dict[str, Any] = {}
-    for line in lines:
-        assert line.count(CATALOG) == 1
-        exec(f"{imported}\n{line.replace(CATALOG, str(made.home.catalog))}", namespace)
-    assert "gt_above" in capsys.readouterr().out
-    assert isinstance(namespace["polars_frame"], pl.DataFrame)
-    assert isinstance(namespace["pandas_frame"], pd.DataFrame)
-    for frame in (namespace["polars_frame"], namespace["pandas_frame"]):
-        assert len(frame) == 12 and "gt_above" in frame.columns
+    assert all(line.count(CATALOG) == 1 for line in lines)
+    checks = """
+import pandas, polars
+assert isinstance(polars_frame, polars.DataFrame) and isinstance(pandas_frame, pandas.DataFrame)
+for frame in (polars_frame, pandas_frame):
+    assert len(frame) == 12 and "gt_above" in frame.columns
+"""
+    script = block.replace(CATALOG, str(made.home.catalog)) + checks
+    process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert "gt_above" in process.stdout
 
 
 def test_shells_of_the_first_version_open_the_catalog(made: Made) -> None:
