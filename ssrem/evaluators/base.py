@@ -1,4 +1,4 @@
-"""What every evaluator takes and gives."""
+"""The contract of evaluators: what they are created from, what they score and what they return."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from ssrem.errors import EvaluatorError
 from ssrem.samples import Floats, Sample
 
 PARTS = ("f", "g", "h")
-"""The parts of a score: unreferenced, referenced, mixed."""
+"""The parts of a score: f unreferenced, g referenced, h mixed."""
 
 
 def overall_part(counts: Mapping[str, int], n: int) -> str:
-    """Which part counts as an evaluator's score of n samples: the first of h, f and g that every sample has.
+    """The part that is an evaluator's score of n samples: the first of h, f and g that all samples have.
 
-    Where none is complete, the first that any sample has: g or h of an evaluator without f. counts: part to how many of
-    the samples have it.
+    If none is complete, the first that any sample has: g or h of an evaluator without f. counts: part → number of
+    samples that have it.
     """
     complete = (part for part in "hfg" if counts.get(part) == n)
     partial = (part for part in "hfg" if counts.get(part))
@@ -32,9 +32,10 @@ def overall_part(counts: Mapping[str, int], n: int) -> str:
 
 @dataclass(frozen=True)
 class Scores:
-    """Scores of n samples, float64 (n,). NaN: the evaluator has no such part, or the sample lacks what it needs.
+    """Scores of n samples, float64 (n,); NaN if the evaluator has no such part or the sample lacks what it needs.
 
-    f: unreferenced. g: referenced. h: mixed. f_unit, g_unit: scaled to the unit range. truncated: bool (n,).
+    f: unreferenced. g: referenced. h: mixed. f_unit, g_unit: f and g scaled to the unit range. truncated: bool (n,),
+    whether a text of the sample was not read to its end.
     """
 
     f: Floats
@@ -46,7 +47,7 @@ class Scores:
 
     @classmethod
     def of(cls, truncated: NDArray[np.bool_], **parts: Floats) -> Scores:
-        """Of these parts; the others are NaN."""
+        """With these parts; the others are NaN."""
         absent = np.full(len(truncated), np.nan)
         f, g, h, f_unit, g_unit = (parts.get(name, absent) for name in ("f", "g", "h", "f_unit", "g_unit"))
         return cls(f, g, h, f_unit, g_unit, truncated)
@@ -56,23 +57,23 @@ class Scores:
 
     @property
     def score(self) -> Floats:
-        """The evaluator's score of the samples: the part that `overall_part` names."""
+        """The evaluator's score of each sample: the part that `overall_part` selects."""
         counts = {part: int((~np.isnan(getattr(self, part))).sum()) for part in PARTS}
         scores: Floats = getattr(self, overall_part(counts, len(self)))
         return scores
 
 
 class Provider(Protocol):
-    """What an evaluator can be made with, each made or loaded when it is asked for."""
+    """Objects that an evaluator is created from; each is loaded when its method is called."""
 
     def encoder(self) -> Encoder:
-        """The encoder that was chosen, fitted to the corpora where it learns from them."""
+        """The chosen encoder, fitted to the corpora if it learns from them."""
 
     def evaluator(self, name: str) -> Evaluator:
-        """The trained evaluator of that name which is in use."""
+        """The promoted version of the trained evaluator `name`."""
 
     def masked_lm(self) -> Path:
-        """Folder of a masked language model for the corpora."""
+        """The folder of a masked language model for the corpora."""
 
 
 class Evaluator(ABC):
@@ -80,50 +81,50 @@ class Evaluator(ABC):
 
     name: ClassVar[str]
     needs: ClassVar[frozenset[str]] = frozenset({"context"})
-    """What a sample must have: a subset of {"context", "reference"}."""
+    """What a sample must have besides the response: a subset of {"context", "reference"}."""
     range: ClassVar[tuple[float, float]]
-    """The lowest and the highest value that `score` can give; infinite where there is no bound."""
+    """The lowest and the highest possible `score`; may be infinite."""
     source: ClassVar[str]
-    """Where it is described: authors, year, section."""
+    """The publication that describes it: authors, year, section."""
     parts: ClassVar[tuple[str, ...]]
-    """Which of f, g, h `components` gives; g and h only of samples that have a reference."""
+    """The parts that `components` returns, of f, g and h; g and h only for samples with a reference."""
     learns_from: ClassVar[frozenset[str]] = frozenset()
-    """What it can learn from: "candidates" (`fit`), "labels" (`fine_tuned`); nothing: it needs no training."""
+    """What it can learn from: "candidates" (`fit`), "labels" (`fine_tuned`); empty: it needs no training."""
     test_sample: ClassVar[int | None] = None
-    """How many responses of a test split are scored for the identification figures; None: all. For slow ones."""
+    """Number of test responses that are scored for the identification figures of a slow evaluator; None: all."""
     shard: ClassVar[int] = 5_000
-    """How many responses, each with all of its candidates, are scored as one piece of work."""
+    """Number of responses, each with all of its candidates, that are scored as one unit of work."""
     encoder: Encoder | None = None
-    """Where it has one, `fit`, `score` and the like take `encode=`, which stands in for the encoder's own."""
+    """An evaluator with an encoder takes `encode=` in `fit`, `score` and so on, which replaces the encoder's own."""
 
     @classmethod
     @abstractmethod
     def setting_names(cls) -> tuple[str, ...]:
-        """The settings that it has."""
+        """The names of its settings."""
 
     @classmethod
     @abstractmethod
     def check_settings(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """All settings, those that are not among `settings` by their defaults; nothing is loaded.
+        """All settings, with defaults for those not in `settings`; no model is loaded.
 
-        EvaluatorError for one that does not exist or a value that it cannot have.
+        EvaluatorError for an unknown setting or a value that it cannot have.
         """
 
     @classmethod
     @abstractmethod
     def create(cls, settings: Mapping[str, Any], provider: Provider) -> Self:
-        """One with these settings, which takes from `provider` what it needs beside them."""
+        """An evaluator with these settings; `provider` has the encoder or models that it needs."""
 
     @classmethod
     def encoder_spec(cls, chosen: str) -> str | None:
-        """Which encoder it is made with where `chosen` is asked for; None where it has no use for one."""
+        """The spec of the encoder that it uses if `chosen` is selected; None if it uses none."""
         return None
 
     @classmethod
     def check_labels(cls, labels: bool, alone: bool) -> None:
-        """EvaluatorError where it cannot learn from human scores, or from nothing else.
+        """EvaluatorError if it cannot learn from what the user gives.
 
-        labels: whether there are human scores. alone: whether they are all that it is to learn from.
+        labels: whether there are human scores. alone: whether it is to learn from nothing but them.
         """
         if labels and not cls.learns_from:
             raise EvaluatorError(
@@ -138,21 +139,21 @@ class Evaluator(ABC):
     @property
     @abstractmethod
     def signature(self) -> str:
-        """Name, settings, encoder and weights' hash: equal signatures score equally."""
+        """Name, settings, encoder and hash of the weights: evaluators with equal signatures give equal scores."""
 
     def score(self, samples: Sequence[Sample], **reading: Any) -> Floats:
-        """One score a sample, in the order given, float64 (n,): `Scores.score`. reading: as `components` takes it."""
+        """`Scores.score` of the samples, in order, float64 (n,). reading: further arguments of `components`."""
         return self.components(samples, **reading).score
 
     @abstractmethod
     def components(self, samples: Sequence[Sample]) -> Scores:
-        """The parts that the score is made of."""
+        """The parts of the score of each sample, in order."""
 
     @abstractmethod
     def save(self, folder: Path, *, card: Mapping[str, Any] | None = None) -> None:
-        """Write safetensors and JSON into `folder`; `card` goes to card.json as it is."""
+        """Write safetensors and JSON into `folder`, and `card` to card.json."""
 
     @classmethod
     @abstractmethod
     def load(cls, folder: Path) -> Evaluator:
-        """What `save` wrote; EvaluatorError for a foreign, incomplete or changed folder."""
+        """The evaluator that `save` wrote; EvaluatorError for another's folder and for missing or changed files."""

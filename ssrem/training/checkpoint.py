@@ -1,4 +1,4 @@
-"""An unfinished training on disk, from which one that was broken off continues."""
+"""The state of an unfinished training on disk, from which an interrupted training continues."""
 
 from __future__ import annotations
 
@@ -19,11 +19,10 @@ _ABOUT = "training.json"
 
 
 class Checkpoint:
-    """The latest state of one training in `folder`: safetensors, and JSON that names them with their sha256.
+    """The latest state of one training in `folder`: safetensors, and JSON that has their name and sha256.
 
-    settings: all but the data that the training depends on, as JSON holds it. data: arrays that are learned from.
-    A state of a training with others is an EvaluatorError.
-    every: the trainer writes a state after so many steps and after each epoch; None: after each epoch.
+    settings: everything but the data that the training depends on, a JSON value. data: the arrays that are learned
+    from. every: a state is written after each epoch and, unless None, after this number of steps.
     """
 
     def __init__(
@@ -36,14 +35,14 @@ class Checkpoint:
         self.key = digest.hexdigest()
 
     def due(self, step: int) -> bool:
-        """Whether the state after `step`, within an epoch, is to be written."""
+        """Whether a state is written after `step`, a step within an epoch."""
         return self.every is not None and step % self.every == 0
 
     def write(self, step: int, tensors: Mapping[str, NDArray[Any]], about: Mapping[str, Any]) -> None:
-        """Replace the state. The JSON is renamed into place last, so that a kill leaves the old or the new one."""
+        """Replace the state. The JSON is renamed into place last: after a crash, the old or new state is complete."""
         self.folder.mkdir(parents=True, exist_ok=True)
         digest = write_tensors(self.folder / f"step-{step}.tmp", tensors)
-        # Named by its content, so that the file that the JSON names now is never overwritten.
+        # The name depends on the content, so that the file of the old state is not overwritten.
         name = f"step-{step}-{digest[:8]}.safetensors"
         (self.folder / f"step-{step}.tmp").replace(self.folder / name)
         content = {"format": FORMAT, "key": self.key, "tensors": name, "sha256": digest, "about": about}
@@ -54,8 +53,10 @@ class Checkpoint:
                 old.unlink()
 
     def read(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]] | None:
-        """What was written last, tensors and `about`; None, and the training begins anew, where there is nothing or
-        it is damaged. EvaluatorError where it belongs to a training with other settings or data."""
+        """Tensors and `about` of the last state; None if there is none or it is damaged: the training starts anew.
+
+        EvaluatorError if it is the state of a training with other settings or data.
+        """
         if not (self.folder / _ABOUT).exists():
             return None
         try:

@@ -18,7 +18,7 @@ from ssrem.samples import Progress, Rows
 from ssrem.training import Training
 from ssrem.training.checkpoint import Checkpoint
 
-# Examples are sorted by length within so many batches, which spares padding and keeps the shuffle.
+# Examples are sorted by length within groups of this many batches: little padding, and still shuffled.
 _BUCKET = 50
 _ADAM = "adam."
 _COUNTED = ("step", "total", "count", "history", "best_epoch", "best_loss")
@@ -33,8 +33,10 @@ class Group(NamedTuple):
 
 @dataclass(frozen=True)
 class Step:
-    """Where a training stands. number: steps done before, over all epochs. epoch: counted from 1. noise: for draws of
-    the loss; its state is part of the checkpoint."""
+    """Position of a training. number: of steps done, over all epochs. epoch: counted from 1.
+
+    noise: for random draws in the loss; its state is part of the checkpoint.
+    """
 
     number: int
     epoch: int
@@ -43,7 +45,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Loss:
-    """Of a batch. mean: what the step lowers. total, count: the learning curve's train_loss is Σ total / Σ count."""
+    """Loss of a batch. mean: is minimised. total, count: train_loss of the learning curve is Σ total / Σ count."""
 
     mean: torch.Tensor
     total: float
@@ -51,43 +53,45 @@ class Loss:
 
     @classmethod
     def of(cls, losses: torch.Tensor) -> Loss:
-        """Of the losses of its examples, (b,): their mean."""
+        """The mean of the losses of the examples, (b,)."""
         return cls.averaged(losses.mean(), len(losses))
 
     @classmethod
     def averaged(cls, mean: torch.Tensor, count: int) -> Loss:
-        """Of the mean over `count` examples."""
+        """From the mean over `count` examples."""
         return cls(mean, float(mean.detach()) * count, count)
 
 
 class Objective(Protocol):
-    """What is learned, from what, and how it is judged."""
+    """What is learned: parameters, examples, loss and validation."""
 
     def groups(self) -> Sequence[Group]:
-        """What is learned; names differ between groups."""
+        """The parameters that learn; all names differ."""
 
     def epochs(self) -> Iterator[Sequence[Rows]]:
-        """The batches of one epoch after the other, without end and as many in each; the same whenever it is called."""
+        """The batches of each epoch, without end; the same in every call, and equally many in each epoch."""
 
     def loss(self, rows: Rows, step: Step) -> Loss:
-        """Of one batch."""
+        """The loss of one batch."""
 
     def validate(self, epoch: int) -> dict[str, float]:
-        """Figures of an epoch for the history; the epoch with the lowest `valid_loss` is kept, the last one where there
-        is none to compare. Epoch 0 is before learning."""
+        """Figures of an epoch for the history. Epoch 0 is before training.
+
+        The epoch with the lowest `valid_loss` is kept; the last one if there is no such figure.
+        """
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How to learn. seed: of dropout and noise. clip: of the gradients' norm; None: not clipped.
+    """Settings of a training. seed: of dropout and noise. clip: limit of the gradients' norm; None: no limit.
 
-    weight_decay: of Adam, added to the gradients, or, if `decoupled`, taken from the weights (AdamW).
-    patience: training stops after so many epochs without a lower validation loss, counted from epoch `patience_from`
-    on; None: it does not. from_0: epoch 0, before learning, is part of the history and can be the best one.
-    warmup: over this share of the steps the rates rise from 0, and then they fall to 0; None: they stay.
-    decay_patience: after so many epochs without a lower validation loss the rates fall to a tenth; None: they do not.
-    bf16: the device whose mixed precision is used, where it has it; None: float32 throughout.
-    one_thread: sums in the same order on every machine, and no oversubscription; for small models.
+    weight_decay: of Adam, added to the gradients or, if `decoupled`, subtracted from the weights (AdamW).
+    patience: epochs without a lower validation loss before training stops, counted from epoch `patience_from`; None: it
+    never stops early. from_0: epoch 0, before training, is part of the history and can be the best one.
+    warmup: share of the steps over which the rates rise from 0, before they fall to 0; None: constant rates.
+    decay_patience: epochs without a lower validation loss before the rates fall to a tenth; None: never.
+    bf16: the device on which mixed precision is used if it has bfloat16; None: float32.
+    one_thread: see `one_thread`; for small models.
     """
 
     epochs: int
@@ -105,7 +109,7 @@ class Plan:
 
 
 class Curve(NamedTuple):
-    """The history, one dict an epoch, the epoch that was kept, and how long it all took."""
+    """The history, one dict per epoch, the epoch that was kept, and the duration."""
 
     history: tuple[dict[str, float], ...]
     best_epoch: int
@@ -119,14 +123,14 @@ class Curve(NamedTuple):
     def training(
         self, began: float, rows: Mapping[str, int], figures: Mapping[str, float], notes: Sequence[str] = ()
     ) -> Training:
-        """The record of a fit that began at `began`, by time.perf_counter."""
+        """The record of a training; began: time.perf_counter at its start."""
         seconds = time.perf_counter() - began
         return Training(self.history, self.best_epoch, seconds, rows, figures, tuple(notes))
 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Torch on one thread: sums in the same order on every machine, and no oversubscription."""
+    """Torch on one thread: sums in the same order on every machine, and no oversubscription of cores."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -136,7 +140,7 @@ def one_thread() -> Iterator[None]:
 
 
 def has_bf16(device: torch.device) -> bool:
-    """Whether the hardware multiplies bfloat16: a CPU with AVX-512 BF16 or AMX, or a GPU that has it."""
+    """Whether the hardware multiplies bfloat16: a CPU with AVX-512 BF16 or AMX, or a GPU with bfloat16."""
     if device.type == "cpu":
         known = torch.cpu.get_capabilities()
         return bool(known.get("avx512_bf16") or known.get("amx_bf16"))
@@ -151,10 +155,10 @@ def shuffled_epochs(
     taken: int | None = None,
     lengths: NDArray[Any] | None = None,
 ) -> Iterator[list[Rows]]:
-    """Batches of `size` of `count` examples, epoch after epoch without end, shuffled from the seed.
+    """Batches of `size` of `count` examples for any number of epochs, shuffled from the seed.
 
-    taken: examples an epoch; the next epoch goes on where the last one ended, so that all are seen before any comes
-    again. lengths (count,): batches are of examples of about one length, and themselves in random order.
+    taken: examples per epoch; the next epoch takes those that follow, so that all are used before one is repeated.
+    lengths (count,): a batch has examples of about one length; the order of the batches is random.
     """
     order, between = (np.random.default_rng([*seed[:-1], seed[-1] + stream]) for stream in (0, 1))
     left = np.zeros(0, dtype=np.int64)
@@ -180,10 +184,10 @@ def train(
     progress: Progress | None = None,
     checkpoint: Checkpoint | None = None,
 ) -> Curve:
-    """Learn, and leave the parameters as they were after the epoch with the lowest validation loss.
+    """Train, and leave the parameters in the state of the epoch with the lowest validation loss.
 
-    The examples of a step depend on the objective alone, dropout and noise on seed and step, so that a training that
-    continues from `checkpoint` ends as an unbroken one. EvaluatorError where a loss is not finite.
+    The examples of a step depend on the objective alone, dropout and noise on seed and step: a training that continues
+    from `checkpoint` has the result of an uninterrupted one. EvaluatorError if a loss is not finite.
     """
     with one_thread() if plan.one_thread else nullcontext():
         return _Run(objective, plan).to_the_end(progress, checkpoint)
@@ -213,7 +217,7 @@ class _Run:
         self.began = time.perf_counter()
 
     def to_the_end(self, progress: Progress | None, checkpoint: Checkpoint | None) -> Curve:
-        """The remaining steps; then the best state is put back."""
+        """Do the remaining steps, then restore the best state."""
         epochs = self.objective.epochs()
         first = next(epochs)
         steps = len(first) * self.plan.epochs
@@ -242,7 +246,7 @@ class _Run:
         return Curve(tuple(self.history), self.best_epoch, time.perf_counter() - self.began)
 
     def _update(self, rows: Rows, epoch: int, share: float) -> None:
-        """One step, its rates `share` of the groups' own."""
+        """One step; its rates are `share` times those of the groups."""
         for group, rate in zip(self.optimiser.param_groups, self.rates, strict=True):
             group["lr"] = rate * share
         with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
@@ -258,7 +262,7 @@ class _Run:
         self.step, self.total, self.count = self.step + 1, self.total + loss.total, self.count + loss.count
 
     def _measure(self, epoch: int) -> None:
-        """The entry of an epoch in the history, and whether it is the best."""
+        """Add the epoch to the history, and keep its parameters if it is the best."""
         entry: dict[str, float] = {"epoch": epoch}
         if epoch:
             entry["train_loss"] = self.total / self.count
@@ -281,14 +285,14 @@ class _Run:
             )
 
     def _stopped(self) -> bool:
-        """Whether the last epochs, `patience` of them, were all without a lower validation loss."""
+        """Whether the last `patience` epochs had no lower validation loss."""
         if self.plan.patience is None or not self.history:
             return False
         since = max(self.best_epoch, self.plan.patience_from)
         return self.history[-1]["epoch"] - since >= self.plan.patience
 
     def _share(self, steps: int) -> float:
-        """Of the groups' rates, that of the step to come."""
+        """The factor of the groups' rates in the next step."""
         if self.plan.warmup is not None:
             rising = max(1.0, self.plan.warmup * steps)
             return min(1.0, (self.step + 1) / rising, (steps - self.step) / max(1.0, steps - rising))
@@ -334,7 +338,7 @@ class _Run:
         with torch.no_grad():
             for name, value in self.parameters.items():
                 value.copy_(by_kind["now"][name])
-                # Adam keeps its count of steps, a scalar, on the CPU; safetensors gives it one dimension.
+                # Adam's count of steps is a scalar on the CPU; safetensors returns it with one dimension.
                 self.optimiser.state[value] = {
                     kind.removeprefix(_ADAM): values[name].reshape(()).clone()
                     if kind == f"{_ADAM}step"

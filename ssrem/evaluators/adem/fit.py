@@ -13,7 +13,7 @@ from ssrem.errors import EvaluatorError
 from ssrem.evaluators.adem.config import AdemConfig
 from ssrem.evaluators.adem.encode import Reader, context_rows
 from ssrem.evaluators.adem.state import MATRICES, Constants, Projection, State, bilinear
-from ssrem.evaluators.core.candidate_columns import draw, usable_rows
+from ssrem.evaluators.core.candidate_columns import draw, learned_and_valid
 from ssrem.evaluators.core.fitted import Encoding, Run
 from ssrem.evaluators.core.scaling import Bounds
 from ssrem.samples import SPLIT_NAMES, TRAIN, VALID, Candidates, Encode, Floats, Rows
@@ -44,16 +44,10 @@ def fit(
     """M and N are the identity. The validation split chooses the encoder's epoch and gives α, β and the bounds."""
     name, config = evaluator.name, evaluator.config
     with_context = candidates.context_stop > candidates.context_start
-    learned, valid = (
-        usable_rows(name, candidates, split, with_context, "a context") for split in (TRAIN, VALID)
-    )
-    drawn = draw(valid, config.max_valid, [config.seed, 5])
-    corpus = _Corpus(name, candidates, run.encode, config, learned, drawn)
+    learned, valid, notes = learned_and_valid(name, candidates, with_context, "a context", config)
+    corpus = _Corpus(name, candidates, run.encode, config, learned, valid)
     parts = tuple(part for part in evaluator.parts if part in MATRICES)
-    rows = {"train": len(learned), "valid": len(drawn)}
-    notes = []
-    if len(drawn) < len(valid):
-        notes.append(f"validation takes {len(drawn)} of {len(valid)} responses, drawn once (max_valid)")
+    rows = {"train": len(learned), "valid": len(valid)}
     if config.pretrained == "encoder":
         state, figures = _calibrated(corpus, parts, None)
         lost = {"epoch": 1, "train_loss": figures["train_lost"], "valid_loss": figures["valid_lost"]}

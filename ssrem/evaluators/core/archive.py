@@ -1,4 +1,4 @@
-"""A saved evaluator as one file: a zip of its folder, which holds JSON, safetensors and a tokenizer's text files."""
+"""Packs a saved evaluator into one file: a zip of its folder of JSON, safetensors and tokenizer files."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from ssrem.evaluators import MANIFEST
 SUFFIX = ".ssrem"
 _KINDS = (".json", ".safetensors", ".txt", ".model")
 _MOST_ENTRIES = 10_000
-# Deflating weights costs seconds and saves little; a fixed time makes equal folders equal files.
+# Weights are not compressed: that costs seconds and saves little. A fixed time makes files of equal folders equal.
 _TIME = (1980, 1, 1, 0, 0, 0)
 
 
 def pack(folder: Path, file: Path) -> None:
-    """Write the evaluator saved in `folder` into `file`, whole or not at all.
+    """Write the evaluator saved in `folder` into `file`, completely or not at all.
 
-    EvaluatorError where the folder holds none, or `file` cannot be written.
+    EvaluatorError if the folder holds none, or `file` cannot be written.
     """
     if not (folder / MANIFEST).is_file():
         raise EvaluatorError(f"{folder} holds no saved evaluator; it has no {MANIFEST}")
@@ -39,11 +39,10 @@ def pack(folder: Path, file: Path) -> None:
 
 
 def unpack(file: Path, folder: Path) -> None:
-    """Write the evaluator packed in `file` into `folder`, which `load_evaluator` then checks.
+    """Write the evaluator packed in `file` into `folder`; its contents are checked by `load_evaluator`.
 
-    EvaluatorError for what is no such file: no zip, damaged, without a manifest, or with an entry that is neither
-    JSON, safetensors nor a tokenizer's text, that would land outside `folder`, that is there twice, is a link, or
-    is more than the bytes that it takes in the file. What is written is never more than the file.
+    EvaluatorError unless `file` is an undamaged zip with a manifest, and each entry is a plain uncompressed file inside
+    `folder`, named once: JSON, safetensors or a tokenizer's text. No more bytes are written than the file has.
     """
     try:
         with zipfile.ZipFile(file) as archive:
@@ -56,7 +55,7 @@ def unpack(file: Path, folder: Path) -> None:
                 raise EvaluatorError(
                     f"{file} holds more than itself; it was not made by ssrem evaluators export"
                 )
-            if MANIFEST not in {entry.filename for entry in entries}:
+            if MANIFEST not in names:
                 raise EvaluatorError(f"{file} holds no evaluator; make one with ssrem evaluators export")
             for entry in entries:
                 target = folder / entry.filename
@@ -72,19 +71,14 @@ def unpack(file: Path, folder: Path) -> None:
 
 
 def _check(file: Path, entry: zipfile.ZipInfo) -> None:
+    """EvaluatorError unless the entry may be part of a packed evaluator, see `unpack`."""
     name, kind = entry.filename, stat.S_IFMT(entry.external_attr >> 16)
     path = PurePosixPath(name)
     outside = path.is_absolute() or ".." in path.parts or "\\" in name or ":" in name
-    packed = (
-        entry.compress_type != zipfile.ZIP_STORED
-    )  # `pack` never does: a few bytes could become terabytes
-    if (
-        outside
-        or packed
-        or kind not in (0, stat.S_IFREG)
-        or path.suffix not in _KINDS
-        or not name.isprintable()
-    ):
+    # A few compressed bytes could become terabytes.
+    compressed = entry.compress_type != zipfile.ZIP_STORED
+    odd = path.suffix not in _KINDS or not name.isprintable() or kind not in (0, stat.S_IFREG)
+    if outside or compressed or odd:
         raise EvaluatorError(
             f"{file}: {name!r} is nothing that belongs to an evaluator; it was not made by ssrem evaluators export"
         )

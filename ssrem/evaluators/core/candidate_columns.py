@@ -1,22 +1,25 @@
-"""Which responses of the candidates are used, and what stands beside each: negatives and the copied context."""
+"""Selects responses of the candidates, and lays out their negatives and the copied context as columns."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ssrem.errors import EvaluatorError
 from ssrem.negatives.base import Case, Generator, Negative
-from ssrem.samples import CONTEXT_ATTACK, SPLIT_NAMES, Candidates, Floats, Rows, Sample
+from ssrem.samples import CONTEXT_ATTACK, SPLIT_NAMES, TRAIN, VALID, Candidates, Floats, Rows, Sample
 
 
 @dataclass(frozen=True)
 class CandidateColumns:
-    """rows (n,): a split's responses. start, stop (n,): their contexts. joined (n, m): rows of texts, kind by kind,
-    -1 for one that is missing. widths: kind → how many columns it has."""
+    """The candidates of a split's responses. rows (n,): the responses. start, stop (n,): their contexts.
+
+    joined (n, m): rows of the texts, kind by kind, -1 for a missing candidate. widths: kind → number of its columns.
+    """
 
     rows: Rows
     start: Rows
@@ -26,7 +29,7 @@ class CandidateColumns:
 
     @classmethod
     def of(cls, candidates: Candidates, split: int | None) -> CandidateColumns:
-        """GT, the kinds at hand and Context (the last turn copied) of a split's responses, in order."""
+        """Of a split's responses, in order: GT, the kinds of `candidates.negatives` and Context (the last turn)."""
         rows = candidates.rows(split)
         start, stop = candidates.context_start[rows], candidates.context_stop[rows]
         wanted = {"GT": candidates.response[rows, None]}
@@ -44,7 +47,7 @@ class CandidateColumns:
 def score_as_samples(
     candidates: Candidates, split: int | None, score: Callable[[Sequence[Sample]], Floats], size: int
 ) -> dict[str, Floats]:
-    """Kind → scores (n, k) of a split's candidates, read as samples, `size` of them at a time; NaN where missing."""
+    """Kind → scores (n, k) of a split's candidates, NaN for missing ones. `score` is called with `size` samples."""
     columns = CandidateColumns.of(candidates, split)
     contexts = [
         tuple(candidates.texts[turn] for turn in range(first, last))
@@ -63,8 +66,10 @@ def score_as_samples(
 def usable_rows(
     name: str, candidates: Candidates, split: int, usable: NDArray[np.bool_], lacking: str
 ) -> Rows:
-    """Responses of the split that are `usable`, bool (all responses,); EvaluatorError, saying what is `lacking`, where
-    there is none."""
+    """Positions of the split's responses that are `usable`, bool (all responses,).
+
+    lacking: what the others lack, for the EvaluatorError if none is usable.
+    """
     rows = candidates.rows(split)
     rows = rows[usable[rows]]
     if len(rows) == 0:
@@ -74,8 +79,18 @@ def usable_rows(
     return rows
 
 
+def learned_and_valid(
+    name: str, candidates: Candidates, usable: NDArray[np.bool_], lacking: str, config: Any
+) -> tuple[Rows, Rows, list[str]]:
+    """Usable responses of the training split, and `config.max_valid` of the validation split's; notes on the latter."""
+    learned, valid = (usable_rows(name, candidates, split, usable, lacking) for split in (TRAIN, VALID))
+    drawn = draw(valid, config.max_valid, [config.seed, 5])
+    note = f"validation takes {len(drawn)} of {len(valid)} responses, drawn once (max_valid)"
+    return learned, drawn, [note] if len(drawn) < len(valid) else []
+
+
 def draw(rows: Rows, count: int, seed: Sequence[int]) -> Rows:
-    """`count` of the rows in order, drawn from the seed; all where there are no more."""
+    """A random sample of `count` rows, in order; all if there are no more."""
     if len(rows) <= count:
         return rows
     return np.sort(np.random.default_rng(seed).choice(rows, count, replace=False))
@@ -84,8 +99,7 @@ def draw(rows: Rows, count: int, seed: Sequence[int]) -> Rows:
 def negatives_by_response(
     name: str, candidates: Candidates, split: int, rows: Rows, generator: Generator, seed: int
 ) -> list[tuple[Sample, list[Negative]]]:
-    """The true response and its negatives, of each of the `rows` of a split that has one; EvaluatorError where none
-    has."""
+    """True response and negatives of those `rows` of a split that have a negative; EvaluatorError if none has."""
     by_row: dict[int, list[Negative]] = {int(row): [] for row in rows}
     for batch in generator.generate(candidates, rows, seed=seed):
         for negative in batch:

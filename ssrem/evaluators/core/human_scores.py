@@ -1,4 +1,4 @@
-"""What every evaluator asks of human scores before it learns from them, and which of them it holds out."""
+"""Human scores to learn from: checks, and which of them are held out."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _FEWEST_SAMPLES, _FEWEST_CONTEXTS = 10, 5
 
 @dataclass(frozen=True)
 class HumanScores:
-    """Annotated samples in an order of their own, so that the rows' order in a file does not show.
+    """Annotated samples, sorted so that their order in a file has no effect.
 
-    unit: float64 (n,), the human scores scaled to the unit range. held_out: bool (n,), those that choose the epoch;
-    no context of theirs is learned from. note: for the record of the training.
+    unit: float64 (n,), the human scores scaled to the unit range. held_out: bool (n,), the samples that choose the
+    epoch, with contexts that no other sample has. note: a remark for the record of the training.
     """
 
     samples: Sequence[Sample]
@@ -38,7 +38,7 @@ class HumanScores:
         seed: Sequence[int],
         kind: str = "annotated responses",
     ) -> HumanScores:
-        """share: of the contexts that is held out. EvaluatorError for scores beyond the scale, or too few."""
+        """share: of the contexts, held out. kind: the samples in messages. EvaluatorError: see `Fitted.fine_tuned`."""
         low, high = scale
         ordered = sorted(
             annotated, key=lambda pair: (pair[0].context, pair[0].response, pair[0].reference or "", pair[1])
@@ -56,14 +56,14 @@ class HumanScores:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Samples that are learned from and held out, and contexts in all."""
+        """Numbers of samples that are learned from and held out, and of all contexts."""
         valid = int(self.held_out.sum())
         contexts = len({sample.context for sample in self.samples})
         return {"train": len(self.samples) - valid, "valid": valid, "contexts": contexts}
 
 
 def on_scale(name: str, annotated: Sequence[tuple[Sample, float]], scale: tuple[float, float]) -> Floats:
-    """The human scores, float64 (n,); EvaluatorError where one lies beyond the scale."""
+    """The human scores, float64 (n,); EvaluatorError if one lies beyond the scale."""
     low, high = scale
     scores = np.array([score for _, score in annotated], dtype=np.float64)
     if not low < high or not (np.isfinite(scores) & (scores >= low) & (scores <= high)).all():
@@ -75,13 +75,13 @@ def on_scale(name: str, annotated: Sequence[tuple[Sample, float]], scale: tuple[
 
 
 def enough(samples: Sequence[Sample]) -> bool:
-    """Whether there are 10 samples or more, to 5 contexts or more."""
+    """Whether there are at least 10 samples with at least 5 contexts."""
     contexts = len({sample.context for sample in samples})
     return len(samples) >= _FEWEST_SAMPLES and contexts >= _FEWEST_CONTEXTS
 
 
 def check_enough(name: str, samples: Sequence[Sample], kind: str = "annotated responses") -> None:
-    """EvaluatorError where `enough` says no."""
+    """EvaluatorError unless there are `enough`."""
     if not enough(samples):
         contexts = len({sample.context for sample in samples})
         raise EvaluatorError(
@@ -91,7 +91,7 @@ def check_enough(name: str, samples: Sequence[Sample], kind: str = "annotated re
 
 
 def held_out(samples: Sequence[Sample], share: float, seed: Sequence[int]) -> NDArray[np.bool_]:
-    """Which samples belong to the share of the contexts that is held out, bool (n,); one context at least."""
+    """Whether a sample's context is held out, bool (n,): a random share of the contexts, one at least."""
     contexts = list(dict.fromkeys(sample.context for sample in samples))
     order = np.random.default_rng(seed).permutation(len(contexts))
     chosen = {contexts[at] for at in order[: max(1, round(share * len(contexts)))].tolist()}

@@ -11,14 +11,14 @@ from ssrem.samples import Floats
 
 @dataclass(frozen=True)
 class Bounds:
-    """The lowest and highest value that were seen when the model was fitted; they stay with the model."""
+    """The lowest and highest value at training; saved with the model."""
 
     low: float
     high: float
 
     @classmethod
     def of(cls, values: Floats) -> Bounds:
-        """Of all finite values; 0 and 1 where there is none."""
+        """Of the finite values; 0 and 1 if there are none."""
         finite = values[np.isfinite(values)]
         return cls(float(finite.min()), float(finite.max())) if finite.size else cls(0.0, 1.0)
 
@@ -26,7 +26,7 @@ class Bounds:
 def unit_range(values: Floats, bounds: Bounds) -> Floats:
     """(x - l) / (u - l), clipped to [0, 1] for values beyond the bounds; NaN stays NaN.
 
-    Bounds that coincide tell nothing apart: every value becomes 0.5.
+    With equal bounds every value becomes 0.5.
     """
     if bounds.high <= bounds.low:
         return np.where(np.isnan(values), np.nan, 0.5)

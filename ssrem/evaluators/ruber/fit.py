@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from ssrem.errors import EvaluatorError
-from ssrem.evaluators.core.candidate_columns import draw, usable_rows
+from ssrem.evaluators.core.candidate_columns import learned_and_valid
 from ssrem.evaluators.core.fitted import Encoding, NetworkState, Run
 from ssrem.evaluators.core.human_scores import HumanScores
 from ssrem.evaluators.core.scaling import Bounds
@@ -19,7 +19,7 @@ from ssrem.evaluators.ruber.config import RuberConfig
 from ssrem.evaluators.ruber.layout import Laid, lay_candidates, lay_samples
 from ssrem.evaluators.ruber.model import RuberNet, scores
 from ssrem.evaluators.ruber.referenced import pooled_cosine
-from ssrem.samples import TRAIN, VALID, Candidates, Encode, Floats, Progress, Rows, Sample
+from ssrem.samples import Candidates, Encode, Floats, Progress, Rows, Sample
 from ssrem.training import Training
 from ssrem.training.checkpoint import Checkpoint
 from ssrem.training.trainer import Curve, Group, Loss, Plan, Step, shuffled_epochs, train
@@ -40,11 +40,8 @@ def fit(
         raise EvaluatorError(
             f"{name} learns from a negative of kind Rand a response, the candidates have none; draw one"
         )
-    learned, usable = (
-        usable_rows(name, candidates, split, np.any(random >= 0, axis=1), "a negative of kind Rand")
-        for split in (TRAIN, VALID)
-    )
-    valid = draw(usable, config.max_valid, [config.seed, 5])
+    usable = np.any(random >= 0, axis=1)
+    learned, valid, notes = learned_and_valid(name, candidates, usable, "a negative of kind Rand", config)
     rows = np.concatenate([learned, valid])
     wanted = np.column_stack([candidates.response[rows], random[rows]])
     laid = lay_candidates(candidates, rows, wanted, run.encode, config)
@@ -57,13 +54,9 @@ def fit(
     f = scores(net, laid, np.column_stack([second.context[np.nonzero(present)[0]], second.response[present]]))
     g = _negative_similarity(candidates, valid, run.encode)
     taken = min(config.max_train, len(learned))
-    notes = []
     if taken < len(learned):
-        notes.append(
-            f"an epoch takes {taken} of {len(learned)} responses, the next one goes on from there (max_train)"
-        )
-    if len(valid) < len(usable):
-        notes.append(f"validation takes {len(valid)} of {len(usable)} responses, drawn once (max_valid)")
+        part = f"an epoch takes {taken} of {len(learned)} responses"
+        notes.insert(0, f"{part}, the next one goes on from there (max_train)")
     counts = {"train": len(learned), "train_an_epoch": taken, "valid": len(valid)}
     figures = {figure: curve.best[figure] for figure in ("valid_loss", "valid_gt_above")}
     state = NetworkState(net.weights(), {"f": Bounds.of(f), "g": Bounds.of(g)})
