@@ -79,7 +79,7 @@ class Traces:
         return bool(self._clean(value) != value)
 
     def clean_row(self, raw: bytes) -> bytes:
-        """A readable quarantined row (its columns as JSON) as `excluded_people.without` would have changed it."""
+        """A readable quarantined row (its columns as JSON) as `record_batches.without` would have changed it."""
         before = json.loads(raw)
         row = dict(before)
         for name in ("conversation_id", "utterance_id", "reply_to"):

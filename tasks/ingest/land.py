@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from schemas import LANDED
 from sql import statement
 from ssrem.errors import DumpError, SsremError
-from ssrem.privacy.excluded_people import FORGOTTEN
+from ssrem.privacy.record_batches import FORGOTTEN
 from ssrem.readers import open_dump, prefetched
 from tasks.ingest.dataset_names import as_text, checked_name
 from tasks.ingest.row_numbers import SCHEMA, numbered

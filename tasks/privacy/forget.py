@@ -13,7 +13,7 @@ from ssrem.errors import PrivacyError
 from ssrem.privacy.traces import Traces
 from tasks.privacy.erasure_audit import Words, left_of, other_files, words_of
 from tasks.privacy.forgotten_list import ForgottenList
-from tasks.privacy.people import chosen, people_of, speaker_of
+from tasks.privacy.people import chosen, last_parameters, people_of, speaker_of
 from tasks.privacy.purge import derived_partitions, hashes_of, held_texts, purge
 from tasks.speaker_tables.build import landed_corpus
 from tasks.stage.ledger import Recipe
@@ -26,6 +26,14 @@ from tasks.warehouse.partition import PartitionKey
 
 UNREADABLE = ("broken_json", "undecodable", "malformed_row")
 """Reasons of quarantined rows that hold bytes of the dump rather than fields."""
+
+_KEPT = {
+    "quarantine": "kept_quarantine",
+    "utterances": "kept_messages",
+    "conversations": "kept_conversations",
+    "corpora": "kept_corpora",
+}
+"""Landed table → scratch table of what remains in it, in the order in which these are built."""
 
 
 @step("forget")
@@ -115,22 +123,19 @@ def _forget_in(
         with progress(f"removing them from {corpus}"):
             theirs, changed = _quarantined(stage, corpus, traces, words)
             values = {"corpus": corpus, "people": ids, "theirs": theirs}
-            for table in ("forgotten_people", "forgotten_messages", "kept_quarantine"):
+            for table in ("forgotten_people", "forgotten_messages", *_KEPT.values()):
                 stage.create(table, f"5_privacy/{table}", **values)
+            # Only now, since the statements join rows by ids as they landed.
             _update(stage, "kept_quarantine", "row_no", "raw", changed)
-            stage.create("kept_messages", "5_privacy/kept_messages", **values)
-            _clean(stage, "kept_messages", traces, scope)
-            stage.create("kept_conversations", "5_privacy/kept_conversations", **values)
-            _clean(stage, "kept_conversations", traces, scope)
-            stage.create("kept_corpora", "5_privacy/kept_corpora", **values)
+            for table in ("kept_messages", "kept_conversations"):
+                _clean(stage, table, traces, scope)
         counts, key = _counts(stage, corpus), PartitionKey(corpus=corpus)
         retired = derived_partitions(home, corpus)
-        if not _count(stage, "kept_messages"):  # nobody else is in the corpus: all of it is unpublished
+        if not counts["utterances_left"]:  # nobody else is in the corpus: all of it is unpublished
             return Built(counts, retired=[*retired, *((table, key) for table in LANDED)])
         for table in LANDED:
             stage.create(table)
-            remaining = "kept_messages" if table == "utterances" else f"kept_{table}"
-            stage.connection.execute(f"INSERT INTO {table} BY NAME SELECT * FROM {remaining}")
+            stage.connection.execute(f"INSERT INTO {table} BY NAME SELECT * FROM {_KEPT[table]}")
         return Built(counts, [Output(table, key) for table in LANDED], retired=retired)
 
     return run_stage(home, "forget", recipe, build, done=lambda _: None, resources=resources)
@@ -140,13 +145,7 @@ def table_settings(home: Warehouse, corpus: str) -> dict[str, Any] | None:
     """Settings with which a corpus's speaker tables were last built; None if it has none."""
     if ("candidates", PartitionKey(corpus=corpus)) not in {p.address for p in home.partitions()}:
         return None
-    with home.reader() as connection:
-        row = connection.execute(
-            "SELECT parameters FROM runs WHERE stage = 'tables' AND parameters->>'$.corpus' = ? "
-            "ORDER BY started DESC LIMIT 1",
-            [corpus],
-        ).fetchone()
-    settings: dict[str, Any] = json.loads(row[0]) if row else {}
+    settings = last_parameters(home, "tables", corpus)
     return {name: value for name, value in settings.items() if name != "corpus"}
 
 
@@ -168,9 +167,7 @@ def _quarantined(
             theirs.append(row_no)
         elif readable and (cleaned := traces.clean_row(raw)) != raw:
             changed[row_no] = cleaned
-        elif not readable and (
-            traces.in_bytes(raw) or any(part in raw.decode("utf-8", "replace") for part in words.parts)
-        ):
+        elif not readable and (traces.in_bytes(raw) or words.in_bytes(raw)):
             changed[row_no] = b""
     return theirs, changed
 
@@ -207,21 +204,12 @@ def _update(stage: Stage, table: str, key: str, column: str, values: Mapping[Any
 
 
 def _counts(stage: Stage, corpus: str) -> dict[str, int]:
-    before = stage.connection.execute(
-        "SELECT count(*) FROM conversations WHERE corpus = ?", [corpus]
-    ).fetchone()
-    assert before is not None
-    return {
-        "utterances": _count(stage, "forgotten_messages"),
-        "utterances_left": _count(stage, "kept_messages"),
-        "conversations": int(before[0]) - _count(stage, "kept_conversations"),
-    }
-
-
-def _count(stage: Stage, table: str) -> int:
-    row = stage.connection.execute(f"SELECT count(*) FROM {table}").fetchone()
-    assert row is not None
-    return int(row[0])
+    (row,) = stage.connection.execute(
+        "SELECT (SELECT count(*) FROM forgotten_messages), (SELECT count(*) FROM kept_messages), "
+        "(SELECT count(*) FROM conversations WHERE corpus = ?) - (SELECT count(*) FROM kept_conversations)",
+        [corpus],
+    ).fetchall()
+    return dict(zip(("utterances", "utterances_left", "conversations"), row, strict=True))
 
 
 def _evaluators(connection: Any, corpora: Collection[str]) -> list[dict[str, Any]]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ssrem.errors import DumpError
 from ssrem.privacy.key import PseudonymKey, load_key
 from tasks.privacy.forgotten_list import ForgottenList, ids_of
+from tasks.privacy.people import last_parameters
 from tasks.warehouse.home import Warehouse
 
 if TYPE_CHECKING:
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 def key_for(home: Warehouse, pseudonymise: bool, file: str | None) -> PseudonymKey | None:
     """The key; None without `pseudonymise`. PrivacyError if it is missing or unusable; DumpError if a key file is given
     without `--pseudonymise`."""
-    if not pseudonymise:
-        if file is not None:
-            raise DumpError("--pseudonym-key is used only with --pseudonymise; give both")
-        return None
-    return load_key(file, outside=home.root)
+    if pseudonymise:
+        return load_key(file, outside=home.root)
+    if file is not None:
+        raise DumpError("--pseudonym-key is used only with --pseudonymise; give both")
+    return None
 
 
 def private(
@@ -36,40 +36,29 @@ def private(
     """
     stream: Iterable[pa.RecordBatch] = reader
     forgotten = ForgottenList.of(home)
+    seats = speakers == "conversation"
+    if not forgotten.people and key is None:
+        return stream
+    from ssrem.privacy.record_batches import pseudonymised, speakers_of, without
+    from ssrem.privacy.traces import Traces
+
     if forgotten.people:
-        from ssrem.privacy.excluded_people import listed_in, without
-        from ssrem.privacy.traces import Traces
-
-        def is_listed(id: str) -> bool:
-            return any(forgotten.holds(one, corpus) for one in ids_of(id, key))
-
-        if excluded := listed_in(reader, is_listed, scoped=speakers == "conversation"):
-            stream = without(stream, Traces(excluded))
+        listed = {
+            id
+            for id in speakers_of(reader, seats=seats)
+            if any(forgotten.holds(one, corpus) for one in ids_of(id, key))
+        }
+        stream = without(stream, Traces(listed)) if listed else stream
     if key is not None:
-        from ssrem.privacy.pseudonyms import pseudonymised, speakers_of
-
         # The id of a seat, such as user or agent, is an ordinary word, which is not masked in text.
-        known = speakers_of(reader) if speakers != "conversation" else ()
-        stream = pseudonymised(stream, key, known)
+        stream = pseudonymised(stream, key, () if seats else speakers_of(reader))
     return stream
-
-
-def landed_key(home: Warehouse, corpus: str) -> str | None:
-    """Fingerprint of the key with which a corpus was pseudonymised when it landed; None if it was not."""
-    with home.reader() as connection:
-        row = connection.execute(
-            "SELECT parameters FROM runs WHERE stage = 'ingest' AND parameters->>'$.corpus' = ? "
-            "ORDER BY started DESC LIMIT 1",
-            [corpus],
-        ).fetchone()
-    fingerprint: str | None = json.loads(row[0]).get("pseudonym_key") if row else None
-    return fingerprint
 
 
 def check_same_way(home: Warehouse, corpus: str, key: PseudonymKey | None) -> None:
     """DumpError if a landed corpus was pseudonymised with another key than `key`, or one of both is without pseudonyms,
     so that it cannot count as landed already."""
-    before, now = landed_key(home, corpus), key.fingerprint if key else None
+    before, now = last_parameters(home, "ingest", corpus).get("pseudonym_key"), key and key.fingerprint
     if before == now:
         return
     if before is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 from ssrem.errors import HomeError, PrivacyError
 from ssrem.privacy.key import PseudonymKey
@@ -31,9 +32,7 @@ def who_is(
 
 def chosen(home: Warehouse, corpora: Sequence[str] | None) -> list[str]:
     """The chosen corpora in order of landing, by default all; HomeError for one that has not landed."""
-    with home.reader() as connection:
-        rows = connection.execute("SELECT corpus FROM corpora ORDER BY landed_at").fetchall()
-    landed = [name for (name,) in rows]
+    landed = [name for (name,) in home.query("SELECT corpus FROM corpora ORDER BY landed_at")]
     for corpus in corpora or ():
         if corpus not in landed:
             raise HomeError(
@@ -44,15 +43,13 @@ def chosen(home: Warehouse, corpora: Sequence[str] | None) -> list[str]:
 
 def people_of(home: Warehouse, corpus: str) -> set[str]:
     """All speakers and addressees of a corpus, and the speakers of its readable quarantined rows."""
-    with home.reader() as connection:
-        rows = connection.execute(
-            "SELECT speaker FROM utterances WHERE corpus = $corpus UNION "
-            "SELECT addressee FROM utterances WHERE corpus = $corpus",
-            {"corpus": corpus},
-        ).fetchall()
-        raws = connection.execute("SELECT raw FROM quarantine WHERE corpus = ?", [corpus]).fetchall()
-    people = {id for (id,) in rows if id is not None}
-    return people | {id for (raw,) in raws if (id := speaker_of(raw))}
+    rows = home.query(
+        "SELECT speaker FROM utterances WHERE corpus = $corpus UNION "
+        "SELECT addressee FROM utterances WHERE corpus = $corpus",
+        {"corpus": corpus},
+    )
+    raws = home.query("SELECT raw FROM quarantine WHERE corpus = ?", [corpus])
+    return {id for (id,) in rows if id is not None} | {id for (raw,) in raws if (id := speaker_of(raw))}
 
 
 def speaker_of(raw: bytes) -> str | None:
@@ -63,3 +60,13 @@ def speaker_of(raw: bytes) -> str | None:
         return None
     speaker = row.get("speaker") if isinstance(row, dict) else None
     return speaker if isinstance(speaker, str) else None
+
+
+def last_parameters(home: Warehouse, stage: str, corpus: str) -> dict[str, Any]:
+    """Parameters of the newest run of a stage for the corpus; empty if there is none."""
+    rows = home.query(
+        "SELECT parameters FROM runs WHERE stage = ? AND parameters->>'$.corpus' = ? "
+        "ORDER BY started DESC LIMIT 1",
+        [stage, corpus],
+    )
+    return dict(json.loads(rows[0][0])) if rows else {}

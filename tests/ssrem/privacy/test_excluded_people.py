@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ssrem.privacy.excluded_people import listed_in, without
+from ssrem.privacy.record_batches import speakers_of, without
 from ssrem.privacy.traces import Traces, digest
 from ssrem.readers.rows import RAW_SCHEMA
 
@@ -102,8 +102,8 @@ def test_a_seat_is_known_by_its_conversation() -> None:
         {"conversation_id": "d", "speaker": "A", "text": "ho"},
     )
     listed = {"c/A"}
-    assert listed_in([rows], listed.__contains__, scoped=True) == listed
-    assert listed_in([rows], listed.__contains__) == set()
+    assert speakers_of([rows], seats=True) == {"A", "c/A", "d/A"}
+    assert speakers_of([rows]) == {"A"}
     (out,) = without([rows], Traces(listed))
     assert out.column("text").to_pylist() == [None, "ho"]
 

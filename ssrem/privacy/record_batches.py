@@ -1,0 +1,132 @@
+"""Streams of raw record batches without certain people, or with pseudonyms for their ids and masked text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ssrem.privacy.key import CONVERSATION, SPEAKER, UTTERANCE, PseudonymKey
+from ssrem.privacy.masks import mask, mask_texts
+from ssrem.privacy.mentions import Mentions
+from ssrem.privacy.traces import Traces
+
+if TYPE_CHECKING:
+    import polars as pl
+
+FORGOTTEN = "forgotten"
+
+_THEIRS = ("speaker", "addressee", "reply_to", "text", "time", "metadata")
+"""Columns of an excluded message that are emptied. Ids of conversation and message stay, so that replies to the message
+are accounted for."""
+
+_KINDS = {
+    "speaker": SPEAKER,
+    "addressee": SPEAKER,
+    "conversation_id": CONVERSATION,
+    "utterance_id": UTTERANCE,
+    "reply_to": UTTERANCE,
+}
+"""Column of the raw schema → the kind of its ids; equal ids of one kind get the same pseudonym."""
+
+
+def speakers_of(batches: Iterable[pa.RecordBatch], *, seats: bool = False) -> set[str]:
+    """All speakers and addressees in the stream; with `seats`, also as CONVERSATION/SPEAKER."""
+    people: set[str] = set()
+    for batch in batches:
+        for name in ("speaker", "addressee"):
+            for column in (batch.column(name), *([_seats(batch, name)] if seats else ())):
+                people.update(pc.unique(column).drop_null().to_pylist())
+    return people
+
+
+def without(batches: Iterable[pa.RecordBatch], traces: Traces) -> Iterator[pa.RecordBatch]:
+    """The batches of RAW_SCHEMA with the messages of these people emptied, with problem `forgotten`, and their ids
+    removed from the rows of others."""
+    ids = pa.array(sorted(traces.ids), pa.string())
+    for batch in batches:
+        columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+        theirs, to_them = (
+            pc.or_(pc.is_in(columns[name], ids), pc.is_in(_seats(batch, name), ids))
+            for name in ("speaker", "addressee")
+        )
+        for where, names in ((to_them, ("addressee",)), (theirs, _THEIRS)):
+            for name in names:
+                columns[name] = pc.if_else(where, pa.scalar(None, columns[name].type), columns[name])
+        for name in ("conversation_id", "utterance_id", "reply_to"):
+            columns[name] = _each_value(columns[name], traces.clean_id)
+        columns["metadata"] = _each_value(columns["metadata"], traces.clean_json)
+        columns["problem"] = pc.if_else(theirs, pa.scalar(FORGOTTEN), columns["problem"])
+        raw = [b"" if row is not None and traces.in_bytes(row) else row for row in columns["raw"].to_pylist()]
+        columns["raw"] = pc.if_else(theirs, pa.scalar(b"", pa.binary()), pa.array(raw, pa.binary()))
+        yield pa.RecordBatch.from_arrays(list(columns.values()), schema=batch.schema)
+
+
+def pseudonymised(
+    batches: Iterable[pa.RecordBatch], key: PseudonymKey, known: Iterable[str] = ()
+) -> Iterator[pa.RecordBatch]:
+    """The batches of RAW_SCHEMA with every id replaced by its pseudonym and text masked.
+
+    known: ids that are masked in text where they occur as words. Metadata of messages are removed, since their fields
+    may hold anything; of a conversation's metadata only the ratings stay (criteria and numbers), and of an unreadable
+    row only its reason, not its bytes. A blank id stays: it names nobody, and why its row is rejected depends on it.
+    """
+    ids = set(known)
+    mentions = Mentions(ids)
+    for batch in batches:
+        columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+        for name, kind in _KINDS.items():
+            columns[name] = _each_value(
+                columns[name], lambda id, kind=kind: key.pseudonym(id, kind) if id.strip() else id
+            )
+        columns["text"] = _masked(columns["text"], mentions)
+        described = pc.equal(columns["record"], "conversation")
+        metadata = pc.if_else(described, columns["metadata"], pa.scalar(None, pa.string()))
+        columns["metadata"] = _each_value(metadata, lambda value: ratings_alone(value, ids))
+        columns["raw"] = pc.if_else(columns["raw"].is_valid(), pa.scalar(b"", pa.binary()), columns["raw"])
+        yield pa.RecordBatch.from_arrays(list(columns.values()), schema=batch.schema)
+
+
+def ratings_alone(metadata: str, known: Collection[str] = ()) -> str | None:
+    """A conversation's metadata reduced to its ratings (criterion → number); None if there are none.
+
+    A criterion that is a known id, or that a mask would change, is left out.
+    """
+    ratings = json.loads(metadata).get("ratings")
+    scores = {
+        criterion: score
+        for criterion, score in (ratings.items() if isinstance(ratings, dict) else ())
+        if isinstance(score, int | float) and not isinstance(score, bool)
+        if criterion not in known and _is_plain(criterion)
+    }
+    if not scores:
+        return None
+    return json.dumps({"ratings": scores}, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+
+
+@lru_cache(10_000)
+def _is_plain(criterion: str) -> bool:
+    return mask_texts([criterion]) == [criterion]
+
+
+def _seats(batch: pa.RecordBatch, name: str) -> pa.Array:
+    """CONVERSATION/SPEAKER for every row."""
+    return pc.binary_join_element_wise(batch.column("conversation_id"), batch.column(name), "/")
+
+
+def _each_value(column: pa.Array, change: Callable[[str], str | None]) -> pa.Array:
+    """`change` applied to every value, called once for each distinct one."""
+    coded = column.dictionary_encode()
+    changed = pa.array([change(value) for value in coded.dictionary.to_pylist()], pa.string())
+    return changed.take(coded.indices)
+
+
+def _masked(column: pa.Array, mentions: Mentions) -> pa.Array:
+    import polars as pl
+
+    texts: pl.Series = pl.Series(pl.from_arrow(column), dtype=pl.String)
+    return mentions.mask_series(mask(texts)).to_arrow().cast(pa.string())
