@@ -176,11 +176,9 @@ def encode_dialogues(dialogues: Dialogues, encode: Encode, net: GruNetwork, turn
     turns = dialogues.turns
     words = Words.of(list(dialogues.texts) or [""], encode)
     texts = first_words(words, len(words.ends) - 1, turn_words)
-    read = holds_of(turns, texts.lengths > 0)
-    cut = holds_of(turns, texts.cut).any(axis=1)
-    return Encoded(
-        _last_states(net, words, texts, turns, read), np.asarray(read.any(axis=1)), np.asarray(cut)
-    )
+    known = holds_of(turns, texts.lengths > 0)
+    states = _last_states(net, words, texts, turns, known)
+    return Encoded(states, known.any(axis=1), holds_of(turns, texts.cut).any(axis=1))
 
 
 def holds_of(turns: Rows, true: NDArray[np.bool_]) -> NDArray[np.bool_]:

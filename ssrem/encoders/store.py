@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,6 @@ from ssrem.encoders.base import Encoder, Vectors
 from ssrem.errors import HomeError
 
 _ENCODE_CHUNK = 50_000
-_READ_CHUNK = 65_536
 _ABANDONED_AFTER = 3600.0
 
 Hashes = NDArray[np.uint64]
@@ -85,7 +85,7 @@ class VectorStore:
         for start in range(0, len(missing), _ENCODE_CHUNK):
             positions = missing[start : start + _ENCODE_CHUNK]
             vectors = (compute or encoder.encode)([texts[row] for row in rows.first[positions]])
-            self._write(self.into / encoder.signature, rows.hashes[positions], vectors)
+            _write(self.into / encoder.signature, rows.hashes[positions], vectors)
             rows.place(positions, vectors)
         return rows.result
 
@@ -101,104 +101,79 @@ class VectorStore:
             target.parent.mkdir(parents=True, exist_ok=True)
             part.replace(target)
 
+    def retain(self, hashes: Hashes) -> int:
+        """Delete the vectors of all texts except those with these hashes, for every encoder; returns how many."""
+        deleted = 0
+        for path in sorted(self.folder.glob("*/*.parquet")):
+            if (part := _read(path)) is None:
+                continue
+            stored, vectors = part
+            retained = np.isin(stored, hashes)
+            if retained.all():
+                continue
+            deleted += int((~retained).sum())
+            if retained.any():
+                _write(path.parent, stored[retained], vectors[retained])
+            path.unlink()
+        for path in self.folder.glob("*/*.tmp"):
+            path.unlink(missing_ok=True)
+        return deleted
+
     def _look_up(self, encoder: Encoder, texts: Sequence[str]) -> _Rows:
         rows = _Rows(texts, encoder.dimensions)
-        if len(texts) == 0:
-            return rows
-        for hashes, vectors in self._stored(self.folder / encoder.signature, encoder.dimensions):
+        for path in sorted((self.folder / encoder.signature).glob("*.parquet")) if len(texts) else ():
+            if (part := _read(path, encoder.dimensions)) is None:
+                continue
+            hashes, vectors = part
             at = np.minimum(np.searchsorted(rows.hashes, hashes), len(rows.hashes) - 1)
             wanted = (rows.hashes[at] == hashes) & ~rows.known[at]
             if wanted.any():
                 rows.place(at[wanted], vectors[wanted])
         return rows
 
-    def retain(self, hashes: Hashes) -> int:
-        """Delete the vectors of all texts except those with these hashes, for every encoder; returns how many."""
-        import pyarrow.parquet as pq
 
-        deleted = 0
-        for path in sorted(self.folder.glob("*/*.parquet")):
-            try:
-                table = pq.read_table(path)
-                stored = _column(table, "text_hash")
-            except (OSError, ValueError, KeyError, TypeError):  # unreadable, so of no use
-                path.unlink()
-                continue
-            retained = np.isin(stored, hashes)
-            if retained.all():
-                continue
-            deleted += int((~retained).sum())
-            if retained.any():
-                (rest,) = table.filter(retained).combine_chunks().to_batches()
-                vectors = _matrix(rest, rest.schema.field("vector").type.list_size)
-                self._write(path.parent, stored[retained], vectors.astype(np.float32))
-            path.unlink()
-        for path in self.folder.glob("*/*.tmp"):
-            path.unlink(missing_ok=True)
-        return deleted
+def _read(path: Path, dimensions: int | None = None) -> tuple[Hashes, NDArray[np.float16]] | None:
+    """Hashes (k,) and vectors (k, d) of a file; None if it cannot be read or has other dimensions, and is deleted."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
 
-    def _stored(self, parts: Path, dimensions: int) -> Iterator[tuple[Hashes, NDArray[np.float16]]]:
-        """Hashes (k,) and vectors (k, d), chunk by chunk, of every file that can be read."""
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        for path in sorted(parts.glob("*.parquet")):
-            try:
-                # All chunks first: a file that is damaged in the middle must not be used in part.
-                with pq.ParquetFile(path, page_checksum_verification=True) as part:
-                    chunks = [
-                        (_column(batch, "text_hash"), _matrix(batch, dimensions))
-                        for batch in part.iter_batches(_READ_CHUNK)
-                    ]
-            except (OSError, pa.ArrowException, KeyError, ValueError, TypeError):
-                path.unlink(missing_ok=True)
-                continue
-            yield from chunks
-
-    def _write(self, parts: Path, hashes: Hashes, vectors: Vectors) -> None:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        values = pa.array(vectors.astype(np.float16).ravel())
-        table = pa.table(
-            {
-                "text_hash": pa.array(hashes),
-                "vector": pa.FixedSizeListArray.from_arrays(values, vectors.shape[1]),
-            }
-        )
-        name = hashlib.blake2b(hashes.tobytes(), digest_size=12).hexdigest()
-        aside = parts / f"{name}.{os.getpid()}.tmp"
-        try:
-            parts.mkdir(parents=True, exist_ok=True)
-            _sweep(parts)
-            pq.write_table(table, aside, compression="zstd", use_dictionary=False, write_page_checksum=True)
-            aside.replace(parts / f"{name}.parquet")
-        except OSError as error:
-            aside.unlink(missing_ok=True)
-            raise HomeError(
-                f"{parts}: vectors cannot be written ({error}); free space and run again"
-            ) from error
+    try:
+        table = pq.read_table(path, page_checksum_verification=True)
+        hashes = np.asarray(table.column("text_hash").to_numpy(), dtype=np.uint64)
+        column = table.column("vector")
+        size = column.type.list_size
+        values = np.concatenate([chunk.flatten().to_numpy() for chunk in column.chunks])
+        vectors = values.astype(np.float16).reshape(len(hashes), size)
+        if dimensions not in (None, size) or not np.isfinite(vectors).all():
+            raise ValueError
+    except (OSError, pa.ArrowException, AttributeError, KeyError, TypeError, ValueError):
+        path.unlink(missing_ok=True)
+        return None
+    return hashes, vectors
 
 
-def _column(batch: Any, name: str) -> Hashes:
-    return np.asarray(batch.column(name).to_numpy(zero_copy_only=False), dtype=np.uint64)
+def _write(parts: Path, hashes: Hashes, vectors: NDArray[Any]) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
 
-
-def _matrix(batch: Any, dimensions: int) -> NDArray[np.float16]:
-    column = batch.column("vector")
-    if column.type.list_size != dimensions or column.null_count:
-        raise ValueError(f"vectors of {column.type.list_size} dimensions, expected {dimensions}")
-    values = np.asarray(column.flatten().to_numpy(zero_copy_only=False), dtype=np.float16)
-    if not np.isfinite(values).all():
-        raise ValueError("vectors that are not finite")
-    return values.reshape(-1, dimensions)
+    values = pa.array(vectors.astype(np.float16).ravel())
+    rows = pa.FixedSizeListArray.from_arrays(values, vectors.shape[1])
+    table = pa.table({"text_hash": pa.array(hashes), "vector": rows})
+    name = hashlib.blake2b(hashes.tobytes(), digest_size=12).hexdigest()
+    aside = parts / f"{name}.{os.getpid()}.tmp"
+    try:
+        parts.mkdir(parents=True, exist_ok=True)
+        _sweep(parts)
+        pq.write_table(table, aside, compression="zstd", use_dictionary=False, write_page_checksum=True)
+        aside.replace(parts / f"{name}.parquet")
+    except OSError as error:
+        aside.unlink(missing_ok=True)
+        raise HomeError(f"{parts}: vectors cannot be written ({error}); free space and run again") from error
 
 
 def _sweep(parts: Path) -> None:
     """Delete files that a killed run left unfinished."""
     for path in parts.glob("*.tmp"):
-        try:
+        with suppress(FileNotFoundError):
             if time.time() - path.stat().st_mtime > _ABANDONED_AFTER:
                 path.unlink()
-        except FileNotFoundError:
-            continue

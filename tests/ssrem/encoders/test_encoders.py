@@ -11,9 +11,8 @@ import pytest
 from ssrem.encoders import load_encoder, load_saved
 from ssrem.encoders.concatenation import Concatenation
 from ssrem.encoders.tokenize import sentences, words
-from ssrem.encoders.vector_files import read_vectors
 from ssrem.encoders.word_average import WordAverage
-from ssrem.encoders.word_vectors import train_word2vec
+from ssrem.encoders.word_vectors import read_vectors, train_word2vec
 from ssrem.errors import EvaluatorError
 
 
