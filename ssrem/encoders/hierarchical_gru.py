@@ -177,8 +177,9 @@ def encode_dialogues(dialogues: Dialogues, encode: Encode, net: GruNetwork, turn
     words = Words.of(list(dialogues.texts) or [""], encode)
     texts = first_words(words, len(words.ends) - 1, turn_words)
     known = holds_of(turns, texts.lengths > 0)
+    cut = holds_of(turns, texts.cut)
     states = _last_states(net, words, texts, turns, known)
-    return Encoded(states, known.any(axis=1), holds_of(turns, texts.cut).any(axis=1))
+    return Encoded(states, np.asarray(known.any(axis=1)), np.asarray(cut.any(axis=1)))
 
 
 def holds_of(turns: Rows, true: NDArray[np.bool_]) -> NDArray[np.bool_]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -73,22 +73,25 @@ def pseudonymised(
 
     known: ids that are masked in text where they occur as words. Metadata of messages are removed, since their fields
     may hold anything; of a conversation's metadata only the ratings stay (criteria and numbers), and of an unreadable
-    row only its reason, not its bytes. A blank id stays: it names nobody, and why its row is rejected depends on it.
+    row only its reason, not its bytes.
     """
     ids = set(known)
     mentions = Mentions(ids)
     for batch in batches:
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
         for name, kind in _KINDS.items():
-            columns[name] = _each_value(
-                columns[name], lambda id, kind=kind: key.pseudonym(id, kind) if id.strip() else id
-            )
+            columns[name] = _each_value(columns[name], partial(_pseudonym, key, kind))
         columns["text"] = _masked(columns["text"], mentions)
         described = pc.equal(columns["record"], "conversation")
         metadata = pc.if_else(described, columns["metadata"], pa.scalar(None, pa.string()))
         columns["metadata"] = _each_value(metadata, lambda value: ratings_alone(value, ids))
         columns["raw"] = pc.if_else(columns["raw"].is_valid(), pa.scalar(b"", pa.binary()), columns["raw"])
         yield pa.RecordBatch.from_arrays(list(columns.values()), schema=batch.schema)
+
+
+def _pseudonym(key: PseudonymKey, kind: str, id: str) -> str:
+    """A blank id stays: it names nobody, and why its row is rejected depends on it."""
+    return key.pseudonym(id, kind) if id.strip() else id
 
 
 def ratings_alone(metadata: str, known: Collection[str] = ()) -> str | None:
