@@ -21,7 +21,7 @@ AGREEMENT = Table(
         version="BIGINT: its version",
         dataset="VARCHAR: annotated set, or corpus whose conversations carry ratings",
         criterion="VARCHAR: what people were asked",
-        aggregation="VARCHAR: how the raters' scores were made one; rating: one rating, unchanged",
+        aggregation="VARCHAR: how the raters' scores were aggregated; rating: one rating, unchanged",
         level="VARCHAR: segment: of responses; system: of the systems' means; conversation: of the "
         "conversations' means",
         grouping="VARCHAR: pooled: all at once; system, context: mean of the coefficients of each system or "
@@ -30,13 +30,13 @@ AGREEMENT = Table(
         measure="VARCHAR: pearson, spearman, kendall (tau-b), accuracy (pairs ordered as people do, ties "
         "calibrated), soft_accuracy",
         statistic="DOUBLE?: the figure: -1 to 1, accuracies 0 to 1",
-        p="DOUBLE?: that there is no correlation; pooled and system level alone; takes responses as "
-        "independent",
-        sides="VARCHAR: of the test behind p: two-sided or greater",
+        p="DOUBLE?: p-value of no correlation, which assumes independent responses; only pooled and at "
+        "system level",
+        sides="VARCHAR: alternative hypothesis of the test behind p: two-sided or greater",
         low="DOUBLE?: lower end of its interval: BCa bootstrap over contexts; conversation: analytic",
         high="DOUBLE?: upper end of its interval",
         confidence="DOUBLE?: share of such intervals that hold the true value",
-        n="BIGINT: responses, or conversations, that it rests on",
+        n="BIGINT: responses, or conversations, that the figure is computed from",
         missing="BIGINT: responses with a human score but without this score, left out",
         excluded="BIGINT: responses left out as ground truth, or ratings left at their default",
         ground_truth_kept="BOOLEAN: option: whether ground-truth rows are compared too",
@@ -46,10 +46,10 @@ AGREEMENT = Table(
         forced="BOOLEAN: whether there were fewer systems than should be compared",
         resamples="BIGINT?: bootstrap draws of the interval; soft_accuracy: its permutations; null: nothing "
         "was drawn",
-        seed="BIGINT?: of these draws",
+        seed="BIGINT?: seed of these draws",
         outcome="VARCHAR: ok: there is a figure; otherwise the kind of reason why there is none",
         reason="VARCHAR?: why there is no figure or, where there is one, no interval",
-        signature="VARCHAR: ssrem reproduce SIGNATURE computes the figure again",
+        signature="VARCHAR: what ssrem reproduce SIGNATURE computes the figure from again",
     ),
     expectations=(
         References(("evaluator", "version"), "evaluators"),
@@ -79,8 +79,8 @@ CORRELATIONS = View(
         version="BIGINT: its version",
         dataset="VARCHAR: annotated set, or corpus whose conversations carry ratings",
         criterion="VARCHAR: what people were asked",
-        aggregation="VARCHAR: how their scores were made one; rating: a single rating, unchanged",
-        level="VARCHAR: segment: responses; system: means by system; conversation: means by it",
+        aggregation="VARCHAR: how the raters' scores were aggregated; rating: one rating, unchanged",
+        level="VARCHAR: segment: responses; system: means of systems; conversation: means of conversations",
         score="VARCHAR: f, g or h",
         **{
             f"{measure}{suffix}": f"DOUBLE?: {what}{name}"
@@ -105,7 +105,7 @@ CORRELATIONS = View(
 TESTED = {
     "dataset": "VARCHAR: annotated set",
     "criterion": "VARCHAR: what people were asked",
-    "aggregation": "VARCHAR: how the raters' scores were made one",
+    "aggregation": "VARCHAR: how the raters' scores were aggregated",
     "level": "VARCHAR: segment: of responses, pooled; system: of the systems' means",
     "test": "VARCHAR: paired-bootstrap: both evaluators on the same resamples of contexts",
     "measure": "VARCHAR: spearman",
@@ -137,11 +137,11 @@ COMPARISONS = Table(
         difference="DOUBLE?: first minus second",
         low="DOUBLE?: lower end of the difference's 95% interval (BCa)",
         high="DOUBLE?: upper end",
-        p="DOUBLE?: two-sided, that they agree alike",
+        p="DOUBLE?: two-sided p-value of equal agreement",
         p_holm="DOUBLE?: p corrected for all pairs of the table (Holm)",
         n="BIGINT: responses compared",
         resamples="BIGINT?: bootstrap draws",
-        seed="BIGINT?: of these draws",
+        seed="BIGINT?: seed of these draws",
         outcome="VARCHAR: ok: they were tested; otherwise the kind of reason why not",
         reason="VARCHAR?: why they were not tested",
     ),
@@ -205,9 +205,9 @@ RATER_AGREEMENT = Table(
         "over pairs of raters), one_rater (Spearman of a rater with the mean of the others: the noise "
         "ceiling), attainable (Spearman that an evaluator of the true score would reach, from split halves)",
         value="DOUBLE?: at most 1, which is perfect agreement; 0 is chance",
-        raters="BIGINT: raters that went into it: places in the responses' lists of scores, which need not "
-        "be one person each",
-        units="BIGINT: responses that went into it; the ground truth where correlations leave it out is not",
+        raters="BIGINT: raters counted: positions in the responses' lists of scores, which need not be one "
+        "person each",
+        units="BIGINT: responses counted, without the ground truth where correlations leave it out",
         outcome="VARCHAR: ok: there is a value; otherwise the kind of reason why there is none",
         reason="VARCHAR?: why there is none",
     ),
@@ -229,13 +229,13 @@ STUDIES = Table(
         dataset="VARCHAR: corpus whose test split, or annotated set whose scores, are studied",
         evaluator="VARCHAR: name of the evaluator",
         version="BIGINT: its version",
-        position="BIGINT: place among the study's figures, from 0",
-        condition="VARCHAR: of what, such as an attack or a bucket",
+        position="BIGINT: position among the study's figures, from 0",
+        condition="VARCHAR: what the figure is for, such as an attack or a bucket",
         measure="VARCHAR: fooled: share in which the attack does not score below the true response; "
         "identified: share of negatives that the true response is above; spearman; sd, qX: standard "
         "deviation and quantiles of scores brought to [0, 1]",
         value="DOUBLE?: the figure",
-        n="BIGINT: responses that it is over",
+        n="BIGINT: responses that the figure is computed from",
         outcome="VARCHAR: ok; constant: a side does not vary; too_few: not enough responses",
     ),
     expectations=(

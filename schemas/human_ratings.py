@@ -17,7 +17,7 @@ RATED_RESPONSES = Table(
         context="VARCHAR[]: turns, oldest first",
         response="VARCHAR: the response",
         reference="VARCHAR?: the true response, where known",
-        system="VARCHAR?: who made the response, where known",
+        system="VARCHAR?: system that made the response, where known",
         ground_truth="BOOLEAN: whether the response is the true one: not compared with human scores",
     ),
     expectations=(NotEmpty(),),
@@ -31,8 +31,8 @@ RATINGS = Table(
     columns=columns(
         dataset="VARCHAR: name of the annotated set",
         response_id="VARCHAR: response",
-        criterion="VARCHAR: what was asked, such as overall or relevance",
-        rater="BIGINT: place in the response's list of scores, from 0",
+        criterion="VARCHAR: what the rater was asked, such as overall or relevance",
+        rater="BIGINT: position in the response's list of scores, from 0",
         score="DOUBLE: the score, raw",
     ),
     expectations=(
@@ -51,10 +51,10 @@ HUMAN_SCORES = Table(
     columns=columns(
         dataset="VARCHAR: name of the annotated set",
         response_id="VARCHAR: response",
-        criterion="VARCHAR: what was asked",
+        criterion="VARCHAR: what the raters were asked",
         aggregation="VARCHAR: mean, median, mode (mean of tied modes), mad_mean (see sql/3_agreement)",
         score="DOUBLE: the aggregated score",
-        raters="BIGINT: scores that went into it",
+        raters="BIGINT: ratings that were aggregated",
     ),
     expectations=(
         NotEmpty(),
