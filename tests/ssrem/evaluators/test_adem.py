@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from safetensors.numpy import load_file
 
 from ssrem.encoders.gru_network import GruNetwork
 from ssrem.encoders.hierarchical_gru import Dialogues, Encoded, encode_dialogues
@@ -23,8 +24,19 @@ from ssrem.evaluators.adem.state import Constants, Projection, State, Vectors
 from ssrem.evaluators.adem.tune import Labelled, learn, over_sampled
 from ssrem.evaluators.adem.vhred import Batch, Vhred, decoder_classes, divergence, hide, kl_weight
 from ssrem.evaluators.core.scaling import unit_range
+from ssrem.files import write_tensors
 from ssrem.samples import TEST, VALID, Candidates, Rows, Sample
 from support.topical import topical_candidates, topical_encoder, topical_samples
+from support.trained import (
+    DAMAGES,
+    Damage,
+    check_before_training,
+    check_damage_is_refused,
+    check_encode_is_called_with_words,
+    check_settings_are_refused,
+    manifest_with,
+    other_topics,
+)
 
 TOPICS = 5
 FEW = {"utterance": 16, "context": 20, "decoder": 16, "latent": 4}
@@ -37,8 +49,7 @@ FAMILY = (Adem, AdemRef, AdemUnref)
 
 def negatives(generator: np.random.Generator, topics: Rows) -> dict[str, Rows]:
     """Responses of other topics, some of them missing."""
-    others = [np.flatnonzero(topics != topic) for topic in range(TOPICS)]
-    rand = np.array([generator.choice(others[topic], 2) * 3 + 2 for topic in topics])
+    rand = other_topics(generator, topics, 2)
     rand[::3, 1] = -1
     return {"Rand": rand}
 
@@ -244,15 +255,15 @@ def test_projection_against_the_covariance_matrix() -> None:
     generator = np.random.default_rng(0)
     vectors = generator.normal(size=(200, 6)) * [5, 4, 3, 2, 1, 0.5] @ generator.normal(size=(6, 6)) + 3
     known = np.ones(200, dtype=bool)
-    found = Projection.of(vectors, 4)
+    projection = Projection.of(vectors, 4)
     values, axes = np.linalg.eigh(np.cov(vectors.T))
     values, axes = values[::-1], axes[:, ::-1]
-    assert found.axes.T @ found.axes == pytest.approx(np.eye(4), abs=1e-5)
-    projected = found.apply(Encoded(vectors, known, ~known))
-    assert np.abs(found.axes.T @ axes[:, :4]) == pytest.approx(np.eye(4), abs=1e-3)
+    assert projection.axes.T @ projection.axes == pytest.approx(np.eye(4), abs=1e-5)
+    projected = projection.apply(Encoded(vectors, known, ~known))
+    assert np.abs(projection.axes.T @ axes[:, :4]) == pytest.approx(np.eye(4), abs=1e-3)
     assert np.cov(projected.T) == pytest.approx(np.diag(values[:4]), abs=1e-2 * values[0])
-    assert (found.axes[np.abs(found.axes).argmax(axis=0), range(4)] > 0).all()
-    lost = found.lost(Encoded(vectors, known, ~known))
+    assert (projection.axes[np.abs(projection.axes).argmax(axis=0), range(4)] > 0).all()
+    lost = projection.lost(Encoded(vectors, known, ~known))
     assert lost == pytest.approx(values[4:].sum() / values.sum(), abs=1e-4)
     # As many components as dimensions turn the vectors and lose nothing.
     whole = Projection.of(vectors, 50)
@@ -261,11 +272,7 @@ def test_projection_against_the_covariance_matrix() -> None:
     centred = vectors - vectors.mean(axis=0)
     assert turned @ turned.T == pytest.approx(centred @ centred.T, abs=1e-2)
     known[3] = False
-    assert not projection_row(found, vectors, known, 3).any()
-
-
-def projection_row(projection: Projection, vectors: np.ndarray, known: np.ndarray, row: int) -> np.ndarray:
-    return projection.apply(Encoded(vectors, known, ~known))[row]
+    assert not projection.apply(Encoded(vectors, known, ~known))[3].any()
 
 
 def test_constants_span_the_scale() -> None:
@@ -327,9 +334,9 @@ def test_scores_by_hand(fitted: Adem) -> None:
     for kind, part, whole in ((AdemUnref, "f", parts.f), (AdemRef, "g", parts.g)):
         alone = of(kind, evaluator)
         assert alone.score(SAMPLES) == pytest.approx(whole - 1.5 / 2.5, abs=1e-9)
-        found = alone.components(SAMPLES)
-        assert np.array_equal(getattr(found, part), alone.score(SAMPLES))
-        assert np.isnan(found.h).all() and np.isnan(found.g if part == "f" else found.f).all()
+        own = alone.components(SAMPLES)
+        assert np.array_equal(getattr(own, part), alone.score(SAMPLES))
+        assert np.isnan(own.h).all() and np.isnan(own.g if part == "f" else own.f).all()
 
 
 def seeded_like(fitted: Adem) -> GruNetwork:
@@ -411,12 +418,12 @@ def test_score_equals_score_candidates(fitted: Adem, monkeypatch: pytest.MonkeyP
     rows, texts = candidates.rows(TEST), candidates.texts
     for kind in FAMILY:
         evaluator = of(kind, fitted)
-        found = evaluator.score_candidates(candidates)
-        assert {name: f.shape for name, f in found.items()} == {
+        by_kind = evaluator.score_candidates(candidates)
+        assert {name: f.shape for name, f in by_kind.items()} == {
             "GT": (30, 1), "Rand": (30, 2), "Context": (30, 1)
         }  # fmt: skip
-        there = candidates.negatives["Rand"][rows] >= 0
-        assert np.array_equal(np.isfinite(found["Rand"]), there) and not there.all()
+        present = candidates.negatives["Rand"][rows] >= 0
+        assert np.array_equal(np.isfinite(by_kind["Rand"]), present) and not present.all()
         for name, wanted in (
             ("GT", candidates.response[rows]),
             ("Rand", candidates.negatives["Rand"][rows, 0]),
@@ -428,13 +435,13 @@ def test_score_equals_score_candidates(fitted: Adem, monkeypatch: pytest.MonkeyP
             ]
             parts = evaluator.components(samples)
             part, unit = (parts.g, parts.g_unit) if kind is AdemRef else (parts.f, parts.f_unit)
-            assert np.abs(part - found[name][:, 0]).max() < 1e-5
-            assert evaluator.f_unit(found[name][:, 0]) == pytest.approx(unit, abs=1e-5)
+            assert np.abs(part - by_kind[name][:, 0]).max() < 1e-5
+            assert evaluator.f_unit(by_kind[name][:, 0]) == pytest.approx(unit, abs=1e-5)
         with monkeypatch.context() as patch:
             patch.setattr("ssrem.evaluators.adem.adem._CHUNK", 7)
             chunked = evaluator.score_candidates(candidates)
-        for name in found:
-            assert np.allclose(chunked[name], found[name], atol=1e-5, equal_nan=True)
+        for name in by_kind:
+            assert np.allclose(chunked[name], by_kind[name], atol=1e-5, equal_nan=True)
 
 
 def test_context_rows() -> None:
@@ -520,14 +527,7 @@ def test_what_an_encoder_off_the_shelf_leaves_out_is_said(fitted: Adem) -> None:
 
 
 def test_an_encode_hook_is_given_single_words(fitted: Adem) -> None:
-    seen: list[str] = []
-
-    def encode(texts: Sequence[str]) -> np.ndarray:
-        seen.extend(texts)
-        return fitted.encoder.encode(texts)
-
-    assert np.array_equal(fitted.score(SAMPLES, encode=encode), fitted.score(SAMPLES))
-    assert seen and all(" " not in word for word in seen)
+    check_encode_is_called_with_words(fitted, SAMPLES)
 
 
 # --- human scores
@@ -704,61 +704,39 @@ def test_saved_off_the_shelf(tmp_path: Path) -> None:
     assert loaded.training is not None and len(loaded.training.history) == 1
 
 
-@pytest.mark.parametrize(
-    "damage", ["weights", "bounds", "tuned", "units", "pretrained", "encoder", "constants", "foreign"]
-)
-def test_changed_or_foreign_folders_are_refused(fitted: Adem, tmp_path: Path, damage: str) -> None:
-    fitted.save(tmp_path)
-    manifest = tmp_path / "evaluator.json"
-    about = json.loads(manifest.read_text())
-    if damage == "weights":
-        content = bytearray((tmp_path / "weights.safetensors").read_bytes())
-        content[-3] ^= 1
-        (tmp_path / "weights.safetensors").write_bytes(content)
-    elif damage == "bounds":
-        about["bounds"]["g"]["high"] = 3.0
-    elif damage == "tuned":
-        about["tuned"] = 720
-    elif damage == "units":
-        about["config"]["utterance"] = 4
-    elif damage == "pretrained":
-        about["config"]["pretrained"] = "encoder"
-    elif damage == "encoder":
-        WordAverage("other", ["x"], np.ones((1, 10))).save(tmp_path / "encoder")
-    elif damage == "constants":
-        from ssrem.files import write_tensors
+def constants_of_three(folder: Path, manifest: dict[str, Any]) -> None:
+    weights = folder / "weights.safetensors"
+    digest = write_tensors(weights, {**load_file(weights), "constants": np.zeros(3)})
+    manifest["sha256"][weights.name] = digest
 
-        tensors = {**fitted.state.tensors, "constants": np.zeros(3)}
-        about["sha256"]["weights.safetensors"] = write_tensors(tmp_path / "weights.safetensors", tensors)
-    else:
-        about["format"] = "theirs"
-    manifest.write_text(json.dumps(about))
-    with pytest.raises(EvaluatorError) as error:
-        Adem.load(tmp_path)
-    assert str(tmp_path) in str(error.value) and "\n" not in str(error.value)
+
+ADEM_DAMAGES = DAMAGES | {
+    "units": manifest_with("config", "utterance", value=4),
+    "pretrained": manifest_with("config", "pretrained", value="encoder"),
+    "constants": constants_of_three,
+}
+
+
+@pytest.mark.parametrize("damage", ADEM_DAMAGES.values(), ids=ADEM_DAMAGES.keys())
+def test_changed_or_foreign_folders_are_refused(fitted: Adem, tmp_path: Path, damage: Damage) -> None:
+    check_damage_is_refused(fitted, tmp_path, damage)
 
 
 def test_before_training_and_bad_settings() -> None:
     evaluator, candidates = Adem(topical_encoder(TOPICS), CONFIG), candidates_of(60)
-    for use in (
-        lambda: evaluator.score(SAMPLES),
-        lambda: evaluator.signature,
-        lambda: evaluator.score_candidates(candidates),
-        lambda: evaluator.save(Path("nowhere")),
-    ):
-        with pytest.raises(EvaluatorError, match="not trained"):
-            use()
-    for settings, message in (
-        ({"lr": 1}, "no setting lr"),
-        ({"pretrained": "bert"}, "pretrained is 'bert'"),
-        ({"word_drop": 1}, "word_drop is 1"),
-        ({"components": 0}, "components is 0"),
-        ({"gamma": -1}, "gamma is -1"),
-        ({"held_out": 0}, "held_out is 0"),
-        ({"latent": "big"}, "latent is 'big'"),
-    ):
-        with pytest.raises(EvaluatorError, match=message):
-            AdemConfig.of(settings)
+    check_before_training(evaluator, candidates, SAMPLES)
+    check_settings_are_refused(
+        AdemConfig,
+        {
+            ("lr", 1): "no setting lr",
+            ("pretrained", "bert"): "pretrained is 'bert'",
+            ("word_drop", 1): "word_drop is 1",
+            ("components", 0): "components is 0",
+            ("gamma", -1): "gamma is -1",
+            ("held_out", 0): "held_out is 0",
+            ("latent", "big"): "latent is 'big'",
+        },
+    )
     assert AdemConfig.of({"gamma": 0, "word_drop": 0, "anneal_steps": 0}).gamma == 0
     for split, word in ((0, "validation"), (1, "training")):
         with pytest.raises(EvaluatorError, match=f"no response of the {word} split"):

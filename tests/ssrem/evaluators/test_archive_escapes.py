@@ -261,11 +261,11 @@ _odd = (
 
 
 def _places(value: Any, where: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    found = [where] if where else []
+    places = [where] if where else []
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, member in items:
-        found += _places(member, (*where, key))
-    return found
+        places += _places(member, (*where, key))
+    return places
 
 
 @settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck))

@@ -21,24 +21,11 @@ from ssrem.evaluators.cross_encoder.fit import Examples, calibrate, losses
 from ssrem.evaluators.cross_encoder.model import CrossNet, logits
 from ssrem.evaluators.cross_encoder.retrieval import Retrieval, RetrievalConfig
 from ssrem.samples import TEST, VALID, Candidates, Sample
-from support.tiny_transformer import SIZES, SPECIAL, WORDS, tokenizer, write_bert
+from support.tiny_transformer import SIZES, SPECIAL, WORDS, tokenizer
+from support.trained import KilledError, killed_at
 
 COLOURS = ("red", "blue", "green")
-# One thread: sums in the same order in every run.
 pytestmark = pytest.mark.usefixtures("one_thread")
-
-
-@pytest.fixture(scope="module")
-def one_thread() -> Any:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
-@pytest.fixture(scope="module")
-def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_bert(tmp_path_factory.mktemp("bert"))
 
 
 def config(bert: Path, **settings: Any) -> RetrievalConfig:
@@ -320,18 +307,6 @@ def test_seeded_and_leaves_the_random_state(bert: Path) -> None:
     assert torch.equal(torch.random.get_rng_state(), state)
 
 
-class KilledError(Exception):
-    pass
-
-
-def killed_at(step: int) -> Callable[[int, int], None]:
-    def progress(done: int, steps: int) -> None:
-        if done == step:
-            raise KilledError
-
-    return progress
-
-
 def test_a_killed_fit_goes_on(bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ssrem.evaluators.cross_encoder.fit._STEPS_A_STATE", 3)
     settings = config(
@@ -382,28 +357,28 @@ def test_a_killed_fit_goes_on(bert: Path, tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_negatives_are_a_setting(bert: Path, tmp_path: Path) -> None:
-    def made(**settings: Any) -> Retrieval:
+    def retrieval(**settings: Any) -> Retrieval:
         return Retrieval(None, config(bert, contexts=30, valid_contexts=10, epochs=1, **settings))
 
-    changed = made(negatives="shuffle-golden+drop-golden")
+    changed = retrieval(negatives="shuffle-golden+drop-golden")
     candidates = replace(coloured(), texts=[f"the {text} ." for text in coloured().texts])
     rows = changed.fit(replace(candidates, texts=[*coloured().texts[:300], *candidates.texts[300:]])).rows
     assert 0 < rows["train"] < 30 and rows["train_negatives"] == 2 * rows["train"]  # two words are too few
     assert "neg:shuffle-golden+drop-golden" in changed.signature
     with pytest.raises(EvaluatorError, match=r"did you mean.*shuffle-golden"):
-        made(negatives="shufle-golden")
+        retrieval(negatives="shufle-golden")
     with pytest.raises(EvaluatorError, match="set negatives_model") as error:
-        made(negatives="random-1+mask-and-fill")
+        retrieval(negatives="random-1+mask-and-fill")
     assert "\n" not in str(error.value)
     with pytest.raises(EvaluatorError, match="have 2 Rand turns"):
-        made(negatives="random-3").fit(coloured())
+        retrieval(negatives="random-3").fit(coloured())
     masked = write_masked(tmp_path / "masked")
-    filled = made(negatives="random-1+select-random", negatives_model=str(masked))
+    filled = retrieval(negatives="random-1+select-random", negatives_model=str(masked))
     rows = filled.fit(candidates).rows
     assert rows["train"] < rows["train_negatives"] <= 60
-    alone = made(negatives="replace-with-history", negatives_model=str(masked), device="auto")
+    alone = retrieval(negatives="replace-with-history", negatives_model=str(masked), device="auto")
     assert alone.negatives() == ("replace-with-history", {"model": str(masked), "device": None})
-    assert made(negatives="random-1", negatives_model="unused").negatives() == ("random-1", {})
+    assert retrieval(negatives="random-1", negatives_model="unused").negatives() == ("random-1", {})
 
 
 def write_masked(folder: Path) -> Path:

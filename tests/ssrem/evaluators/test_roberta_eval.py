@@ -2,37 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.baselines.cosine import Cosine
 from ssrem.evaluators.cross_encoder.roberta_eval import RobertaEval, RobertaEvalConfig
 from ssrem.samples import Candidates, Sample
-from support.tiny_transformer import write_bert
 
 COLOURS = ("red", "blue", "green")
 FIRST = ("runs", "sat", "the", "runs sat", "sat runs", "the sat", "runs .", "sat .")
 
 
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterator[None]:
-    """Sums in the same order in every run."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
-@pytest.fixture(scope="module")
-def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_bert(tmp_path_factory.mktemp("bert"))
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def config(bert: Path, **settings: Any) -> RobertaEvalConfig:

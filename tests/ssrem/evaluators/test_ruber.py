@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +10,6 @@ import numpy as np
 import pytest
 import torch
 
-from ssrem.encoders.word_average import WordAverage
 from ssrem.encoders.word_sequences import Words
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.core.scaling import unit_range
@@ -23,6 +21,16 @@ from ssrem.evaluators.ruber.referenced import RuberRef, pooled_cosine
 from ssrem.evaluators.ruber.ruber import Ruber, RuberUnref
 from ssrem.samples import TEST, VALID, Candidates, Rows, Sample
 from support.topical import topical_candidates, topical_encoder, topical_samples
+from support.trained import (
+    DAMAGES,
+    Damage,
+    check_before_training,
+    check_damage_is_refused,
+    check_encode_is_called_with_words,
+    check_settings_are_refused,
+    manifest_with,
+    other_topics,
+)
 
 TOPICS = 6
 CONFIG = RuberConfig(
@@ -32,17 +40,10 @@ CONFIG = RuberConfig(
 
 def negatives(generator: np.random.Generator, topics: Rows) -> dict[str, Rows]:
     """Responses of other topics, some of them missing."""
-
-    def other(k: int) -> np.ndarray:
-        rows = np.empty((len(topics), k), dtype=np.int64)
-        for row, topic in enumerate(topics):
-            rows[row] = generator.choice(np.flatnonzero(topics != topic), k) * 3 + 2
-        return rows
-
-    found = {"SC": other(1), "Rand": other(3)}
-    found["SC"][::3] = -1
-    found["Rand"][::4, 0] = -1
-    return found
+    drawn = {"SC": other_topics(generator, topics, 1), "Rand": other_topics(generator, topics, 3)}
+    drawn["SC"][::3] = -1
+    drawn["Rand"][::4, 0] = -1
+    return drawn
 
 
 def candidates_of(n: int = 400) -> Candidates:
@@ -69,11 +70,11 @@ def by_words(**vectors: Sequence[float]) -> Callable[[Sequence[str]], np.ndarray
 def test_pooled_cosine_by_hand() -> None:
     encode = by_words(up=(0, 1), down=(0, -1), both=(2, 3), left=(-1, 0))
     # [max; min]: "up down" is (0, 1, 0, -1), "both left" (2, 3, -1, 0), "both" (2, 3, 2, 3).
-    found = pooled_cosine(
+    cosines = pooled_cosine(
         ["up down", "up down", "both", "up"], ["both left", "both", "both left", "down"], encode
     )
     expected = [3 / np.sqrt(2 * 14), 0, 11 / np.sqrt(26 * 14), -1]
-    assert found == pytest.approx(expected, abs=1e-12)
+    assert cosines == pytest.approx(expected, abs=1e-12)
 
 
 def test_padding_takes_no_part_in_pooling() -> None:
@@ -131,9 +132,9 @@ def test_learns_what_the_corpus_teaches(fitted: Ruber) -> None:
         "GT": (40, 1), "SC": (40, 1), "Rand": (40, 3), "Context": (40, 1)
     }  # fmt: skip
     for kind in ("SC", "Rand"):
-        there = ~np.isnan(f[kind])
-        assert np.array_equal(there, candidates.negatives[kind][candidates.rows(TEST)] >= 0)
-        assert (f["GT"] > f[kind])[there].mean() > 0.9
+        present = ~np.isnan(f[kind])
+        assert np.array_equal(present, candidates.negatives[kind][candidates.rows(TEST)] >= 0)
+        assert (f["GT"] > f[kind])[present].mean() > 0.9
     training = fitted.training
     assert training is not None and training.figures["valid_gt_above"] > 0.95
     assert training.rows == {"train": 320, "train_an_epoch": 320, "valid": 40}
@@ -148,17 +149,17 @@ def test_score_equals_score_candidates(fitted: Ruber) -> None:
     candidates = candidates_of()
     rows = candidates.rows(TEST)
     texts = candidates.texts
-    found = fitted.score_candidates(candidates)
+    by_kind = fitted.score_candidates(candidates)
     for kind, wanted in (("GT", candidates.response[rows]), ("Rand", candidates.negatives["Rand"][rows, 1])):
         samples = [
             Sample((texts[true - 2], texts[true - 1]), texts[row])
             for true, row in zip(candidates.response[rows], wanted, strict=True)
         ]
         column = {"GT": 0, "Rand": 1}[kind]
-        assert np.abs(fitted.components(samples).f - found[kind][:, column]).max() < 1e-5
+        assert np.abs(fitted.components(samples).f - by_kind[kind][:, column]).max() < 1e-5
     copied = [Sample((texts[row - 2], texts[row - 1]), texts[row - 1]) for row in candidates.response[rows]]
-    assert np.abs(fitted.components(copied).f - found["Context"][:, 0]).max() < 1e-5
-    assert np.allclose(fitted.score_candidates(candidates, None)["GT"][rows], found["GT"], atol=1e-5)
+    assert np.abs(fitted.components(copied).f - by_kind["Context"][:, 0]).max() < 1e-5
+    assert np.allclose(fitted.score_candidates(candidates, None)["GT"][rows], by_kind["GT"], atol=1e-5)
 
 
 def test_scores_do_not_depend_on_batch_or_order(fitted: Ruber, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -440,51 +441,28 @@ def test_saved_and_loaded(fitted: Ruber, tmp_path: Path, tuned: bool) -> None:
         RuberUnref.load(tmp_path)
 
 
-@pytest.mark.parametrize("damage", ["weights", "bounds", "tuned", "config", "encoder", "foreign"])
-def test_changed_or_foreign_folders_are_refused(fitted: Ruber, tmp_path: Path, damage: str) -> None:
-    fitted.save(tmp_path)
-    manifest = tmp_path / "evaluator.json"
-    about = json.loads(manifest.read_text())
-    if damage == "weights":
-        content = bytearray((tmp_path / "weights.safetensors").read_bytes())
-        content[-3] ^= 1
-        (tmp_path / "weights.safetensors").write_bytes(content)
-    elif damage == "bounds":
-        about["bounds"]["g"]["high"] = 3.0
-    elif damage == "tuned":
-        about["tuned"] = 720
-    elif damage == "config":
-        about["config"]["hidden"] = 4
-    elif damage == "encoder":
-        WordAverage("other", ["x"], np.ones((1, 10))).save(tmp_path / "encoder")
-    else:
-        about["format"] = "theirs"
-    manifest.write_text(json.dumps(about))
-    with pytest.raises(EvaluatorError) as error:
-        Ruber.load(tmp_path)
-    assert str(tmp_path) in str(error.value) and "\n" not in str(error.value)
+RUBER_DAMAGES = DAMAGES | {"config": manifest_with("config", "hidden", value=4)}
+
+
+@pytest.mark.parametrize("damage", RUBER_DAMAGES.values(), ids=RUBER_DAMAGES.keys())
+def test_changed_or_foreign_folders_are_refused(fitted: Ruber, tmp_path: Path, damage: Damage) -> None:
+    check_damage_is_refused(fitted, tmp_path, damage)
 
 
 def test_before_training_and_bad_settings() -> None:
     evaluator, candidates = Ruber(topical_encoder(TOPICS), CONFIG), candidates_of()
-    for use in (
-        lambda: evaluator.score(SAMPLES),
-        lambda: evaluator.signature,
-        lambda: evaluator.score_candidates(candidates),
-        lambda: evaluator.save(Path("nowhere")),
-    ):
-        with pytest.raises(EvaluatorError, match="not trained"):
-            use()
-    for settings, message in (
-        ({"lr": 1}, "no setting lr"),
-        ({"combine": "mean"}, "combine is 'mean'"),
-        ({"context_turns": 0}, "context_turns is 0"),
-        ({"margin": 0.0}, "margin is 0"),
-        ({"hidden": "big"}, "hidden is 'big'"),
-        ({"seed": -1}, "seed is -1"),
-    ):
-        with pytest.raises(EvaluatorError, match=message):
-            RuberConfig.of(settings)
+    check_before_training(evaluator, candidates, SAMPLES)
+    check_settings_are_refused(
+        RuberConfig,
+        {
+            ("lr", 1): "no setting lr",
+            ("combine", "mean"): "combine is 'mean'",
+            ("context_turns", 0): "context_turns is 0",
+            ("margin", 0.0): "margin is 0",
+            ("hidden", "big"): "hidden is 'big'",
+            ("seed", -1): "seed is -1",
+        },
+    )
     assert RuberConfig.of({"margin": 1}).margin == 1
     with pytest.raises(EvaluatorError, match="of kind Rand a response"):
         evaluator.fit(replace(candidates, negatives={"SC": candidates.negatives["SC"]}))
@@ -495,11 +473,4 @@ def test_before_training_and_bad_settings() -> None:
 
 
 def test_an_encode_hook_is_given_single_words(fitted: Ruber) -> None:
-    seen: list[str] = []
-
-    def encode(texts: Sequence[str]) -> np.ndarray:
-        seen.extend(texts)
-        return fitted.encoder.encode(texts)
-
-    assert np.array_equal(fitted.score(SAMPLES, encode=encode), fitted.score(SAMPLES))
-    assert seen and all(" " not in word for word in seen)
+    check_encode_is_called_with_words(fitted, SAMPLES)

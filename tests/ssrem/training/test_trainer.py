@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from ssrem.samples import Candidates, Rows
 from ssrem.training.checkpoint import Checkpoint
 from ssrem.training.trainer import Group, Loss, Plan, Step, has_bf16, shuffled_epochs, train
 from support.topical import topical_candidates, topical_encoder
+from support.trained import KilledError, killed_at, other_topics
 
 
 class Line:
@@ -54,11 +55,12 @@ def test_the_best_epoch_is_kept_and_training_stops_early() -> None:
     line = Line([5.0, 4.0, 4.5, 4.2, 1.0])
     slopes: list[float] = []
     calls: list[tuple[int, int]] = []
-    curve = train(
-        line,
-        Plan(9, 0, patience=2),
-        progress=lambda done, steps: (slopes.append(float(line.slope)), calls.append((done, steps)))[0],
-    )
+
+    def progress(done: int, steps: int) -> None:
+        slopes.append(float(line.slope.detach()))
+        calls.append((done, steps))
+
+    curve = train(line, Plan(9, 0, patience=2), progress=progress)
     assert [entry["epoch"] for entry in curve.history] == [1, 2, 3, 4]
     assert curve.best_epoch == 2 and curve.best["valid_loss"] == 4.0
     assert float(line.slope) == slopes[5] != slopes[-1]  # three steps an epoch
@@ -111,18 +113,6 @@ def test_bf16_where_the_processor_has_it() -> None:
     assert mixed.dtypes == {torch.bfloat16 if has_bf16(cpu) else torch.float32}
 
 
-class KilledError(Exception):
-    pass
-
-
-def killed_at(step: int) -> Callable[[int, int], None]:
-    def progress(done: int, steps: int) -> None:
-        if done == step:
-            raise KilledError
-
-    return progress
-
-
 @pytest.mark.parametrize("step", [2, 5, 7])
 def test_a_training_that_was_broken_off_ends_as_an_unbroken_one(tmp_path: Path, step: int) -> None:
     """Killed before the first state is written, within an epoch, and after one."""
@@ -147,8 +137,7 @@ def test_a_training_that_was_broken_off_ends_as_an_unbroken_one(tmp_path: Path, 
 
 def candidates(count: int) -> Candidates:
     def negatives(generator: np.random.Generator, topics: Rows) -> dict[str, Rows]:
-        other = np.array([generator.choice(np.flatnonzero(topics != topic), 1) * 3 + 2 for topic in topics])
-        return dict.fromkeys(("SC", "SP", "SS", "Rand"), other)
+        return dict.fromkeys(("SC", "SP", "SS", "Rand"), other_topics(generator, topics, 1))
 
     return topical_candidates(count, 4, negatives)
 

@@ -1,0 +1,117 @@
+"""Checks that every evaluator with learned weights must pass, and a training that is interrupted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ssrem.config import Config
+from ssrem.encoders.word_average import WordAverage
+from ssrem.errors import EvaluatorError
+from ssrem.samples import Candidates, Progress, Rows, Sample
+
+
+class KilledError(Exception):
+    """Stands for whatever ends a training before its time."""
+
+
+def killed_at(step: int) -> Progress:
+    """A progress callback that interrupts the training after `step`."""
+
+    def progress(done: int, steps: int) -> None:
+        if done == step:
+            raise KilledError
+
+    return progress
+
+
+def other_topics(generator: np.random.Generator, topics: Rows, count: int) -> Rows:
+    """Rows (n, count) of responses of other topics, in the texts of `topical_candidates`."""
+    return np.array(
+        [generator.choice(np.flatnonzero(topics != topic), count) * 3 + 2 for topic in topics.tolist()]
+    )
+
+
+Damage = Callable[[Path, dict[str, Any]], object]
+"""Changes a saved evaluator: its folder, or the manifest before it is written back."""
+
+
+def manifest_with(*place: str, value: Any) -> Damage:
+    """Sets the value at this place of the manifest."""
+
+    def change(folder: Path, manifest: dict[str, Any]) -> None:
+        *outer, last = place
+        for key in outer:
+            manifest = manifest[key]
+        manifest[last] = value
+
+    return change
+
+
+def weights_with_another_byte(folder: Path, manifest: dict[str, Any]) -> None:
+    content = bytearray((folder / "weights.safetensors").read_bytes())
+    content[-3] ^= 1
+    (folder / "weights.safetensors").write_bytes(content)
+
+
+def another_encoder(folder: Path, manifest: dict[str, Any]) -> None:
+    WordAverage("other", ["x"], np.ones((1, 10))).save(folder / "encoder")
+
+
+DAMAGES: dict[str, Damage] = {
+    "weights": weights_with_another_byte,
+    "bounds": manifest_with("bounds", "g", "high", value=3.0),
+    "tuned": manifest_with("tuned", value=720),
+    "encoder": another_encoder,
+    "foreign": manifest_with("format", value="theirs"),
+}
+"""Damages that no saved evaluator with f, g and an encoder of its own may be loaded with."""
+
+
+def check_damage_is_refused(evaluator: Any, folder: Path, damage: Damage) -> None:
+    """Loading the damaged evaluator is an error of one line that names the folder."""
+    evaluator.save(folder)
+    manifest = folder / "evaluator.json"
+    about = json.loads(manifest.read_text())
+    damage(folder, about)
+    manifest.write_text(json.dumps(about))
+    with pytest.raises(EvaluatorError) as error:
+        type(evaluator).load(folder)
+    assert str(folder) in str(error.value) and "\n" not in str(error.value)
+
+
+def check_before_training(evaluator: Any, candidates: Candidates, samples: Sequence[Sample]) -> None:
+    """An evaluator that has learned nothing says so, whatever it is used for."""
+    for use in (
+        lambda: evaluator.score(samples),
+        lambda: evaluator.signature,
+        lambda: evaluator.score_candidates(candidates),
+        lambda: evaluator.save(Path("nowhere")),
+    ):
+        with pytest.raises(EvaluatorError, match="not trained"):
+            use()
+
+
+def check_settings_are_refused(config: type[Config], messages: Mapping[tuple[str, Any], str]) -> None:
+    """messages: setting and value → part of the error."""
+    for (setting, value), message in messages.items():
+        with pytest.raises(EvaluatorError, match=message):
+            config.of({setting: value})
+
+
+def check_encode_is_called_with_words(evaluator: Any, samples: Sequence[Sample]) -> None:
+    """`encode=` replaces the encoder's own and is called with single words."""
+    seen: list[str] = []
+
+    def encode(texts: Sequence[str]) -> np.ndarray:
+        seen.extend(texts)
+        vectors: np.ndarray = evaluator.encoder.encode(texts)
+        return vectors
+
+    assert np.array_equal(evaluator.score(samples, encode=encode), evaluator.score(samples))
+    assert seen and all(" " not in word for word in seen)
