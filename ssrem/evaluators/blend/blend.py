@@ -14,7 +14,7 @@ from ssrem.encoders.base import Encoder
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.base import Evaluator, Provider, Scores
 from ssrem.evaluators.blend.config import BlendConfig, BlendRefConfig
-from ssrem.evaluators.blend.members import Members, build_member, load_members, must_be_trained
+from ssrem.evaluators.blend.members import Members, load_members
 from ssrem.evaluators.blend.state import State
 from ssrem.evaluators.core.candidate_columns import score_as_samples
 from ssrem.evaluators.core.fitted import Fitted, Run
@@ -22,24 +22,24 @@ from ssrem.evaluators.core.saved import Saved
 from ssrem.samples import TEST, Candidates, Floats, Sample
 from ssrem.training import Training
 
-# So many candidates are scored at a time.
+# How many candidates are scored at a time.
 _CANDIDATES = 2_048
 
 
 class Blend(Fitted[State]):
-    """f = Σ weight · z over other evaluators' f, each standardised by what was seen when it was fitted.
+    """f = Σ weight · z over other evaluators' f, each standardised by its scores in the fit.
 
-    `fit` learns the weights without human scores (Σ |weight| = 1 then, and f lies within ± `clip`); `fine_tuned`
-    learns them from human scores (f then predicts the score on the unit range, and can pass its ends). The default
-    parts need no training: how near the response is to the last turns, how much likelier the context makes it,
-    a token and in all, and how likely it is. Likelier a token favours short responses (ρ with the number of words
-    of -.59 on dailydialog-zhao), likelier in all long ones (.42): a blend with both follows the length least (-.05).
-    `training.figures` show how f follows it. The part `length` has no weight until human scores say whether long
-    responses are better or worse.
+    `fit` learns the weights without human scores: Σ |weight| = 1, and f lies within ± `clip`. `fine_tuned` learns them
+    from human scores: f predicts the score on the unit range, and may exceed it. The default parts need no training:
+    `cosine`, the similarity of the response to the last turns; `lm-pmi`, how much likelier the context makes the
+    response, as a mean over its tokens and as their sum; `lm-coherence`, how likely it is. The mean favours short
+    responses (ρ with the number of words -.59 on dailydialog-zhao), the sum long ones (.42), both together neither
+    (-.05); `training.figures` report ρ. The part `length` has no weight until human scores tell whether long responses
+    are better or worse.
 
-    members: evaluators at hand, ready to score, by part or as a list; they decide the parts. The others are built
-    by the settings. A sample's reference is not read. Parts with one language model share its passes, and the
-    last samples' scores are kept, so that cross-validation scores a sample once.
+    members: evaluators that are ready to score, by part or as a list; they decide the parts. The others are built from
+    the settings. A sample's reference is not read. Parts with one language model share its passes, and the latest
+    scores are remembered, so that a cross-validation scores each sample once.
     """
 
     name: ClassVar[str] = "blend"
@@ -60,9 +60,9 @@ class Blend(Fitted[State]):
         *,
         members: Mapping[str, Evaluator] | Sequence[Evaluator] | None = None,
     ) -> None:
-        """encoder: None, as the parts bring their own. EvaluatorError for parts that cannot be had."""
+        """encoder: None, because the parts have their own. EvaluatorError for parts that cannot be used."""
         if encoder is not None:
-            raise EvaluatorError(f"{self.name} takes no encoder; its parts bring their own, pass None")
+            raise EvaluatorError(f"{self.name} takes no encoder, its parts have their own; pass None")
         super().__init__(None, config)
         at_hand = _by_part(members)
         if at_hand and [(p.name, p.evaluator) for p in self.config.members] != _kinds(at_hand):
@@ -74,10 +74,10 @@ class Blend(Fitted[State]):
     def create(cls, settings: Mapping[str, Any], provider: Provider) -> Self:
         """With the provider's evaluators for the parts that have to be trained first."""
         config: BlendConfig = cls.config_class.of(settings)
-        if not any(must_be_trained(part) for part in config.members):
+        if not any(part.must_be_trained for part in config.members):
             return cls(None, config)
         members = {
-            part.name: provider.evaluator(part.evaluator) if must_be_trained(part) else build_member(part)
+            part.name: provider.evaluator(part.evaluator) if part.must_be_trained else part.build()
             for part in config.members
         }
         return cls(None, config, members=members)
@@ -99,9 +99,8 @@ class Blend(Fitted[State]):
         return digest.hexdigest()
 
     def _fit(self, candidates: Candidates, run: Run) -> tuple[State, Training]:
-        """Learn the weights by telling true responses from their negatives, `contexts` of the train split; the
-        valid split chooses how far they may part from one another and gives the bounds. checkpoint: not needed, most of
-        the time goes into the parts' scores."""
+        """Learn on `contexts` responses of the train split; the valid split chooses the strength of regularisation and
+        gives the bounds. There is no checkpoint, as most of the time goes into the parts' scores."""
         from ssrem.evaluators.blend.fit import fit
 
         return fit(self.name, self.members, candidates, self.config, run.progress)
@@ -109,23 +108,20 @@ class Blend(Fitted[State]):
     def _tune(
         self, annotated: Sequence[tuple[Sample, float]], scale: tuple[float, float], run: Run
     ) -> tuple[State, Training]:
-        """f learns (score - low) / (high - low) by ridge regression that holds on to the weights learned before, or to
-        equal ones: the evaluator need not be fitted. With human scores a part may count against its meaning."""
+        """f learns (score - low) / (high - low) by ridge regression towards the weights learned before, or equal ones:
+        the evaluator need not be fitted. A weight may be negative."""
         from ssrem.evaluators.blend.tune import tune
 
         return tune(self.name, self.members, annotated, scale, self._state, self.config, run.progress)
 
     def components(self, samples: Sequence[Sample]) -> Scores:
         """f and f_unit; the other parts are NaN."""
-        features = self.members.features(samples)
-        f = self.state.f(features.values, self.config.clip)
-        return Scores.of(features.truncated, f=f, f_unit=self.f_unit(f))
+        scored = self.members.scores(samples)
+        f = self.state.f(scored.values, self.config.clip)
+        return Scores.of(scored.truncated, f=f, f_unit=self.f_unit(f))
 
     def score_candidates(self, candidates: Candidates, split: int | None = TEST) -> dict[str, Floats]:
-        """Kind → f (n, k) for GT, the kinds at hand and Context (the last turn copied); NaN where missing.
-
-        Every part scores every candidate: with a language model among them, a thousand responses take minutes.
-        """
+        """Every part scores every candidate: with a language model among them, a thousand responses take minutes."""
         return score_as_samples(candidates, split, self.score, _CANDIDATES)
 
     def _save_more(self, folder: Path) -> tuple[dict[str, Any], dict[str, str]]:
@@ -163,9 +159,9 @@ class BlendRef(Blend):
         """h; the other parts are NaN."""
         referenced = np.array([sample.reference is not None for sample in samples], dtype=bool)
         h, truncated = np.full(len(samples), np.nan), np.zeros(len(samples), dtype=bool)
-        features = self.members.features([sample for sample in samples if sample.reference is not None])
-        h[referenced] = self.state.f(features.values, self.config.clip)
-        truncated[referenced] = features.truncated
+        scored = self.members.scores([sample for sample in samples if sample.reference is not None])
+        h[referenced] = self.state.f(scored.values, self.config.clip)
+        truncated[referenced] = scored.truncated
         return Scores.of(truncated, h=h)
 
     def score_candidates(self, candidates: Candidates, split: int | None = TEST) -> dict[str, Floats]:
@@ -177,7 +173,7 @@ def _by_part(members: Mapping[str, Evaluator] | Sequence[Evaluator] | None) -> d
         return dict(members or {})
     named = {member.name: member for member in members}
     if len(named) < len(members):
-        raise EvaluatorError("two members have one name; hand them over as a mapping, part → evaluator")
+        raise EvaluatorError("two members have one name; pass a mapping, part → evaluator")
     return named
 
 

@@ -1,4 +1,4 @@
-"""Settings of a blend, and how its parts are named."""
+"""Settings of a blend, and its parts by name."""
 
 from __future__ import annotations
 
@@ -7,10 +7,14 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from ssrem.config import Config
+from ssrem.encoders import trusted_sources
 from ssrem.errors import EvaluatorError
+from ssrem.evaluators import evaluator_class, load_evaluator
+from ssrem.evaluators.base import Evaluator
 
 VARIANTS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "lm-pmi-sum": ("lm-pmi", {"aggregate": "sum"}),
@@ -33,28 +37,50 @@ class Part:
 
     @property
     def is_control(self) -> bool:
-        """Whether it is no judgement, and only human scores may give it a weight."""
+        """Whether it judges nothing, so that only human scores may give it a weight."""
         return self.evaluator == CONTROL
+
+    @property
+    def must_be_trained(self) -> bool:
+        """Whether its evaluator learns, and no folder with a trained one is named."""
+        return bool(evaluator_class(self.evaluator).learns_from) and "folder" not in self.settings
+
+    def build(self) -> Evaluator:
+        """Its evaluator, made by the settings or loaded; EvaluatorError where that is impossible."""
+        if "folder" not in self.settings:
+            kind: Any = evaluator_class(self.evaluator)
+            evaluator: Evaluator = kind(**self.settings)
+            return evaluator
+        folder = self.settings["folder"]
+        if set(self.settings) != {"folder"} or not isinstance(folder, str):
+            raise EvaluatorError(
+                f"part {self.name}: a saved evaluator has its settings already; give the path of its folder alone"
+            )
+        trusted_sources.check(folder)
+        loaded = load_evaluator(Path(folder).expanduser())
+        if loaded.name != self.evaluator:
+            raise EvaluatorError(f"part {self.name}: {folder} holds {loaded.name}, not {self.evaluator}")
+        return loaded
 
 
 @dataclass(frozen=True)
 class BlendConfig(Config):
-    """Settings of a fit; every one is kept with the model.
+    """Settings of a fit; all of them are saved with the model.
 
     parts: names of evaluators or of VARIANTS, joined by "+" or ","; OWN=NAME gives a part a name of its own.
-    `length` is a control: weight 0 unless human scores give it one.
+    `length` is a control: its weight is 0 unless human scores give it one.
     settings: a JSON object, part → settings of its evaluator; {"folder": PATH} takes a saved evaluator.
 
-    negatives: what true responses are told from: 'drawn', all the candidates hold, or a spec of
-    `ssrem.negatives.load_generator`. generator_settings: a JSON object for it, as the model of mask-and-fill.
+    negatives: what the true responses are told from: 'drawn', all negatives of the candidates, or a spec of
+    `ssrem.negatives.load_generator`. generator_settings: its settings, a JSON object, such as mask-and-fill's model.
     nearest_length: of a generator's negatives of a response, only the one nearest to it in number of words.
-    contexts, valid_contexts: how many responses of the train and of the valid split are scored, drawn once.
+    contexts, valid_contexts: how many responses of the train and the valid split are drawn and scored.
 
-    l2: strengths to choose from, joined by "+"; a single one is taken as it is. Weights are held near one
-    another, so the strongest gives nearly equal weights. non_negative: no part may count against its meaning.
-    length_control: the number of words takes part in the fit, and is left out of f.
-    clip: how many deviations from its mean a part's score can count. folds: of the inner cross-validation where
-    human scores are learned.
+    l2: strengths of regularisation to choose from, joined by "+". It draws the weights towards one another, so the
+    strongest gives nearly equal weights. non_negative: whether weights below 0 are excluded.
+    length_control: whether the number of words takes part in the fit; it is left out of f.
+    clip: a part's score counts up to so many standard deviations from its mean. folds: of the inner cross-validation
+    where human scores are learned.
     """
 
     parts: str = "cosine+lm-pmi+lm-pmi-sum+lm-coherence+length"
@@ -82,7 +108,10 @@ class BlendConfig(Config):
     @property
     def members(self) -> tuple[Part, ...]:
         """The parts in order, with the settings of each."""
-        settings_of = _objects("settings", self.settings)
+        settings_of = _object("settings", self.settings)
+        for part, of_part in settings_of.items():
+            if not isinstance(of_part, dict):
+                raise EvaluatorError(f"settings: {part} has {of_part!r}; expected an object of settings")
         parts: dict[str, Part] = {}
         for text in re.split(r"[+,]", self.parts):
             matched = _PART.fullmatch(text.strip())
@@ -115,7 +144,7 @@ class BlendConfig(Config):
         return tuple(values)
 
     @property
-    def generator(self) -> Mapping[str, Any]:
+    def generator(self) -> dict[str, Any]:
         """Settings of the generator of negatives."""
         return _object("generator_settings", self.generator_settings)
 
@@ -134,12 +163,4 @@ def _object(name: str, text: str) -> dict[str, Any]:
         value = None
     if not isinstance(value, dict):
         raise EvaluatorError(f"{name} is {text!r}; expected a JSON object")
-    return value
-
-
-def _objects(name: str, text: str) -> dict[str, dict[str, Any]]:
-    value = _object(name, text)
-    for part, settings in value.items():
-        if not isinstance(settings, dict):
-            raise EvaluatorError(f"{name}: {part} has {settings!r}; expected an object of settings")
     return value

@@ -4,21 +4,93 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ssrem.agreement.correlation import spearman
+from ssrem.errors import EvaluatorError
 from ssrem.evaluators.blend.config import BlendConfig
 from ssrem.evaluators.blend.members import Members
-from ssrem.evaluators.blend.negatives import Trials, above, groups_of, length_correlations, trials_of
 from ssrem.evaluators.blend.state import State, scales, standardised
+from ssrem.evaluators.core.candidate_columns import draw, negatives_by_response
 from ssrem.evaluators.core.scaling import Bounds
-from ssrem.samples import TRAIN, VALID, Candidates, Floats, Progress
+from ssrem.negatives import load_generator
+from ssrem.negatives.speaker_sets import KIND_OF
+from ssrem.samples import TRAIN, VALID, Candidates, Floats, Progress, Sample
 from ssrem.training import Training
 
 _BLOCK = 256
-# Keeps the coefficient of the length finite where the length alone tells all true responses apart.
+# Keeps the coefficient of the length finite where the length alone tells all true responses from their negatives.
 _LENGTH_L2 = 1e-5
+
+
+@dataclass(frozen=True)
+class Trials:
+    """True responses, each before its negatives. z (n, 1 + k, m), words (n, 1 + k): log(1 + number of words).
+
+    present (n, 1 + k): whether there is such a negative; elsewhere the values are 0.
+    """
+
+    z: Floats
+    words: Floats
+    present: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, groups: Sequence[Sequence[Sample]], z: Floats) -> Trials:
+        """z (samples in all, m): of the groups' samples in order."""
+        present = np.arange(max(map(len, groups))) < np.array([len(group) for group in groups])[:, None]
+        laid, words = np.zeros((*present.shape, z.shape[1])), np.zeros(present.shape)
+        laid[present] = z
+        words[present] = [np.log1p(len(sample.response.split())) for group in groups for sample in group]
+        return cls(laid, words, present)
+
+    def f(self, weights: Floats) -> Floats:
+        """(n, 1 + k)."""
+        return self.z @ weights
+
+    def above(self, f: Floats) -> float:
+        """The share of negatives that the true response outranks by f (n, 1 + k); ties count half."""
+        apart = f[:, :1] - f[:, 1:]
+        wins = (apart > 0) + 0.5 * (apart == 0)
+        return float(wins[self.present[:, 1:]].mean())
+
+    def length_correlations(self, f: Floats) -> dict[str, float]:
+        """Spearman's ρ of f (n, 1 + k) with the number of words, of true responses and of negatives; left out where
+        undefined."""
+        columns = {"length_correlation": np.s_[:, :1], "length_correlation negatives": np.s_[:, 1:]}
+        correlations = {}
+        for name, column in columns.items():
+            present = self.present[column]
+            rho = spearman(f[column][present], self.words[column][present]).statistic
+            if rho is not None:
+                correlations[name] = rho
+        return correlations
+
+
+def groups_of(name: str, candidates: Candidates, split: int, config: BlendConfig) -> list[list[Sample]]:
+    """The true response and then its negatives, response by response; those without a negative are left out."""
+    spec = config.negatives
+    if spec == "drawn":
+        drawn = ((kind, candidates.negatives.get(KIND_OF[kind])) for kind in KIND_OF)
+        spec = "+".join(f"{kind}-{rows.shape[1]}" for kind, rows in drawn if rows is not None and rows.size)
+        if not spec:
+            raise EvaluatorError(f"{name}: the candidates hold no negatives; draw some, or name a generator")
+    wanted = config.contexts if split == TRAIN else config.valid_contexts
+    rows = draw(candidates.rows(split), wanted, [config.seed, split])
+    generator = load_generator(spec, **config.generator)
+    groups: list[list[Sample]] = []
+    for true, negatives in negatives_by_response(name, candidates, split, rows, generator, config.seed):
+        words, group = len(true.response.split()), [true]
+        for _, generated in groupby(negatives, key=lambda negative: negative.generator):
+            texts = [negative.text for negative in generated]
+            if config.nearest_length:
+                texts = [min(texts, key=lambda text: abs(len(text.split()) - words))]
+            group += [Sample(true.context, text) for text in texts]
+        groups.append(group)
+    return groups
 
 
 def fit(
@@ -30,9 +102,9 @@ def fit(
 ) -> tuple[State, Training]:
     """Weights by conditional logistic regression: each true response against its own negatives.
 
-    Minimises -log softmax(Σ w z + β log(1 + words))[true], averaged, + l2 Σ (w - mean w)²: it is the equal weights
-    that are held on to, not zero. A control has no weight. The strongest l2 is taken whose validation loss is
-    within one standard error of the lowest. The weights that are kept sum to 1, and β is left out.
+    Minimises the mean of -log softmax(Σ w z + β log(1 + words))[true] + l2 Σ (w - mean w)²: regularisation draws the
+    weights to equal ones, not to zero. A control has weight 0. Of the strengths whose validation loss is within one
+    standard error of the lowest the strongest is taken. The weights of the state sum to 1, without β.
     """
     began = time.perf_counter()
     groups = {split: groups_of(name, candidates, split, config) for split in (TRAIN, VALID)}
@@ -40,14 +112,14 @@ def fit(
     blocks, strengths = range(0, len(samples), _BLOCK), config.strengths
     steps, rows = len(blocks) + len(strengths), []
     for done, first in enumerate(blocks, 1):
-        rows.append(members.features(samples[first : first + _BLOCK]).values)
+        rows.append(members.scores(samples[first : first + _BLOCK]).values)
         if progress is not None:
             progress(done, steps)
     values = np.concatenate(rows)
     learned = sum(map(len, groups[TRAIN]))
     centre, spread = scales(values[:learned])
     z = standardised(values, centre, spread, config.clip)
-    train, valid = trials_of(groups[TRAIN], z[:learned]), trials_of(groups[VALID], z[learned:])
+    train, valid = Trials.of(groups[TRAIN], z[:learned]), Trials.of(groups[VALID], z[learned:])
     solutions, losses, history = [], [], []
     for at, strength in enumerate(strengths, 1):
         weights, beta = _minimised(train, strength, members.judging, config)
@@ -59,7 +131,7 @@ def fit(
                 "l2": strength,
                 "train_loss": float(_losses(train, weights, beta).mean()),
                 "valid_loss": float(losses[-1].mean()),
-                "valid_gt_above": above(valid.f(weights), valid.present),
+                "valid_gt_above": valid.above(valid.f(weights)),
                 "seconds": time.perf_counter() - began,
             }
         )
@@ -80,13 +152,11 @@ def fit(
     f = valid.f(weights)
     figures = {key: history[chosen][key] for key in ("valid_loss", "valid_gt_above", "l2")}
     figures |= {f"weight {part}": float(weight) for part, weight in zip(members.names, weights, strict=True)}
-    figures |= {
-        f"gt_above {part}": above(valid.z[:, :, at], valid.present) for at, part in enumerate(members.names)
-    }
-    figures["gt_above equal weights"] = above(valid.z[:, :, members.judging].mean(axis=2), valid.present)
-    figures["gt_above length"] = above(valid.words, valid.present)
+    figures |= {f"gt_above {part}": valid.above(valid.z[:, :, at]) for at, part in enumerate(members.names)}
+    figures["gt_above equal weights"] = valid.above(valid.z[:, :, members.judging].mean(axis=2))
+    figures["gt_above length"] = valid.above(valid.words)
     figures["length_coefficient"] = beta
-    figures |= length_correlations(f, valid)
+    figures |= valid.length_correlations(f)
     state = State(weights, centre, spread, 0.0, Bounds.of(f[valid.present]))
     counts = {
         "train": len(train.z),

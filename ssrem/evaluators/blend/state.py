@@ -1,4 +1,4 @@
-"""What a blend keeps: weights, and the scales on which its parts' scores are compared."""
+"""What a blend learns: weights, and the scales on which its parts' scores are compared."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _TAIL = 1.0
 
 @dataclass(frozen=True)
 class State:
-    """f = offset + Σ weight · z, where z is a part's score less its centre, by its spread, clipped.
+    """f = offset + Σ weight · z, where z is a part's score standardised by its centre and spread, and clipped.
 
-    weights, centre, spread: float64 (m,). f_bounds: of f. tuned: on how many human scores.
+    weights, centre, spread: float64 (m,). f_bounds: of f. tuned: from how many human scores it learned.
     """
 
     weights: Floats
@@ -42,20 +42,13 @@ class State:
     @property
     def tensors(self) -> dict[str, NDArray[Any]]:
         """All of it, by name."""
-        bounds = np.array([self.f_bounds.low, self.f_bounds.high])
-        values = (
-            self.weights,
-            self.centre,
-            self.spread,
-            np.array([self.offset]),
-            bounds,
-            np.array([self.tuned]),
-        )
-        return dict(zip(TENSORS, values, strict=True))
+        bounds = (self.f_bounds.low, self.f_bounds.high)
+        values = (self.weights, self.centre, self.spread, [self.offset], bounds, [self.tuned])
+        return {name: np.asarray(value) for name, value in zip(TENSORS, values, strict=True)}
 
     @classmethod
     def of(cls, tensors: Mapping[str, NDArray[Any]], parts: int) -> Self:
-        """From `tensors`; EvaluatorError where they are not for so many parts."""
+        """From `tensors`; EvaluatorError where they are not of so many parts."""
         for name, size in zip(TENSORS, (parts, parts, parts, 1, 2, 1), strict=True):
             if tensors[name].shape != (size,) or not np.isfinite(tensors[name]).all():
                 raise EvaluatorError(f"{name} does not fit {parts} parts; train or copy it again")
@@ -64,7 +57,7 @@ class State:
 
 
 def standardised(values: Floats, centre: Floats, spread: Floats, clip: float) -> Floats:
-    """z of values (n, m), none beyond ± clip."""
+    """z of values (n, m), clipped to ± clip."""
     return np.clip((values - centre) / spread, -clip, clip)
 
 

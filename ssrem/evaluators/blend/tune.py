@@ -30,9 +30,9 @@ def tune(
 ) -> tuple[State, Training]:
     """Ridge regression of (score - low) / (high - low) on the parts, in closed form.
 
-    w = a w₀ + d, where w₀ are the weights before (equal ones where there are none, 0 for a control): a is free,
-    l2 Σ d² is added to the mean squared error, and l2 chosen by cross-validation by context. Without a state
-    before, the centre and the spread of the parts are those of the annotated samples.
+    w = a w₀ + d, where w₀ are the weights of the state `before` (without one equal weights, 0 for a control): a is
+    free, l2 Σ d² is added to the mean squared error, and l2 is chosen by cross-validation by context. Without a state
+    before, the parts are standardised by the annotated samples.
     """
     began = time.perf_counter()
     low, high = scale
@@ -40,7 +40,7 @@ def tune(
     samples = [sample for sample, _ in annotated]
     contexts = len({sample.context for sample in samples})
     check_enough(name, samples)
-    values, target = members.features(samples).values, (human - low) / (high - low)
+    values, target = members.scores(samples).values, (human - low) / (high - low)
     centre, spread = (before.centre, before.spread) if before else scales(values)
     z = standardised(values, centre, spread, config.clip)
     prior = before.weights if before else members.judging / members.judging.sum()
@@ -84,7 +84,7 @@ def tune(
 
 
 def _ridge(z: Floats, target: Floats, prior: Floats, strength: float) -> tuple[Floats, float]:
-    """Weights and offset of `tune`'s minimum; its least-norm solution where the prior tells nothing apart."""
+    """Weights and offset of `tune`'s minimum; its least-norm solution where the prior gives all samples one value."""
     middle, mean = z.mean(axis=0), target.mean()
     centred = z - middle
     design = np.column_stack([centred @ prior, centred])

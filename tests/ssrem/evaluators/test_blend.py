@@ -19,13 +19,12 @@ from ssrem.evaluators.baselines.length import Length
 from ssrem.evaluators.blend import members as blend_parts
 from ssrem.evaluators.blend.blend import Blend, BlendRef
 from ssrem.evaluators.blend.config import BlendConfig, Part
-from ssrem.evaluators.blend.fit import _chosen, _minimised
+from ssrem.evaluators.blend.fit import Trials, _chosen, _minimised, groups_of
 from ssrem.evaluators.blend.members import Members
-from ssrem.evaluators.blend.negatives import Trials, groups_of
 from ssrem.evaluators.blend.state import scales
 from ssrem.evaluators.blend.tune import _ridge
 from ssrem.evaluators.core.metric import Metric, Scored
-from ssrem.evaluators.language_model.language_model import Tokens
+from ssrem.evaluators.language_model.language_model import LanguageModel, Tokens
 from ssrem.evaluators.language_model.likelihood import LmCoherence, LmPmi
 from ssrem.files import write_tensors
 from ssrem.samples import TEST, VALID, Candidates, Sample
@@ -57,9 +56,7 @@ class Words(Metric):
     engine = "1"
 
     def values(self, samples: Sequence[Sample]) -> Scored:
-        return Scored(
-            np.array([float(len(s.response.split())) for s in samples]), np.zeros(len(samples), bool)
-        )
+        return Scored(np.array([float(len(s.response.split())) for s in samples]))
 
 
 class Same(Metric):
@@ -72,8 +69,7 @@ class Same(Metric):
     engine = "1"
 
     def values(self, samples: Sequence[Sample]) -> Scored:
-        found = np.array([float(sample.response == sample.reference) for sample in samples])
-        return Scored(found, np.zeros(len(samples), dtype=bool))
+        return Scored(np.array([float(sample.response == sample.reference) for sample in samples]))
 
 
 @pytest.fixture(autouse=True)
@@ -161,8 +157,8 @@ def test_weights_equal_an_independent_regression() -> None:
         gradient = apart.T @ (p - 1) / 200 + 2 * strength * centring @ weights
         hessian = (apart * (p * (1 - p))[:, None]).T @ apart / 200 + 2 * strength * centring
         weights = weights - np.linalg.solve(hessian, gradient)
-    found, beta = _minimised(trials, strength, np.ones(3, dtype=bool), config)
-    assert found == pytest.approx(weights, abs=1e-4)
+    minimised, beta = _minimised(trials, strength, np.ones(3, dtype=bool), config)
+    assert minimised == pytest.approx(weights, abs=1e-4)
     assert beta == 0
 
 
@@ -299,7 +295,7 @@ def test_scores_do_not_depend_on_neighbours(monkeypatch: pytest.MonkeyPatch) -> 
     candidates = planted([1.0, 0.3])
     together = fitted(candidates).score(SAMPLES)
     monkeypatch.setattr(blend_parts, "_CHUNK", 7)
-    monkeypatch.setattr(blend_parts, "_KEPT", 3)
+    monkeypatch.setattr(blend_parts, "_REMEMBERED", 3)
     blend = fitted(candidates)
     alone = np.concatenate([blend.score([sample]) for sample in SAMPLES])
     assert np.abs(alone - together).max() < 1e-9
@@ -331,14 +327,14 @@ def test_score_candidates_equals_score(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = [said if said[0] in "-0123456789" else "0 hi" for said in candidates.texts]
     candidates = replace(candidates, texts=texts)
     blend = fitted(candidates, CONFIG, "good")
-    found = blend.score_candidates(candidates, TEST)
+    scores = blend.score_candidates(candidates, TEST)
     rows = candidates.rows(TEST)
-    assert {kind: f.shape for kind, f in found.items()} == {"GT": (60, 1), "SC": (60, 1), "Context": (60, 1)}
-    assert np.array_equal(np.isnan(found["SC"]), candidates.negatives["SC"][rows] < 0)
+    assert {kind: f.shape for kind, f in scores.items()} == {"GT": (60, 1), "SC": (60, 1), "Context": (60, 1)}
+    assert np.array_equal(np.isnan(scores["SC"]), candidates.negatives["SC"][rows] < 0)
     true = [Sample(tuple(texts[row - 2 : row]), texts[row]) for row in candidates.response[rows]]
-    assert found["GT"][:, 0] == pytest.approx(blend.score(true))
-    assert found["GT"].mean() > np.nanmean(found["SC"]) + 0.3
-    assert found["Context"][0, 0] == pytest.approx(blend.score([Sample((), "0 hi")])[0])
+    assert scores["GT"][:, 0] == pytest.approx(blend.score(true))
+    assert scores["GT"].mean() > np.nanmean(scores["SC"]) + 0.3
+    assert scores["Context"][0, 0] == pytest.approx(blend.score([Sample((), "0 hi")])[0])
 
 
 # --- parts
@@ -349,7 +345,7 @@ def test_parts_by_name_and_settings() -> None:
     config = BlendConfig(parts="number, twice=number", settings=settings)
     assert config.members == (Part("number", "number"), Part("twice", "number", {"times": 2.0}))
     blend = Blend(None, config)
-    assert blend.members.features([Sample((), "3")]).values.tolist() == [[3.0, 6.0]]
+    assert blend.members.scores([Sample((), "3")]).values.tolist() == [[3.0, 6.0]]
     default = BlendConfig().members
     assert [part.name for part in default] == ["cosine", "lm-pmi", "lm-pmi-sum", "lm-coherence", "length"]
     assert default[2] == Part("lm-pmi-sum", "lm-pmi", {"aggregate": "sum"})
@@ -402,33 +398,37 @@ def test_a_part_from_a_folder(tmp_path: Path) -> None:
     Number(position=1).save(tmp_path / "saved")
     settings = json.dumps({"second": {"folder": str(tmp_path / "saved")}})
     blend = Blend(None, BlendConfig(parts="number+second=number", settings=settings))
-    assert blend.members.features([Sample((), "3 4")]).values.tolist() == [[3.0, 4.0]]
+    assert blend.members.scores([Sample((), "3 4")]).values.tolist() == [[3.0, 4.0]]
 
 
 def test_a_sample_is_scored_once_for_all_folds() -> None:
     blend = Blend(None, CONFIG, members=numbers("one", "two"))
     Number.calls.clear()
     annotated = human(lambda one, two: one)
-    out_of_fold(lambda given: blend.fine_tuned(given, scale=(-3, 3)), annotated, 5, seed=0)
+    out_of_fold(lambda some: blend.fine_tuned(some, scale=(-3, 3)), annotated, 5, seed=0)
     # Two parts, each distinct sample once.
     assert sum(Number.calls) == 2 * len({sample for sample, _ in annotated})
 
 
-class FakeModel:
-    """A language model whose log-likelihood is -10 less the context's length; it counts what it is asked."""
+class FakeModel(LanguageModel):
+    """A language model whose log-likelihood is -10 a token plus the context's length; it counts what it computes."""
 
-    vocabulary = 10
-    fingerprint = "fake"
+    hashes = ("fake", "fake")
 
     def __init__(self) -> None:
-        self.asked: list[Tokens] = []
+        self.vocabulary = 10
+        self.computed: list[Tokens] = []
+        self._known = {}
 
     def tokens(self, samples: Sequence[tuple[Sequence[str], str]], **_: Any) -> list[Tokens]:
         return [Tokens((1,) * len(turns), (2,) * len(response.split())) for turns, response in samples]
 
-    def log_likelihoods(self, items: Sequence[Tokens], batch_size: int) -> np.ndarray:
-        self.asked += items
+    def _log_likelihoods(self, items: Sequence[Tokens], batch_size: int) -> np.ndarray:
+        self.computed += items
         return np.array([-10.0 * len(item.response) + len(item.context) for item in items])
+
+    def _check(self) -> None:
+        """There is no model to check."""
 
 
 def test_parts_with_one_language_model_share_its_passes() -> None:
@@ -444,13 +444,12 @@ def test_parts_with_one_language_model_share_its_passes() -> None:
         [Part(name, part.name) for name, part in parts.items()], referenced=False, at_hand=parts
     )
     samples = [Sample(("a", "b"), "x y"), Sample(("a",), "x y z"), Sample((), "x")]
-    found = members.features(samples).values
-    assert found == pytest.approx(np.array([[1, 2, -9], [1 / 3, 1, -29 / 3], [0, 0, -10]]))
+    values = members.scores(samples).values
+    assert values == pytest.approx(np.array([[1, 2, -9], [1 / 3, 1, -29 / 3], [0, 0, -10]]))
     # With and without context; the last one has none.
-    assert len(model.asked) == len(set(model.asked)) == 5
-    assert "log_likelihoods" not in vars(model)
+    assert len(model.computed) == len(set(model.computed)) == 5
     alone = np.column_stack([part.score(samples) for part in parts.values()])
-    assert np.array_equal(alone, found)
+    assert np.array_equal(alone, values)
 
 
 # --- with human scores
@@ -461,11 +460,11 @@ def human(
 ) -> list[tuple[Sample, float]]:
     """Three responses a context, with two numbers each, and the human score that the rule gives."""
     generator = np.random.default_rng(seed)
-    made = []
+    annotated = []
     for n in range(contexts):
         for one, two in generator.uniform(-1, 1, (3, 2)).round(3):
-            made.append((Sample((f"c{n}",), f"{one} {two}"), float(rule(one, two))))
-    return made
+            annotated.append((Sample((f"c{n}",), f"{one} {two}"), float(rule(one, two))))
+    return annotated
 
 
 def test_fine_tuned_learns_the_planted_rule() -> None:
