@@ -116,9 +116,9 @@ class Blend(Fitted[State]):
 
     def components(self, samples: Sequence[Sample]) -> Scores:
         """f and f_unit; the other parts are NaN."""
-        scored = self.members.scores(samples)
-        f = self.state.f(scored.values, self.config.clip)
-        return Scores.of(scored.truncated, f=f, f_unit=self.f_unit(f))
+        values, truncated = self.members.scores(samples)
+        f = self.state.f(values, self.config.clip)
+        return Scores.of(truncated, f=f, f_unit=self.f_unit(f))
 
     def score_candidates(self, candidates: Candidates, split: int | None = TEST) -> dict[str, Floats]:
         """Every part scores every candidate: with a language model among them, a thousand responses take minutes."""
@@ -159,9 +159,8 @@ class BlendRef(Blend):
         """h; the other parts are NaN."""
         referenced = np.array([sample.reference is not None for sample in samples], dtype=bool)
         h, truncated = np.full(len(samples), np.nan), np.zeros(len(samples), dtype=bool)
-        scored = self.members.scores([sample for sample in samples if sample.reference is not None])
-        h[referenced] = self.state.f(scored.values, self.config.clip)
-        truncated[referenced] = scored.truncated
+        values, cut = self.members.scores([sample for sample in samples if sample.reference is not None])
+        h[referenced], truncated[referenced] = self.state.f(values, self.config.clip), cut
         return Scores.of(truncated, h=h)
 
     def score_candidates(self, candidates: Candidates, split: int | None = TEST) -> dict[str, Floats]:

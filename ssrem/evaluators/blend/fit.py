@@ -112,7 +112,7 @@ def fit(
     blocks, strengths = range(0, len(samples), _BLOCK), config.strengths
     steps, rows = len(blocks) + len(strengths), []
     for done, first in enumerate(blocks, 1):
-        rows.append(members.scores(samples[first : first + _BLOCK]).values)
+        rows.append(members.scores(samples[first : first + _BLOCK])[0])
         if progress is not None:
             progress(done, steps)
     values = np.concatenate(rows)

@@ -7,12 +7,12 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import evaluator_class, load_evaluator
 from ssrem.evaluators.base import Evaluator
 from ssrem.evaluators.blend.config import Part
-from ssrem.evaluators.core.metric import Scored
 from ssrem.samples import Floats, Sample
 
 FOLDER = "members"
@@ -50,8 +50,8 @@ class Members:
         """Each part's name with the signature of its evaluator."""
         return "+".join(f"{name}[{member.signature}]" for name, member in self.evaluators.items())
 
-    def scores(self, samples: Sequence[Sample]) -> Scored:
-        """Every part's score of every sample, float64 (n, m); truncated where one part left out some of the text.
+    def scores(self, samples: Sequence[Sample]) -> tuple[Floats, NDArray[np.bool_]]:
+        """Every part's score of every sample, float64 (n, m), and whether one of them truncated it, bool (n,).
 
         EvaluatorError where a score is not finite.
         """
@@ -64,7 +64,7 @@ class Members:
                 values[position], truncated[position] = self._known[sample]
             for sample in list(self._known)[: max(0, len(self._known) - _REMEMBERED)]:
                 del self._known[sample]
-        return Scored(values, truncated)
+        return values, truncated
 
     def save(self, folder: Path) -> None:
         """Write each part into a folder of its own within `folder`."""

@@ -40,7 +40,8 @@ def tune(
     samples = [sample for sample, _ in annotated]
     contexts = len({sample.context for sample in samples})
     check_enough(name, samples)
-    values, target = members.scores(samples).values, (human - low) / (high - low)
+    values, _ = members.scores(samples)
+    target = (human - low) / (high - low)
     centre, spread = (before.centre, before.spread) if before else scales(values)
     z = standardised(values, centre, spread, config.clip)
     prior = before.weights if before else members.judging / members.judging.sum()
