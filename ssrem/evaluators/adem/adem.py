@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.adem.config import AdemConfig
-from ssrem.evaluators.adem.encode import Reader, context_rows
-from ssrem.evaluators.adem.state import MATRICES, State, bilinear
+from ssrem.evaluators.adem.state import MATRICES, Reader, State, bilinear, context_rows
 from ssrem.evaluators.base import Scores
 from ssrem.evaluators.core.candidate_columns import CandidateColumns
 from ssrem.evaluators.core.fitted import Encoding, Run

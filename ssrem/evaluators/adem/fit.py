@@ -11,8 +11,7 @@ import numpy as np
 from ssrem.encoders.word_sequences import Words, first_words
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.adem.config import AdemConfig
-from ssrem.evaluators.adem.encode import Reader, context_rows
-from ssrem.evaluators.adem.state import MATRICES, Constants, Projection, State, bilinear
+from ssrem.evaluators.adem.state import MATRICES, Constants, Projection, Reader, State, bilinear, context_rows
 from ssrem.evaluators.core.candidate_columns import draw, learned_and_valid
 from ssrem.evaluators.core.fitted import Encoding, Run
 from ssrem.evaluators.core.scaling import Bounds

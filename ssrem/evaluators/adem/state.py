@@ -1,17 +1,22 @@
-"""What ADEM learns: the weights of the encoder, a projection, M and N, and the constants of the scale."""
+"""How ADEM turns texts into vectors and vectors into a score, and what it learns for that."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ssrem.encoders.hierarchical_gru import PREFIX, Encoded
+from ssrem.encoders.hierarchical_gru import PREFIX, Dialogues, Encoded, encode_dialogues, holds_of
 from ssrem.errors import EvaluatorError
+from ssrem.evaluators.adem.config import AdemConfig
 from ssrem.evaluators.core.scaling import Bounds
-from ssrem.samples import Floats, Rows
+from ssrem.samples import Candidates, Encode, Floats, Rows, Sample
+
+if TYPE_CHECKING:
+    from ssrem.encoders.gru_network import GruNetwork
 
 LOWEST, HIGHEST = 1.0, 5.0
 """The scale of the paper's human scores, which ADEM's scores are on."""
@@ -72,6 +77,60 @@ class Projection:
 
     def _centred(self, encoded: Encoded) -> Floats:
         return np.asarray(encoded.vectors - self.mean.astype(np.float64))
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Turns texts into vectors. net: the recurrent encoder over the word vectors of `encode`; None: `encode` alone."""
+
+    encode: Encode
+    config: AdemConfig
+    net: GruNetwork | None
+
+    def dialogues(self, dialogues: Dialogues) -> Encoded:
+        """The network's last states; without a network the means of the turns' vectors.
+
+        Turns without a known word are skipped. A dialogue's vector does not depend on the other dialogues.
+        """
+        if self.net is not None:
+            return encode_dialogues(dialogues, self.encode, self.net, self.config.turn_words)
+        turns = dialogues.turns
+        vectors = np.asarray(self.encode(list(dialogues.texts) or [""]), dtype=np.float64)
+        read = holds_of(turns, np.asarray(vectors.any(axis=1)))
+        sums = np.zeros((len(turns), vectors.shape[1]))
+        for column in range(turns.shape[1]):
+            sums += np.where(read[:, column, None], vectors[turns[:, column]], 0.0)
+        means = sums / np.maximum(read.sum(axis=1), 1)[:, None]
+        return Encoded(means, np.asarray(read.any(axis=1)), np.zeros(len(turns), dtype=bool))
+
+    def rows(self, candidates: Candidates, turns: Rows) -> Encoded:
+        """Of dialogues given as rows of the candidates' texts, int64 (n, t); -1 is no turn."""
+        return self.dialogues(Dialogues.among(candidates.texts, turns))
+
+    def samples(self, samples: Sequence[Sample], parts: Collection[str], projection: Projection) -> Vectors:
+        """The vectors that the `parts`, "f" and "g", need; a missing reference is read as an empty text."""
+        read: dict[str, list[tuple[str, ...]]] = {"right": [(sample.response,) for sample in samples]}
+        if "f" in parts:
+            read["f"] = [sample.context[-self.config.context_turns :] for sample in samples]
+        if "g" in parts:
+            read["g"] = [(sample.reference or "",) for sample in samples]
+        place: dict[tuple[str, ...], int] = {}
+        rows = {
+            side: np.array([place.setdefault(d, len(place)) for d in dialogues], dtype=np.int64)
+            for side, dialogues in read.items()
+        }
+        encoded = self.dialogues(Dialogues.of(list(place)))
+        projected = projection.apply(encoded)
+        cut = np.any([encoded.cut[at] for at in rows.values()], axis=0)
+        right = projected[rows.pop("right")]
+        return Vectors({side: projected[at] for side, at in rows.items()}, right, np.asarray(cut))
+
+
+def context_rows(candidates: Candidates, rows: Rows, turns: int) -> Rows:
+    """The last `turns` turns before each response, rows of the candidates' texts, int64 (n, turns), -1 after them."""
+    stop = candidates.context_stop[rows]
+    at = np.maximum(candidates.context_start[rows], stop - turns)[:, None] + np.arange(turns)
+    return np.where(at < stop[:, None], at, -1)
 
 
 @dataclass(frozen=True)

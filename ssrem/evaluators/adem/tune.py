@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from ssrem.encoders.tokenize import words
 from ssrem.evaluators.adem.config import AdemConfig
-from ssrem.evaluators.adem.encode import Reader
-from ssrem.evaluators.adem.state import HIGHEST, LOWEST, Constants, State, Vectors
+from ssrem.evaluators.adem.state import HIGHEST, LOWEST, Constants, Reader, State, Vectors
 from ssrem.evaluators.core.fitted import Run
 from ssrem.evaluators.core.human_scores import HumanScores
 from ssrem.evaluators.core.scaling import Bounds

@@ -38,7 +38,10 @@ class HumanScores:
         seed: Sequence[int],
         kind: str = "annotated responses",
     ) -> HumanScores:
-        """share: of the contexts, held out. kind: the samples in messages. EvaluatorError: see `Fitted.fine_tuned`."""
+        """share: of the contexts, held out, one at least. kind: names the samples in messages.
+
+        EvaluatorError for scores beyond the scale, or fewer than 10 samples or 5 contexts.
+        """
         low, high = scale
         ordered = sorted(
             annotated, key=lambda pair: (pair[0].context, pair[0].response, pair[0].reference or "", pair[1])
@@ -46,8 +49,12 @@ class HumanScores:
         scores = on_scale(name, ordered, scale)
         samples = [sample for sample, _ in ordered]
         check_enough(name, samples, kind)
+        contexts = list(dict.fromkeys(sample.context for sample in samples))
+        order = np.random.default_rng(seed).permutation(len(contexts))
+        chosen = {contexts[at] for at in order[: max(1, round(share * len(contexts)))].tolist()}
+        held_out = np.array([sample.context in chosen for sample in samples], dtype=bool)
         note = f"learned from human scores from {low:g} to {high:g}; validation has contexts of its own"
-        return cls(samples, (scores - low) / (high - low), held_out(samples, share, seed), note)
+        return cls(samples, (scores - low) / (high - low), held_out, note)
 
     @property
     def split(self) -> tuple[Rows, Rows]:
@@ -88,11 +95,3 @@ def check_enough(name: str, samples: Sequence[Sample], kind: str = "annotated re
             f"{name}: {len(samples)} {kind} to {contexts} contexts are too few to learn from; "
             f"give {_FEWEST_SAMPLES} to {_FEWEST_CONTEXTS} contexts or more"
         )
-
-
-def held_out(samples: Sequence[Sample], share: float, seed: Sequence[int]) -> NDArray[np.bool_]:
-    """Whether a sample's context is held out, bool (n,): a random share of the contexts, one at least."""
-    contexts = list(dict.fromkeys(sample.context for sample in samples))
-    order = np.random.default_rng(seed).permutation(len(contexts))
-    chosen = {contexts[at] for at in order[: max(1, round(share * len(contexts)))].tolist()}
-    return np.array([sample.context in chosen for sample in samples], dtype=bool)

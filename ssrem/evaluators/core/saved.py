@@ -79,32 +79,36 @@ def copy_transformer(model: Path, folder: Path) -> dict[str, str]:
     # An evaluator may be saved to the folder that it was loaded from.
     if not (target.exists() and target.samefile(model)):
         shutil.rmtree(target, ignore_errors=True)
-        for path in sorted(_model_files(model)):
+        for path in _model_files(model):
             copy = target / path.relative_to(model)
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, copy)
-    return {path.relative_to(folder).as_posix(): sha256(path) for path in sorted(_model_files(target))}
+    return _digests(folder)
 
 
-def _check_copy(folder: Path, digests: Mapping[str, str]) -> None:
-    """EvaluatorError unless the files in `folder`/TRANSFORMER are exactly those of the digests, path → sha256."""
-    files = {path.relative_to(folder).as_posix(): path for path in _model_files(folder / TRANSFORMER)}
-    for name in sorted(set(files) ^ set(digests)):
-        what = "is missing" if name in digests else "was not saved with the model"
+def _check_copy(folder: Path, expected: Mapping[str, str]) -> None:
+    """EvaluatorError unless the files in `folder`/TRANSFORMER are exactly those expected, path → sha256."""
+    digests = _digests(folder)
+    for name in sorted(set(digests) ^ set(expected)):
+        what = "is missing" if name in expected else "was not saved with the model"
         raise EvaluatorError(f"{folder / name}: {what}; copy the model's folder or train it again")
-    for name, path in files.items():
-        if sha256(path) != digests[name]:
-            raise EvaluatorError(
-                f"{path}: its sha256 is not the one in {MANIFEST}; copy or train the model again"
-            )
+    for name in (name for name in expected if digests[name] != expected[name]):
+        raise EvaluatorError(
+            f"{folder / name}: its sha256 is not the one in {MANIFEST}; copy or train the model again"
+        )
+
+
+def _digests(folder: Path) -> dict[str, str]:
+    """Path within `folder` → sha256, of the files of the transformers model in `folder`/TRANSFORMER."""
+    return {path.relative_to(folder).as_posix(): sha256(path) for path in _model_files(folder / TRANSFORMER)}
 
 
 def _model_files(folder: Path) -> list[Path]:
-    """The files of a transformers model, without pickled weights, code and other runtimes' files."""
+    """The files of a transformers model, sorted, without pickled weights, code and other runtimes' files."""
     kinds = (".json", ".txt", ".model", ".safetensors")
     return [
         path
-        for path in folder.rglob("*")
+        for path in sorted(folder.rglob("*"))
         if path.suffix in kinds
         and path.is_file()
         and path.relative_to(folder).parts[0] not in ("onnx", "openvino")

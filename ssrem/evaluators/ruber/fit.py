@@ -16,8 +16,7 @@ from ssrem.evaluators.core.fitted import Encoding, NetworkState, Run
 from ssrem.evaluators.core.human_scores import HumanScores
 from ssrem.evaluators.core.scaling import Bounds
 from ssrem.evaluators.ruber.config import RuberConfig
-from ssrem.evaluators.ruber.layout import Laid, lay_candidates, lay_samples
-from ssrem.evaluators.ruber.model import RuberNet, scores
+from ssrem.evaluators.ruber.model import Laid, RuberNet, lay_candidates, lay_samples, scores
 from ssrem.evaluators.ruber.referenced import pooled_cosine
 from ssrem.samples import Candidates, Encode, Floats, Progress, Rows, Sample
 from ssrem.training import Training

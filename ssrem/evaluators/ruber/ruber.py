@@ -14,7 +14,6 @@ from ssrem.evaluators.core.fitted import Encoding, NetworkState, Run
 from ssrem.evaluators.core.saved import Saved
 from ssrem.evaluators.core.scaling import unit_range
 from ssrem.evaluators.ruber.config import COMBINATIONS, RuberConfig
-from ssrem.evaluators.ruber.layout import lay_candidates, lay_samples
 from ssrem.evaluators.ruber.referenced import pooled_cosine
 from ssrem.samples import TEST, Candidates, Encode, Floats, Sample
 from ssrem.training import Training
@@ -70,7 +69,7 @@ class RuberUnref(Encoding[NetworkState]):
     def score_candidates(
         self, candidates: Candidates, split: int | None = TEST, *, encode: Encode | None = None
     ) -> dict[str, Floats]:
-        from ssrem.evaluators.ruber.model import scores
+        from ssrem.evaluators.ruber.model import lay_candidates, scores
 
         net = self.net
         columns = CandidateColumns.of(candidates, split)
@@ -94,7 +93,7 @@ class RuberUnref(Encoding[NetworkState]):
 
     def _f(self, samples: Sequence[Sample], encode: Encode | None) -> tuple[Floats, NDArray[np.bool_]]:
         """f, and whether a context or response was truncated, (n,) each."""
-        from ssrem.evaluators.ruber.model import scores
+        from ssrem.evaluators.ruber.model import lay_samples, scores
 
         net = self.net
         f, truncated = np.zeros(len(samples)), np.zeros(len(samples), dtype=bool)

@@ -19,8 +19,7 @@ from ssrem.encoders.word_sequences import Words, first_words
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.adem.adem import Adem, AdemRef, AdemUnref
 from ssrem.evaluators.adem.config import AdemConfig
-from ssrem.evaluators.adem.encode import Reader, context_rows
-from ssrem.evaluators.adem.state import Constants, Projection, State, Vectors
+from ssrem.evaluators.adem.state import Constants, Projection, Reader, State, Vectors, context_rows
 from ssrem.evaluators.adem.tune import Labelled, learn, over_sampled
 from ssrem.evaluators.adem.vhred import Batch, Vhred, decoder_classes, divergence, hide, kl_weight
 from ssrem.evaluators.core.scaling import unit_range

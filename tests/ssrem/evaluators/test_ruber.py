@@ -15,8 +15,7 @@ from ssrem.errors import EvaluatorError
 from ssrem.evaluators.core.scaling import unit_range
 from ssrem.evaluators.ruber.config import COMBINATIONS, RuberConfig
 from ssrem.evaluators.ruber.fit import Examples, losses
-from ssrem.evaluators.ruber.layout import lay_candidates, lay_samples
-from ssrem.evaluators.ruber.model import RuberNet, scores
+from ssrem.evaluators.ruber.model import RuberNet, lay_candidates, lay_samples, scores
 from ssrem.evaluators.ruber.referenced import RuberRef, pooled_cosine
 from ssrem.evaluators.ruber.ruber import Ruber, RuberUnref
 from ssrem.samples import TEST, VALID, Candidates, Rows, Sample
