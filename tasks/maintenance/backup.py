@@ -11,18 +11,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import duckdb
 
 from ssrem.errors import HomeError
 from tasks.privacy.forgotten_list import FILE as FORGOTTEN_LIST
 from tasks.warehouse.catalog import DamagedCatalogError, OtherLayoutError, read_catalog
-from tasks.warehouse.files import sync_path
+from tasks.warehouse.files import delete, sync_path
 from tasks.warehouse.garbage import MARK, PIN
 from tasks.warehouse.home import Warehouse
 from tasks.warehouse.integrity import find_damage
 from tasks.warehouse.partition import Partition
+from tasks.warehouse.snapshot import Snapshot
 
 ARCHIVES = {".tar": "w", ".tar.gz": "w:gz", ".tgz": "w:gz"}
 
@@ -74,9 +72,7 @@ def back_up(home: Warehouse, target: Path) -> Saved:
             f"{error.filename} is missing, so {home.root} cannot be backed up whole; see ssrem status"
         ) from None
     finally:
-        if draft.is_dir():
-            shutil.rmtree(draft)
-        draft.unlink(missing_ok=True)
+        delete(draft)
     return Saved(target, len(files), size)
 
 
@@ -100,7 +96,7 @@ def restore(home: Warehouse, source: Path) -> Saved:
                 f"{home.root} is not empty ({taken[0]} …); restore into another --home, then use that one"
             )
         draft = home.root / ".restore.tmp"
-        shutil.rmtree(draft, ignore_errors=True)
+        delete(draft)
         try:
             _unpack(source, draft)
             partitions = _checked(source, draft)
@@ -110,7 +106,7 @@ def restore(home: Warehouse, source: Path) -> Saved:
                     (draft / folder).rename(home.root / folder)
             home.write_catalog(partitions)  # its views name the folder that they look into
         finally:
-            shutil.rmtree(draft, ignore_errors=True)
+            delete(draft)
     return Saved(home.root, len(size), sum(size))
 
 
@@ -133,7 +129,8 @@ def _pinned(home: Warehouse) -> Iterator[Path]:
 
 def _files(home: Warehouse, pin: Path) -> Iterator[tuple[Path, str]]:
     """Files of the snapshot, and their names in the backup; the catalog first."""
-    partitions = read_catalog(pin).partitions
+    snapshot = read_catalog(pin)
+    partitions = snapshot.partitions
     yield pin, "catalog.duckdb"
     for partition in partitions:
         yield home.root / partition.path, partition.path
@@ -143,7 +140,7 @@ def _files(home: Warehouse, pin: Path) -> Iterator[tuple[Path, str]]:
                 yield path, str(path.relative_to(home.root))
     if (home.root / FORGOTTEN_LIST).exists():
         yield home.root / FORGOTTEN_LIST, FORGOTTEN_LIST
-    versions = _versions(home, partitions)
+    versions = _versions(home, snapshot)
     for beside in BESIDE:
         for path in sorted((home.root / beside).rglob("*")):
             name = path.relative_to(home.root)
@@ -153,11 +150,10 @@ def _files(home: Warehouse, pin: Path) -> Iterator[tuple[Path, str]]:
                 yield path, str(name)
 
 
-def _versions(home: Warehouse, partitions: list[Partition]) -> set[tuple[str, ...]]:
+def _versions(home: Warehouse, snapshot: Snapshot) -> set[tuple[str, ...]]:
     """Name and version of the published evaluators; FileNotFoundError where the model of one is missing."""
-    query = "SELECT evaluator, version::VARCHAR FROM read_parquet(?, hive_partitioning = false)"
-    paths = [home.root / partition.path for partition in partitions if partition.table == "evaluators"]
-    versions = {row for path in paths for row in _rows(query, path)}
+    with home.reader(snapshot=snapshot) as connection:
+        versions = set(connection.execute("SELECT evaluator, version::VARCHAR FROM evaluators").fetchall())
     for name, version in versions:
         (home.models / name / version).stat()
     return versions
@@ -190,8 +186,3 @@ def _checked(source: Path, draft: Path) -> list[Partition]:
         path = damaged[0].partition.path
         raise HomeError(f"{source} is no whole backup: {path} is missing or damaged; take another")
     return partitions
-
-
-def _rows(query: str, path: Path) -> list[tuple[Any, ...]]:
-    with duckdb.connect(":memory:") as connection:
-        return connection.execute(query, [str(path)]).fetchall()

@@ -129,12 +129,9 @@ def _from_replica(home: Warehouse, partition: Partition) -> bool:
 
 
 def _ledger(home: Warehouse, runs: set[str]) -> dict[str, _Run]:
+    query = "SELECT run_id, stage, parameters, inputs, started FROM runs WHERE list_contains(?, run_id)"
     try:
-        with home.reader() as connection:
-            rows = connection.execute(
-                "SELECT run_id, stage, parameters, inputs, started FROM runs WHERE list_contains(?, run_id)",
-                [sorted(runs)],
-            ).fetchall()
+        rows = home.query(query, [sorted(runs)])
     except HomeError:  # the ledger itself is what is damaged
         return {}
     return {
@@ -172,12 +169,9 @@ def _land_again(home: Warehouse, corpus: str, run: _Run | None) -> None:
         raise HomeError(f"its dump cannot be read again ({error}); {way_out}") from None
     if not same:
         raise HomeError(f"its dump {source} has changed since it landed; {way_out}")
-    try:
-        with home.reader() as connection:
-            row = connection.execute("SELECT landed_at FROM corpora WHERE corpus = ?", [corpus]).fetchone()
-    except HomeError:
-        row = None
-    landed_at = row[0] if row else run.started
+    landed_at = run.started
+    with suppress(HomeError, ValueError):  # its row in `corpora` may be damaged, or not be there
+        ((landed_at,),) = home.query("SELECT landed_at FROM corpora WHERE corpus = ?", [corpus])
     speakers = known["speakers"] or "auto"
     how: dict[str, Any] = {"name": corpus, "speakers": speakers, "replace": True, "landed_at": landed_at}
     # Whoever landed it has agreed to what went to quarantine.

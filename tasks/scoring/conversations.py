@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import duckdb
@@ -11,7 +10,6 @@ import numpy as np
 
 from sql import statement
 from ssrem.agreement.figures import Figure, conversation_figures
-from ssrem.agreement.inputs import Floats
 from ssrem.agreement.signature import Signature
 from tasks.scoring.signatures import Version, figure_row, signature_of, weights_of
 
@@ -24,42 +22,24 @@ UNTOUCHED = "untouched-ratings"
 AGGREGATION = "rating"
 
 
-@dataclass(frozen=True)
-class RatedConversations:
-    """Conversations (n,) by one criterion: mean f of their true responses, and the rating. excluded: conversations left
-    out, whose rating stayed at its default; sha256: digest of the corpus."""
-
-    scores: Floats
-    ratings: Floats
-    excluded: int
-    sha256: str
-
-
-def rated_conversations(
+def conversation_figures_of(
     connection: duckdb.DuckDBPyConnection, version: Version, corpus: str
-) -> dict[str, RatedConversations]:
-    """Criterion to the rated conversations of the corpus's test split that the version scored."""
+) -> Iterator[tuple[Figure, Signature]]:
+    """Every figure at conversation level of the version on the corpus's test split, with its signature.
+
+    A conversation's score is the mean f of its true responses. Conversations whose rating stayed at its default are
+    left out and counted as excluded.
+    """
     values = {"evaluator": version[0], "version": version[1], "corpus": corpus}
     rows = connection.execute(statement("3_agreement/conversation_scores"), values).fetchall()
-    by_criterion = {}
+    weights = weights_of(connection, version) if rows else ""
     for criterion in sorted({row[0] for row in rows}):
         own = [row for row in rows if row[0] == criterion]
         compared = [(f, rating) for _, form, _, f, rating in own if rating != UNTOUCHED_RATING.get(form)]
         scores, ratings = np.array(compared, dtype=np.float64).reshape(-1, 2).T
-        by_criterion[criterion] = RatedConversations(scores, ratings, len(own) - len(compared), own[0][2])
-    return by_criterion
-
-
-def conversation_figures_of(
-    connection: duckdb.DuckDBPyConnection, version: Version, corpus: str
-) -> Iterator[tuple[Figure, Signature]]:
-    """Every figure at conversation level of the version on the corpus, with its signature."""
-    rated = rated_conversations(connection, version, corpus)
-    weights = weights_of(connection, version) if rated else ""
-    for criterion, data in rated.items():
-        excluded, human = [UNTOUCHED] if data.excluded else [], (criterion, AGGREGATION)
-        for figure in conversation_figures(data.scores, data.ratings, excluded=data.excluded):
-            content = (corpus, data.sha256)
+        content, left_out = (corpus, own[0][2]), len(own) - len(compared)
+        excluded, human = [UNTOUCHED] if left_out else [], (criterion, AGGREGATION)
+        for figure in conversation_figures(scores, ratings, excluded=left_out):
             yield figure, signature_of(figure, version, weights, content, human, "f", excluded)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from ssrem.samples import CONTEXT_ATTACK, TEST
 from tasks.scoring.batches import evaluator_at, score_candidates
 from tasks.scoring.conversations import conversation_rows
 from tasks.speaker_tables.build import candidate_sources, landed_corpus
-from tasks.speaker_tables.load import load_candidates, test_responses
+from tasks.speaker_tables.load import load_candidates
 from tasks.stage.ledger import Recipe
 from tasks.stage.progress import progress
 from tasks.stage.protocol import Built, run_stage
@@ -41,16 +41,13 @@ def score_corpus(
 
     def build(stage: Stage) -> Built[bool]:
         with progress(f"scoring the test split of {corpus} with {name}"), evaluator_at(folder) as evaluator:
-            everyone = load_candidates(stage.connection, [corpus])
-            candidates = everyone.sampled(TEST, evaluator.test_sample)
+            candidates = load_candidates(stage.connection, [corpus]).sampled(TEST, evaluator.test_sample)
             f = score_candidates(place, folder, evaluator, candidates, stage.scratch)
-        responses = test_responses(stage.connection, corpus)
-        responses = responses[np.isin(everyone.rows(TEST), candidates.rows(TEST))]
-        _stage_scores(stage, who, corpus, responses, f, _present(candidates), evaluator.f_unit)
-        stage.create_from_rows("identification", list(_identification(who, corpus, f)))
-        stage.create_from_rows(
-            "agreement", list(conversation_rows(stage.connection, (name, version), corpus))
-        )
+        _stage_scores(stage, {**who, "dataset": corpus}, candidates, f, evaluator.f_unit)
+        shares = [{**who, "corpus": corpus, **vars(row), "gt_above": row.above} for row in identification(f)]
+        stage.create_from_rows("identification", shares)
+        ratings = list(conversation_rows(stage.connection, (name, version), corpus))
+        stage.create_from_rows("agreement", ratings)
         key = PartitionKey(corpus=corpus, evaluator=name, version=version)
         return Built(True, [Output(table, key) for table in ("scores", "identification", "agreement")])
 
@@ -69,20 +66,19 @@ def _present(candidates: Candidates) -> dict[str, np.ndarray[Any, Any]]:
 def _stage_scores(
     stage: Stage,
     who: Mapping[str, Any],
-    corpus: str,
-    responses: np.ndarray[Any, Any],
+    candidates: Candidates,
     f: Mapping[str, Floats],
-    present: Mapping[str, np.ndarray[Any, Any]],
-    to_unit: Any,
+    to_unit: Callable[[Floats], Floats],
 ) -> None:
     import pyarrow as pa
 
+    present, responses = _present(candidates), candidates.response[candidates.rows(TEST)]
     stage.create("scores")
     for kind, values in f.items():
         n, k = values.shape
         at = np.flatnonzero(present[kind])
         scores = values.ravel()[at]
-        constants = {**who, "dataset": corpus, "kind": kind, "truncated": False}
+        constants = {**who, "kind": kind, "truncated": False}
         columns = {
             **{name: pa.repeat(value, len(at)) for name, value in constants.items()},
             "response_id": pa.array(np.repeat(responses, k)[at]).cast(pa.string()),
@@ -91,17 +87,3 @@ def _stage_scores(
             "f_unit": to_unit(scores),
         }
         stage.insert("scores", pa.table(columns))
-
-
-def _identification(who: Mapping[str, Any], corpus: str, f: Mapping[str, Floats]) -> Iterable[dict[str, Any]]:
-    for row in identification(f):
-        yield {
-            **who,
-            "corpus": corpus,
-            "kind": row.kind,
-            "mean": row.mean,
-            "low": row.low,
-            "high": row.high,
-            "gt_above": row.above,
-            "n": row.n,
-        }

@@ -79,12 +79,8 @@ def build(
 
 def create_tables(stage: Stage, corpus: str, speaker_scope: str, settings: TableSettings) -> None:
     """Create the staged tables from `turns` to `candidates`; time and memory grow linearly with the turns."""
-    values = {
-        "corpus": corpus,
-        "speaker_scope": speaker_scope,
-        "seed": settings.seed,
-        "context_turns": settings.context_turns,
-    }
+    values: dict[str, Any] = {"corpus": corpus, "speaker_scope": speaker_scope}
+    values |= {"seed": settings.seed, "context_turns": settings.context_turns}
     define_macros(stage.connection)
     for table in ("turns", "responses", "turn_sets", "sc", "sp", "ss", "rand"):
         stage.create(table, f"2_speaker_tables/{table}", **values)
@@ -109,10 +105,7 @@ def define_macros(connection: duckdb.DuckDBPyConnection) -> None:
 
 def landed_corpus(home: Warehouse, corpus: str) -> tuple[str, str]:
     """Content hash and speaker scope of a landed corpus; HomeError, which lists the landed ones, if there is none."""
-    with home.reader() as connection:
-        rows = connection.execute(
-            "SELECT corpus, sha256, speaker_scope FROM corpora ORDER BY landed_at"
-        ).fetchall()
+    rows = home.query("SELECT corpus, sha256, speaker_scope FROM corpora ORDER BY landed_at")
     for name, digest, scope in rows:
         if name == corpus:
             return digest, scope

@@ -35,14 +35,6 @@ def load_candidates(connection: duckdb.DuckDBPyConnection, corpora: Sequence[str
     )
 
 
-def test_responses(connection: duckdb.DuckDBPyConnection, corpus: str) -> np.ndarray[Any, Any]:
-    """Response ids of a corpus's test split, in the order of its candidates."""
-    answer = connection.execute(
-        "SELECT response_id FROM responses WHERE corpus = ? AND split = 'test' ORDER BY response_id", [corpus]
-    )
-    return answer.fetchnumpy()["response_id"].astype(np.int64)
-
-
 def _load(connection: duckdb.DuckDBPyConnection, corpus: str) -> Candidates:
     texts = connection.execute(
         "SELECT text FROM turns WHERE corpus = ? ORDER BY turn_id", [corpus]

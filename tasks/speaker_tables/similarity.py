@@ -33,12 +33,9 @@ def add_set_similarity(stage: Stage, corpus: str, encoder: Encoder, encode: Enco
     import pyarrow as pa
 
     connection = stage.connection
-    row = connection.execute("SELECT count(*) FROM turns").fetchone()
-    turns = int(row[0]) if row else 0
-    shape = (turns, encoder.dimensions)
-    vectors = np.lib.format.open_memmap(
-        stage.scratch / "vectors.npy", mode="w+", dtype=np.float16, shape=shape
-    )
+    ((turns,),) = connection.execute("SELECT count(*) FROM turns").fetchall()
+    file, shape = stage.scratch / "vectors.npy", (turns, encoder.dimensions)
+    vectors = np.lib.format.open_memmap(file, mode="w+", dtype=np.float16, shape=shape)
     connection.execute("CREATE TABLE vector_norms (turn_id BIGINT, norm DOUBLE)")
     with progress(f"encoding {corpus}", turns) as advance:
         for first in range(0, turns, CHUNK):
@@ -53,17 +50,15 @@ def add_set_similarity(stage: Stage, corpus: str, encoder: Encoder, encode: Enco
             advance(first + len(part))
     vectors.flush()
     # A set is named after its speaker's first turn in it, so a turn's speaker is the set's.
-    people = connection.execute("SELECT speaker_no FROM turn_sets ORDER BY turn_id").fetchnumpy()[
-        "speaker_no"
-    ]
+    people = connection.execute("SELECT speaker_no FROM turn_sets ORDER BY turn_id").fetchnumpy()
     kinds, owners = {}, {}
     for kind, table in SET_TABLES.items():
         columns = connection.execute(
             f"SELECT set_id, turn_id FROM {table} ORDER BY set_id, position"
         ).fetchnumpy()
         members = (columns[name].astype(np.int64) for name in ("set_id", "turn_id"))
-        kinds[kind] = similarity_in_shards(stage.scratch / "vectors.npy", *members)
-        owners[kind] = people[kinds[kind].set_id]
+        kinds[kind] = similarity_in_shards(file, *members)
+        owners[kind] = people["speaker_no"][kinds[kind].set_id]
     rows = [
         {"corpus": corpus, "kind": kind, "encoder": encoder.signature, **asdict(summary)}
         for kind, summary in summarise(kinds, owners).items()

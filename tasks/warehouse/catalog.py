@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import astuple, replace
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from schemas import TABLES, VIEWS, fingerprint
 from sql import statement
-from ssrem.errors import HomeError
+from ssrem.errors import HomeError, one_line
 from tasks.warehouse.files import sync_path
 from tasks.warehouse.integrity import Damage, find_damage, refusing_select
 from tasks.warehouse.partition import KEY_FIELDS, Partition, PartitionKey
@@ -65,7 +65,7 @@ def _read(catalog: Path, *_file: int) -> Snapshot:
             connection.execute(f"ATTACH '{quoted(catalog)}' AS catalog (READ_ONLY)")
             connection.execute("USE catalog")
         except duckdb.Error as error:
-            raise DamagedCatalogError(f"{catalog} cannot be opened ({_first_line(error)})") from None
+            raise DamagedCatalogError(f"{catalog} cannot be opened ({one_line(error)})") from None
         try:
             home = connection.execute("SELECT layout FROM ssrem.home").fetchone()
         except duckdb.Error:
@@ -80,7 +80,7 @@ def _read(catalog: Path, *_file: int) -> Snapshot:
                 f"SELECT {', '.join(_COLUMNS)} FROM ssrem.partitions ORDER BY ALL"
             ).fetchall()
         except duckdb.Error as error:
-            raise DamagedCatalogError(f"{catalog} cannot be read ({_first_line(error)})") from None
+            raise DamagedCatalogError(f"{catalog} cannot be read ({one_line(error)})") from None
     return Snapshot(number, [Partition(row[0], PartitionKey(*row[1:-4]), *row[-4:]) for row in rows])
 
 
@@ -113,17 +113,7 @@ def draft_catalog(root: Path, snapshot: Snapshot, published_at: datetime) -> Pat
             columns = ", ".join(f"{name} {kind}" for name, kind in _COLUMNS.items())
             connection.execute(f"CREATE TABLE ssrem.partitions ({columns})")
             if partitions:  # in one statement: row by row thousands of partitions take seconds
-                rows = [
-                    (
-                        p.table,
-                        *(getattr(p.key, name) for name in KEY_FIELDS),
-                        p.path,
-                        p.rows,
-                        p.bytes,
-                        p.sha256,
-                    )
-                    for p in partitions
-                ]
+                rows = [(p.table, *astuple(p.key), p.path, p.rows, p.bytes, p.sha256) for p in partitions]
                 values = ", ".join(f"unnest(?::{kind}[])" for kind in _COLUMNS.values())
                 connection.execute(
                     f"INSERT INTO ssrem.partitions SELECT {values}",
@@ -171,7 +161,3 @@ def create_views(
 def quoted(value: str | Path) -> str:
     """The text as it stands between single quotes in SQL."""
     return str(value).replace("'", "''")
-
-
-def _first_line(error: BaseException) -> str:
-    return str(error).strip().splitlines()[0]

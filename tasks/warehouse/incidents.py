@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections import deque
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -70,16 +69,15 @@ def log_incident(root: Path, at: datetime, text: str) -> None:
             os.fsync(handle.fileno())
 
 
-def incidents(root: Path, last: int | None = None) -> list[tuple[str, str]]:
-    """Time (UTC) and text of each logged incident, oldest first; the `last` ones, if not None. Half-written lines are
-    skipped."""
-    logged: deque[tuple[str, str]] = deque(maxlen=last)
+def incidents(root: Path) -> list[tuple[str, str]]:
+    """Time (UTC) and text of each logged incident, oldest first. Half-written lines are skipped."""
+    logged = []
     with suppress(OSError):
         for line in (root / _LOG).read_text(encoding="utf-8", errors="replace").splitlines():
             with suppress(ValueError, KeyError, TypeError):
                 row = json.loads(line)
                 logged.append((str(row["at"]), str(row["what"])))
-    return list(logged)
+    return logged
 
 
 def _line(at: str, text: str) -> str:

@@ -58,13 +58,8 @@ def locked(root: Path, what: str) -> Iterator[None]:
     with handle:
         _acquire(root, handle)
         handle.truncate(0)
-        holder = {
-            "pid": os.getpid(),
-            "host": socket.gethostname(),
-            "what": what,
-            "since": f"{utc_now():%F %T}",
-        }
-        json.dump(holder, handle)
+        about = {"pid": os.getpid(), "host": socket.gethostname()}
+        json.dump({**about, "what": what, "since": f"{utc_now():%F %T}"}, handle)
         handle.flush()
         yield
 

@@ -226,4 +226,3 @@ def test_the_log_of_incidents_survives_a_half_written_line(tmp_path: Path) -> No
     log_incident(tmp_path, datetime(2026, 1, 2), "two")
     log_incident(tmp_path, datetime(2026, 1, 3), "two")
     assert incidents(tmp_path) == [("2026-01-01 00:00:00", "one"), ("2026-01-02 00:00:00", "two")]
-    assert incidents(tmp_path, 1) == [("2026-01-02 00:00:00", "two")]

@@ -17,11 +17,8 @@ from ssrem.samples import KINDS, TEST, Sample
 from support.small_home import Made
 from tasks.scoring.conversations import conversation_rows
 from tasks.scoring.test_split import score_corpus
-from tasks.speaker_tables.load import load_candidates, test_responses
+from tasks.speaker_tables.load import load_candidates
 from tasks.warehouse.home import Warehouse
-
-# Imported for what it does, not as a test.
-test_responses.__test__ = False  # type: ignore[attr-defined]
 
 
 def test_scores_are_those_of_the_evaluator(made: Made) -> None:
@@ -100,10 +97,10 @@ def test_ratings_at_the_default_are_left_out_where_there_is_one(format: str) -> 
         )
         f: dict[int, float] = {}
         for number, rating in enumerate(ratings):
-            given = None if rating is None else json.dumps({"witty": rating})
+            participant_ratings = None if rating is None else json.dumps({"witty": rating})
             connection.execute(
                 "INSERT INTO conversations BY NAME SELECT 'c' AS corpus, ? AS conversation_id, ? AS ratings",
-                [str(number), given],
+                [str(number), participant_ratings],
             )
             values = draw.uniform(-1, 1, 3)
             f[number] = float(values[:2].mean())  # the third is a negative's
@@ -136,14 +133,14 @@ def test_a_score_that_is_no_number_is_stopped_by_the_gate(
 
     with copy.reader() as reader:
         candidates = load_candidates(reader, ["tiny"])
-        assert len(test_responses(reader, "tiny")) == len(candidates.rows(TEST))
-    there = {"GT": 0, "SP": int(np.flatnonzero(candidates.negatives["SP"][candidates.rows(TEST), 0] >= 0)[0])}
+    drawn = np.flatnonzero(candidates.negatives["SP"][candidates.rows(TEST), 0] >= 0)
+    row = {"GT": 0, "SP": int(drawn[0])}[kind]
     sound = Bilinear.score_candidates
 
     def broken(self: Bilinear, *arguments: Any, **options: Any) -> Any:
-        found = sound(self, *arguments, **options)
-        found[kind][there[kind], 0] = np.nan
-        return found
+        scores = sound(self, *arguments, **options)
+        scores[kind][row, 0] = np.nan
+        return scores
 
     monkeypatch.setattr(Bilinear, "score_candidates", broken)
     # As if its scores had never been published.
