@@ -1,4 +1,4 @@
-"""Back up a published snapshot with all that it needs, while others read and write, and restore it elsewhere."""
+"""Back up a published snapshot with all that it needs, while other processes read and write, and restore it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BESIDE = ("models", "encoders", "masked-lm", "reports")
 """Folders that are backed up with the snapshot. Caches (`vectors`) and scratch are not: stages fill them again."""
 
 OWN = {".lock", ".prefect", ".restore.tmp", "staging"}
-"""Names that a folder may contain into which a backup is restored."""
+"""Names that the home folder may contain before a backup is restored into it."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,8 @@ class Saved:
 def back_up(home: Warehouse, target: Path) -> Saved:
     """Copy the published snapshot to `target`: a .tar, .tar.gz or .tgz file, or else a new folder.
 
-    Runs may publish meanwhile: the copy is of the snapshot at the start, whose files are not deleted while this lasts.
-    The target appears when it is complete. HomeError where nothing is published, a file is missing, or target exists.
+    Runs may publish meanwhile: the snapshot at the start is copied, whose files are not deleted until then. The target
+    appears when it is complete. Raises HomeError if nothing is published, a file is missing, or the target exists.
     """
     if not home.catalog.exists():
         raise HomeError(f"nothing is published in {home.root}; there is nothing to back up")
@@ -69,7 +69,7 @@ def back_up(home: Warehouse, target: Path) -> Saved:
         draft.replace(target)
     except FileNotFoundError as error:
         raise HomeError(
-            f"{error.filename} is missing, so {home.root} cannot be backed up whole; see ssrem status"
+            f"{error.filename} is missing, so a backup of {home.root} would be incomplete; see ssrem status"
         ) from None
     finally:
         delete(draft)
@@ -79,8 +79,8 @@ def back_up(home: Warehouse, target: Path) -> Saved:
 def restore(home: Warehouse, source: Path) -> Saved:
     """Restore a backup into the home folder, which must be new or empty.
 
-    source: the backup; or the home folder itself after it was moved, so that its catalog names the new path.
-    HomeError where the backup is incomplete or of another layout, or the home folder is in use; it stays as it was.
+    source: the backup; or the home folder itself, after it was moved, to write a catalog with its new path. Raises
+    HomeError if the backup is incomplete or of another layout, or the home folder is in use, which then is unchanged.
     """
     if source.resolve() == home.root:
         with home.lock("restore"):
@@ -112,12 +112,12 @@ def restore(home: Warehouse, source: Path) -> Saved:
 
 @contextmanager
 def _pinned(home: Warehouse) -> Iterator[Path]:
-    """A copy of the catalog in the home folder, whose partitions are not deleted while this process lives."""
+    """A copy of the catalog in the home folder, whose partitions are not deleted while this process runs."""
     name = f"{PIN}{os.getpid()}-{secrets.token_hex(3)}"
     draft, pin = home.root / f".{name}.tmp", home.root / f"catalog.{name}.duckdb"
     try:
         with draft.open("xb") as handle:
-            fcntl.flock(handle, fcntl.LOCK_EX)  # before it has the name by which garbage collection knows it
+            fcntl.flock(handle, fcntl.LOCK_EX)  # before it gets the name that garbage collection looks for
             handle.write(home.catalog.read_bytes())
             handle.flush()
             draft.rename(pin)
@@ -128,7 +128,7 @@ def _pinned(home: Warehouse) -> Iterator[Path]:
 
 
 def _files(home: Warehouse, pin: Path) -> Iterator[tuple[Path, str]]:
-    """Files of the snapshot, and their names in the backup; the catalog first."""
+    """Files to back up, and their names in the backup; the catalog first."""
     snapshot = read_catalog(pin)
     partitions = snapshot.partitions
     yield pin, "catalog.duckdb"
@@ -151,7 +151,7 @@ def _files(home: Warehouse, pin: Path) -> Iterator[tuple[Path, str]]:
 
 
 def _versions(home: Warehouse, snapshot: Snapshot) -> set[tuple[str, ...]]:
-    """Name and version of the published evaluators; FileNotFoundError where the model of one is missing."""
+    """Name and version of the published evaluators; FileNotFoundError if the model of one is missing."""
     with home.reader(snapshot=snapshot) as connection:
         versions = set(connection.execute("SELECT evaluator, version::VARCHAR FROM evaluators").fetchall())
     for name, version in versions:
@@ -169,11 +169,11 @@ def _unpack(source: Path, draft: Path) -> None:
             archive.extractall(draft, filter="data")
     except (tarfile.TarError, EOFError, OSError) as error:
         reason = str(error).splitlines()[0].rstrip(":")
-        raise HomeError(f"{source} is no whole backup ({reason}); take another one") from None
+        raise HomeError(f"{source} is damaged or no backup ({reason}); restore another one") from None
 
 
 def _checked(source: Path, draft: Path) -> list[Partition]:
-    """Partitions of an unpacked backup; HomeError where one is missing or damaged, or the layout is another one."""
+    """Partitions of an unpacked backup; HomeError if one is missing or damaged, or the layout is another one."""
     if not (draft / "catalog.duckdb").is_file():
         raise HomeError(f"{source} is no backup of a home folder: it has no catalog.duckdb")
     try:
@@ -181,8 +181,8 @@ def _checked(source: Path, draft: Path) -> list[Partition]:
     except OtherLayoutError as error:
         raise OtherLayoutError(source, error.layout) from None
     except DamagedCatalogError:
-        raise HomeError(f"{source} is no whole backup: its catalog is damaged; take another") from None
+        raise HomeError(f"{source} is damaged: its catalog cannot be read; restore another backup") from None
     if damaged := find_damage(draft, partitions, deep=True):
         path = damaged[0].partition.path
-        raise HomeError(f"{source} is no whole backup: {path} is missing or damaged; take another")
+        raise HomeError(f"{source} is damaged: {path} is missing or changed; restore another backup")
     return partitions

@@ -1,4 +1,4 @@
-"""Health of a home folder, as `ssrem status` tells it: running and interrupted runs, damage, and logged incidents."""
+"""Health of a home folder for `ssrem status`: running and interrupted runs, damage, and logged incidents."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from tasks.warehouse.incidents import incidents
 from tasks.warehouse.integrity import find_damage, forget_verified
 
 SHOWN = 10
-"""Incidents that are shown, the last ones."""
+"""How many incidents are shown, the newest."""
 
 
 def health(home: Warehouse, *, deep: bool = False) -> list[str]:
-    """What an operator should know, one line each; `deep` compares every published file with its digest."""
+    """Findings for an operator, a line each; `deep` compares every published file with its digest."""
     lines = _runs(home)
     snapshot = home.snapshot()
     if snapshot.damage:
         lines.append(
-            f"{snapshot.damage}; what is shown is snapshot {snapshot.number} of the lake's manifests; the next run "
-            "that writes makes a new catalog"
+            f"{snapshot.damage}; snapshot {snapshot.number} is shown, from its manifest in the lake; the next run that "
+            "writes makes a new catalog"
         )
     damaged = find_damage(home.root, snapshot.partitions, deep=deep)
     if damaged and deep:
         forget_verified(home.root)
     lines += [
-        f"damaged: {damage}; queries that do not need it go on; the next run that writes, such as ssrem tables, "
+        f"damaged: {damage}; queries that do not need it still work; the next run that writes, such as ssrem tables, "
         "repairs it"
         for damage in damaged
     ]
-    with suppress(HomeError):  # where the tables that they read are damaged, a line before says so
+    with suppress(HomeError):  # a line above reports it if the tables that these read are damaged
         lines += _models(home, deep)
         lines += _clock(home)
     lines += [f"a gate failed in run {f.name}; its rows are in {f}" for f in sorted(home.failures.glob("*"))]
@@ -47,7 +47,7 @@ def health(home: Warehouse, *, deep: bool = False) -> list[str]:
 
 
 def _runs(home: Warehouse) -> list[str]:
-    """The run that holds the lock, and those that were interrupted."""
+    """The run that holds the lock, and interrupted ones."""
     writer, lines = home.writer(), []
     if writer is not None:
         who = f"process {writer.get('pid', 'unknown')} on {writer.get('host', 'unknown')}"
@@ -84,11 +84,11 @@ def _models(home: Warehouse, deep: bool) -> list[str]:
 
 
 def _clock(home: Warehouse) -> list[str]:
-    """Whether the clock is behind the last run."""
+    """A line if the last run ended after what the clock shows now."""
     ((last,),) = home.query("SELECT max(ended) FROM runs")
     if last is None or last <= utc_now() + timedelta(minutes=1):
         return []
     return [
-        f"the last run ended {last:%F %T} UTC, which this machine's clock has not reached; runs are stamped just after "
-        "it until then, so that their order holds"
+        f"the last run ended {last:%F %T} UTC, later than this machine's clock shows; until then new runs are dated "
+        "just after it, so that they stay in order"
     ]

@@ -1,7 +1,7 @@
-"""Repair: what is damaged in a home folder is restored before a flow writes to it.
+"""Repair: restore what is damaged in a home folder before a flow writes to it.
 
-The catalog comes from the lake's manifest, a small table from its replica, and any other partition from a new run of
-the stage that published it: a corpus from its dump, the rest with the parameters that the ledger holds.
+The catalog is restored from the newest manifest in the lake, a small table from its replica, and any other partition by
+rerunning the stage that published it: a corpus from its dump, the rest with the parameters in the ledger.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from tasks.warehouse.snapshot import manifests
 LEDGER = ("runs", "check_results")
 
 _ORDER = ("ingest", "tables", "score", "negatives", "correlate")
-"""Stages that can be run again, in the order in which each finds what it reads."""
+"""Stages that can be run again, each after those whose tables it reads."""
 
 
 @dataclass(frozen=True)
@@ -74,10 +74,13 @@ def repair(home: str) -> list[str]:
 
 
 def _clean(home: Warehouse) -> None:
-    """Remove what an interrupted run left, even where no stage will open because there is nothing else to do."""
+    """Remove what interrupted runs left behind, also where no stage opens because there is nothing else to do."""
     if not any(home.staging.glob("*")) or home.writer() is not None:
         return
-    with suppress(HomeError), home.lock("repair"):  # who has taken the lock by now cleans up
+    with (
+        suppress(HomeError),
+        home.lock("repair"),
+    ):  # where another process holds the lock by now, it cleans up
         for message in clean_up(home, home.snapshot()):
             print(f"ssrem: {message}", file=sys.stderr)
 
@@ -106,19 +109,18 @@ def _repair_partitions(home: Warehouse, damaged: list[Damage]) -> list[str]:
     runs = _ledger(home, set(by_run))
     rank = {run: _ORDER.index(about.stage) for run, about in runs.items() if about.stage in _ORDER}
     for run in sorted(by_run, key=lambda run: (rank.get(run, len(_ORDER)), run)):
+        failure = None
         try:
             _rebuild(home, [damage.partition for damage in by_run[run]], runs.get(run))
         except SsremError as error:
-            lines += [_report(home, f"{damage}; it cannot be rebuilt: {error}") for damage in by_run[run]]
-        else:
-            lines += [
-                _report(home, f"{damage}; {_outcome(home, damage.partition)}") for damage in by_run[run]
-            ]
+            failure = f"it cannot be rebuilt: {error}"
+        for damage in by_run[run]:
+            lines.append(_report(home, f"{damage}; {failure or _outcome(home, damage.partition)}"))
     return lines
 
 
 def _from_replica(home: Warehouse, partition: Partition) -> bool:
-    """Whether the partition's replica took its place: the same bytes at the same path."""
+    """Replace the damaged file by its replica, if there is an intact one; returns whether there is."""
     path = home.root / partition.path
     replica = replica_path(path)
     if partition.table not in REPLICATED or not replica.is_file() or sha256(replica) != partition.sha256:
@@ -154,13 +156,13 @@ def _land_again(home: Warehouse, corpus: str, run: _Run | None) -> None:
     runs = {p.run for p in home.partitions() if p.table in LANDED and p.key.corpus == corpus}
     options = dict(run.parameters) if run and run.stage == "ingest" else {}
     known = {name: options.pop(name, None) for name in ("corpus", "format", "speakers", "mapping")}
-    # What was changed since it landed, or landed with options that the ledger does not hold in full (pseudonyms), must
-    # not come back as the dump has it.
+    # Landing the dump again would undo what was changed since (erasures), and options that the ledger does not hold in
+    # full (pseudonyms).
     if run is None or run.stage != "ingest" or len(runs) > 1 or any(options.values()):
-        raise HomeError(f"it is not as its dump has it; restore {home.root} from a backup")
+        raise HomeError(f"its rows differ from those of its dump, or may; restore {home.root} from a backup")
     ((source, digest),) = run.inputs.items()
-    if (filed := Path(source).parent / DONE / Path(source).name).exists() and not Path(source).exists():
-        source = str(filed)  # it landed from a drop folder, and was moved out of the way
+    if (moved := Path(source).parent / DONE / Path(source).name).exists() and not Path(source).exists():
+        source = str(moved)  # it landed from a drop folder, and was then moved to the folder of landed dumps
     way_out = f"restore {home.root} from a backup, or ssrem ingest SOURCE --name {corpus} --replace"
     dump: dict[str, Any] = {"format": known["format"], "mapping": known["mapping"]}
     try:
@@ -174,34 +176,35 @@ def _land_again(home: Warehouse, corpus: str, run: _Run | None) -> None:
         ((landed_at,),) = home.query("SELECT landed_at FROM corpora WHERE corpus = ?", [corpus])
     speakers = known["speakers"] or "auto"
     how: dict[str, Any] = {"name": corpus, "speakers": speakers, "replace": True, "landed_at": landed_at}
-    # Whoever landed it has agreed to what went to quarantine.
+    # Whoever landed it first has accepted the rows in quarantine.
     land(source, str(home.root), **dump, **how, max_quarantine=1.0)
 
 
 def _rerun(home: Warehouse, run: _Run, partitions: Sequence[Partition]) -> bool:
-    """Whether the run's stage can be repeated from its parameters in the ledger; it has been, then."""
-    parameters, root = dict(run.parameters), str(home.root)
+    """Run the run's stage again, if its parameters in the ledger suffice for that; returns whether they did."""
+    root = str(home.root)
     try:
-        if run.stage == "tables":
-            build(parameters.pop("corpus"), root, settings=TableSettings(**parameters))
-        elif run.stage == "score":
-            score_corpus(parameters["evaluator"], parameters["version"], parameters["corpus"], root)
-        elif run.stage == "negatives":
-            make_negatives(parameters.pop("corpus"), root, NegativeSettings(**parameters))
-        elif run.stage == "correlate" and all(p.table == "scores" for p in partitions):
-            versions = [(str(p.key.evaluator), int(p.key.version or 0)) for p in partitions]
-            for partition in partitions:  # the stage reads the published scores of all versions
-                _retire(home, partition)
-            correlate_landed(parameters["dataset"], versions, root)
-        else:
-            return False
-    except (TypeError, KeyError):  # a version of ssrem with other settings published it
+        match run.stage, dict(run.parameters):
+            case "tables", {"corpus": corpus, **settings}:
+                build(corpus, root, settings=TableSettings(**settings))
+            case "score", {"evaluator": name, "version": version, "corpus": corpus}:
+                score_corpus(name, version, corpus, root)
+            case "negatives", {"corpus": corpus, **settings}:
+                make_negatives(corpus, root, NegativeSettings(**settings))
+            case "correlate", {"dataset": dataset} if all(p.table == "scores" for p in partitions):
+                versions = [(str(p.key.evaluator), int(p.key.version or 0)) for p in partitions]
+                for partition in partitions:  # the stage reads the published scores of all versions
+                    _retire(home, partition)
+                correlate_landed(dataset, versions, root)
+            case _:
+                return False
+    except TypeError:  # a version of ssrem with other settings published it
         return False
     return True
 
 
 def _retire(home: Warehouse, partition: Partition) -> None:
-    """Take the partition out of the snapshot; one of the ledger is replaced by the newest that is intact."""
+    """Unpublish the partition; one of the ledger is replaced by the newest intact one of an older snapshot."""
     with home.lock("repair"):
         older = [
             p
@@ -216,9 +219,9 @@ def _retire(home: Warehouse, partition: Partition) -> None:
 def _outcome(home: Warehouse, partition: Partition) -> str:
     run = next((p.run for p in home.partitions() if p.address == partition.address), None)
     if run is None:
-        return "it left the snapshot; the command that made it, such as ssrem correlate FILE, makes it again"
+        return "it was unpublished; the command that published it, such as ssrem correlate FILE, computes it again"
     if partition.table in LEDGER:
-        return f"that of run {run} took its place"
+        return f"the one of run {run} replaces it"
     return f"it was made again by run {run}"
 
 

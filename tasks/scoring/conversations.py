@@ -14,10 +14,10 @@ from ssrem.agreement.signature import Signature
 from tasks.scoring.signatures import Version, figure_row, signature_of, weights_of
 
 UNTOUCHED_RATING = {"chitchat": 5}
-"""Format to the initial score of its rating sliders: a rating left there may be none, and is excluded."""
+"""Format to the initial position of its rating sliders; a rating of that value may be no rating, and is excluded."""
 
 UNTOUCHED = "untouched-ratings"
-"""What signatures name as excluded where such ratings are."""
+"""What signatures name as excluded if there are such ratings."""
 
 AGGREGATION = "rating"
 

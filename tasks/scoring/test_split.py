@@ -55,8 +55,10 @@ def score_corpus(
 
 
 def _present(candidates: Candidates) -> dict[str, np.ndarray[Any, Any]]:
-    """Kind to whether each candidate of the test split exists, bool (n, k). The score of an existing candidate that is
-    NaN is staged all the same, so that the gate refuses it."""
+    """Kind to whether each candidate of the test split exists, bool (n, k).
+
+    A NaN score of an existing candidate is staged as well, so that the gate refuses it.
+    """
     rows = candidates.rows(TEST)
     context = candidates.context_stop[rows] > candidates.context_start[rows]
     negatives = {kind: drawn[rows] >= 0 for kind, drawn in candidates.negatives.items()}

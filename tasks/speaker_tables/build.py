@@ -25,7 +25,7 @@ DRAWS = {"SC": 1, "SP": 1, "SS": 1, "Rand": 4}
 """Negatives per response: one of each kind trains SSREM, four random ones train RSREM (Bak and Oh 2020, 5.1)."""
 
 KIND_CODES = {"SC": 1, "SP": 2, "SS": 3, "Rand": 4}
-"""Code of a kind in the hash of a draw; never changed, so that draws stay the same."""
+"""Code of a kind in the hash of a draw. Do not change them: the draws would change."""
 
 MACROS = ("mul64", "mix64_first", "mix64_middle", "mix64_last", "mix64", "draw_hash")
 
@@ -41,8 +41,8 @@ class TableSettings:
     def __post_init__(self) -> None:
         if self.context_turns < 1 or self.seed < 0:
             raise SsremError(
-                f"a context has at least one turn and a seed is not negative; got --context-turns "
-                f"{self.context_turns} --seed {self.seed}"
+                f"--context-turns {self.context_turns} --seed {self.seed}: a context needs at least one turn, and a "
+                "seed must not be negative"
             )
 
 
@@ -91,7 +91,8 @@ def create_tables(stage: Stage, corpus: str, speaker_scope: str, settings: Table
 
 
 def draw(stage: Stage, values: Mapping[str, Any]) -> None:
-    """Append the draws of one kind to the staged `candidates`, then redraw those that clash."""
+    """Append the draws of one kind to the staged `candidates`; then redraw those with the response's text or, in Rand,
+    the text of a turn of its context."""
     stage.append("candidates", "2_speaker_tables/candidates_drawn", **values)
     stage.create("candidates_redrawn", "2_speaker_tables/candidates_redrawn", **values)
     stage.connection.execute(statement("2_speaker_tables/update_candidates"), {"kind": values["kind"]})

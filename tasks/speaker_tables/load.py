@@ -43,14 +43,14 @@ def _load(connection: duckdb.DuckDBPyConnection, corpus: str) -> Candidates:
         "SELECT response_id, context_from, context_to, split FROM responses WHERE corpus = ? ORDER BY response_id",
         [corpus],
     ).fetchnumpy()
-    negatives = {}
+    negatives, n = {}, len(responses["response_id"])
     for kind in SET_TABLES:
         drawn = connection.execute(
             "SELECT coalesce(turn_id, -1) AS turn_id FROM candidates WHERE corpus = ? AND kind = ? "
             "ORDER BY response_id, k",
             [corpus, kind],
         ).fetchnumpy()["turn_id"]
-        negatives[kind] = drawn.astype(np.int64).reshape(len(responses["response_id"]), -1)
+        negatives[kind] = drawn.astype(np.int64).reshape(n, len(drawn) // max(n, 1))
     return Candidates(
         texts=texts.tolist(),
         response=responses["response_id"].astype(np.int64),

@@ -1,4 +1,4 @@
-"""Stage `negatives`: a generator's negatives of a corpus, streamed into a table."""
+"""Stage `negatives`: negatives of a corpus by one generator, written to a table batch by batch."""
 
 from __future__ import annotations
 

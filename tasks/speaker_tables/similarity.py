@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 CHUNK = 100_000
 MEMBERS = 200_000
-"""Members of the sets of a shard, at least."""
+"""How many members of sets a shard has at least."""
 
 SET_TABLES = {"SC": "sc", "SP": "sp", "SS": "ss", "Rand": "rand"}
 
@@ -28,7 +28,7 @@ SET_TABLES = {"SC": "sc", "SP": "sp", "SS": "ss", "Rand": "rand"}
 def add_set_similarity(stage: Stage, corpus: str, encoder: Encoder, encode: Encode) -> None:
     """Create the staged `set_similarity`, and the scratch table `vector_norms`, by which the gate checks the vectors.
 
-    Vectors are written to a file in the scratch folder, so memory does not grow with the turns.
+    Vectors go to a file in the scratch folder, so that memory does not grow with the number of turns.
     """
     import pyarrow as pa
 
@@ -49,7 +49,7 @@ def add_set_similarity(stage: Stage, corpus: str, encoder: Encoder, encode: Enco
             stage.insert("vector_norms", pa.table(norms))
             advance(first + len(part))
     vectors.flush()
-    # A set is named after its speaker's first turn in it, so a turn's speaker is the set's.
+    # A set has the id of its speaker's first turn in it, so the speaker of that turn is the set's.
     people = connection.execute("SELECT speaker_no FROM turn_sets ORDER BY turn_id").fetchnumpy()
     kinds, owners = {}, {}
     for kind, table in SET_TABLES.items():
@@ -82,7 +82,7 @@ def similarity_in_shards(vectors: Path, set_id: Integers, rows: Integers) -> Set
 
 
 def bucket_edges(set_id: Integers, size: int) -> list[int]:
-    """Positions, from 0 to n, that cut the members into buckets of `size` or a little more, no set across two.
+    """Positions from 0 to n that cut the members into buckets of at least `size`, each of whole sets.
 
     set_id (n,): members of a set are adjacent.
     """

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ssrem.samples import Encode
 
 TEXTS = 16_384
-"""Texts per shard: as many as a transformer sorts into batches at once, so that sharding changes no batch."""
+"""Texts per shard: as many as a transformer sorts into batches at once, so that sharding does not change batches."""
 
 
 def encoder_for(
@@ -44,7 +44,7 @@ def encoder_for(
 ) -> Encoder:
     """The encoder that `spec` names; one that learns from the corpora is trained once and cached under `encoders/`.
 
-    corpora: corpus to content hash. texts: gives the turns of their training splits; called only for a training.
+    corpora: corpus to content hash. texts: returns the turns of their training splits; called only to train.
     """
     if "word2vec" not in spec.split("+"):
         return load_encoder(spec, seed=seed)

@@ -22,7 +22,7 @@ def dry_run(
     encoder: str | None,
     labels: str | None,
 ) -> list[dict[str, Any]]:
-    """A row per evaluator: data, encoder, settings and version of the training that `ssrem train` would run.
+    """A row for each evaluator: data, encoder, settings and version of the training that `ssrem train` would run.
 
     Raises HomeError if a corpus has not landed.
     """

@@ -78,7 +78,7 @@ def decide(
     parameters["margins"] = asdict(margins)
 
     def decided_already(_: Recipe) -> tuple[bool, str] | None:
-        """Another run has decided, or has changed the data that the challenger is compared on."""
+        """The answer if another run has decided meanwhile, or has changed the data of the comparison."""
         waits = challenge in challenges(place, [name])
         return None if waits else (False, "no longer waits for this decision")
 
@@ -95,12 +95,7 @@ def decide(
         return Built((promoted, why), _outputs(stage, name, version, decision, promoted))
 
     return run_stage(
-        place,
-        "train",
-        lambda: Recipe(parameters, {}),
-        build,
-        done=decided_already,
-        resources=resources,
+        place, "train", lambda: Recipe(parameters, {}), build, done=decided_already, resources=resources
     )
 
 
@@ -108,10 +103,10 @@ def decide(
 def promote(
     name: str, version: int | None, home: str, *, resources: Resources | None = None
 ) -> tuple[int, int | None]:
-    """Bring a version into use by hand: `version` or, for None, the one that was in use before.
+    """Promote a version by hand: `version` or, for None, the one that was in use before.
 
-    Returns the version and the one that it replaces, None if it was in use already. Raises EvaluatorError if there is
-    no such version.
+    Returns the version and the one that it replaces, None if it was in use already. Raises EvaluatorError if it does
+    not exist.
     """
     place = Warehouse.at(home)
 
@@ -180,7 +175,7 @@ def _before(name: str, rows: Sequence[Mapping[str, Any]], home: Warehouse) -> in
     used = [row for row in rows if row["promoted_at"] is not None and not row["promoted"]]
     if not used:
         raise EvaluatorError(
-            f"{name} has no version in {home.root} that was in use before; nothing to roll back to"
+            f"no other version of {name} in {home.root} was in use before; there is nothing to roll back to"
         )
     return int(max(used, key=lambda row: row["promoted_at"])["version"])
 

@@ -27,14 +27,7 @@ from tasks.stage.protocol import Built, run_stage
 from tasks.stage.stage import Output, Resources, Stage
 from tasks.stage.steps import step
 from tasks.training.settings import HumanScores
-from tasks.training.versions import (
-    DECIDED,
-    in_use,
-    model_damage,
-    published_keys,
-    stage_version,
-    versions,
-)
+from tasks.training.versions import DECIDED, in_use, model_damage, published_keys, stage_version, versions
 from tasks.warehouse.home import Warehouse
 from tasks.warehouse.partition import PartitionKey
 
@@ -75,30 +68,37 @@ def train(
         "encoder": kind.encoder_spec(encoder),
         "config": settings,
     }
-    labels_hash = {}
-    if labels and scored:  # a promotion does not compare versions on the set that they learned from
-        labels_hash["labels"] = scored.digest
+    if labels:
         parameters["labels"] = [labels.criterion, labels.alone]
+    # A promotion does not compare versions on the annotated set that they learned from.
+    labels_hash = {"labels": scored.digest} if scored else {}
 
-    def hashes() -> dict[str, str]:
+    def digests() -> dict[str, str]:
         return {corpus: landed_corpus(place, corpus)[0] for corpus in corpora}
 
     def recipe() -> Recipe:
-        return Recipe(parameters, {**hashes(), "tables": candidate_sources(place, corpora), **labels_hash})
+        return Recipe(parameters, {**digests(), "tables": candidate_sources(place, corpora), **labels_hash})
 
     def trained_before(wanted: Recipe) -> tuple[int, bool] | None:
-        version = _trained_before(place, name, wanted)
-        return None if version is None else (version, False)
+        """The version that an earlier run with this recipe trained, if its model is intact.
+
+        Identified by its learning curve, since its row in `evaluators` changes with each promotion.
+        """
+        curves = {p.key for p in place.partitions() if p.table == "learning_curves"}
+        query = "SELECT outputs FROM runs WHERE key = ? ORDER BY started DESC"
+        trained = published_keys(place.query(query, [wanted.key("train")]), "learning_curves")
+        intact = (k.version for k, *_ in trained if k in curves and not model_damage(place, name, k.version))
+        return next(((version, False) for version in intact), None)
 
     def build(stage: Stage) -> Built[tuple[int, bool]]:
-        if missing := without_tables(home, corpora):  # another run has replaced a corpus meanwhile
-            raise EvaluatorError(f"{', '.join(missing)}: no response to learn from; run ssrem tables first")
-        digests = hashes()
-        unfinished = place.root / "checkpoints" / stage.recipe.key("train")[:16]
+        missing = without_tables(home, corpora)  # another run may have replaced a corpus meanwhile
         candidates = load_candidates(stage.connection, corpora)
-        if len(candidates) == 0:
-            raise EvaluatorError(f"{', '.join(corpora)}: no response to learn from; run ssrem tables first")
-        provider = _Provider(place, encoder, settings["seed"], digests, stage.connection, candidates)
+        if missing or len(candidates) == 0:
+            names = ", ".join(missing or corpora)
+            raise EvaluatorError(f"{names}: no response to learn from; run ssrem tables first")
+        unfinished = place.root / "checkpoints" / stage.recipe.key("train")[:16]
+        learned_from = digests()
+        provider = _Provider(place, encoder, settings["seed"], learned_from, stage.connection, candidates)
         evaluator: Any = kind.create(settings, provider)
         with progress(f"training {name}") as advance:
             if not (labels and labels.alone):
@@ -108,7 +108,7 @@ def train(
                 evaluator = evaluator.fine_tuned(human.pairs, scale=human.scale, progress=advance)
                 training = evaluator.training
         learned = {
-            **_learned(training, candidates, digests),
+            **_learned(training, candidates, learned_from),
             "test_sample": kind.test_sample,
             "labels": labels_hash.get("labels"),
         }
@@ -155,17 +155,6 @@ def register(
     return run_stage(place, "train", lambda: recipe, build, done=registered, resources=resources)
 
 
-def _trained_before(home: Warehouse, name: str, recipe: Recipe) -> int | None:
-    """The version that an earlier run with this recipe trained, if its model is intact.
-
-    Identified by its learning curve, since its row in `evaluators` changes with each promotion.
-    """
-    curves = {p.key for p in home.partitions() if p.table == "learning_curves"}
-    runs = home.query("SELECT outputs FROM runs WHERE key = ? ORDER BY started DESC", [recipe.key("train")])
-    versions = [key.version for key, *_ in published_keys(runs, "learning_curves") if key in curves]
-    return next((v for v in versions if v is not None and not model_damage(home, name, v)), None)
-
-
 @dataclass(frozen=True)
 class _Provider:
     """What an evaluator is made with: see ssrem.evaluators.base.Provider."""
@@ -209,12 +198,7 @@ def _learned(training: Training, candidates: Candidates, digests: Mapping[str, s
 
 def _curves(key: PartitionKey, training: Training) -> list[dict[str, Any]]:
     return [
-        {
-            **key.values(),
-            "epoch": int(epoch["epoch"]),
-            "split": split,
-            "loss": float(epoch[f"{split}_loss"]),
-        }
+        {**key.values(), "epoch": int(epoch["epoch"]), "split": split, "loss": float(epoch[f"{split}_loss"])}
         for epoch in training.history
         for split in ("train", "valid")
         if epoch.get(f"{split}_loss") is not None  # epoch 0, before training, has no training loss

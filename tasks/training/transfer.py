@@ -26,9 +26,10 @@ _LEARNED = (
     *("corpora", "labels", "train_responses", "valid_responses", "test_responses", "test_sample"),
     *("valid_loss", "best_epoch", "epochs", "seconds"),
 )
-"""Columns of `evaluators` that the card of an evaluator from elsewhere fills."""
+"""Columns of `evaluators` that are taken from the card of an imported evaluator."""
 
 _LARGEST = 2**53
+"""Integers below it are exact as floats; a larger number in a card is refused."""
 
 
 def export_evaluator(home: Warehouse, name: str, version: int | None, file: Path | None) -> Path:
@@ -50,9 +51,9 @@ def import_evaluator(
 ) -> tuple[str, int, bool]:
     """Publish the evaluator in `file` as the newest version of its name; returns name, version and whether it is new.
 
-    Before that it is loaded and scores a sample, and hashes, format, signature and encoder are checked. It may read
-    only its own files, installed packages, and the encoders and models in `allowed`, names or paths. Raises
-    EvaluatorError if any of this fails.
+    It is first loaded, which checks hashes, format, signature and encoder, and scores a sample. It may read only its
+    own files, installed packages, and the encoders and models in `allowed`, names or paths. Raises EvaluatorError if
+    any of this fails.
     """
     place = Warehouse.at(home)
 
@@ -80,7 +81,7 @@ def import_evaluator(
 
 
 def _checked(file: str, folder: Path, allowed: Sequence[str]) -> Evaluator:
-    """The evaluator in `folder`, after it has scored a sample, which reads the files that loading alone does not."""
+    """The evaluator in `folder`, after it has scored a sample: some of its files are read only then."""
     try:
         with trusted_sources.restricted_to(folder, allowed):
             evaluator = load_evaluator(folder)

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     import duckdb
 
 LAYOUT = f"2-{fingerprint()}"
-"""Version of the home folder's files and of the tables' contracts; a home folder of another one is refused."""
+"""Version of a home folder's files and of the tables' contracts; home folders of another layout are refused."""
 
 READABLE_SINCE = "v1.0.0"
-"""First version of DuckDB whose shell and clients open the catalog; without it, only those as new as ours."""
+"""Oldest version of DuckDB whose shell and clients can open the catalog."""
 
 
 class DamagedCatalogError(HomeError):
-    """The catalog cannot be read; a manifest in the lake may replace it."""
+    """The catalog cannot be read; the newest manifest in the lake can replace it."""
 
 
 class OtherLayoutError(HomeError):
@@ -43,9 +43,9 @@ class OtherLayoutError(HomeError):
 
 
 def read_catalog(catalog: Path) -> Snapshot:
-    """The snapshot that a catalog of this layout publishes. A file that did not change since is not opened again.
+    """The snapshot that a catalog publishes; an unchanged file is read once.
 
-    Raises DamagedCatalogError where it cannot be read, OtherLayoutError where it is of another layout.
+    Raises DamagedCatalogError if it cannot be read, OtherLayoutError if it has another layout.
     """
     try:
         file = catalog.stat()
@@ -59,7 +59,7 @@ def read_catalog(catalog: Path) -> Snapshot:
 def _read(catalog: Path, *_file: int) -> Snapshot:
     import duckdb
 
-    # Attached: connect() would hand out a database that this process has open, even one replaced since.
+    # Attached: connect() returns a database that this process has open already, even if its file was replaced since.
     with duckdb.connect(":memory:") as connection:
         try:
             connection.execute(f"ATTACH '{quoted(catalog)}' AS catalog (READ_ONLY)")
@@ -93,7 +93,7 @@ _COLUMNS = {
 
 
 def draft_catalog(root: Path, snapshot: Snapshot, published_at: datetime) -> Path:
-    """Write a catalog of the snapshot beside the one in use, complete or not at all; returns its path."""
+    """Write a catalog of the snapshot beside the one in use; returns its path. After an error nothing of it is left."""
     import duckdb
 
     draft = root / ".catalog.tmp"
@@ -135,9 +135,9 @@ def create_views(
     schema: str = "main",
     damaged: Sequence[Damage] = (),
 ) -> None:
-    """Create in `schema` one view for each table over its partitions, which without partitions has no row, and `VIEWS`.
+    """Create in `schema` a view for each table over its partitions, without rows if it has none, and `VIEWS`.
 
-    A view over a `damaged` partition raises an error that names the damage as soon as it is queried.
+    Querying a view over a `damaged` partition raises an error that names the damage.
     """
     damage_of = {damage.partition.table: damage for damage in damaged}
     paths: dict[str, list[str]] = {}
@@ -159,5 +159,5 @@ def create_views(
 
 
 def quoted(value: str | Path) -> str:
-    """The text as it stands between single quotes in SQL."""
+    """The text escaped for use between single quotes in SQL."""
     return str(value).replace("'", "''")

@@ -1,4 +1,4 @@
-"""Translate errors of a full disk, a full memory or a damaged file into one line, whichever library raised them."""
+"""Translate errors caused by a full disk, too little memory or a damaged file into one line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tasks.warehouse.partition import Partition
 
 @contextmanager
 def translated_errors(home: Warehouse) -> Iterator[None]:
-    """Raise out-of-disk and out-of-memory errors and those of damaged partitions as HomeError; others as they are."""
+    """Raise HomeError for out-of-disk and out-of-memory errors and for damaged partitions; other errors as they are."""
     try:
         yield
     except SsremError as error:

@@ -18,13 +18,13 @@ from tasks.warehouse.partition import Partition
 from tasks.warehouse.snapshot import drop_manifests, manifests
 
 KEPT_RUNS = 5
-"""Run folders that no snapshot uses stay for readers of an older snapshot: at least this many, the newest …"""
+"""How many run folders that no snapshot uses stay at least, the newest ones, for readers of an older snapshot."""
 
 KEPT_SECONDS = 600.0
-"""… and each of them for this long after it was first seen unused."""
+"""How long a run folder stays at least after it was first seen unused."""
 
 KEPT_FAILURES = 20
-"""Rows that failed gates refused stay for this many runs, the newest."""
+"""For how many runs the rows that failed gates refused stay, the newest runs."""
 
 STALE_AFTER = 30 * 86400.0
 """Seconds after which an interrupted training is not expected to be resumed."""
@@ -73,7 +73,7 @@ def prune_runs(home: Warehouse, keep_runs: int = KEPT_RUNS, keep_seconds: float 
     """
     try:
         used = {partition.folder for partition in _used_partitions(home)}
-    except HomeError:  # it cannot be told what such a catalog needs, so nothing is deleted
+    except HomeError:  # a catalog cannot be read, and what it needs must not be deleted
         return Pruned([], 0)
     now = time.time()
     unused: dict[str, list[Path]] = {}
@@ -111,7 +111,7 @@ def _used_partitions(home: Warehouse) -> Iterator[Partition]:
 
 
 def _abandoned(pin: Path) -> bool:
-    """Whether the process that set the pin has ended: the kernel then releases its lock."""
+    """Whether the process that wrote the pin has ended: the kernel then releases its lock on the file."""
     try:
         with pin.open("rb") as handle:
             fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -123,7 +123,7 @@ def _abandoned(pin: Path) -> bool:
 
 
 def _marked(mark: Path, now: float) -> float:
-    """Time of the mark, seconds; set now where there is none, or one from the future."""
+    """Modification time of the mark, seconds; it is set to `now` where there is no mark, or one from the future."""
     with suppress(FileNotFoundError):
         since = mark.stat().st_mtime
         if since <= now:
@@ -135,13 +135,13 @@ def _marked(mark: Path, now: float) -> float:
 
 
 def _models_without_version(home: Warehouse) -> list[Path]:
-    """Folders of models that were moved in by a run that died before it published."""
+    """Folders of models without a published version: their run was killed before it published."""
     known = set(home.query("SELECT evaluator, version::VARCHAR FROM evaluators"))
     return [f for f in home.models.glob("*/*") if (f.parent.name, f.name) not in known]
 
 
 def _stale_checkpoints(home: Warehouse) -> list[Path]:
-    """Checkpoints of trainings interrupted long ago, and of those that published but died before they tidied up."""
+    """Checkpoints of trainings interrupted long ago, and of published ones killed before they deleted them."""
     done = {key[:16] for (key,) in home.query("SELECT key FROM runs")}
     folders = (home.root / "checkpoints").glob("*")
     return [f for f in folders if f.name in done or time.time() - _changed(f) > STALE_AFTER]

@@ -40,7 +40,7 @@ Values = Sequence[Any] | Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Warehouse:
-    """A home folder. Nothing is created until something is written."""
+    """A home folder. It is created by the first write."""
 
     root: Path
 
@@ -66,7 +66,7 @@ class Warehouse:
 
     @property
     def failures(self) -> Path:
-        """Rows that failed gates refused, one folder for each run."""
+        """Rows refused by failed gates, a folder a run."""
         return self.root / "failures"
 
     @property
@@ -99,9 +99,9 @@ class Warehouse:
         return self.snapshot().partitions
 
     def snapshot(self) -> Snapshot:
-        """The published snapshot; where the catalog is damaged or missing, the one of the newest manifest in the lake.
+        """The published snapshot; if the catalog is damaged or missing, that of the newest manifest in the lake.
 
-        Raises HomeError where the home folder is of another layout, or no manifest can replace a damaged catalog.
+        Raises HomeError if the home folder has another layout, or no manifest can replace a damaged catalog.
         """
         damage = None
         if self.catalog.exists():
@@ -129,7 +129,7 @@ class Warehouse:
             now = self.snapshot()
             if now.number == snapshot.number:
                 return now, damaged
-            snapshot = now  # what is missing was deleted as garbage, for others have published since
+            snapshot = now  # another run has published since; what is missing was deleted as garbage
         return snapshot, []
 
     @contextmanager
@@ -138,8 +138,8 @@ class Warehouse:
     ) -> Iterator[duckdb.DuckDBPyConnection]:
         """A connection to the published snapshot: every table a view. Later publishes do not change what it sees.
 
-        Raises HomeError, naming the partition, where a query needs a damaged one; if `partial`, that is left out.
-        snapshot: one that was read already.
+        Raises HomeError, naming the partition, if a query needs a damaged one. partial: damaged partitions are left out
+        instead. snapshot: to read from, if not the published one.
         """
         import duckdb
 
@@ -164,8 +164,10 @@ class Warehouse:
             return connection.execute(query, values).fetchall()
 
     def write_catalog(self, partitions: list[Partition]) -> None:
-        """Publish the snapshot of these partitions: its manifest goes to the lake, then a new catalog replaces the old
-        one in one step. Where either cannot be written, the old one stays and nothing of the new one is left."""
+        """Publish the snapshot of these partitions: its manifest goes to the lake, then a new catalog replaces the old.
+
+        If either cannot be written, the old catalog stays and the new manifest is deleted.
+        """
         before = last_number(self.lake) or self.snapshot().number
         published_at = utc_now()
         snapshot = Snapshot(before + 1, partitions)

@@ -1,4 +1,4 @@
-"""Incidents: clean-up after interrupted runs, and the log of what went wrong, which `ssrem status` shows."""
+"""Incidents: the log of what went wrong, which `ssrem status` shows, and clean-up after interrupted runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tasks.warehouse.home import Warehouse
 from tasks.warehouse.snapshot import Snapshot, drop_manifests
 
 KEPT = 200
-"""Lines of the log that stay."""
+"""How many lines of the log stay, the newest."""
 
 _LOG = "incidents.jsonl"
 
@@ -26,9 +26,9 @@ _DRAFTS = (
 
 
 def clean_up(home: Warehouse, snapshot: Snapshot) -> list[str]:
-    """Delete what interrupted runs left behind, under the lock; one line for each, which is logged, too.
+    """Delete what interrupted runs left behind; returns a line for each of them, which is also logged.
 
-    snapshot: the published one.
+    snapshot: the published one. The caller holds the lock.
     """
     messages = []
     published = {partition.run for partition in snapshot.partitions}
@@ -62,7 +62,7 @@ def log_incident(root: Path, at: datetime, text: str) -> None:
             draft.replace(path)
         with path.open("ab") as handle:
             content = path.read_bytes()
-            # What a killed run left half written must not swallow this line.
+            # A line that a killed run wrote in part gets its line end first.
             handle.write(b"\n" if content and not content.endswith(b"\n") else b"")
             handle.write(_line(f"{at:%F %T}", text).encode())
             handle.flush()

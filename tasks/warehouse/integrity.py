@@ -1,8 +1,8 @@
-"""Integrity: whether published files still are what was published, and the errors that say where they are not.
+"""Integrity: detect published files that are missing or changed, and raise errors that name them.
 
-A partition counts as intact while its size and modification time are those at which its content was last compared with
-its digest (`.verified.json`); the content of any other is compared again. `deep` compares all of them, which also finds
-what a failing disk changed.
+A partition counts as intact while its size and modification time are those at which its content last matched its digest
+(`.verified.json`); the content of any other is compared again. `deep` compares all, which also finds what a failing
+disk changed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MARK = "damaged partition: "
 
 @dataclass(frozen=True)
 class Damage:
-    """A published partition that is not as it was published, and what is wrong with it."""
+    """A partition whose file is missing, truncated or changed, and what is wrong with it."""
 
     partition: Partition
     what: str
@@ -58,14 +58,14 @@ def remember_intact(
     if stats == before:
         return
     draft = root / f"{_VERIFIED}.{os.getpid()}.tmp"
-    with suppress(OSError):  # it only saves time
+    with suppress(OSError):  # the note only saves time
         draft.write_text(json.dumps(stats))
         draft.replace(root / _VERIFIED)
     draft.unlink(missing_ok=True)
 
 
 def forget_verified(root: Path) -> None:
-    """Have every partition compared with its digest again by the next run that writes."""
+    """Make the next run that writes compare every partition with its digest again."""
     with suppress(OSError):
         (root / _VERIFIED).unlink(missing_ok=True)
 
@@ -77,7 +77,7 @@ def damage_behind(root: Path, partitions: Sequence[Partition], error: Exception)
     text = str(error)
     if _MARK in text:
         return HomeError(" ".join(text.split(_MARK, 1)[1].split()))
-    # These come from the query itself; any other error of DuckDB may come from a damaged file.
+    # These errors come from the query itself; any other error of DuckDB may come from a damaged file.
     own = (
         *(duckdb.ProgrammingError, duckdb.ConversionException),
         *(duckdb.OutOfMemoryException, duckdb.InterruptException),
@@ -97,7 +97,7 @@ def _way_out(damage: Damage) -> str:
 def refusing_select(columns: Sequence[tuple[str, str]], damage: Damage) -> str:
     """A SELECT of the columns (name, type) that fails with an error naming the damage as soon as it is queried."""
     says = "'" + (_MARK + _way_out(damage)).replace("'", "''") + "'"
-    # Both in the columns and in WHERE: a query that needs no column, or filters on one, is refused, too.
+    # The error is both in the columns and in WHERE, so that queries without columns, or with a filter, fail as well.
     values = ", ".join(f'error({says})::{kind} AS "{name}"' for name, kind in columns)
     return f"SELECT {values} FROM range(1) WHERE error({says}) IS NULL"
 
@@ -117,7 +117,7 @@ def _defect(path: Path, partition: Partition, verified: list[int] | None) -> str
 
 
 def _verified(root: Path) -> dict[str, list[int]]:
-    """Path of each partition that was compared with its digest to its size and modification time then."""
+    """Path of each partition that matched its digest, to its size (bytes) and modification time (ns) then."""
     try:
         content = json.loads((root / _VERIFIED).read_text())
     except (OSError, ValueError):

@@ -18,7 +18,7 @@ from ssrem.errors import HomeError
 from tasks.warehouse.clock import utc_now
 
 VARIABLE = "SSREM_WAIT"
-"""Environment variable: how long a writer of this process or its children waits for the one before it."""
+"""Environment variable: how long writers in this process and its children wait for the lock."""
 
 POLL_SECONDS = 0.2
 
@@ -29,12 +29,12 @@ def seconds(text: str) -> float:
     """Seconds in a duration: a number, with s, m, h or d after it, such as 90, 30m or 6h; ValueError otherwise."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhd]?)", text.strip())
     if match is None:
-        raise ValueError(f"{text!r} is no time to wait, such as 90, 30m or 6h")
+        raise ValueError(f"{text!r} is no duration such as 90, 30m or 6h")
     return float(match[1]) * _UNITS[match[2]]
 
 
 def patience() -> float:
-    """Seconds to wait for another writer: $SSREM_WAIT, or 0. HomeError where its value is no duration."""
+    """Seconds to wait for another writer: $SSREM_WAIT, or 0. Raises HomeError if its value is no duration."""
     try:
         return seconds(os.environ.get(VARIABLE) or "0")
     except ValueError as error:
@@ -45,8 +45,8 @@ def patience() -> float:
 def locked(root: Path, what: str) -> Iterator[None]:
     """Hold the write lock of the home folder. The kernel releases the lock of a process that dies.
 
-    what: named to others that want the lock. Where another writer holds it, waits as long as $SSREM_WAIT says and then
-    raises HomeError, naming the holder.
+    what: shown to other processes that want the lock. Waits up to $SSREM_WAIT for another writer, then raises HomeError
+    naming the holder.
     """
     try:
         root.mkdir(parents=True, exist_ok=True)
@@ -86,7 +86,7 @@ def _acquire(root: Path, handle: TextIO) -> None:
 
 
 def lock_holder(root: Path) -> dict[str, Any] | None:
-    """Who holds the lock: pid, host, what, since; None where nobody does, whatever the lock file still says."""
+    """Who holds the lock: pid, host, what, since; None if nobody does, even if the lock file still names someone."""
     try:
         handle = (root / ".lock").open(encoding="utf-8")
     except OSError:
@@ -94,7 +94,7 @@ def lock_holder(root: Path) -> dict[str, Any] | None:
     with handle:
         holder = _holder(handle)
         if holder and holder.get("host") == socket.gethostname() and not alive(holder.get("pid")):
-            return None  # without trying the lock, which could block a run that starts just now
+            return None  # without taking the lock for a moment, which could refuse a run that starts just now
         try:
             fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except OSError:
@@ -112,7 +112,7 @@ def _holder(handle: TextIO) -> dict[str, Any]:
 
 
 def alive(pid: object) -> bool:
-    """Whether a process of this number runs on this machine."""
+    """Whether a process with this id runs on this machine."""
     try:
         os.kill(int(str(pid)), 0)
     except (ValueError, ProcessLookupError):

@@ -1,4 +1,4 @@
-"""Partitions: the Parquet files that make up the published tables, and the keys that tell those of a table apart."""
+"""Partitions: the Parquet files that make up the published tables, and the keys that identify them within a table."""
 
 from __future__ import annotations
 
@@ -39,22 +39,21 @@ class PartitionKey:
 KEY_FIELDS = tuple(field.name for field in fields(PartitionKey))
 
 Address = tuple[str, PartitionKey]
-"""A table and the key of one of its partitions: a snapshot has at most one file for each."""
-
+"""A table and the key of one of its partitions; a snapshot has at most one file for each."""
 
 REPLICATED = (
     *("corpora", "evaluators", "learning_curves", "identification"),
     *("agreement", "comparisons", "rankings", "rater_agreement"),
     *("rated_responses", "ratings", "human_scores", "runs", "check_results"),
 )
-"""Small tables that no stage can recompute as they were: a replica of each file lies beside it."""
+"""Small tables that cannot be recomputed as they were; a replica of each of their files lies beside it."""
 
 
 @dataclass(frozen=True)
 class Partition:
-    """A published Parquet file: the rows of `table` under `key`. path: relative to the home folder; rows: how many.
+    """A published Parquet file with the rows of `table` under `key`.
 
-    bytes, sha256: of the file as it was published.
+    path: relative to the home folder. rows: how many. bytes, sha256: of the file as it was published.
     """
 
     table: str
@@ -66,12 +65,12 @@ class Partition:
 
     @classmethod
     def of_file(cls, address: Address, path: str, rows: int, file: Path) -> Partition:
-        """The partition that will lie at `path`, with the size and digest of `file`, the draft that holds it now."""
+        """The partition that will lie at `path`, with size and digest of `file`, its draft."""
         return cls(*address, path, rows, file.stat().st_size, sha256(file))
 
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> Partition:
-        """The partition that `to_json` described; KeyError or TypeError for anything else."""
+        """The inverse of `to_json`; KeyError or TypeError for anything else."""
         return cls(**{**content, "key": PartitionKey(**content["key"])})
 
     def to_json(self) -> dict[str, Any]:

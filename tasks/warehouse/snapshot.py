@@ -1,7 +1,7 @@
-"""Snapshots: the partitions that are published together, and the manifests that outlive a damaged catalog.
+"""Snapshots: the partitions that are published together, and the manifests that can replace a damaged catalog.
 
-The catalog says which snapshot is published. A manifest of the same partitions lies in the lake and is written before
-the catalog is replaced; its number, not the clock, says which is the newest.
+The catalog holds the published snapshot. A manifest of the same partitions is written to the lake before the catalog is
+replaced; the newest one is that with the highest number, whatever the clock says.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tasks.warehouse.files import whole_file
 from tasks.warehouse.partition import Partition
 
 KEPT_SNAPSHOTS = 6
-"""How many manifests stay, and with them every file that they name: the published one and those before it."""
+"""How many manifests stay, the newest, and with them every file that they name."""
 
 _PATTERN = "snapshot=*.json"
 
@@ -37,7 +37,7 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class Manifest:
-    """A snapshot as the lake holds it, and the layout that it was written under."""
+    """A snapshot as it lies in the lake. layout: of the home folder that it was written in."""
 
     number: int
     layout: str
@@ -82,7 +82,7 @@ def drop_manifests(lake: Path, *, above: int | None = None, keep: int | None = N
 
 
 def _read(path: Path) -> Manifest | None:
-    """The manifest, without partitions where another layout lists them otherwise; None where the file is damaged."""
+    """The manifest, without partitions if another layout lists them by another name; None if the file is damaged."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         digest = content.pop("sha256")

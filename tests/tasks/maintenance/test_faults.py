@@ -33,9 +33,9 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
-    with prepared(tmp_path_factory.mktemp("faults"), 0) as made:
-        made.mounts = False
-        yield made
+    with prepared(tmp_path_factory.mktemp("faults"), 0) as ready:
+        ready.mounts = False
+        yield ready
 
 
 @pytest.fixture
@@ -69,8 +69,12 @@ def test_a_dump_that_changed_is_not_what_repairs(whole: Bench) -> None:
         assert whole.child.run(whole.home, ["tables"]) == 0  # it is done, and needs none of it
     finally:
         whole.dump.path.write_bytes(dump)
-    (_, told) = incidents(whole.home.root)[-1]
-    assert "has changed since it landed" in told and f"--name {CORPUS} --replace" in told and "backup" in told
+    (_, message) = incidents(whole.home.root)[-1]
+    assert (
+        "has changed since it landed" in message
+        and f"--name {CORPUS} --replace" in message
+        and "backup" in message
+    )
     with pytest.raises(HomeError, match=r"utterances\.parquet .* is missing"):
         ask(whole.home, "SELECT count(*) FROM utterances")
     assert ask(whole.home, "SELECT count(*) > 0 FROM turns")[1] == [(True,)]
@@ -86,8 +90,8 @@ def test_a_dump_that_was_filed_away_repairs(whole: Bench) -> None:
     part_of(whole, "utterances").unlink()
     try:
         assert whole.child.run(whole.home, ["tables"]) == 0
-        (_, told) = incidents(whole.home.root)[-1]
-        assert "made again" in told
+        (_, message) = incidents(whole.home.root)[-1]
+        assert "made again" in message
         assert ask(whole.home, "SELECT count(*) > 0 FROM utterances")[1] == [(True,)]
     finally:
         filed.rename(whole.dump.path)
@@ -205,8 +209,8 @@ def test_status_and_sql_say_it_in_a_line(whole: Bench, capsys: pytest.CaptureFix
     fault_damage.cut(part_of(whole, "turns"))
     home = ["--home", str(whole.home.root)]
     assert main(["status", *home]) == 0
-    told = capsys.readouterr().out
-    assert "progress" in told and f"(table turns, corpus {CORPUS}) has" in told
+    status = capsys.readouterr().out
+    assert "progress" in status and f"(table turns, corpus {CORPUS}) has" in status
     assert main(["sql", "SELECT count(*) FROM utterances", *home]) == 0
     assert main(["sql", "SELECT count(*) FROM turns", *home]) == 1
     (line,) = capsys.readouterr().err.splitlines()

@@ -42,7 +42,7 @@ def test_scores_are_those_of_the_evaluator(made: Made) -> None:
 
 def test_every_candidate_of_the_test_split_is_scored_once(made: Made) -> None:
     with made.home.reader() as reader:
-        found = reader.execute(
+        counts = reader.execute(
             """SELECT kind, count(*) FROM scores WHERE evaluator = 'ssrem' AND dataset = 'tiny' AND kind <> 'Context'
             GROUP BY kind ORDER BY kind"""
         ).fetchall()
@@ -51,8 +51,8 @@ def test_every_candidate_of_the_test_split_is_scored_once(made: Made) -> None:
             INNER JOIN responses AS r USING (corpus, response_id)
             WHERE r.split = 'test' GROUP BY c.kind ORDER BY c.kind"""
         ).fetchall()
-    assert found == expected
-    assert len(found) == len(KINDS)
+    assert counts == expected
+    assert len(counts) == len(KINDS)
 
 
 def test_identification_follows_from_the_scores(made: Made) -> None:

@@ -26,13 +26,13 @@ def test_negatives_land_once_for_each_generator(copy: Warehouse) -> None:
     settings = NegativeSettings("random-2+drop-golden", responses=40)
     assert make_negatives(CORPUS, str(copy.root), settings)
     assert not make_negatives(CORPUS, str(copy.root), settings), "the same again is there already"
-    found = rows(copy, "SELECT generator, k, count(*) FROM negatives GROUP BY ALL ORDER BY ALL")
-    assert [(generator, k) for generator, k, _ in found] == [
+    counts = rows(copy, "SELECT generator, k, count(*) FROM negatives GROUP BY ALL ORDER BY ALL")
+    assert [(generator, k) for generator, k, _ in counts] == [
         ("drop-golden", 0),
         ("random-2", 0),
         ("random-2", 1),
     ]
-    assert all(count > 30 for *_, count in found)
+    assert all(count > 30 for *_, count in counts)
     splits = rows(
         copy,
         "SELECT DISTINCT r.split FROM negatives AS n INNER JOIN responses AS r USING (corpus, response_id)",

@@ -27,7 +27,7 @@ from tasks.warehouse.partition import PartitionKey
 @pytest.fixture
 def challenged(copy: Warehouse, monkeypatch: pytest.MonkeyPatch) -> Warehouse:
     """A second version of ssrem waits: the same training once more, so that the two are the same."""
-    monkeypatch.setattr("tasks.training.train._trained_before", lambda *_: None)
+    monkeypatch.setattr("tasks.training.train.published_keys", lambda *_: [])
     assert train("ssrem", ["tiny"], str(copy.root)) == (2, True)
     return copy
 
@@ -89,12 +89,12 @@ def test_figures_are_those_of_the_published_tables(challenged: Warehouse) -> Non
             "level = 'segment' AND aggregation = 'mean' AND score = 'h'"
         ).fetchall()[0]
         candidates = load_candidates(reader, ["tiny"])
-        found = reader.execute(
+        scores = reader.execute(
             "SELECT response_id, kind, k, f FROM scores WHERE evaluator = 'ssrem' AND version = 2 AND dataset = 'tiny'"
         ).fetchall()
-    truth = {r: f for r, kind, _, f in found if kind == "GT"}
+    truth = {r: f for r, kind, _, f in scores if kind == "GT"}
     shares: dict[str, list[float]] = {}
-    for response, kind, _, f in found:
+    for response, kind, _, f in scores:
         if kind not in ("GT", "Context"):
             shares.setdefault(response, []).append(0.5 * ((truth[response] > f) + (truth[response] >= f)))
     assert people["challenger"] == pytest.approx(rho)
@@ -131,7 +131,7 @@ def test_a_set_that_one_of_them_learned_from_does_not_count(
     with copy.reader() as reader:
         ((digest,),) = reader.execute("SELECT DISTINCT sha256 FROM rated_responses").fetchall()
     sound = room.stage_version
-    monkeypatch.setattr("tasks.training.train._trained_before", lambda *_: None)
+    monkeypatch.setattr("tasks.training.train.published_keys", lambda *_: [])
     monkeypatch.setattr(
         "tasks.training.train.stage_version",
         lambda stage, evaluator, settings, learned, **more: sound(
@@ -175,11 +175,11 @@ def test_what_has_not_seen_a_corpus(copy: Warehouse, write_dump: Any) -> None:
         for t in range(4)
     ]
     land(write_dump(said, "second"), str(copy.root))
-    found = outdated(copy)
-    assert [(o.evaluator, o.version, o.unseen, o.labels) for o in found] == [
+    stale = outdated(copy)
+    assert [(o.evaluator, o.version, o.unseen, o.labels) for o in stale] == [
         ("ssrem", 1, ("second",), False),
         ("rsrem", 1, ("second",), False),
     ]
-    assert found[0].encoder == "glove-6b-50d+word2vec"
-    assert found[0].config["seed"] == 0
+    assert stale[0].encoder == "glove-6b-50d+word2vec"
+    assert stale[0].config["seed"] == 0
     assert [o.evaluator for o in outdated(copy, ["rsrem"])] == ["rsrem"]

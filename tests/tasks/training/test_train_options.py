@@ -20,29 +20,23 @@ from tasks.training.train import train
 from tasks.warehouse.home import Warehouse
 
 QUICK = {"epochs": 1, "max_train": 50, "hidden": 4, "mlp": 4, "tune_epochs": 1}
+TINY = {
+    "contexts": 12,
+    "valid_contexts": 6,
+    "epochs": 1,
+    "max_tokens": 12,
+    "freeze": 0,
+    "negatives": "random-1",
+}
 GLOVE = "glove-6b-50d"
+TOPICS = "pizza guitar football plane cheese piano goal beach soup drum train apple"
 
 
 @pytest.fixture
 def labels(tmp_path: Path) -> str:
     """24 responses to 12 contexts; good ones speak of what the context speaks of."""
     rows = []
-    for number, word in enumerate(
-        [
-            "pizza",
-            "guitar",
-            "football",
-            "plane",
-            "cheese",
-            "piano",
-            "goal",
-            "beach",
-            "soup",
-            "drum",
-            "train",
-            "apple",
-        ]
-    ):
+    for number, word in enumerate(TOPICS.split()):
         for response, score in ((f"i like {word} too", 5), ("no thanks", 1 + number % 2)):
             rows.append(
                 {
@@ -100,17 +94,7 @@ def test_a_blend_takes_the_versions_in_use(copy: Warehouse) -> None:
 def test_a_training_that_was_broken_off_goes_on(
     copy: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    config = {
-        "model": str(write_bert(tmp_path / "bert")),
-        **{
-            "contexts": 12,
-            "valid_contexts": 6,
-            "epochs": 1,
-            "max_tokens": 12,
-            "freeze": 0,
-            "negatives": "random-1",
-        },
-    }
+    config = {"model": str(write_bert(tmp_path / "bert")), **TINY}
     monkeypatch.setattr(Stage, "gate", lambda _: (_ for _ in ()).throw(GateError("stop")))
     with pytest.raises(GateError):
         train("retrieval", ["tiny"], str(copy.root), config=config)
@@ -127,28 +111,18 @@ def test_a_slow_evaluator_is_scored_on_a_sample(
     from ssrem.evaluators.cross_encoder.retrieval import Retrieval
 
     monkeypatch.setattr(Retrieval, "test_sample", 10)
-    config = {
-        "model": str(write_bert(tmp_path / "bert")),
-        **{
-            "contexts": 12,
-            "valid_contexts": 6,
-            "epochs": 1,
-            "max_tokens": 12,
-            "freeze": 0,
-            "negatives": "random-1",
-        },
-    }
+    config = {"model": str(write_bert(tmp_path / "bert")), **TINY}
     train("retrieval", ["tiny"], str(copy.root), config=config)
     assert score_corpus("retrieval", 1, "tiny", str(copy.root))
     with copy.reader() as reader:
-        found = reader.execute(
+        truths = reader.execute(
             "SELECT kind, n FROM identification WHERE evaluator = 'retrieval' AND kind = 'GT'"
         ).fetchall()
         responses = reader.execute(
             "SELECT count(DISTINCT response_id), count(*) FILTER (WHERE f IS NULL) FROM scores "
             "WHERE evaluator = 'retrieval'"
         ).fetchall()
-    assert found == [("GT", 10)]
+    assert truths == [("GT", 10)]
     assert responses == [(10, 0)]
 
 
@@ -167,8 +141,8 @@ def test_a_plan_says_what_would_be_trained(copy: Warehouse) -> None:
 
 
 def test_settings_go_to_those_that_have_them() -> None:
-    given = {"epochs": 2, "encoder": "glove-6b-50d", "seed": 1}
-    assert route(["ssrem", "emb-average", "bleu-2"], given) == {
+    config = {"epochs": 2, "encoder": "glove-6b-50d", "seed": 1}
+    assert route(["ssrem", "emb-average", "bleu-2"], config) == {
         "ssrem": {"epochs": 2, "seed": 1},
         "emb-average": {"encoder": "glove-6b-50d"},
         "bleu-2": {},

@@ -28,8 +28,8 @@ def test_an_evaluator_scores_the_same_elsewhere(copy: Warehouse, other: Warehous
     file = export_evaluator(copy, "ssrem", None, tmp_path / "x.ssrem")
     assert import_evaluator(str(file), str(other.root)) == ("ssrem", 1, True)
     assert promoted(other, ["ssrem"]) == [("ssrem", 1)]
-    here, there = (load_evaluator(home.models / "ssrem" / "1") for home in (copy, other))
-    assert here.score(SAMPLES).tolist() == there.score(SAMPLES).tolist()
+    original, imported = (load_evaluator(home.models / "ssrem" / "1") for home in (copy, other))
+    assert original.score(SAMPLES).tolist() == imported.score(SAMPLES).tolist()
     old, new = versions(copy, "ssrem")[0], versions(other, "ssrem")[0]
     for column in ("signature", "encoder", "config", "corpora", "train_responses", "valid_loss"):
         assert old[column] == new[column], column

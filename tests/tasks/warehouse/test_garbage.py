@@ -50,8 +50,8 @@ def test_a_run_folder_stays_for_readers_of_older_snapshots(home: Warehouse) -> N
         assert reader.execute("SELECT bytes FROM corpora").fetchone() == (0,)
     age(home, KEPT_SECONDS)
     runs.append(publish(home, 99))
-    kept = {name.removesuffix(".ledger") for name in folders(home)}
-    assert kept == set(runs[-KEPT_RUNS - 1 :]), "the last few stay however old they are"
+    runs_left = {name.removesuffix(".ledger") for name in folders(home)}
+    assert runs_left == set(runs[-KEPT_RUNS - 1 :]), "the last few stay however old they are"
 
 
 def test_a_folder_that_was_never_seen_unused_waits_its_time(home: Warehouse) -> None:
@@ -96,9 +96,9 @@ def test_a_folder_in_use_again_starts_anew(home: Warehouse) -> None:
 def test_all_at_once_where_it_is_asked(home: Warehouse) -> None:
     for number in range(3):
         publish(home, number)
-    found = prune(home, keep_runs=0, keep_seconds=0)
+    pruned = prune(home, keep_runs=0, keep_seconds=0)
     assert folders(home) == used(home)
-    assert found.bytes > 1000
+    assert pruned.bytes > 1000
     assert prune(home, keep_runs=0, keep_seconds=0).removed == []
 
 
@@ -121,10 +121,10 @@ def test_failures_models_and_trainings_that_nobody_needs(home: Warehouse) -> Non
         row = reader.execute("SELECT key FROM runs").fetchone()
     assert row is not None
     finished = write(home.root / "checkpoints" / row[0][:16] / "state")
-    found = prune(home, keep_failures=2)
+    pruned = prune(home, keep_failures=2)
     gone = [*failed[:3], lost, stale, finished]
-    assert sorted(found.removed) == sorted(str(path.relative_to(home.root)) for path in gone)
-    assert found.bytes == 5 * len(gone)
+    assert sorted(pruned.removed) == sorted(str(path.relative_to(home.root)) for path in gone)
+    assert pruned.bytes == 5 * len(gone)
     assert not any(path.exists() for path in gone)
     assert all(path.exists() for path in (*failed[3:], fresh))
 
