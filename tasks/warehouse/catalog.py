@@ -64,22 +64,14 @@ def _read(catalog: Path, *_file: int) -> Snapshot:
         try:
             connection.execute(f"ATTACH '{quoted(catalog)}' AS catalog (READ_ONLY)")
             connection.execute("USE catalog")
-        except duckdb.Error as error:
-            raise DamagedCatalogError(f"{catalog} cannot be opened ({one_line(error)})") from None
-        try:
-            home = connection.execute("SELECT layout FROM ssrem.home").fetchone()
-        except duckdb.Error:
-            home = None
-        if home is None:
-            raise DamagedCatalogError(f"{catalog} has no layout that ssrem wrote")
-        if home[0] != LAYOUT:
-            raise OtherLayoutError(catalog.parent, home[0])
-        try:
+            ((layout,),) = connection.execute("SELECT layout FROM ssrem.home").fetchall()
+            if layout != LAYOUT:
+                raise OtherLayoutError(catalog.parent, layout)
             ((number,),) = connection.execute("SELECT snapshot FROM ssrem.home").fetchall()
             rows = connection.execute(
                 f"SELECT {', '.join(_COLUMNS)} FROM ssrem.partitions ORDER BY ALL"
             ).fetchall()
-        except duckdb.Error as error:
+        except (duckdb.Error, ValueError) as error:  # ValueError: a table without its only row
             raise DamagedCatalogError(f"{catalog} cannot be read ({one_line(error)})") from None
     return Snapshot(number, [Partition(row[0], PartitionKey(*row[1:-4]), *row[-4:]) for row in rows])
 
