@@ -34,7 +34,7 @@ MIN_CLUSTERS = 5
 """Fewer contexts than this have too few distinct resamples for the ends of an interval."""
 
 MAX_UNDEFINED = 0.1
-"""Above this share of resamples without a figure, what is left of them is a choice."""
+"""With a larger share of undefined resamples, the others would be a biased selection."""
 
 _CELLS = 2_000_000
 
@@ -70,9 +70,9 @@ def agreement_interval(
 ) -> Interval:
     """Interval of `agreement_at`, from responses (n,) resampled by context; agreement: it, where it is known.
 
-    By context, the contexts' coefficients are resampled. Accuracy keeps the ε of the data: the interval leaves out
-    what is gained by choosing it. At system level the systems are not resampled: the interval is of these systems on
-    other contexts, and says nothing of other systems. Errors as in `agreement_at`; ValueError where confidence is not
+    By context, the contexts' coefficients are resampled. Accuracy keeps the ε of the data, so the interval ignores the
+    gain from choosing it. At system level only contexts are resampled: the interval holds for these systems, not for
+    other ones. Errors as in `agreement_at`; ValueError where confidence is not
     within (0, 1), there is no resample, or the measure is soft accuracy.
     """
     check_resampling(confidence, resamples)

@@ -28,10 +28,10 @@ Outcome = Literal["ok", "constant", "too_few", "too_many", "too_few_systems", "u
 """ok: there are figures. Otherwise they are None, and a reason in words stands beside the outcome."""
 
 EQUAL = 1e-10
-"""Figures closer than this differ by rounding alone."""
+"""Figures closer than this differ only by rounding."""
 
 MIN_RESPONSES = 3
-"""Fewer pairs of scores than this correlate perfectly, or not at all."""
+"""Fewer pairs of scores than this correlate perfectly or not at all."""
 
 
 @dataclass(frozen=True)
@@ -83,13 +83,13 @@ class LeftOut:
 class Agreement:
     """How scores agree with human scores: one figure at segment or system level.
 
-    statistic: in [-1, 1], for accuracies in [0, 1]; over `n` responses. p: in (0, 1], of no correlation, which takes
-    responses (system level: systems) as independent; None for accuracies and for means over groups, see
-    `against_chance`. missing: responses left out for want of a score. groups: groups averaged (pooled: 1), at system
-    level the systems; left_out: groups without a coefficient. epsilon: score differences that accuracy counts as a tie.
-    forced: whether there were fewer systems than should be compared. Of soft accuracy: pairs of systems used, and left
-    out for sharing too few contexts; permutations and seed. statistic, p and epsilon are None unless outcome is 'ok';
-    reason says why in words.
+    statistic: in [-1, 1], for accuracies in [0, 1]; over `n` responses. p: in (0, 1], of no correlation, taking
+    responses (system level: systems) as independent; None for accuracies and for means over groups, where
+    `against_chance` gives one. missing: responses left out because a score is missing. groups: groups averaged
+    (pooled: 1), at system level the systems; left_out: groups without a coefficient. epsilon: score differences that
+    accuracy counts as a tie. forced: whether there were fewer systems than should be compared. Of soft accuracy: pairs
+    of systems used, and left out because they share too few contexts; permutations and seed. statistic, p and epsilon
+    are None unless outcome is 'ok'; reason says why in words.
     """
 
     measure: SystemMeasure
@@ -153,7 +153,7 @@ def chosen_labels(labels: Labels, rows: NDArray[np.bool_]) -> list[Any]:
 
 
 def unvarying(*values: Floats) -> bool:
-    """Whether any of the values (m,) is the same throughout."""
+    """Whether any of the arrays (m,) is constant."""
     return any(len(one) > 0 and bool((one == one[0]).all()) for one in values)
 
 

@@ -30,7 +30,7 @@ from ssrem.agreement.inputs import (
 )
 
 MAX_PAIRS = 5_000_000
-"""All pairs are held in memory at once; beyond this (3,163 responses) a set is compared by group, not pooled."""
+"""All pairs are held in memory at once; sets of more than 3,163 responses are compared by group, not pooled."""
 
 MIN_SYSTEMS = 5
 """From two systems every coefficient is 1 or -1, and from four chance alone gives 1 once in 24 times."""
@@ -88,7 +88,7 @@ def segment_level(
     grouping: 'pooled' takes all pairs at once; 'system' and 'context' average the coefficients of the groups, each
     counting the same, whose labels `groups` (n,) gives: the system or the context of each response. A group with
     fewer than three responses (accuracy: two), or one in which a side does not vary, has none and is left out
-    (accuracy: a tie is an answer). Accuracy is acc_eq with one ε for all groups (see `calibrated_accuracy`).
+    (accuracy keeps it, as ties count). Accuracy is acc_eq with one ε for all groups (see `calibrated_accuracy`).
     ValueError for infinite scores, lengths that differ, or a grouping without labels.
     """
     pairs, missing = columns(scores, human)

@@ -43,7 +43,7 @@ GATE_LEVEL = 0.05
 """The challenger is not worse where the 5% quantile of the difference, a one-sided 95% bound, is above the margin."""
 
 GATE_RESPONSES = 20
-"""Below this a bootstrap says nothing, and the set is left out of the decision."""
+"""Sets with fewer responses are left out of the decision: a bootstrap of them says nothing."""
 
 
 @dataclass(frozen=True)

@@ -26,8 +26,7 @@ class Compared:
 
 @dataclass(frozen=True)
 class Ranked:
-    """One evaluator: what it reaches, best first, and its cluster, from 1. statistic and cluster are None where it has
-    none; reason says why."""
+    """One evaluator with its agreement and its cluster, from 1; both are None if it has none, and reason says why."""
 
     evaluator: str
     statistic: float | None
@@ -44,8 +43,8 @@ class Ranking:
 
 
 def holm(p: Sequence[float | None]) -> list[float | None]:
-    """p-values corrected for their number (Holm 1979), in the order given, in (0, 1]; None, no test, stays and does
-    not count. A corrected value below α is significant at α for the whole family. ValueError outside [0, 1]."""
+    """p-values corrected for their number (Holm 1979), in the same order, in (0, 1]; None, for no test, stays None and
+    does not count. A corrected value below α is significant at α for the whole family. ValueError outside [0, 1]."""
     tested = sorted((value, at) for at, value in enumerate(p) if value is not None)
     if any(not 0 <= value <= 1 for value, _ in tested):
         raise ValueError("p-values lie within [0, 1]")
@@ -58,10 +57,10 @@ def holm(p: Sequence[float | None]) -> list[float | None]:
 
 
 def significance_clusters(names: Sequence[str], significant: Callable[[str, str], bool]) -> list[int]:
-    """Cluster of each name, from 1, for names from best to worst: as shared tasks print them.
+    """Cluster of each name, from 1, for names from best to worst, as shared tasks print them.
 
-    A new one begins where every name above is significantly better than every name below, so that names of one cluster
-    do not all differ significantly, and those of different clusters do.
+    A new cluster begins where every name above is significantly better than every name below: names of different
+    clusters differ significantly, names of one cluster not all.
     """
     clusters, cluster = [], 1
     for at in range(len(names)):
@@ -76,9 +75,9 @@ def ranking(
 ) -> Ranking:
     """Rank evaluators by what they reach, with a test of every pair, Holm's correction over all and clusters.
 
-    scores: evaluator to its scores (n,), NaN for missing. test: `perm_both`, `paired_bootstrap` or `williams` with all
-    but the two evaluators given, two-sided: which is the better one is seen only in the data. Every evaluator is
-    compared on the responses that all have a score for. ValueError for a one-sided test or an alpha outside (0, 1).
+    scores: evaluator to its scores (n,), NaN for missing. test: `perm_both`, `paired_bootstrap` or `williams` with
+    every argument bound but the two evaluators; two-sided, as the data decide which is better. Evaluators are compared
+    on the responses that all of them scored. ValueError for a one-sided test or an alpha outside (0, 1).
     """
     if not 0 < alpha < 1:
         raise ValueError(f"alpha lies within (0, 1), not at {alpha}")

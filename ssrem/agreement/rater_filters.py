@@ -15,10 +15,10 @@ MIN_SHARED = 5
 """Units that two raters must share for a κ between them."""
 
 MIN_RATERS = 6
-"""Of fewer, the median deviation rests on two or three, and one of four is soon an outlier."""
+"""With fewer raters the median absolute deviation rests on so few values that ordinary raters become outliers."""
 
 _NORMAL = 1.4826
-"""Makes the median absolute deviation a standard deviation where values are normal."""
+"""Scales the median absolute deviation to the standard deviation of normal values."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,8 @@ class Dropped:
 
 @dataclass(frozen=True)
 class Filtered:
-    """ratings (raters, units) as they were, but NaN for raters who were dropped. unjudged: raters kept because nothing
-    could be said of them. name: short, of letters, digits and points, for the aggregation's name."""
+    """ratings (raters, units) as before, but NaN for the dropped raters. unjudged: raters for whom there were too few
+    data to judge, who stay. name: of letters, digits and points, for the aggregation's name."""
 
     name: str
     ratings: Ratings

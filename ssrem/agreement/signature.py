@@ -20,12 +20,12 @@ _HASH = re.compile(r"[0-9a-f]{12,64}")
 
 
 class SignatureError(SsremError):
-    """A line is no signature of agreement: what is wrong with it."""
+    """The text is not a signature of a figure of agreement; the message says what is wrong with it."""
 
 
 @dataclass(frozen=True)
 class Signature:
-    """What a figure rests on.
+    """All that determines a figure of agreement.
 
     evaluator: 'name@version'; weights: 12 or more hex digits of its own signature's digest (see `digest`). score: f, g
     or h. data: hex digits of the annotated set's content. excluded: what was left out, sorted. n: responses (system

@@ -1,4 +1,4 @@
-"""Tests of whether one evaluator agrees with people better than another, or at all: Williams' and permutation tests."""
+"""Williams' and permutation tests: does one evaluator agree with people better than another, and does it at all?"""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from ssrem.agreement.coefficients import row_coefficients
 from ssrem.agreement.inputs import (
     EQUAL,
     MIN_RESPONSES,
+    Agreement,
     Floats,
     Integers,
     Labels,
@@ -43,12 +44,12 @@ _Coefficients = Callable[[Floats], Floats]
 
 @dataclass(frozen=True)
 class Difference:
-    """first, second: agreement of either; difference: first minus second; p in (0, 1] that chance makes it.
+    """first, second: agreement of each evaluator; difference: first minus second; p: of the difference, in (0, 1].
 
-    sides: 'two-sided': p is of a difference either way; 'greater': of first being better. low to high: its interval
-    at level `confidence` (bootstrap alone). n: responses used; missing: left out for want of a score; clusters:
-    contexts drawn; resamples: permutations or draws, by `seed`. Figures are None unless outcome is 'ok' (p, low and
-    high alone may be None where agreement of either is known and their difference cannot be tested); reason says why.
+    sides: 'two-sided': p is of a difference either way; 'greater': of first being better. low to high: the interval of
+    the difference at level `confidence`, from the bootstrap only. n: responses used; missing: left out because a score
+    is missing; clusters: contexts drawn; resamples: permutations or draws, by `seed`. Figures are None unless outcome
+    is 'ok' (only p, low and high where the difference cannot be tested); reason says why.
     """
 
     test: Test
@@ -66,23 +67,6 @@ class Difference:
     clusters: int | None = None
     resamples: int | None = None
     seed: int | None = None
-    outcome: Outcome = "ok"
-    reason: str = ""
-
-
-@dataclass(frozen=True)
-class Chance:
-    """statistic, and p in (0, 1] that scores dealt out at random agree as well: 'greater', or as far from 0:
-    'two-sided'. Over n responses and `permutations` deals by `seed`. Both are None unless outcome is 'ok'."""
-
-    measure: Measure
-    sides: Sides
-    n: int
-    missing: int
-    permutations: int
-    seed: int
-    statistic: float | None = None
-    p: float | None = None
     outcome: Outcome = "ok"
     reason: str = ""
 
@@ -107,8 +91,8 @@ def williams(
     """Whether first (n,) correlates with the human scores (n,) better than second (n,); NaN is missing.
 
     The t of Steiger 1980 (equation 7) with n − 3 degrees of freedom, as used by Graham and Baldwin 2014 (section 4).
-    It takes responses as independent: several to one context make p too small, and `perm_both` or `paired_bootstrap`
-    do not. measure 'spearman' applies it to ranks, which is an approximation. ValueError for infinite scores.
+    It takes responses as independent: several to one context make p too small, unlike in `perm_both` and
+    `paired_bootstrap`. measure 'spearman' applies it to ranks, an approximation. ValueError for infinite scores.
     """
     from scipy import stats
 
@@ -132,7 +116,7 @@ def williams(
 def williams_t(first: float, second: float, between: float, n: int) -> float | None:
     """t from the correlations of first and second with people and with each other, over n > 3 responses.
 
-    Positive where first is higher. None where it is not defined: one is a linear function of the other.
+    Positive if first is higher. None if it is undefined because one is a linear function of the other.
     """
     determinant = 1 - first**2 - second**2 - between**2 + 2 * first * second * between
     mean = (first + second) / 2
@@ -158,8 +142,8 @@ def perm_both(
 ) -> Difference:
     """Whether first (n,) agrees with the human scores (n,) better than second (n,); NaN is missing.
 
-    Under the null either could have given any score: both are standardised, and the scores of each response, that is
-    of each system for each input, change places with probability ½ (PERM-BOTH of Deutsch, Dror and Roth 2021, section
+    Under the null hypothesis the two are exchangeable: both are standardised, and the two scores of each response, that
+    is of each system for each input, are swapped with probability ½ (PERM-BOTH of Deutsch, Dror and Roth 2021, section
     4.2). p = (k + 1) / (permutations + 1) for k permutations that are at least as extreme. level 'segment': pooled, or
     the mean over `groups` (n,), systems or contexts, of at least three responses; 'system': of the means by `systems`
     (n,), refused below five unless `force`. Accuracy at segment level needs its ties calibrated: ValueError, use
@@ -211,20 +195,19 @@ def against_chance(
     permutations: int = PERMUTATIONS,
     sides: Sides = "two-sided",
     seed: int,
-) -> Chance:
-    """Whether scores agree with people at all: (n,) are dealt out anew `permutations` times, within their group where
-    groups (n,) are given.
+) -> Agreement:
+    """Whether scores (n,) agree with the human scores (n,) at all, by permuting the scores; NaN is missing.
 
-    The statistic is then the mean over groups of at least three, so that differences between systems or contexts count
-    for nothing; without groups it is pooled, and they count. NaN is missing. p = (k + 1) / (permutations + 1) for k
-    deals that agree at least as well. Accuracy is no correlation, 0 is not its chance: ValueError; also for infinite
-    scores and lengths that differ.
+    p = (k + 1) / (permutations + 1) for k permutations that agree at least as well. With groups (n,), scores are
+    permuted within their group and the statistic is the mean over groups of at least three responses, so that
+    differences between systems or contexts do not count; without, it is pooled. ValueError for accuracy, whose chance
+    level is not 0, for infinite scores and for lengths that differ.
     """
     if measure == "accuracy":
         raise ValueError("accuracy has no p against chance: its chance depends on the ties")
     pairs, missing = columns(scores, human)
     x, y = pairs.T
-    result = Chance(measure, sides, len(x), missing, permutations, seed)
+    result = Agreement(measure, None, len(x), missing, 0, sides=sides, permutations=permutations, seed=seed)
     if len(x) < MIN_RESPONSES:
         few = f"{len(x)} responses with both scores; {MIN_RESPONSES} are needed"
         return replace(result, outcome="too_few", reason=few)
@@ -247,7 +230,8 @@ def against_chance(
         return agreement(dealt)
 
     p = _permutation_p(dealt_out, observed, sides, permutations, len(x))
-    return replace(result, statistic=observed, p=p)
+    averaged = sum(len(rows) >= MIN_RESPONSES for rows in members)
+    return replace(result, statistic=observed, groups=averaged, p=p)
 
 
 def _permutation_p(
@@ -266,13 +250,13 @@ def _permutation_p(
 
 
 def _of_all(y: Floats, measure: Measure) -> _Coefficients:
-    """With people's scores y (n,)."""
+    """Agreement with the human scores y (n,)."""
     coefficients = row_coefficients(measure)
     return lambda x: coefficients(x, y)
 
 
 def _of_groups(y: Floats, groups: Integers, measure: Measure) -> _Coefficients:
-    """Mean over groups (n,) of at least three, of those that have a figure, with people's scores y (n,)."""
+    """Mean agreement with the human scores y (n,) over groups (n,) of at least three that have a figure."""
     coefficients = row_coefficients(measure)
     members = [
         rows for code in np.unique(groups) if len(rows := np.flatnonzero(groups == code)) >= MIN_RESPONSES

@@ -73,8 +73,8 @@ ATTACKS: dict[str, Attack] = {
 
 @dataclass(frozen=True)
 class TrueResponses:
-    """samples: true responses in their contexts (n,), scored by `score` without references. more: attacks beside
-    `ATTACKS`, by name; written: responses in the samples' places (n,) by the name of what wrote them, None for none."""
+    """samples: true responses in their contexts (n,), scored by `score` without references. more: name → attack, beside
+    `ATTACKS`. written: name of a generator → its response in place of each sample's (n,), None where it has none."""
 
     samples: Sequence[Sample]
     score: Score
@@ -86,10 +86,10 @@ def attacks(data: TrueResponses, seed: int) -> list[Finding]:
     """Share of the true responses (n) that each attack does not score below: how often it fools the evaluator, in
     [0, 1].
 
-    A tie fools: the evaluator cannot tell the two apart. Scores are without references, for a true response equals its
-    own. An attack that leaves a response as it is does not count there. The universal response is, of `POOL` true
-    ones, the one that scores highest on average in the contexts of half of the samples, and is tried in those of the
-    other half.
+    A tie counts as fooled: the evaluator cannot tell the two apart. Samples are scored without references, as a true
+    response equals its own. A response that an attack does not change is not counted. The universal response is the
+    one of `POOL` true responses that scores highest on average in the contexts of half of the samples; it is tried in
+    those of the other half.
     """
     samples = [replace(sample, reference=None) for sample in data.samples]
     true = np.asarray(data.score(samples), dtype=np.float64)

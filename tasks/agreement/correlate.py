@@ -133,7 +133,7 @@ def _correlate(
             version: options.get(version, Options()).ground_truth_kept
             for version in (*_intact(place, "scores", dataset), *wanted)
         }
-        versions |= {version: kept for version, kept in wanted.items() if kept is not None}
+        versions |= {version: with_truth for version, with_truth in wanted.items() if with_truth is not None}
         parameters = {
             "dataset": dataset,
             "evaluators": [list(version) for version in sorted(versions)],

@@ -81,13 +81,13 @@ def public(home: Warehouse, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_pulled_set_is_known_by_name(home: Warehouse, public: Path) -> None:
-    found = annotated_file(home, "parts-one")
-    assert (found.name, found.path, found.read.part) == ("parts-one", public, "one")
-    assert [row.response for row in found.read.rows] == ["r one"]
+    annotated = annotated_file(home, "parts-one")
+    assert (annotated.name, annotated.path, annotated.read.part) == ("parts-one", public, "one")
+    assert [row.response for row in annotated.read.rows] == ["r one"]
     by_path = annotated_file(home, str(public), "grade:two")
     assert by_path.name == "parts-one-two"
-    assert by_path.digest != found.digest
-    assert annotated_file(home, str(public), "grade:one").digest == found.digest
+    assert by_path.digest != annotated.digest
+    assert annotated_file(home, str(public), "grade:one").digest == annotated.digest
 
 
 def test_a_name_that_is_not_pulled_changed_or_unknown(home: Warehouse, public: Path) -> None:
@@ -120,10 +120,10 @@ def test_a_folder_has_its_name_and_the_digest_of_its_files(home: Warehouse, tmp_
         (tmp_path / "chat" / model).mkdir(parents=True)
         for name, line in (("ctx", "a|||b"), ("hyp", "r"), ("score", "3")):
             (tmp_path / "chat" / model / f"human_{name}.txt").write_text(line)
-    found = annotated_file(home, str(tmp_path / "chat"))
-    assert (found.name, len(found.read.rows)) == ("chat", 2)
+    annotated = annotated_file(home, str(tmp_path / "chat"))
+    assert (annotated.name, len(annotated.read.rows)) == ("chat", 2)
     (tmp_path / "chat" / "m1" / "human_score.txt").write_text("4")
     changed = annotated_file(home, str(tmp_path / "chat")).digest
     (tmp_path / "chat" / "m1" / "human_score.txt").write_text("3")
     (tmp_path / "chat" / "m2" / "human_score.txt").write_text("4")
-    assert len({found.digest, changed, annotated_file(home, str(tmp_path / "chat")).digest}) == 3
+    assert len({annotated.digest, changed, annotated_file(home, str(tmp_path / "chat")).digest}) == 3

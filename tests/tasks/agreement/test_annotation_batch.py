@@ -117,9 +117,11 @@ def test_an_import_lands_at_once_where_it_is_asked_to(copy: Warehouse, made: Mad
         rows = connection.execute(
             "SELECT system, count(*) FROM rated_responses WHERE dataset = 'mine' GROUP BY ALL ORDER BY ALL"
         ).fetchall()
-        found = connection.execute("SELECT count(*) FROM correlations WHERE dataset = 'mine'").fetchone()
+        correlations = connection.execute(
+            "SELECT count(*) FROM correlations WHERE dataset = 'mine'"
+        ).fetchone()
     assert rows == [("bm25", 6), ("ground-truth", 6)]
-    assert found and found[0] > 0
+    assert correlations and correlations[0] > 0
 
 
 def test_the_same_seed_gives_the_same_files(made: Made, tmp_path: Path) -> None:
@@ -143,9 +145,9 @@ def test_systems_that_answer_the_contexts_are_rated_on_them(made: Made, tmp_path
 
     assert contexts(batch) == contexts(first)
     said = {item.context.texts: item.response for item in batch.items if item.systems == ("own",)}
-    given = {tuple(json.loads(line)["context"]): f"mine {n}" for n, line in enumerate(lines)}
+    expected = {tuple(json.loads(line)["context"]): f"mine {n}" for n, line in enumerate(lines)}
     assert len(said) == 5
-    assert all(given[context] == response for context, response in said.items())
+    assert all(expected[context] == response for context, response in said.items())
 
 
 @pytest.mark.parametrize(
