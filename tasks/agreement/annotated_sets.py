@@ -1,4 +1,4 @@
-"""Annotated sets as they are file to a command or flow: a file, a folder, or the name of one that was pulled."""
+"""Annotated sets as users name them: a file, a folder, or the name of a pulled public set."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tasks.warehouse.home import Warehouse
 
 @dataclass(frozen=True)
 class AnnotatedFile:
-    """An annotated set with the name that it lands under. digest: of the content, and of how it is to be read."""
+    """An annotated set. name: under which it lands; digest: of its content and of how it is read."""
 
     name: str
     path: Path
@@ -27,7 +27,7 @@ class AnnotatedFile:
 
 
 def pulled(home: Warehouse) -> Path:
-    """The folder of the home folder in which public sets lie."""
+    """The folder in the home folder for pulled public sets."""
     return home.root / "annotated-sets"
 
 

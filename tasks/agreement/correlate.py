@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ssrem.agreement.annotated import Annotated
 from ssrem.agreement.figures import RESAMPLES, SEED, figures
 from ssrem.agreement.raters import rater_figures
 from ssrem.annotated_sets import EVAL
@@ -18,7 +16,7 @@ from ssrem.errors import AnnotationError
 from ssrem.evaluators import evaluator_class
 from ssrem.evaluators.base import PARTS, Scores
 from ssrem.samples import Sample
-from tasks.agreement.annotated_sets import annotated_file
+from tasks.agreement.annotated_sets import AnnotatedFile, annotated_file
 from tasks.agreement.landed_set import (
     GROUND_TRUTH,
     Options,
@@ -50,15 +48,6 @@ SET_TABLES = ("comparisons", "rankings", "rater_agreement")
 """Tables whose partition covers all evaluators of an annotated set."""
 
 
-@dataclass(frozen=True)
-class Land:
-    """A set that is to land: the file as the user named it, its rows, and the digest of its content."""
-
-    file: str
-    rows: Sequence[Annotated]
-    digest: str
-
-
 @step("correlate")
 def correlate(
     file: str,
@@ -71,22 +60,22 @@ def correlate(
     mapping: Mapping[str, str] | None = None,
     resources: Resources | None = None,
 ) -> tuple[str, bool]:
-    """Land the annotated set, score it with the evaluators (name, version) and compare with people; returns its name
-    and whether anything was new. Ground-truth rows are scored but not compared, unless `ground_truth_kept`.
+    """Land the annotated set, score it with the evaluators (name, version) and publish their agreement with people;
+    returns its name and whether anything was new.
 
-    file: or a folder, or the name of a set that was pulled. systems_forced: figures at system level also of too few
-    systems; None: as it was for the set, at first no. layout, mapping: how the file is to be read. Raises
-    AnnotationError where it cannot be read, or a set of that name with other content has landed.
+    file: a file, a folder, or the name of a pulled set. ground_truth_kept: compare ground-truth rows too, which are
+    scored in any case. systems_forced: figures at system level of too few systems too; None: as before for the set, at
+    first no. layout, mapping: as `read_set` takes them. Raises AnnotationError if the set cannot be read, or a set of
+    that name with other content has landed.
     """
     place = Warehouse.at(home)
     source = annotated_file(place, file, layout, mapping)
     dataset = checked_name(source.name, "an annotated set", "rename the file", AnnotationError)
-    land = Land(file, source.read.rows, source.digest)
-    _check_name(place, dataset, land)
+    _check_name(place, dataset, source)
     if source.read.layout != EVAL:  # a file of our own layout is read as it is
         print(f"ssrem: {file}: {source.read.summary}", file=sys.stderr)
     options = dict.fromkeys(evaluators, ground_truth_kept)
-    return dataset, _correlate(place, dataset, options, systems_forced, land, resources)
+    return dataset, _correlate(place, dataset, options, systems_forced, source, resources)
 
 
 @step("correlate landed set")
@@ -97,13 +86,13 @@ def correlate_landed(
     *,
     resources: Resources | None = None,
 ) -> bool:
-    """Bring a set that has landed up to date: scores of the evaluators (name, version) where they lack, figures of all
-    that scored it, with the options that they had; its file may be gone. Whether anything was new."""
+    """Update a landed set, whose file is not needed: missing scores of the evaluators (name, version), and the figures
+    of all that scored it, with the options they had. Returns whether anything was new."""
     return _correlate(Warehouse.at(home), dataset, dict.fromkeys(evaluators), None, None, resources)
 
 
 def correlate_all(home: str, *, resources: Resources | None = None) -> list[str]:
-    """Bring the figures of every annotated set up to date; the names of those that were not."""
+    """Update the figures of every annotated set; returns the names of those that were out of date."""
     with Warehouse.at(home).reader() as connection:
         names = list(landed_sets(connection))
     return [dataset for dataset in names if correlate_landed(dataset, [], home, resources=resources)]
@@ -114,16 +103,16 @@ def _correlate(
     dataset: str,
     wanted: Mapping[Version, bool | None],
     systems_forced: bool | None,
-    land: Land | None,
+    source: AnnotatedFile | None,
     resources: Resources | None,
 ) -> bool:
-    """wanted: versions to whether figures include ground truth; None: as before."""
+    """wanted: version → whether figures include ground truth; None: as before. source: None for a landed set."""
 
     def recipe() -> Recipe:
-        if land is not None:
-            _check_name(place, dataset, land)
+        if source is not None:
+            _check_name(place, dataset, source)
         with place.reader() as connection:
-            digest = land.digest if land else landed_sets(connection).get(dataset)
+            digest = source.digest if source else landed_sets(connection).get(dataset)
             options = published_options(connection, dataset)
             in_use = connection.execute(
                 "SELECT evaluator, version FROM evaluators WHERE promoted ORDER BY ALL"
@@ -143,7 +132,7 @@ def _correlate(
             "resamples": RESAMPLES,
             "seed": SEED,
         }
-        return Recipe(parameters, {dataset: digest})  # not its path: the same set elsewhere is the same set
+        return Recipe(parameters, {dataset: digest})  # without its path: a copy elsewhere is the same set
 
     outdated: list[Version] = []
 
@@ -157,9 +146,10 @@ def _correlate(
         outputs: list[Output] = []
         with place.reader() as connection:
             has_landed = dataset in landed_sets(connection)
-        if not has_landed and land is not None:
-            stage.create_from_rows("rated_responses", list(response_rows(dataset, land.digest, land.rows)))
-            stage.create_from_rows("ratings", list(rating_rows(dataset, land.rows)))
+        if not has_landed and source is not None:
+            rows = source.read.rows
+            stage.create_from_rows("rated_responses", list(response_rows(dataset, source.digest, rows)))
+            stage.create_from_rows("ratings", list(rating_rows(dataset, rows)))
             stage.create("human_scores", "3_agreement/human_scores", dataset=dataset)
             outputs += [Output(table, PartitionKey(dataset=dataset)) for table in LANDED_TABLES]
         data = scored_set(stage.connection, dataset)
@@ -174,12 +164,12 @@ def _correlate(
     return run_stage(place, "correlate", recipe, build, done=done, resources=resources)
 
 
-def _check_name(home: Warehouse, dataset: str, land: Land) -> None:
+def _check_name(home: Warehouse, dataset: str, source: AnnotatedFile) -> None:
     with home.reader() as connection:
         digest = landed_sets(connection).get(dataset)
-    if digest not in (None, land.digest):
+    if digest not in (None, source.digest):
         raise AnnotationError(
-            f"{land.file}: another annotated set named {dataset!r} is in {home.root}; rename the file to tell them "
+            f"{source.path}: another annotated set named {dataset!r} is in {home.root}; rename the file to tell them "
             "apart"
         )
 
@@ -196,7 +186,7 @@ def _version_outputs(table: str, dataset: str, versions: Sequence[Version]) -> l
 
 
 def _intact(home: Warehouse, table: str, dataset: str) -> dict[Version, str]:
-    """Versions with an intact partition of the table for the set, each to the run that published it."""
+    """Version → the run that published its partition of the table for the set, if the partition is intact."""
     damaged = {damage.partition for damage in home.damage()}
     return {
         (p.key.evaluator, p.key.version): p.run
@@ -246,7 +236,7 @@ def _stage_scores(stage: Stage, dataset: str, versions: Sequence[Version]) -> li
 
 
 def _score_rows(parts: Sequence[str], samples: Sequence[Sample], scores: Scores) -> Iterator[dict[str, Any]]:
-    # A part that a response cannot have is null. One that it has, but is not a number, stays: the gate refuses it.
+    # A part that a response cannot have is null. A part that should be a number and is not stays: the gate refuses it.
     columns = {part: getattr(scores, part).tolist() for part in (*PARTS, "f_unit", "g_unit")}
     for number, sample in enumerate(samples):
         has = {part: part in parts and (part == "f" or sample.reference is not None) for part in PARTS}
@@ -261,7 +251,7 @@ def _score_rows(parts: Sequence[str], samples: Sequence[Sample], scores: Scores)
 
 
 def _stage_agreement(stage: Stage, data: ScoredSet, outdated: Sequence[Version]) -> list[Output]:
-    """Compute the figures of the versions, and those of the whole set, into staged tables."""
+    """Compute the figures of the outdated versions, and the tables of the whole set, into staged tables."""
     parameters, connection = stage.recipe.parameters, stage.connection
     if "scores" in stage.staged:  # beside those that were published before
         connection.execute(

@@ -1,4 +1,4 @@
-"""An annotated set in the published tables: its rows, and read back with its scores and human scores."""
+"""An annotated set in the published tables: its rows as they land, and its scores and human scores read back."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from ssrem.samples import Sample
 from tasks.scoring.signatures import Version
 
 GROUND_TRUTH = "ground-truth"
-"""What signatures name as excluded where ground-truth rows are."""
+"""How signatures name excluded ground-truth rows."""
 
 
 @dataclass(frozen=True)
 class Options:
     """How a version is compared with people. ground_truth_kept: with ground-truth rows too; systems_forced: at system
-    level also of fewer systems than should be compared."""
+    level even of fewer systems than should be compared."""
 
     ground_truth_kept: bool = False
     systems_forced: bool = False
@@ -32,7 +32,8 @@ class Options:
 
 @dataclass(frozen=True)
 class ScoredSet:
-    """An annotated set: digest of its content; of each response (n,) its context, system, and whether it is true."""
+    """An annotated set. sha256: of its content; contexts, systems, truth: of each response (n,) its context, its
+    system, and whether it is ground truth."""
 
     dataset: str
     sha256: str
@@ -44,7 +45,7 @@ class ScoredSet:
         return len(self.contexts)
 
     def responses(self, scores: Floats, human: Floats, *, ground_truth_kept: bool) -> Responses:
-        """Those with a human score; scores and human (n,), NaN for missing."""
+        """The responses with a human score. scores, human: (n,), NaN for missing."""
         rated = ~np.isnan(human)
         excluded = rated & self.truth & (not ground_truth_kept)
         at = np.flatnonzero(rated & ~excluded).tolist()
@@ -102,7 +103,7 @@ def samples_of(connection: duckdb.DuckDBPyConnection, dataset: str) -> list[Samp
 
 
 def scored_set(connection: duckdb.DuckDBPyConnection, dataset: str) -> ScoredSet | None:
-    """The set of that name, None where none has landed."""
+    """The annotated set of that name; None if it has not landed."""
     rows = connection.execute(
         "SELECT sha256, array_to_string(context, chr(31)), system, ground_truth FROM rated_responses "
         "WHERE dataset = ? ORDER BY response_id::BIGINT",
@@ -143,7 +144,7 @@ def ratings_of(connection: duckdb.DuckDBPyConnection, data: ScoredSet) -> dict[s
 def scores_of(
     connection: duckdb.DuckDBPyConnection, data: ScoredSet, version: Version, table: str = "scores"
 ) -> dict[str, Floats]:
-    """Part (f, g, h) to its values (n,), NaN for missing, of the parts that the version gives of any response."""
+    """Part (f, g, h) → its values (n,), NaN for missing, for the parts that the version has of any response."""
     scores = {part: np.full(len(data), np.nan) for part in PARTS}
     for number, *values in connection.execute(
         f"SELECT response_id::BIGINT, {', '.join(PARTS)} FROM {table} "

@@ -19,7 +19,7 @@ from tasks.scoring.signatures import Version
 
 AGGREGATION = "mean"
 DRAWS_A_PAIR = 50
-"""After Holm's correction over m pairs, a p of 2 / (draws + 1) is below .05 only where there are 40 draws a pair."""
+"""With Holm's correction over m pairs, the smallest p, 2 / (draws + 1), is below .05 only from 40 draws a pair on."""
 
 Rows = list[dict[str, Any]]
 
@@ -32,11 +32,11 @@ def comparison_rows(
     ground_truth_kept: bool,
     seed: int,
 ) -> tuple[Rows, Rows]:
-    """Rows of `comparisons` and of `rankings`, of every criterion at both levels, by Spearman.
+    """Rows of `comparisons` and of `rankings`, for every criterion at both levels, by Spearman's ρ.
 
     scores: version to the values (n,) of its parts; a version without scores is left out. humans: (criterion,
-    aggregation) to human scores (n,). Each evaluator counts with its overall score, as `ssrem score` gives it, on the
-    responses that all of them scored.
+    aggregation) to human scores (n,). Each evaluator is compared by its overall score, as `ssrem score` gives it, on
+    the responses that all of them scored.
     """
     parts = {
         version: overall_part({part: int((~np.isnan(v)).sum()) for part, v in values.items()}, len(data))
@@ -72,7 +72,7 @@ def comparison_rows(
 def _ranking(
     sets: Mapping[Version, Responses], level: Level, seed: int
 ) -> tuple[Ranking, dict[str, Version], int] | None:
-    """The ranking, whom its names name, and the responses that all have a score for; None where a level is refused."""
+    """The ranking, name → version, and the number of responses that all scored; None for too few systems."""
     if level == "system":
         sets = {version: one.with_systems() for version, one in sets.items()}
     one = next(iter(sets.values()))

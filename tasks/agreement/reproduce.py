@@ -1,4 +1,4 @@
-"""Reproduce: the figure that a signature stands for, computed again from the published scores and human scores."""
+"""Reproduce: computes the figure of a signature again, from the published scores and human scores."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ FIGURES = ("statistic", "p", "low", "high")
 
 @dataclass(frozen=True)
 class Reproduced:
-    """figure: as computed here. differs: what differs, a sentence each, empty where it is reproduced. noted: what is
-    different here without changing the figure. published: whether a row of that very signature is published here."""
+    """figure: as computed here. differs: sentences on what differs; empty if the figure is reproduced. noted: sentences
+    on differences that do not change the figure. published: whether a figure of that very signature is published."""
 
     figure: Figure
     differs: list[str]
@@ -42,7 +42,7 @@ class Reproduced:
 def reproduce(home: Warehouse, line: str) -> Reproduced:
     """Compute the figure of a signature again, and compare it with the published one.
 
-    SsremError, in one line, where the line is no signature, or its set, evaluator or human score is not here.
+    Raises SsremError if the line is not a signature, or the home folder lacks its set, evaluator or human score.
     """
     wanted = parse(line)
     with home.reader() as connection:
@@ -63,7 +63,7 @@ def reproduce(home: Warehouse, line: str) -> Reproduced:
 def _figure(
     connection: duckdb.DuckDBPyConnection, home: Warehouse, wanted: Signature
 ) -> tuple[Figure, Signature]:
-    """The figure of an annotated set, and its signature here."""
+    """The figure of an annotated set, and its signature in this home folder."""
     forced = wanted.level == FORCED
     level = "system" if forced else next((one for one in LEVELS if one == wanted.level), None)
     grouping = next((one for one in GROUPINGS if one == wanted.grouping), None)
@@ -95,7 +95,7 @@ def _figure(
 def _conversation_figure(
     connection: duckdb.DuckDBPyConnection, home: Warehouse, wanted: Signature
 ) -> tuple[Figure, Signature]:
-    """The figure of a corpus's rated conversations, and its signature here."""
+    """The figure of a corpus's rated conversations, and its signature in this home folder."""
     version = _version(connection, home, wanted, wanted.dataset, "GT")
     rows = list(conversation_figures_of(connection, version, wanted.dataset))
     criteria = sorted({signature.criterion for _, signature in rows})
@@ -118,7 +118,7 @@ def _absent(what: str, names: Sequence[str], dataset: str, home: Warehouse) -> A
 
 
 def _set(connection: duckdb.DuckDBPyConnection, home: Warehouse, wanted: Signature) -> ScoredSet:
-    """The annotated set of that name, or one of that content."""
+    """The annotated set of the signature's name, otherwise one with its content."""
     sets = landed_sets(connection)
     same = [
         name
@@ -139,7 +139,7 @@ def _set(connection: duckdb.DuckDBPyConnection, home: Warehouse, wanted: Signatu
 def _version(
     connection: duckdb.DuckDBPyConnection, home: Warehouse, wanted: Signature, dataset: str, kind: str
 ) -> Version:
-    """The version of the signature; EvaluatorError where it has no scores of that kind of the dataset."""
+    """The evaluator of the signature; EvaluatorError if it has no scores of that kind for the dataset."""
     scored = connection.execute(
         "SELECT DISTINCT evaluator, version FROM scores WHERE dataset = ? AND kind = ? ORDER BY ALL",
         [dataset, kind],

@@ -63,7 +63,7 @@ class Source(ABC):
         """What the study is computed from, for the ledger; an error where there is no such dataset."""
 
     def usable(self, study: str, evaluators: Sequence[Version]) -> list[Version]:
-        """The evaluators that can be studied so; EvaluatorError where there is none."""
+        """The evaluators that the study can be of; EvaluatorError if there is none."""
         return list(evaluators)
 
     @abstractmethod
@@ -97,7 +97,7 @@ class Corpus(Source):
 
 
 class TestSplit(Corpus):
-    """True responses of the test split, drawn by the seed, with what landed generators wrote in their place."""
+    """True responses of the test split, drawn by the seed, with the generated negatives of each."""
 
     def load(
         self, stage: Stage, dataset: str, evaluators: Sequence[Version], settings: StudySettings
@@ -126,7 +126,7 @@ class TestSplit(Corpus):
 
 
 class ScoredTestSplit(Corpus):
-    """The scores of a test split: the share of its negatives that each true response is above."""
+    """The scores of a test split: for each true response, the share of its negatives that score lower."""
 
     def load(
         self, stage: Stage, dataset: str, evaluators: Sequence[Version], settings: StudySettings
@@ -242,7 +242,7 @@ def _learn(base: Any, advance: Progress) -> Learn:
 
 
 def _refuse_trained_on(stage: Stage, version: Version, digests: Mapping[str, str]) -> None:
-    """EvaluatorError for a version that learned from one of the sets: it would be tested on what it knows."""
+    """EvaluatorError for a version that learned from one of the sets, on which it would be tested."""
     row = stage.connection.execute(
         "SELECT labels FROM evaluators WHERE evaluator = ? AND version = ?", list(version)
     ).fetchone()
@@ -271,8 +271,10 @@ def _human(stage: Stage, dataset: str) -> Human:
 def _scored_columns(
     stage: Stage, query: str, version: Version, dataset: str, verb: str, **values: str
 ) -> list[Any]:
-    """The columns of a query for what a version scored, numbers as float (n,); AnnotationError, naming the verb that
-    scores, where it scored nothing."""
+    """The columns of a query about what a version scored, numbers as float (n,).
+
+    AnnotationError, naming the verb that scores, if it scored nothing.
+    """
     evaluator, number = version
     who = {"evaluator": evaluator, "version": number, "dataset": dataset}
     rows = stage.connection.execute(statement(query), {**who, **values}).fetchall()
@@ -287,7 +289,7 @@ def _scored_columns(
 
 
 def _written_negatives(stage: Stage, corpus: str, ids: NDArray[np.int64]) -> dict[str, list[str | None]]:
-    """The first negative of each response (n,) by each landed generator; None where there is none."""
+    """Generator → its first negative of each response (n,), None if it has none."""
     rows = stage.connection.execute(
         "SELECT generator, response_id, text FROM negatives WHERE corpus = ? AND k = 0 ORDER BY ALL", [corpus]
     ).fetchall()

@@ -21,7 +21,7 @@ from tasks.warehouse.partition import PartitionKey
 
 
 def datasets_of(home: str, study: str) -> list[str]:
-    """What the study can be of: landed corpora, or annotated sets; an error where there is none."""
+    """The corpora or annotated sets that the study can be of; an error if there is none."""
     return SOURCES[study_called(study).data].datasets(Warehouse.at(home))
 
 
@@ -34,7 +34,7 @@ def study(
     *,
     resources: Resources | None = None,
 ) -> bool:
-    """Publish the study of the evaluators (name, version) on the dataset; False where it is there already.
+    """Publish the study of the evaluators (name, version) on the dataset; False if it was published before.
 
     Raises EvaluatorError where no evaluator gives what the study needs, AnnotationError or HomeError where the
     dataset does not exist.
@@ -74,7 +74,7 @@ def study(
 
 
 def read_study(home: Warehouse, name: str, dataset: str) -> tuple[Rows, dict[str, tuple[str, str]]]:
-    """The published rows of a study, of evaluators in use, and what they say of each in two sentences."""
+    """The published rows of a study for evaluators in use, and evaluator → its findings in two sentences."""
     with home.reader() as connection:
         rows = records(connection, PUBLISHED, [name, dataset])
     return rows, sentences(rows)
