@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -56,16 +56,15 @@ def read_annotated(path: Path) -> list[Annotated]:
     `context` is a list of turns or one string of turns joined by line breaks, oldest first; `annotations` maps a
     criterion to a list of scores, one a rater. Raises AnnotationError, naming file, row (from 1) and field.
     """
-    rows = json_rows(path)
+    rows = [_annotated(where, str(at), row, rated=True) for at, (where, row) in enumerate(_objects(path))]
     if not rows:
         raise AnnotationError(f"{path} is an empty list; there is nothing to compare with")
-    return [_annotated(path, number, row, rated=True) for number, row in enumerate(rows, 1)]
+    return rows
 
 
 def read_samples(path: Path) -> list[Sample]:
     """Samples to score, of such a file or one without `annotations`; also of one JSON object a line."""
-    rows = enumerate(json_rows(path), 1)
-    return [_annotated(path, number, row, rated=False).sample for number, row in rows]
+    return [_annotated(where, "", row, rated=False).sample for where, row in _objects(path)]
 
 
 @dataclass(frozen=True)
@@ -137,6 +136,27 @@ def json_rows(path: Path) -> list[Any]:
     return rows
 
 
+def json_objects(path: Path, fields: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Each row of a JSON file with its place, for messages; AnnotationError for a row that is not an object.
+
+    fields: the expected ones, for that message.
+    """
+    for number, row in enumerate(json_rows(path), 1):
+        where = f"{path}, row {number}"
+        if not isinstance(row, dict):
+            raise AnnotationError(f"{where}: expected an object with {fields}")
+        yield where, row
+
+
+def text_of(where: str, row: Mapping[str, Any], name: str) -> str:
+    """The value of a field that must be text; AnnotationError if it is missing or anything else."""
+    if name not in row:
+        raise AnnotationError(f"{where}: no {name}")
+    if not isinstance(row[name], str):
+        raise AnnotationError(f"{where}: {name} is not text")
+    return str(row[name])
+
+
 def _parsed(path: Path, text: str, first_line: int) -> Any:
     try:
         return json.loads(text)
@@ -147,29 +167,28 @@ def _parsed(path: Path, text: str, first_line: int) -> Any:
         raise AnnotationError(f"{path}: not JSON that can be read; expected a list of responses") from None
 
 
-def _annotated(path: Path, number: int, row: Any, *, rated: bool) -> Annotated:
-    where = f"{path}, row {number}"
-    if not isinstance(row, dict):
-        raise AnnotationError(f"{where}: expected an object with context, response and annotations")
-    for name in ("context", "response"):
-        if name not in row:
-            raise AnnotationError(f"{where}: no {name}")
+def _objects(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    return json_objects(path, "context, response and annotations")
+
+
+def _annotated(where: str, dialogue: str, row: Mapping[str, Any], *, rated: bool) -> Annotated:
+    """dialogue: the id of a row without one."""
+    if "context" not in row:
+        raise AnnotationError(f"{where}: no context")
     context = row["context"]
     turns = context.split("\n") if isinstance(context, str) else context
     if not isinstance(turns, list) or not all(isinstance(turn, str) for turn in turns):
         raise AnnotationError(f"{where}: context is neither text nor a list of turns")
-    if not isinstance(row["response"], str):
-        raise AnnotationError(f"{where}: response is not text")
-    reference = row.get("reference")
+    response, reference = text_of(where, row, "response"), row.get("reference")
     if isinstance(reference, list):
         reference = reference[0] if reference else None
     if reference is not None and not isinstance(reference, str):
         raise AnnotationError(f"{where}: reference is not text")
     system = row.get("model", row.get("model_name", row.get("system")))
     return Annotated(
-        str(row.get("dialogue_id", number - 1)),
+        str(row.get("dialogue_id", dialogue)),
         tuple(turn for turn in turns if turn.strip()),
-        row["response"],
+        response,
         reference,
         None if system is None else str(system),
         _ratings(where, row.get("annotations")) if rated else {},

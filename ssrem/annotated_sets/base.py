@@ -169,27 +169,6 @@ def counted(number: int, what: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}{blank}{rest}"
 
 
-def text_of(where: str, row: Mapping[str, Any], name: str) -> str:
-    """The value of a field that must be text; AnnotationError if it is missing or anything else."""
-    if name not in row:
-        raise AnnotationError(f"{where}: no {name}")
-    if not isinstance(row[name], str):
-        raise AnnotationError(f"{where}: {name} is not text")
-    return str(row[name])
-
-
-def json_objects(path: Path, fields: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Each row of a JSON file with its place, for messages; AnnotationError for a row that is not an object.
-
-    fields: the expected ones, for that message.
-    """
-    for number, row in enumerate(json_rows(path), 1):
-        where = f"{path}, row {number}"
-        if not isinstance(row, dict):
-            raise AnnotationError(f"{where}: expected an object with {fields}")
-        yield where, row
-
-
 def turns(context: str, separator: str = "\n") -> tuple[str, ...]:
     """The turns of a context that is written as one text, oldest first, stripped, without empty ones."""
     return tuple(turn.strip() for turn in context.split(separator) if turn.strip())

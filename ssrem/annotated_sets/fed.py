@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import ClassVar
 
-from ssrem.annotated_sets.base import Content, Layout, Response, json_objects, text_of
+from ssrem.agreement.annotated import json_objects, text_of
+from ssrem.annotated_sets.base import Content, Layout, Response
 from ssrem.errors import AnnotationError
 
 WHOLE_DIALOGUE = "row about a whole dialogue, without a response"

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ssrem.agreement.annotated import file_text
-from ssrem.annotated_sets.base import Content, Layout, Response, counted, json_objects, text_of, turns
+from ssrem.agreement.annotated import file_text, json_objects, text_of
+from ssrem.annotated_sets.base import Content, Layout, Response, counted, turns
 from ssrem.errors import AnnotationError
 
 CRITERION = "coherence"

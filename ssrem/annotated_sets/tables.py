@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ssrem.agreement.annotated import file_text
-from ssrem.annotated_sets.base import Content, Layout, Response, json_objects, turns
+from ssrem.agreement.annotated import file_text, json_objects
+from ssrem.annotated_sets.base import Content, Layout, Response, turns
 from ssrem.annotated_sets.columns import Columns
 from ssrem.errors import AnnotationError
 from ssrem.readers.delimited import CsvReader, TsvReader

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
-from ssrem.agreement.annotated import GROUND_TRUTH_SYSTEMS
-from ssrem.annotated_sets.base import Content, Layout, Response, json_objects, text_of, turns
+from ssrem.agreement.annotated import GROUND_TRUTH_SYSTEMS, json_objects, text_of
+from ssrem.annotated_sets.base import Content, Layout, Response, turns
 from ssrem.errors import AnnotationError
 
 
