@@ -52,7 +52,7 @@ def identification(f: Mapping[str, NDArray[np.float64]]) -> list[KindRow]:
 
 
 def mean_interval(values: NDArray[np.float64]) -> tuple[float | None, float | None, float | None]:
-    """Mean and normal 95% interval of independent values (n,); no interval below two, nothing of none."""
+    """Mean and normal 95% interval of independent values (n,); None if undefined: the interval below two values."""
     if len(values) == 0:
         return None, None, None
     mean = float(values.mean())

@@ -70,7 +70,7 @@ def test_near_words_stand_for_one_another() -> None:
 
 
 def test_identification_in_buckets() -> None:
-    """Who speaks much is told better."""
+    """Responses of speakers with many turns are identified better."""
     active = np.arange(80, dtype=np.float64)
     findings = corpus_buckets(
         Identified(active / 80, {"turns of the speaker": active, "constant": np.ones(80)})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from scipy import stats
@@ -13,7 +12,7 @@ from schemas import TABLES
 from ssrem.agreement.levels import segment_level
 from ssrem.errors import AnnotationError
 from support.small_home import Made, annotated_rows
-from support.stages import staging
+from support.stages import query, staging
 from tasks.agreement.correlate import SET_TABLES, correlate, correlate_all, correlate_landed
 from tasks.maintenance.repair import repair
 from tasks.stage.stage import Output
@@ -24,11 +23,6 @@ from tasks.warehouse.partition import PartitionKey
 BOTH = [("rsrem", 1), ("ssrem", 1)]
 
 
-def query(home: Warehouse, text: str, *values: Any) -> list[Any]:
-    with home.reader() as reader:
-        return reader.execute(text, list(values)).fetchall()
-
-
 def runs(home: Warehouse) -> int:
     ((count,),) = query(home, "SELECT count(*) FROM runs WHERE stage = 'correlate'")
     return int(count)
@@ -37,19 +31,18 @@ def runs(home: Warehouse) -> int:
 POOLED = """SELECT {columns} FROM agreement WHERE evaluator = 'ssrem' AND aggregation = 'mean' AND score = 'f'
     AND level = 'segment' AND grouping = 'pooled' AND measure = 'spearman'"""
 
-PAIRS = """SELECT s.f, h.score, array_to_string(a.context, '|'), s.evaluator FROM scores AS s
+PAIRS = """SELECT s.f, h.score, array_to_string(a.context, '|') FROM scores AS s
     INNER JOIN human_scores AS h USING (dataset, response_id)
     INNER JOIN rated_responses AS a USING (dataset, response_id)
     WHERE s.dataset = 'people' AND s.kind = 'response' AND h.aggregation = 'mean' AND NOT a.ground_truth
-    ORDER BY s.evaluator, s.response_id::BIGINT"""
+    AND s.evaluator = 'ssrem' ORDER BY s.response_id::BIGINT"""
 
 
 def test_figures_are_those_of_the_correlations_and_the_library(made: Made) -> None:
     ((statistic, low, high, n, resamples, seed),) = query(
         made.home, POOLED.format(columns="statistic, low, high, n, resamples, seed")
     )
-    pairs = [row for row in query(made.home, PAIRS) if row[3] == "ssrem"]
-    x, y, contexts = ([row[at] for row in pairs] for at in range(3))
+    x, y, contexts = zip(*query(made.home, PAIRS), strict=True)
     assert statistic == pytest.approx(stats.spearmanr(x, y).statistic)
     assert low < statistic < high
     assert (n, resamples, seed) == (25, 1000, 0)
@@ -83,20 +76,21 @@ def test_raters_agree_by_hand(made: Made) -> None:
 
 
 def test_who_is_compared_and_ranked(made: Made) -> None:
-    levels = query(
+    compared = query(
         made.home, "SELECT level, difference, p, p_holm, low, high, n FROM comparisons ORDER BY level"
     )
-    assert [row[0] for row in levels] == ["segment", "system"]
-    for _, difference, p, corrected, low, high, n in levels:
-        assert difference >= 0 < p == corrected and low <= high and n == 25
+    corrected = {}
+    for level, difference, p, p_holm, low, high, n in compared:
+        assert difference >= 0 < p == p_holm and low <= high and n == 25
+        corrected[level] = p_holm
+    assert list(corrected) == ["segment", "system"]
     ranked = query(
         made.home,
         "SELECT place, cluster, evaluator, score FROM rankings WHERE level = 'segment' ORDER BY place",
     )
-    assert [row[0] for row in ranked] == [1, 2]
-    assert {row[2:] for row in ranked} == {("ssrem", "h"), ("rsrem", "h")}
-    p = levels[0][3]
-    assert [row[1] for row in ranked] == ([1, 2] if p < 0.05 else [1, 1])
+    places, clusters, evaluators, scores = zip(*ranked, strict=True)
+    assert (places, set(evaluators), set(scores)) == ((1, 2), {"ssrem", "rsrem"}, {"h"})
+    assert clusters == ((1, 2) if corrected["segment"] < 0.05 else (1, 1))
 
 
 def test_measured_once_and_again_only_what_changed(copy: Warehouse, made: Made) -> None:

@@ -16,6 +16,7 @@ from scipy import stats
 from sql import statement
 from ssrem.errors import AnnotationError, EvaluatorError, GateError
 from support.small_home import Made, annotated_rows
+from support.stages import query
 from tasks.agreement.correlate import correlate
 from tasks.training.versions import promoted
 from tasks.warehouse.home import Warehouse
@@ -31,11 +32,6 @@ def write_set(tmp_path: Path) -> Callable[..., str]:
         return str(path)
 
     return write
-
-
-def query(home: Warehouse, text: str, *values: Any) -> list[Any]:
-    with home.reader() as reader:
-        return reader.execute(text, list(values)).fetchall()
 
 
 # Human scores
