@@ -50,7 +50,7 @@ class Responses:
 
     def with_systems(self) -> Responses:
         """Those whose system is known."""
-        systems = self.systems if self.systems is not None else []
+        systems = [None] * len(self.scores) if self.systems is None else self.systems
         known = np.array([system is not None for system in systems], dtype=bool)
         return Responses(
             self.scores[known],

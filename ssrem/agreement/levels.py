@@ -15,12 +15,9 @@ from ssrem.agreement.inputs import (
     Floats,
     Grouping,
     Integers,
-    Labels,
     LeftOut,
     Measure,
-    Numbers,
     Responses,
-    SystemMeasure,
     View,
     columns,
     complete,
@@ -40,28 +37,10 @@ MIN_SHARED = 5
 
 
 def agreement_at(responses: Responses, view: View, *, permutations: int = 1000, seed: int = 0) -> Agreement:
-    """`segment_level` with the groups of the view's grouping, or `system_level`; permutations, seed: of soft accuracy.
-
-    ValueError as there, and for a system level without systems, or soft accuracy at segment level.
-    """
-    if view.level == "system":
-        if responses.systems is None:
-            raise ValueError("the system level needs the system of each response")
-        return system_level(
-            responses.scores,
-            responses.human,
-            responses.systems,
-            measure=view.measure,
-            contexts=responses.contexts,
-            force=view.force,
-            permutations=permutations,
-            seed=seed,
-        )
-    if view.measure == "soft_accuracy":
-        raise ValueError("soft accuracy compares systems: it has no segment level")
-    groups = {"pooled": None, "system": responses.systems, "context": responses.contexts}[view.grouping]
-    scores, human = responses.scores, responses.human
-    return segment_level(scores, human, measure=view.measure, grouping=view.grouping, groups=groups)
+    """`segment_level` or `system_level`, whose soft accuracy takes permutations and seed. ValueError as there."""
+    if view.level == "segment":
+        return segment_level(responses, view)
+    return system_level(responses, view, permutations=permutations, seed=seed)
 
 
 @dataclass(frozen=True)
@@ -75,25 +54,21 @@ class Calibrated:
     groups: int
 
 
-def segment_level(
-    scores: Numbers,
-    human: Numbers,
-    *,
-    measure: Measure,
-    grouping: Grouping = "pooled",
-    groups: Labels | None = None,
-) -> Agreement:
+def segment_level(responses: Responses, view: View) -> Agreement:
     """Agreement of scores (n,) with human scores (n,); NaN is missing.
 
-    grouping: 'pooled' takes all pairs at once; 'system' and 'context' average the coefficients of the groups, each
-    counting the same, whose labels `groups` (n,) gives: the system or the context of each response. A group with
-    fewer than three responses (accuracy: two), or one in which a side does not vary, has none and is left out
-    (accuracy keeps it, as ties count). Accuracy is acc_eq with one ε for all groups (see `calibrated_accuracy`).
-    ValueError for infinite scores, lengths that differ, or a grouping without labels.
+    grouping: 'pooled' takes all pairs at once; 'system' and 'context' average the coefficients of the systems or
+    contexts, each counting the same. A group with fewer than three responses (accuracy: two), or one in which a side
+    does not vary, has none and is left out (accuracy keeps it, as ties count). Accuracy is acc_eq with one ε for all
+    groups (see `calibrated_accuracy`). ValueError for infinite scores, lengths that differ, a grouping without labels,
+    or soft accuracy, which compares systems.
     """
+    scores, human, measure, grouping = responses.scores, responses.human, view.measure, view.grouping
+    if measure == "soft_accuracy":
+        raise ValueError("soft accuracy compares systems: it has no segment level")
     pairs, missing = columns(scores, human)
     x, y = pairs.T
-    names, codes = _groups(grouping, groups, np.flatnonzero(complete(scores, human)), len(scores))
+    names, codes = _groups(responses, grouping, complete(scores, human))
     result = Agreement(measure, None, len(x), missing, 0)
     if len(x) < MIN_RESPONSES:
         few = f"{len(x)} responses with both scores; {MIN_RESPONSES} are needed"
@@ -184,27 +159,20 @@ def pair_count(groups: Integers) -> int:
     return int((sizes * (sizes - 1) // 2).sum())
 
 
-def system_level(
-    scores: Numbers,
-    human: Numbers,
-    systems: Labels,
-    *,
-    measure: SystemMeasure,
-    contexts: Labels | None = None,
-    force: bool = False,
-    permutations: int = 1000,
-    seed: int = 0,
-) -> Agreement:
+def system_level(responses: Responses, view: View, *, permutations: int = 1000, seed: int = 0) -> Agreement:
     """Agreement of the systems' mean scores with their mean human scores, from responses (n,); NaN is missing.
 
     A response counts where it has both scores. measure: 'accuracy' is the share of pairs of systems ordered as people
-    order them (Kocmi et al. 2021), equal means being a tie, without calibration; 'soft_accuracy' see `soft_accuracy`,
-    which needs `contexts` (n,). Refused below `MIN_SYSTEMS` systems unless `force`, which two systems at least must
-    have (correlations: three). ValueError for infinite scores or lengths that differ.
+    order them (Kocmi et al. 2021), equal means being a tie, without calibration; for 'soft_accuracy' see there. Refused
+    below `MIN_SYSTEMS` systems unless the view forces it, which needs two systems at least (correlations: three).
+    ValueError for infinite scores, lengths that differ, or unknown systems.
     """
+    scores, human, measure, force = responses.scores, responses.human, view.measure, view.force
+    if responses.systems is None:
+        raise ValueError("the system level needs the system of each response")
     pairs, missing = columns(scores, human)
     usable = complete(scores, human)
-    names, codes = numbered_within(systems, usable, "systems")
+    names, codes = numbered_within(responses.systems, usable, "systems")
     x, y = pairs.T
     count = len(names)
     agreement = Agreement(measure, None, len(x), missing, count)
@@ -223,9 +191,7 @@ def system_level(
     if measure != "soft_accuracy":
         correlation = CORRELATIONS[measure](*means)
         return replace(agreement, statistic=correlation.statistic, p=correlation.p)
-    if contexts is None:
-        raise ValueError("soft accuracy pairs systems by context: it needs the context of each response")
-    _, shared = numbered_within(contexts, usable, "contexts")
+    _, shared = numbered_within(responses.contexts, usable, "contexts")
     soft, used, left_out = soft_accuracy(x, y, codes, shared, permutations=permutations, seed=seed)
     if soft is None:
         reason = f"no two systems share {MIN_SHARED} contexts"
@@ -262,14 +228,17 @@ def soft_accuracy(
     return float(1 - np.mean(distances)) if distances else None, len(distances), left_out
 
 
-def _groups(grouping: Grouping, groups: Labels | None, rows: Integers, n: int) -> tuple[list[str], Integers]:
-    """Names and numbers of all groups that a response names, the numbers of the chosen rows."""
+def _groups(
+    responses: Responses, grouping: Grouping, usable: NDArray[np.bool_]
+) -> tuple[list[str], Integers]:
+    """Names and numbers of all groups that a response names, the numbers of the usable rows."""
     if grouping == "pooled":
-        return ["all"], np.zeros(len(rows), dtype=np.int64)
-    if groups is None:
+        return ["all"], np.zeros(int(usable.sum()), dtype=np.int64)
+    labels = responses.systems if grouping == "system" else responses.contexts
+    if labels is None:
         raise ValueError(f"agreement by {grouping} needs the {grouping} of each response")
-    names, codes = numbered(groups, n, f"{grouping} labels")
-    return names, codes[rows]
+    names, codes = numbered(labels, len(usable), f"{grouping} labels")
+    return names, codes[usable]
 
 
 def _members(codes: Integers, groups: int) -> list[Integers]:

@@ -70,8 +70,7 @@ def test_it_holds_its_statistic_and_repeats(measure: Any, grouping: Any) -> None
     assert one.outcome == "ok", one.reason
     assert one.low < one.statistic < one.high
     assert (one.clusters, one.resamples, one.seed, one.confidence) == (30, 300, 1, 0.95)
-    groups = {"system": SYSTEMS, "context": CONTEXTS}.get(grouping)
-    plain = segment_level(SCORES, HUMAN, measure=measure, grouping=grouping, groups=groups)
+    plain = segment_level(Responses(SCORES, HUMAN, CONTEXTS, SYSTEMS), View(measure, "segment", grouping))
     assert one.statistic == plain.statistic
     assert interval(1) == one and interval(2).low != one.low
     turned = interval(1, slice(None, None, -1))  # a context is a context wherever its responses stand
@@ -93,10 +92,9 @@ def test_system_level(measure: Any) -> None:
 @pytest.mark.parametrize("grouping", ["pooled", "system", "context"])
 def test_accuracy_keeps_the_epsilon_of_the_data(grouping: Any) -> None:
     human = np.round(HUMAN / 3)  # ties, which the scores must meet
-    groups = {"system": SYSTEMS, "context": CONTEXTS}.get(grouping)
-    plain = segment_level(SCORES, human, measure="accuracy", grouping=grouping, groups=groups)
-    assert plain.epsilon is not None and plain.epsilon > 0.5
     responses, view = Responses(SCORES, human, CONTEXTS, SYSTEMS), View("accuracy", "segment", grouping)
+    plain = segment_level(responses, view)
+    assert plain.epsilon is not None and plain.epsilon > 0.5
     interval = agreement_interval(responses, view, resamples=400, seed=0)
     assert interval.low is not None and interval.high is not None and plain.statistic is not None
     assert interval.low < plain.statistic < interval.high < interval.low + 0.2

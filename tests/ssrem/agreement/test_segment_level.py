@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from ssrem.agreement import levels
-from ssrem.agreement.inputs import MEASURES, LeftOut
+from ssrem.agreement.inputs import MEASURES, Agreement, LeftOut, Responses, View
 from ssrem.agreement.levels import calibrated_accuracy, segment_level
 
 RNG = np.random.default_rng(0)
@@ -21,6 +21,18 @@ NAN = np.nan
 whole = st.lists(
     st.tuples(st.integers(-20, 20), st.integers(1, 5), st.integers(0, 2)), min_size=4, max_size=25
 )
+
+
+def agreement_of(
+    scores: Any, human: Any, *, measure: Any, grouping: Any = "pooled", groups: Any = None
+) -> Agreement:
+    """At segment level; groups: the labels of the grouping."""
+    labels = (
+        {"contexts": np.zeros(len(scores)), f"{grouping}s": groups}
+        if grouping != "pooled"
+        else {"contexts": ()}
+    )
+    return segment_level(Responses(scores, human, **labels), View(measure, "segment", grouping))
 
 
 def best_accuracy(x: Any, y: Any, groups: Any) -> tuple[float, float]:
@@ -70,10 +82,10 @@ def test_ties_are_calibrated_as_trying_every_epsilon_does(drawn: list[tuple[int,
 def test_ranks_alone_decide_and_evaluator_and_people_may_change_places(drawn: Any) -> None:
     x, y, _ = (np.array(column, dtype=float) for column in zip(*drawn, strict=True))
     for measure in ("spearman", "kendall"):
-        one = segment_level(x, y, measure=measure)
-        curved = segment_level(x**3 + x, np.exp(y), measure=measure)
-        turned = segment_level(y, x, measure=measure)
-        negative = segment_level(-x, y, measure=measure)
+        one = agreement_of(x, y, measure=measure)
+        curved = agreement_of(x**3 + x, np.exp(y), measure=measure)
+        turned = agreement_of(y, x, measure=measure)
+        negative = agreement_of(-x, y, measure=measure)
         assert one.outcome == curved.outcome == turned.outcome
         if one.statistic is not None:
             assert curved.statistic == pytest.approx(one.statistic)
@@ -89,7 +101,7 @@ def test_pooled_is_scipy_with_its_p() -> None:
         ("spearman", stats.spearmanr),
         ("kendall", stats.kendalltau),
     ):
-        agreement = segment_level(x, y, measure=measure)  # type: ignore[arg-type]
+        agreement = agreement_of(x, y, measure=measure)  # type: ignore[arg-type]
         expected = theirs(x, y)
         assert agreement.statistic == pytest.approx(expected.statistic)
         assert agreement.p == pytest.approx(expected.pvalue)
@@ -101,8 +113,8 @@ def test_groups_are_averaged_and_those_without_a_coefficient_named(measure: Any)
     x = np.array([1.0, 2, 3, 4, 9, 1, 5, 5, 5, 2, 7, NAN, 3, 1, 2])
     y = np.array([1.0, 3, 2, 4, 1, 2, 1, 2, 3, 1, 2, 5, 4, 4, 4])
     groups = [*"aaaa", *"bb", *"ccc", *"ddd", *"eee"]
-    agreement = segment_level(x, y, measure=measure, grouping="system", groups=groups)
-    assert agreement.statistic == pytest.approx(segment_level(x[:4], y[:4], measure=measure).statistic)
+    agreement = agreement_of(x, y, measure=measure, grouping="system", groups=groups)
+    assert agreement.statistic == pytest.approx(agreement_of(x[:4], y[:4], measure=measure).statistic)
     assert (agreement.groups, agreement.n, agreement.missing, agreement.p) == (1, 4, 1, None)
     assert agreement.left_out == (
         LeftOut("b", "2 responses"),
@@ -110,7 +122,7 @@ def test_groups_are_averaged_and_those_without_a_coefficient_named(measure: Any)
         LeftOut("d", "2 responses"),
         LeftOut("e", "human scores all the same"),
     )
-    both = segment_level(
+    both = agreement_of(
         [*x[:4], *x[:4]], [*y[:4], *-y[:4]], measure=measure, grouping="context", groups=[0] * 4 + [1] * 4
     )
     assert both.statistic == pytest.approx(0)
@@ -121,7 +133,7 @@ def test_accuracy_by_group_has_one_epsilon_and_takes_ties_as_answers() -> None:
     x = np.array([1.0, 1.1, 5, 2, 2.1, 2.2, 9])
     y = np.array([1.0, 1, 2, 3, 3, 3, 1])
     groups = [*"aaa", *"bbb", "c"]
-    agreement = segment_level(x, y, measure="accuracy", grouping="context", groups=groups)
+    agreement = agreement_of(x, y, measure="accuracy", grouping="context", groups=groups)
     assert (agreement.statistic, agreement.groups, agreement.n) == (1.0, 2, 6)
     assert agreement.epsilon == pytest.approx(0.2)
     assert agreement.left_out == (LeftOut("c", "1 responses"),)
@@ -132,7 +144,7 @@ def test_accuracy_by_group_has_one_epsilon_and_takes_ties_as_answers() -> None:
 @pytest.mark.parametrize("grouping", ["pooled", "system", "context"])
 def test_what_has_no_figure_says_why(measure: Any, grouping: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def agreement(x: Any, y: Any, groups: Any) -> tuple[Any, Any, str]:
-        one = segment_level(x, y, measure=measure, grouping=grouping, groups=groups)
+        one = agreement_of(x, y, measure=measure, grouping=grouping, groups=groups)
         assert one.p is None and one.epsilon is None
         return one.statistic, one.outcome, one.reason
 
@@ -149,15 +161,17 @@ def test_what_has_no_figure_says_why(measure: Any, grouping: Any, monkeypatch: p
 
 def test_misuse_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ValueError, match="infinity"):
-        segment_level([1, np.inf, 2], [1, 2, 3], measure="accuracy")
+        agreement_of([1, np.inf, 2], [1, 2, 3], measure="accuracy")
     with pytest.raises(ValueError, match="one length"):
-        segment_level([1, 2], [1, 2, 3], measure="pearson")
+        agreement_of([1, 2], [1, 2, 3], measure="pearson")
+    with pytest.raises(ValueError, match="no segment level"):
+        agreement_of([1, 2, 3], [1, 2, 3], measure="soft_accuracy")
     with pytest.raises(ValueError, match="needs the system"):
-        segment_level([1, 2, 3], [1, 2, 3], measure="pearson", grouping="system")
+        agreement_of([1, 2, 3], [1, 2, 3], measure="pearson", grouping="system")
     with pytest.raises(ValueError, match="2 context labels do not fit 3"):
-        segment_level([1, 2, 3], [1, 2, 3], measure="pearson", grouping="context", groups=[1, 2])
+        agreement_of([1, 2, 3], [1, 2, 3], measure="pearson", grouping="context", groups=[1, 2])
     with pytest.raises(ValueError, match="system labels are None"):
-        segment_level([1, 2, 3], [1, 2, 3], measure="pearson", grouping="system", groups=["a", None, "a"])
+        agreement_of([1, 2, 3], [1, 2, 3], measure="pearson", grouping="system", groups=["a", None, "a"])
     monkeypatch.setattr(levels, "MAX_PAIRS", 2)
     with pytest.raises(ValueError, match="compare by context"):
         calibrated_accuracy(np.arange(3.0), np.arange(3.0))

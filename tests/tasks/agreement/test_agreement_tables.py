@@ -9,6 +9,7 @@ import pytest
 from scipy import stats
 
 from schemas import TABLES
+from ssrem.agreement.inputs import Responses, View
 from ssrem.agreement.levels import segment_level
 from ssrem.errors import AnnotationError
 from support.small_home import Made, annotated_rows
@@ -51,7 +52,7 @@ def test_figures_are_those_of_the_correlations_and_the_library(made: Made) -> No
         "SELECT statistic, groups FROM agreement WHERE evaluator = 'ssrem' AND aggregation = 'mean' AND score = 'f' "
         "AND grouping = 'context' AND measure = 'pearson'",
     )
-    direct = segment_level(x, y, measure="pearson", grouping="context", groups=contexts)
+    direct = segment_level(Responses(x, y, contexts), View("pearson", grouping="context"))
     assert (by_context, groups) == (pytest.approx(direct.statistic), direct.groups)
 
 
