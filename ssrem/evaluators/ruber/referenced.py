@@ -44,8 +44,7 @@ class RuberRef(Metric):
     def values(self, samples: Sequence[Sample]) -> Scored:
         responses = [sample.response for sample in samples]
         references = [sample.reference or "" for sample in samples]
-        cosines = pooled_cosine(responses, references, self._encoder.encode)
-        return Scored(cosines, np.zeros(len(samples), dtype=bool))
+        return Scored(pooled_cosine(responses, references, self._encoder.encode))
 
 
 def pooled_cosine(responses: Sequence[str], references: Sequence[str], encode: Encode) -> Floats:

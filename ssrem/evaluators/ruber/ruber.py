@@ -120,12 +120,10 @@ class Ruber(RuberUnref):
     def components(self, samples: Sequence[Sample], *, encode: Encode | None = None) -> Scores:
         """All parts; g and h are NaN for samples without a reference."""
         f, truncated = self._f(samples, encode)
-        referenced = np.array([sample.reference is not None for sample in samples], dtype=bool)
-        pairs = [(sample.response, sample.reference) for sample in samples if sample.reference is not None]
-        g = np.full(len(samples), np.nan)
-        g[referenced] = pooled_cosine(
-            [pair[0] for pair in pairs], [pair[1] for pair in pairs], encode or self.encoder.encode
-        )
+        responses = [sample.response for sample in samples]
+        references = [sample.reference or "" for sample in samples]
+        g = pooled_cosine(responses, references, encode or self.encoder.encode)
+        g[[sample.reference is None for sample in samples]] = np.nan
         f_unit, g_unit = self.f_unit(f), unit_range(g, self.state.bounds["g"])
         return Scores(f, g, COMBINATIONS[self.config.combine](f_unit, g_unit), f_unit, g_unit, truncated)
 
