@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import islice
 from typing import ClassVar
 
 from ssrem.errors import EvaluatorError
@@ -35,13 +36,12 @@ class SpeakerSet(Generator):
 
     def negatives(self, case: Case, seed: int) -> Iterable[Negative]:
         rows = case.candidates.negatives[self.kind][case.row]
-        texts = [case.candidates.texts[int(row)] for row in rows if row >= 0]
+        texts = (case.candidates.texts[int(row)] for row in rows if row >= 0)
         words = len(case.response.split())
-        admitted: dict[str, str] = {}
-        for text in texts:
-            if case.admits(text):
-                admitted.setdefault(letters(text), text)
-        for k, text in enumerate(list(admitted.values())[: self.settings.count]):
+        distinct: dict[str, str] = {}
+        for text in filter(case.admits, texts):
+            distinct.setdefault(letters(text), text)
+        for k, text in enumerate(islice(distinct.values(), self.settings.count)):
             yield Negative(case.row, self.name, k, text, words, words)
 
 

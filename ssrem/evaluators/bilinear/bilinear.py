@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,7 +16,7 @@ from ssrem.evaluators.bilinear.config import BilinearConfig
 from ssrem.evaluators.bilinear.encoded_candidates import EncodedCandidates, products
 from ssrem.evaluators.bilinear.similarity import similarity
 from ssrem.evaluators.core.candidate_columns import CandidateColumns, draw, usable_rows
-from ssrem.evaluators.core.fitted import Encoding, Run
+from ssrem.evaluators.core.fitted import Encoding, NetworkState, Run
 from ssrem.evaluators.core.saved import Saved
 from ssrem.evaluators.core.scaling import Bounds, unit_range
 from ssrem.samples import TEST, TRAIN, VALID, Candidates, Encode, Floats, Rows, Sample
@@ -29,29 +29,11 @@ _BOUND_ROWS = 2_000
 _SPREAD = 0.5
 
 
-@dataclass(frozen=True)
-class State:
-    """What a fit leaves: M float64 (d, d), with values that float32 holds, and the bounds of f and g."""
-
-    matrix: Floats
-    f_bounds: Bounds
-    g_bounds: Bounds
-    tuned: int = 0
-
-    @property
-    def tensors(self) -> dict[str, NDArray[np.float32]]:
-        return {"matrix": self.matrix.astype(np.float32)}
-
-    @property
-    def bounds(self) -> dict[str, Bounds]:
-        return {"f": self.f_bounds, "g": self.g_bounds}
-
-
-class Bilinear(Encoding[State]):
+class Bilinear(Encoding[NetworkState]):
     """f from a learned matrix, g from the reference, h their mean on the unit range.
 
-    V(c) is the mean of the vectors of the last `context_turns` turns that have a known word. A context or
-    response without a known word gives f = 0. Texts are never truncated.
+    V(c) is the mean of the vectors of the last `context_turns` turns that have a known word. A context or response
+    without a known word gives f = 0. Texts are never truncated. The state holds M, float32 (d, d).
     """
 
     draws: ClassVar[Mapping[str, int]]
@@ -62,7 +44,7 @@ class Bilinear(Encoding[State]):
     form: ClassVar[str] = "ssrem-bilinear-1"
     config: BilinearConfig
 
-    def _about(self, state: State) -> str:
+    def _about(self, state: NetworkState) -> str:
         drawn = "+".join(kind if count == 1 else f"{kind}x{count}" for kind, count in self.draws.items())
         settings = self.config
         ranking = "-ranking" if settings.loss == "ranking" else ""
@@ -71,16 +53,16 @@ class Bilinear(Encoding[State]):
             f"|ctx:{settings.context_turns}|neg:{drawn}|g:{settings.reference}"
         )
 
-    def _hash(self, state: State) -> str:
+    def _hash(self, state: NetworkState) -> str:
         """sha256 over M and the bounds."""
         digest = hashlib.sha256(state.tensors["matrix"].tobytes())
         digest.update(repr(tuple(map(asdict, state.bounds.values()))).encode())
         return digest.hexdigest()
 
-    def _fit(self, candidates: Candidates, run: Run) -> tuple[State, Training]:
-        """M is learned on the train split."""
-        from ssrem.evaluators.bilinear.training import MatrixObjective, plan
-        from ssrem.training.trainer import train
+    def _fit(self, candidates: Candidates, run: Run) -> tuple[NetworkState, Training]:
+        """Learn M on the train split, the bounds on the valid split."""
+        from ssrem.evaluators.bilinear.training import MatrixObjective
+        from ssrem.training.trainer import Plan, train
 
         if self.config.loss == "ranking" and len(self.draws) == 1:
             raise EvaluatorError(
@@ -97,15 +79,19 @@ class Bilinear(Encoding[State]):
         data = [array for part in cases.values() for array in part.data()]
         unfinished = run.unfinished([self.name, asdict(self.config)], data)
         objective = MatrixObjective(cases[TRAIN], cases[VALID], self.config)
-        curve = train(objective, plan(self.config), progress=run.progress, checkpoint=unfinished)
+        settings = self.config
+        plan = Plan(
+            settings.epochs, settings.seed, patience=settings.patience, weight_decay=settings.weight_decay
+        )
+        curve = train(objective, plan, progress=run.progress, checkpoint=unfinished)
         matrix = objective.learned()
         if self.config.logits == "raw":
             spread = float(np.nanstd(products(matrix, cases[VALID])))
             matrix = matrix * (_SPREAD / spread if spread > 0 else 1.0)
         # Rounded to what is saved, so that a loaded model scores exactly as this one.
-        matrix = matrix.astype(np.float32).astype(np.float64)
+        matrix = matrix.astype(np.float32)
         f_bounds = Bounds.of(np.tanh(products(matrix, cases[VALID])))
-        state = State(matrix, f_bounds, self._g_bounds(candidates, run.encode))
+        state = NetworkState({"matrix": matrix}, {"f": f_bounds, "g": self._g_bounds(candidates, run.encode)})
         training = curve.training(
             run.began,
             {"train": len(cases[TRAIN]), "valid": len(cases[VALID])},
@@ -115,7 +101,7 @@ class Bilinear(Encoding[State]):
         return state, training
 
     def components(self, samples: Sequence[Sample], *, encode: Encode | None = None) -> Scores:
-        state = self.state
+        bounds = self.state.bounds
         f = self._f(samples, encode)
         g = similarity(
             self.config.reference,
@@ -124,24 +110,23 @@ class Bilinear(Encoding[State]):
             [sample.reference for sample in samples],
             encode=encode,
         )
-        f_unit, g_unit = unit_range(f, state.f_bounds), unit_range(g, state.g_bounds)
+        f_unit, g_unit = unit_range(f, bounds["f"]), unit_range(g, bounds["g"])
         return Scores(f, g, (f_unit + g_unit) / 2, f_unit, g_unit, np.zeros(len(samples), dtype=bool))
 
     def score_candidates(
         self, candidates: Candidates, split: int | None = TEST, *, encode: Encode | None = None
     ) -> dict[str, Floats]:
-        """Kind → f (n, k) for GT, the kinds at hand and Context (the last turn copied); NaN where missing."""
-        state = self.state
+        matrix = self.state.tensors["matrix"]
         columns, turns = CandidateColumns.of(candidates, split), self.config.context_turns
         vectors = self._vectors(candidates.texts, encode)
         cases = EncodedCandidates(vectors, columns.start, columns.stop, columns.joined, turns)
-        return columns.by_kind(np.tanh(products(state.matrix, cases)))
+        return columns.by_kind(np.tanh(products(matrix, cases)))
 
-    def _state_of(self, saved: Saved) -> State:
+    def _state_of(self, saved: Saved) -> NetworkState:
         matrix, size = saved.tensors["matrix"], self.encoder.dimensions
         if matrix.shape != (size, size):
             raise EvaluatorError(f"weights of shape {matrix.shape} do not fit {size} dimensions")
-        return State(matrix.astype(np.float64), saved.bounds["f"], saved.bounds["g"])
+        return NetworkState.of(saved)
 
     def _wanted(self, candidates: Candidates) -> Rows:
         """Rows (n, 1 + k): the true response, then the negatives that this evaluator learns from."""
@@ -157,34 +142,28 @@ class Bilinear(Encoding[State]):
             columns.append(rows[:, :count])
         return np.concatenate(columns, axis=1).astype(np.int64)
 
-    def _notes(self, wanted: Rows) -> tuple[str, ...]:
+    def _notes(self, wanted: Rows) -> list[str]:
         kinds = [kind for kind, count in self.draws.items() for _ in range(count)]
         present = {kind for at, kind in enumerate(kinds, start=1) if (wanted[:, at] >= 0).any()}
-        absent = [kind for kind in self.draws if kind not in present]
-        if not absent:
-            return ()
-        used = [kind for kind in self.draws if kind in present]
-        return (f"no response has a negative of kind {', '.join(absent)}: learned from {', '.join(used)}",)
+        absent = ", ".join(kind for kind in self.draws if kind not in present)
+        used = ", ".join(kind for kind in self.draws if kind in present)
+        return [f"no response has a negative of kind {absent}: learned from {used}"] if absent else []
 
     def _vectors(self, texts: Sequence[str], encode: Encode | None) -> NDArray[np.float16]:
         return (encode or self.encoder.encode)(texts).astype(np.float16)
 
     def _f(self, samples: Sequence[Sample], encode: Encode | None) -> Floats:
-        """f of each sample: its last turns and its response laid out as a conversation of their own."""
-        state, turns = self.state, self.config.context_turns
-        texts: dict[str, int] = {}
-        layout: list[int] = []
-        start, stop = np.zeros((2, len(samples)), dtype=np.int64)
-        for position, sample in enumerate(samples):
-            start[position] = len(layout)
-            layout.extend(texts.setdefault(turn, len(texts)) for turn in sample.context[-turns:])
-            stop[position] = len(layout)
-            layout.append(texts.setdefault(sample.response, len(texts)))
+        """f of each sample; its last turns and its response are laid out as a conversation of their own."""
+        matrix, turns = self.state.tensors["matrix"], self.config.context_turns
         if not samples:
             return np.zeros(0)
-        vectors = self._vectors(list(texts), encode)[np.asarray(layout)]
-        cases = EncodedCandidates(vectors, start, stop, stop[:, None], turns)
-        f: Floats = np.tanh(products(state.matrix, cases)[:, 0])
+        layout = [text for sample in samples for text in (*sample.context[-turns:], sample.response)]
+        lengths = np.array([len(sample.context[-turns:]) for sample in samples])
+        stop = np.cumsum(lengths + 1) - 1
+        row = {text: at for at, text in enumerate(dict.fromkeys(layout))}
+        vectors = self._vectors(list(row), encode)[[row[text] for text in layout]]
+        cases = EncodedCandidates(vectors, stop - lengths, stop, stop[:, None], turns)
+        f: Floats = np.tanh(products(matrix, cases)[:, 0])
         return f
 
     def _g_bounds(self, candidates: Candidates, encode: Encode | None) -> Bounds:

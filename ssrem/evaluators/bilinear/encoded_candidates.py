@@ -51,13 +51,13 @@ class EncodedCandidates:
         return self.vectors[np.maximum(wanted, 0)].astype(np.float32), wanted >= 0
 
 
-def products(matrix: Floats, cases: EncodedCandidates) -> Floats:
+def products(matrix: NDArray[Any], cases: EncodedCandidates) -> Floats:
     """V(c)ᵀ M V(r) of all candidates, float64 (n, k), NaN for -1; in doubles no order of sums shows."""
     result = np.empty(cases.candidates.shape)
     for first in range(0, len(cases), _CHUNK):
         rows = np.arange(first, min(first + _CHUNK, len(cases)))
         responses, present = cases.responses(rows)
-        context = cases.contexts(rows).astype(np.float64) @ matrix
+        context = cases.contexts(rows).astype(np.float64) @ matrix.astype(np.float64)
         result[rows] = np.where(
             present, np.einsum("nd,nkd->nk", context, responses.astype(np.float64)), np.nan
         )

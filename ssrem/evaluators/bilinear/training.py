@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ssrem.evaluators.bilinear.config import BilinearConfig
 from ssrem.evaluators.bilinear.encoded_candidates import EncodedCandidates
 from ssrem.samples import Floats, Rows
-from ssrem.training.trainer import Group, Loss, Plan, Step, shuffled_epochs
+from ssrem.training.trainer import Group, Loss, Step, shuffled_epochs
 
 # As good as minus infinity in a softmax, and without its gradients that are no numbers.
 _ABSENT = -1e30
@@ -35,11 +35,6 @@ def row_loss(scores: torch.Tensor, present: torch.Tensor, logits: str, loss: str
         return -torch.log_softmax(values, dim=1)[:, 0].mean()
     rest = torch.logcumsumexp(values.flip(1), dim=1).flip(1)  # of each column and all after it
     return (rest - values).masked_fill(~present, 0).sum(dim=1).mean()
-
-
-def plan(config: BilinearConfig) -> Plan:
-    """Adam, gradients clipped to norm 1, stopped after `patience` epochs without a lower validation loss."""
-    return Plan(config.epochs, config.seed, patience=config.patience, weight_decay=config.weight_decay)
 
 
 class MatrixObjective:

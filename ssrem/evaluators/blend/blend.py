@@ -65,8 +65,9 @@ class Blend(Fitted[State]):
             raise EvaluatorError(f"{self.name} takes no encoder, its parts have their own; pass None")
         super().__init__(None, config)
         at_hand = _by_part(members)
-        if at_hand and [(p.name, p.evaluator) for p in self.config.members] != _kinds(at_hand):
-            parts = "+".join(f"{part}={kind}" for part, kind in _kinds(at_hand))
+        kinds = [(part, member.name) for part, member in at_hand.items()]
+        if at_hand and kinds != [(part.name, part.evaluator) for part in self.config.members]:
+            parts = "+".join(f"{part}={kind}" for part, kind in kinds)
             self.config = replace(self.config, parts=parts, settings="{}")
         self.members = Members(self.config.members, referenced="reference" in self.needs, at_hand=at_hand)
 
@@ -174,7 +175,3 @@ def _by_part(members: Mapping[str, Evaluator] | Sequence[Evaluator] | None) -> d
     if len(named) < len(members):
         raise EvaluatorError("two members have one name; pass a mapping, part → evaluator")
     return named
-
-
-def _kinds(members: Mapping[str, Evaluator]) -> list[tuple[str, str]]:
-    return [(part, member.name) for part, member in members.items()]

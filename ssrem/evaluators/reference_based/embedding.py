@@ -155,17 +155,13 @@ class EmbeddingExtrema(_WordMetric):
     source: ClassVar[str] = "Liu et al. 2016, section 3.2.3; Forgues et al. 2014"
 
     def _score(self, one: _Bag, other: _Bag) -> float:
-        a, b = (_unit(_extremes(vectors)[None]) for vectors, _ in (one, other))
-        return float(a[0] @ b[0])
+        ends = [(vectors.max(axis=0), vectors.min(axis=0)) for vectors, _ in (one, other)]
+        a, b = (_unit(np.where(top > -bottom, top, bottom)[None])[0] for top, bottom in ends)
+        return float(a @ b)
 
 
 def _unit(vectors: Floats) -> Floats:
     return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
-
-
-def _extremes(vectors: Floats) -> Floats:
-    top, bottom = vectors.max(axis=0), vectors.min(axis=0)
-    return np.asarray(np.where(top > -bottom, top, bottom))
 
 
 def nearest(a: NDArray[Any], b: NDArray[Any]) -> tuple[Floats, Floats]:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 import unicodedata
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property, lru_cache
 from importlib.metadata import version
 from math import prod
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -157,26 +158,14 @@ class Meteor(OverlapMetric):
         return f"{super().engine}|stages:exact+stem"
 
     @cached_property
-    def _stems(self) -> _Stems:
+    def _parts(self) -> dict[str, Any]:
+        """Stand-ins for nltk's own stemmer, with a cache, and for WordNet, without a synonym of any word."""
         from nltk.stem.porter import PorterStemmer
 
-        return _Stems(PorterStemmer().stem)
+        stem = lru_cache(maxsize=20_000)(PorterStemmer().stem)
+        return {"stemmer": SimpleNamespace(stem=stem), "wordnet": SimpleNamespace(synsets=lambda word: [])}
 
     def _score(self, response: list[str], reference: list[str]) -> float:
         from nltk.translate.meteor_score import single_meteor_score
 
-        return float(single_meteor_score(reference, response, stemmer=self._stems, wordnet=_NoSynonyms()))
-
-
-class _Stems:
-    """A stemmer with the interface that nltk's METEOR expects, which caches stems."""
-
-    def __init__(self, stem: Callable[[str], str]) -> None:
-        self.stem = lru_cache(maxsize=20_000)(stem)
-
-
-class _NoSynonyms:
-    """A WordNet with the interface that nltk's METEOR expects, in which no word has a synonym."""
-
-    def synsets(self, word: str) -> list[Any]:
-        return []
+        return float(single_meteor_score(reference, response, **self._parts))

@@ -91,7 +91,7 @@ def test_training_is_shuffled_seeded_and_stops_early() -> None:
     assert again.signature == one.signature
     other = SSREM(topical_encoder(), replace(one.config, seed=6))
     other.fit(topical_candidates())
-    assert not np.array_equal(other.state.matrix, one.state.matrix)
+    assert not np.array_equal(other.state.tensors["matrix"], one.state.tensors["matrix"])
 
 
 def test_the_result_does_not_depend_on_threads() -> None:
@@ -133,7 +133,7 @@ def test_scores_do_not_depend_on_batch_or_order(fitted: SSREM, monkeypatch: pyte
 def test_components(fitted: SSREM) -> None:
     scores = fitted.components(SAMPLES)
     assert np.allclose(scores.h, (scores.f_unit + scores.g_unit) / 2)
-    assert np.array_equal(scores.f_unit, unit_range(scores.f, fitted.state.f_bounds))
+    assert np.array_equal(scores.f_unit, unit_range(scores.f, fitted.state.bounds["f"]))
     assert not scores.truncated.any()
     assert ((scores.f > -1) & (scores.f < 1)).all()
     # Only sms of a text with itself is 1.
