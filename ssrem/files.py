@@ -1,10 +1,11 @@
-"""Reads and writes safetensors and JSON files, and the hash that ties them together."""
+"""Reads and writes safetensors and JSON files, hashes files, and finds those that packages ship."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,13 @@ def sha256(path: Path) -> str:
     """Hex digest of the file's bytes."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def package_folder(package: str) -> Path | None:
+    """The folder of an installed package, which is not imported; None if it is not installed."""
+    spec = find_spec(package)
+    folders = spec.submodule_search_locations if spec else None
+    return Path(folders[0]) if folders else None
 
 
 def write_tensors(path: Path, tensors: Mapping[str, NDArray[Any]]) -> str:

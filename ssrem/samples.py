@@ -52,13 +52,9 @@ class Candidates:
 
     def __post_init__(self) -> None:
         n, texts = len(self.response), len(self.texts)
-        for name, column in (
-            ("context_start", self.context_start),
-            ("context_stop", self.context_stop),
-            ("split", self.split),
-        ):
-            if column.shape != (n,):
-                raise EvaluatorError(f"candidates: {name} has shape {column.shape}, expected ({n},)")
+        for name in ("context_start", "context_stop", "split"):
+            if (shape := getattr(self, name).shape) != (n,):
+                raise EvaluatorError(f"candidates: {name} has shape {shape}, expected ({n},)")
         for kind, rows in self.negatives.items():
             if kind not in KINDS[1:] or rows.ndim != 2 or len(rows) != n:
                 raise EvaluatorError(

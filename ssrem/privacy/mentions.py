@@ -39,9 +39,6 @@ class Mentions:
             assert first is not None  # the edges are cut off, so an id begins with a word
             self._by_word.setdefault(first[0].lower(), []).append(id)
 
-    def __bool__(self) -> bool:
-        return bool(self._by_word)
-
     def mask(self, text: str, placeholder: str = USER) -> str:
         """The text with every mention replaced."""
         pieces, done = [], 0
@@ -50,7 +47,7 @@ class Mentions:
                 continue
             for id in self._by_word.get(word[0].lower(), ()):
                 stop = word.start() + len(id)
-                if _ends_word(text, stop) and _same(id, text[word.start() : stop]):
+                if not _WORD.match(text, stop) and _same(id, text[word.start() : stop]):
                     pieces += [text[done : word.start()], placeholder]
                     done = stop
                     break
@@ -63,18 +60,11 @@ class Mentions:
         if not self._by_word:
             return texts
         ids = [id for same in self._by_word.values() for id in same]
-        # The prefilter ignores the case of ASCII letters only, so with other ids every text is searched.
-        candidates = (
-            texts.str.contains_any(ids, ascii_case_insensitive=True)
-            if all(id.isascii() for id in ids)
-            else texts.is_not_null()
-        ).fill_null(value=False)
+        candidates = texts.is_not_null()
+        if all(id.isascii() for id in ids):  # the prefilter ignores the case of ASCII letters only
+            candidates &= texts.str.contains_any(ids, ascii_case_insensitive=True)
         masked = [self.mask(text) for text in texts.filter(candidates).to_list()]
         return texts.clone().scatter(candidates.arg_true(), pl.Series(masked, dtype=pl.String))
-
-
-def _ends_word(text: str, stop: int) -> bool:
-    return stop <= len(text) and not (stop < len(text) and _WORD.match(text, stop))
 
 
 def _same(id: str, written: str) -> bool:

@@ -32,22 +32,15 @@ class Traces:
         telling = sorted((id for id in self.ids if is_telling(id)), key=len, reverse=True)
         joined = "|".join(re.escape(id) for id in telling)
         # An underscore separates ids as a hyphen does: ann_bob names two people.
-        self._mention = re.compile(rf"(?<![^\W_])(?:{joined})(?![^\W_])") if telling else None
-
-    def __bool__(self) -> bool:
-        return bool(self.ids)
+        self._mention = re.compile(rf"(?<![^\W_])(?:{joined})(?![^\W_])" if telling else r"(?!)")
 
     def mentions(self, text: str) -> bool:
         """Whether a telling id occurs in the text as a whole word."""
-        return self._mention is not None and self._mention.search(text) is not None
+        return self._mention.search(text) is not None
 
     def clean_id(self, id: str) -> str:
         """Another id, such as a conversation's, with mentioned ids hashed, so that distinct ids stay distinct."""
-        if self._mention is None:
-            return id
-        return self._mention.sub(
-            lambda match: hashlib.blake2b(match[0].encode(), digest_size=6).hexdigest(), id
-        )
+        return self._mention.sub(lambda m: hashlib.blake2b(m[0].encode(), digest_size=6).hexdigest(), id)
 
     def clean_json(self, text: str) -> str | None:
         """A JSON object without members that are one of the ids, and with mentions masked; None if nothing is left."""
@@ -59,16 +52,13 @@ class Traces:
     def _clean(self, value: Any) -> Any:
         if isinstance(value, dict):
             members = ((key, self._clean(member)) for key, member in value.items() if key not in self.ids)
-            return {self._masked(key): member for key, member in members if member is not _REMOVED}
+            return {self._mention.sub(USER, key): value for key, value in members if value is not _REMOVED}
         if isinstance(value, list):
             return [member for member in map(self._clean, value) if member is not _REMOVED]
         if isinstance(value, str):
-            return _REMOVED if value in self.ids else self._masked(value)
+            return _REMOVED if value in self.ids else self._mention.sub(USER, value)
         number = isinstance(value, int) and not isinstance(value, bool)
         return _REMOVED if number and str(value) in self.ids and is_telling(str(value)) else value
-
-    def _masked(self, text: str) -> str:
-        return text if self._mention is None else self._mention.sub(USER, text)
 
     def in_json(self, text: str) -> bool:
         """Whether cleaning would change the JSON object; of other text, whether it mentions an id."""

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 from typing import ClassVar
 
 from ssrem.errors import DumpError
+from ssrem.files import package_folder
 from ssrem.readers.base import Reader, Record, problem
 from ssrem.readers.json_members import has_shape
 from ssrem.readers.metadata import escaped
-
-_PACKAGE, _FILE = "chitchat_dataset", "dataset.json"
 
 
 class ChitchatReader(Reader):
@@ -33,13 +31,12 @@ class ChitchatReader(Reader):
     @classmethod
     def packaged(cls) -> Path:
         """The corpus as the package chitchat-dataset ships it; DumpError if the package is not installed."""
-        spec = find_spec(_PACKAGE)
-        for folder in (spec.submodule_search_locations or ()) if spec else ():
-            if (path := Path(folder, _FILE)).is_file():
-                return path
-        raise DumpError(
-            "chitchat: the corpus is not installed; run pip install chitchat-dataset, or give a path"
-        )
+        folder = package_folder("chitchat_dataset")
+        if folder is None or not (folder / "dataset.json").is_file():
+            raise DumpError(
+                "chitchat: the corpus is not installed; run pip install chitchat-dataset, or give a path"
+            )
+        return folder / "dataset.json"
 
     def records(self) -> Iterator[Record]:
         line = 0

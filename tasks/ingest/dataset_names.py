@@ -7,8 +7,6 @@ import os
 from ssrem.errors import SsremError
 
 _LONGEST = 200
-_RESERVED = "@annotated"
-"""Ends the keys of annotated sets' parts: a corpus of such a name would take their place."""
 
 
 def checked_name(name: str, what: str, way_out: str, error: type[SsremError]) -> str:
@@ -26,8 +24,6 @@ def checked_name(name: str, what: str, way_out: str, error: type[SsremError]) ->
         wrong = "holds a character that cannot be printed"
     elif "/" in name or "\\" in name or name in (".", ".."):
         wrong = "is a path"
-    elif name.endswith(_RESERVED):
-        wrong = f"ends with {_RESERVED}"
     else:
         return name
     raise error(f"{what} cannot be called {name[:_LONGEST]!r}: the name {wrong}; {way_out}")

@@ -7,11 +7,12 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from schemas import LANDED
 from sql import statement
 from ssrem.errors import DumpError, SsremError
+from ssrem.files import sha256
 from ssrem.privacy.record_batches import FORGOTTEN
 from ssrem.readers import open_dump, prefetched
 from tasks.ingest.dataset_names import as_text, checked_name
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from ssrem.readers.base import Reader
 
 SCOPES = ("auto", "person", "conversation")
+_SUFFIXES = (".jsonl", ".json", ".csv", ".tsv", ".parquet", ".gz", ".zst", ".ndjson", ".txt")
 
 
 @step("land")
@@ -69,19 +71,16 @@ def land(
         raise DumpError(f"max_quarantine is a share from 0 to 1, not {max_quarantine}")
     if speakers not in SCOPES:
         raise DumpError(f"--speakers {speakers}: expected one of {', '.join(SCOPES)}")
-    corpus = given_name(name, source)
+    wanted = corpus_name(source) if name is None else name
+    corpus = checked_name(wanted, "a corpus", "give another with --name", DumpError)
     place = Warehouse.at(home)
     key = key_for(place, pseudonymise, pseudonym_key_file)
     reader = open_dump(source, format=format, mapping=mapping)
     stamps = _stamps(reader)
     digest = content_hash(reader.files())
     where = as_text(str(Path(source).resolve()) if Path(source).exists() else source)
-    parameters = {
-        "corpus": corpus,
-        "format": reader.format,
-        "speakers": speakers,
-        "mapping": dict(mapping or {}) or None,
-    }
+    columns = dict(mapping) if mapping else None
+    parameters = {"corpus": corpus, "format": reader.format, "speakers": speakers, "mapping": columns}
     if key:
         parameters["pseudonym_key"] = key.fingerprint
 
@@ -109,13 +108,7 @@ def land(
             "landed_at": landed_at or stage.started,
         }
         with progress(f"landing {corpus}"):
-            for table in (
-                "places",
-                "utterances",
-                "conversations",
-                "quarantine",
-                "corpora",
-            ):
+            for table in ("places", "utterances", "conversations", "quarantine", "corpora"):
                 stage.create(table, f"1_ingest/{table}", **values)
         of_corpus = PartitionKey(corpus=corpus)
         outputs = [Output(table, of_corpus) for table in LANDED]
@@ -125,11 +118,9 @@ def land(
             return Built(
                 (corpus, True), outputs, retired=retired, after=lambda: purge(place, held_texts(place))
             )
-        # Speaker tables of what was there before are untrue now; of a damaged corpus that is restored they are not.
-        untrue = (
-            [] if landed_at else [one for one in replaced if one[1] == of_corpus and one[0] not in LANDED]
-        )
-        return Built((corpus, True), outputs, retired=untrue)
+        # Speaker tables of the replaced content are outdated; those of a damaged corpus that is restored are not.
+        outdated = [(table, of) for table, of in replaced if of == of_corpus and table not in LANDED]
+        return Built((corpus, True), outputs, retired=[] if landed_at else outdated)
 
     return run_stage(
         place,
@@ -141,54 +132,33 @@ def land(
     )
 
 
-def given_name(name: str | None, source: str) -> str:
-    """`name`, or by default the name of the file; DumpError if a corpus may not have this name."""
-    wanted = corpus_name(source) if name is None else name
-    return checked_name(wanted, "a corpus", "give another with --name", DumpError)
-
-
 def corpus_name(source: str) -> str:
     """Default name of a corpus: the name of its file or folder without the suffixes of formats."""
     name = Path(source).name
     if name in ("", ".."):
         name = Path(source).resolve().name
-    while Path(name).suffix in {
-        ".jsonl",
-        ".json",
-        ".csv",
-        ".tsv",
-        ".parquet",
-        ".gz",
-        ".zst",
-        ".ndjson",
-        ".txt",
-    }:
+    while Path(name).suffix in _SUFFIXES:
         name = Path(name).stem
     return name
 
 
 def content_hash(files: list[Path]) -> str:
     """sha256 of a dump's content, independent of file names: of its file, or of the sorted digests of its files."""
-    digests = []
-    for path in files:
-        with path.open("rb") as handle:
-            digests.append(hashlib.file_digest(handle, "sha256").hexdigest())
-    return digests[0] if len(digests) == 1 else hashlib.sha256("".join(sorted(digests)).encode()).hexdigest()
+    digests = sorted(map(sha256, files))
+    return digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
 
 
 def _landed(home: Warehouse, corpus: str, digest: str) -> str | None:
     """Name under which this content has landed, if it has; DumpError if `corpus` has landed with other content."""
     with home.reader(partial=True) as connection:  # a corpus whose row is damaged may land again
         landed = dict(connection.execute("SELECT corpus, sha256 FROM corpora").fetchall())
-    for known, known_digest in landed.items():
-        if known_digest == digest:
-            return str(known)
-    if corpus in landed:
+    known = next((name for name, known_digest in landed.items() if known_digest == digest), None)
+    if known is None and corpus in landed:
         raise DumpError(
             f"a corpus {corpus!r} with other content has landed before; give this one a name of its own with --name, "
             "or take the other's place with --replace"
         )
-    return None
+    return known
 
 
 def _stamps(reader: Reader) -> list[tuple[int, int]]:
@@ -245,12 +215,10 @@ def _reject(stage: Stage, reader: Reader, source: str, max_quarantine: float) ->
     """Create the tables of messages that cannot land; DumpError if they are too many."""
     for table in ("replies", "reply_cycles", "rejected", "conversation_ranks"):
         stage.create(table, f"1_ingest/{table}")
-    (messages,) = _one(stage, "SELECT count(*) FROM raw WHERE record = 'message'")
-    counts = dict(
-        stage.connection.execute(
-            "SELECT reason, count(*) FROM rejected GROUP BY ALL ORDER BY count(*) DESC, reason"
-        ).fetchall()
-    )
+    query = "SELECT count(*) FROM raw WHERE record = 'message'"
+    ((messages,),) = stage.connection.execute(query).fetchall()
+    query = "SELECT reason, count(*) FROM rejected GROUP BY ALL ORDER BY count(*) DESC, reason"
+    counts = dict(stage.connection.execute(query).fetchall())
     rejected = sum(counts.values())
     if messages == 0:
         raise DumpError(
@@ -282,11 +250,10 @@ def _examples(stage: Stage) -> str:
     ).fetchall()
     examples = []
     for file, line, reason, unread, *fields in rows:
-        begins = unread[:60].decode("utf-8", "backslashreplace") if unread else ""
-        shown = (
-            repr(begins) if begins else ", ".join(repr(value[:40]) for value in fields if value is not None)
-        )
-        examples.append(f"{file} line {line:,} ({reason}: {shown})")
+        begins = [value[:40] for value in fields if value is not None]
+        if unread:
+            begins = [unread[:60].decode("utf-8", "backslashreplace")]
+        examples.append(f"{file} line {line:,} ({reason}: {', '.join(map(repr, begins))})")
     return ", ".join(examples)
 
 
@@ -303,9 +270,3 @@ def _speaker_scope(stage: Stage, source: str, speakers: str) -> str:
         "they seem to name seats, not people; use --speakers conversation to keep them apart by conversation, or "
         "--speakers person if they are two people"
     )
-
-
-def _one(stage: Stage, query: str) -> tuple[Any, ...]:
-    row = stage.connection.execute(query).fetchone()
-    assert row is not None
-    return row

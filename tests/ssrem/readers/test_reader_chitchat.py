@@ -84,8 +84,8 @@ def test_half_a_surrogate_pair_costs_the_message_or_the_conversation_that_holds_
     path = tmp_path / "any.json"
     path.write_text(json.dumps(talks))
     rows = rows_of(open_dump(path))
-    found = [(r.get("conversation_id"), r["record"], r.get("problem"), r["line"]) for r in rows]
-    assert found == [
+    records = [(r.get("conversation_id"), r["record"], r.get("problem"), r["line"]) for r in rows]
+    assert records == [
         (None, "message", "undecodable", 1),
         (None, "message", "undecodable", 2),
         ("text", "conversation", None, 3),

@@ -35,17 +35,17 @@ def test_an_error_comes_after_the_items_before_it() -> None:
 
 
 def test_no_more_than_asked_are_made_ahead_and_closing_stops() -> None:
-    made: list[int] = []
+    produced: list[int] = []
 
     def source() -> Iterator[int]:
         for i in range(1000):
-            made.append(i)
+            produced.append(i)
             yield i
 
     items = prefetched(source(), ahead=2)
     assert next(items) == 0
     time.sleep(0.3)
-    assert len(made) <= 4  # one taken, two waiting, one in hand
+    assert len(produced) <= 4  # one taken, two waiting, one in hand
     items.close()  # type: ignore[attr-defined]
     assert not _threads()
-    assert len(made) <= 5
+    assert len(produced) <= 5

@@ -28,7 +28,6 @@ BAD = {
     "a\x1b[31mb": "cannot be printed",
     "a\ud800": "cannot be printed",
     "x" * 201: "more than 200",
-    "x@annotated": "ends with @annotated",
 }
 GOOD = ["all", "O'Brien\"; DROP TABLE corpora -- $corpus %s {0}", "naïve 会話 😀@b"]
 
@@ -86,7 +85,7 @@ def test_a_folder_named_by_where_it_is(tmp_path: Path, monkeypatch: pytest.Monke
     ]
 
 
-@pytest.mark.parametrize("name", ["_eval.json", ".json", " _eval.json", "a\nb_eval.json", "x@annotated.json"])
+@pytest.mark.parametrize("name", ["_eval.json", ".json", " _eval.json", "a\nb_eval.json"])
 def test_an_annotated_set_that_may_not_be_called_so(home: Warehouse, tmp_path: Path, name: str) -> None:
     rows = [{"context": "hi", "response": "ho", "annotations": {"overall": [1]}}]
     (tmp_path / name).write_text(json.dumps(rows))

@@ -71,12 +71,12 @@ def _land(dump: Path, home: Warehouse, records: list[dict[str, Any]]) -> None:
             "SELECT messages_read, utterances, quarantined, (SELECT count(*) FROM utterances), "
             "(SELECT count(*) FROM quarantine WHERE record = 'message') FROM corpora"
         ).fetchall()
-        kept = reader.execute("SELECT conversation_id, speaker, text FROM utterances").fetchall()
-    ((read, landed, quarantined, found, apart),) = counts
+        rows = reader.execute("SELECT conversation_id, speaker, text FROM utterances").fetchall()
+    ((read, landed, quarantined, stored, stored_apart),) = counts
     assert read == landed + quarantined == messages
-    assert (found, apart) == (landed, quarantined)
+    assert (stored, stored_apart) == (landed, quarantined)
     said = [(row["conversation_id"], row["speaker"], row["text"]) for row in records if not row["problem"]]
-    for row in kept:
+    for row in rows:
         said.remove(row)
 
 

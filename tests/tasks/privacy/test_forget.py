@@ -15,7 +15,7 @@ import pytest
 from ssrem.errors import DumpError, PrivacyError
 from ssrem.privacy.key import PseudonymKey
 from support.small_home import Made, command
-from support.whole_home import contents, found
+from support.whole_home import contents, occurrences
 from tasks.ingest.land import land
 from tasks.privacy.forget import forget
 from tasks.privacy.people import who_is
@@ -70,7 +70,7 @@ def test_everybody_else_is_as_if_they_had_never_been_there(home: Warehouse, writ
         before = fetch(home, f"SELECT messages_read FROM corpora WHERE corpus = 'd{seed}'")
         people = who_is(home, "zed_target")
         done = forget(people, str(home.root))
-        assert found(home.root, ["zed_target"]) == []
+        assert occurrences(home.root, ["zed_target"]) == []
         assert (done["left"]["ids"], done["left"]["texts"], done["left"]["vectors"]) == (0, 0, 0)
         ((read, landed, quarantined),) = fetch(
             home, f"SELECT messages_read, utterances, quarantined FROM corpora WHERE corpus = 'd{seed}'"
@@ -90,7 +90,7 @@ def test_everybody_else_is_as_if_they_had_never_been_there(home: Warehouse, writ
         again = land(source, str(home.root), replace=True, max_quarantine=1.0)
         assert again == (f"d{seed}", True)  # the list keeps them out
         assert [fetch(home, query) for query in tables] == forgotten
-        assert found(home.root, ["zed_target"]) == []
+        assert occurrences(home.root, ["zed_target"]) == []
 
 
 def test_what_a_quarantined_row_says_of_them_goes(home: Warehouse, write_dump: Dump) -> None:
@@ -123,7 +123,7 @@ def test_what_a_quarantined_row_says_of_them_goes(home: Warehouse, write_dump: D
     ]
     ((row,),) = fetch(home, "SELECT raw FROM quarantine WHERE reason = 'no_text'")
     assert json.loads(row)["addressee"] is None
-    assert found(home.root, ["zed_target", "only zed says this"]) == []
+    assert occurrences(home.root, ["zed_target", "only zed says this"]) == []
 
 
 @pytest.fixture(scope="module")
@@ -151,8 +151,8 @@ def test_a_person_is_nowhere_afterwards(
 ) -> None:
     home, words, said = forgotten
     assert len(words) > 20
-    assert found(made.home.root, words[:1])  # a search that finds nothing proves nothing
-    assert found(home.root, words) == []
+    assert occurrences(made.home.root, words[:1])  # a search that finds nothing proves nothing
+    assert occurrences(home.root, words) == []
     for table in ("utterances", "turns", "responses"):
         assert fetch(home, f"SELECT count(*) FROM {table} WHERE speaker = 'p3' OR addressee = 'p3'") == [(0,)]
     assert {path.suffix for path, _ in contents(home.root)} >= {".parquet", ".duckdb", ".db"}
@@ -214,7 +214,7 @@ def test_the_only_person_takes_the_corpus_with_them(home: Warehouse, write_dump:
     land(source, str(home.root))
     forget(who_is(home, "ann"), str(home.root))
     assert fetch(home, "SELECT count(*) FROM corpora") == [(0,)]
-    assert found(home.root, ["anything at all"]) == []
+    assert occurrences(home.root, ["anything at all"]) == []
     with pytest.raises(DumpError, match="1 forgotten"):
         land(source, str(home.root))
 
@@ -263,16 +263,31 @@ def test_forgetting_twice_finishes_what_was_broken_off(
 ) -> None:
     said = [{"conversation_id": "c", "speaker": who, "text": f"{who} speaks"} for who in ("ann", "bob")]
     land(write_dump(said), str(home.root))
-    kept = tmp_path / "kept"
-    shutil.copytree(home.lake, kept)
+    before = tmp_path / "before"
+    shutil.copytree(home.lake, before)
     forget(who_is(home, "ann"), str(home.root))
     shutil.copytree(
-        next(kept.glob("run=*/utterances.parquet")).parent, home.lake / "run=20200101T000000-000000"
+        next(before.glob("run=*/utterances.parquet")).parent, home.lake / "run=20200101T000000-000000"
     )  # killed before it was gone
-    assert found(home.root, ["ann speaks"])
+    assert occurrences(home.root, ["ann speaks"])
     done = forget(who_is(home, "ann"), str(home.root))
     assert done["corpora"] == {}
-    assert found(home.root, ["ann speaks"]) == []
+    assert occurrences(home.root, ["ann speaks"]) == []
+
+
+def test_a_conversation_named_after_them_stays_under_a_hashed_id(home: Warehouse, write_dump: Dump) -> None:
+    place = {"conversation_id": "zed_target+bob"}
+    said = [
+        {**place, "id": "zed_target-1", "speaker": "zed_target", "text": "hi"},
+        {**place, "id": "2", "speaker": "bob", "reply_to": "zed_target-1", "text": "ho"},
+        {**place, "id": "3", "speaker": "bob", "reply_to": "2", "text": "and so on"},
+    ]
+    land(write_dump(said), str(home.root))
+    forget(who_is(home, "zed_target"), str(home.root))
+    conversations = home.query("SELECT conversation_id, messages FROM conversations")
+    assert conversations == [(home.query("SELECT any_value(conversation_id) FROM utterances")[0][0], 2)]
+    assert home.query("SELECT utterance_id, reply_to FROM utterances ORDER BY utterance_id")[1] == ("3", "2")
+    assert occurrences(home.root, ["zed_target"]) == []
 
 
 def test_a_failing_proof_is_an_error(
@@ -295,4 +310,4 @@ def test_the_list_holds_no_id(home: Warehouse, write_dump: Dump) -> None:
     land(write_dump(said), str(home.root))
     forget(who_is(home, "zed_target"), str(home.root))
     assert "zed_target" not in (home.root / "forgotten.json").read_text()
-    assert found(home.root, ["zed_target"]) == []
+    assert occurrences(home.root, ["zed_target"]) == []

@@ -12,7 +12,7 @@ import pytest
 from ssrem.errors import DumpError, PrivacyError
 from ssrem.privacy.key import PseudonymKey
 from support.small_home import command
-from support.whole_home import contents, found
+from support.whole_home import contents, occurrences
 from tasks.ingest.land import land
 from tasks.warehouse.home import Warehouse
 
@@ -81,7 +81,7 @@ def test_nothing_planted_is_anywhere_in_the_home_folder(
 ) -> None:
     source = write_dump(rows())
     shown = PLANTED + OTHERS
-    assert {string for string, _ in found(tmp_path, shown)} == set(
+    assert {string for string, _ in occurrences(tmp_path, shown)} == set(
         shown
     )  # a search that finds nothing proves nothing
     done = command(
@@ -99,7 +99,7 @@ def test_nothing_planted_is_anywhere_in_the_home_folder(
     assert json.loads(done.stdout)["quarantined"] == 4
     kinds = {path.suffix for path, _ in contents(home.root)}
     assert {".parquet", ".duckdb", ".db"} <= kinds
-    assert found(home.root, [*shown, SECRET]) == []
+    assert occurrences(home.root, [*shown, SECRET]) == []
 
 
 @pytest.fixture
@@ -174,13 +174,13 @@ def test_pseudonyms_in_place_of_names_leave_no_name(
 ) -> None:
     source = write_dump(rows())
     land(source, str(home.root), speakers="person", max_quarantine=1.0)
-    assert found(home.root, [PEOPLE[0]])
+    assert occurrences(home.root, [PEOPLE[0]])
     monkeypatch.setenv("SSREM_PSEUDONYM_KEY", SECRET)
     with pytest.raises(DumpError, match=r"without pseudonyms; to have them.*--pseudonymise --replace"):
         land(source, str(home.root), pseudonymise=True)
     again = land(source, str(home.root), pseudonymise=True, replace=True, max_quarantine=1.0)
     assert again == ("dump", True)
-    assert found(home.root, PLANTED + OTHERS) == []
+    assert occurrences(home.root, PLANTED + OTHERS) == []
 
 
 def test_without_a_key_nothing_lands(
