@@ -12,7 +12,7 @@ from ssrem.errors import EvaluatorError
 
 @dataclass(frozen=True)
 class Config:
-    """A dataclass of settings, each with a default that tells its type; None stands for text or nothing."""
+    """Base of dataclasses of settings: each has a default, whose type its value must have; None allows text or None."""
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -20,7 +20,7 @@ class Config:
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
-        """The settings there are."""
+        """Names of the settings."""
         return tuple(field.name for field in fields(cls))
 
     @classmethod
@@ -31,19 +31,19 @@ class Config:
         return cls(**settings)
 
     def at_least(self, lowest: float, *names: str) -> None:
-        """EvaluatorError where one of these settings is below `lowest`."""
+        """EvaluatorError if one of these settings is below `lowest`."""
         for name in names:
             if getattr(self, name) < lowest:
                 raise EvaluatorError(f"{name} is {getattr(self, name)}; expected {lowest} or more")
 
     def above_zero(self, *names: str) -> None:
-        """EvaluatorError where one of these settings is not above 0."""
+        """EvaluatorError if one of these settings is not above 0."""
         for name in names:
             if getattr(self, name) <= 0:
                 raise EvaluatorError(f"{name} is {getattr(self, name)}; expected above 0")
 
     def one_of(self, **choices: tuple[str, ...]) -> None:
-        """EvaluatorError where a setting is none of its choices."""
+        """EvaluatorError if a setting is none of its choices."""
         for name, allowed in choices.items():
             if getattr(self, name) not in allowed:
                 raise EvaluatorError(
@@ -52,9 +52,9 @@ class Config:
 
 
 def _check_type(name: str, value: object, default: object) -> None:
-    """EvaluatorError unless `value` is of its default's type; an int will do for a float, text for None."""
+    """EvaluatorError unless `value` is of its default's type; a float may be an int, and None may be text."""
     kind: Any = {float: (int, float), type(None): (str, type(None))}.get(type(default), type(default))
-    # A bool is an int to Python alone.
+    # In Python a bool is an int.
     fits = isinstance(value, kind) and isinstance(value, bool) == isinstance(default, bool)
     if not fits or (isinstance(value, float) and not math.isfinite(value)):
         wanted = {int: "a whole number", float: "a number", bool: "true or false"}.get(type(default), "text")

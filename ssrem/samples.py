@@ -76,7 +76,7 @@ class Candidates:
         return len(self.response)
 
     def sampled(self, split: int, n: int | None, seed: int = 0) -> Candidates:
-        """These candidates with `n` responses of the split, drawn from the seed; all for None or where there are no
+        """These candidates with `n` responses of the split, drawn from the seed; all if `n` is None or there are no
         more."""
         rows = self.rows(split)
         if n is None or len(rows) <= n:
@@ -87,15 +87,15 @@ class Candidates:
         return replace(self, split=splits)
 
     def part(self, rows: Rows) -> Candidates:
-        """The responses at `rows` with only the texts that they need: contexts stay stretches of them."""
+        """The responses at `rows` with only the texts that they need; a context is still a range of texts."""
         start, stop = self.context_start[rows], self.context_stop[rows]
         drawn = {kind: negatives[rows] for kind, negatives in self.negatives.items()}
-        # +1 where a stretch begins and -1 behind it: above zero is within one.
+        # +1 where a context begins and -1 after its end: a text with a sum above zero lies within one.
         edges = np.bincount(start, minlength=len(self.texts) + 1)
         needed = np.cumsum(edges - np.bincount(stop, minlength=len(self.texts) + 1))[:-1] > 0
         for used in (self.response[rows], *drawn.values()):
             needed[used[used >= 0]] = True
-        place = np.concatenate([[0], np.cumsum(needed)])  # of a text, and behind the last one
+        place = np.concatenate([[0], np.cumsum(needed)])  # new position of each text, and of the end
         return Candidates(
             texts=[self.texts[at] for at in np.flatnonzero(needed).tolist()],
             response=place[self.response[rows]],

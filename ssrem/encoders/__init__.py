@@ -57,7 +57,7 @@ def load_saved(folder: Path) -> Encoder:
 
 
 def load_again(origin: str | None, signature: str, folder: Path) -> Encoder:
-    """The encoder of something saved with it: by its spec `origin`, or, where that is None, the one saved in `folder`.
+    """The encoder that an evaluator was saved with: by its spec `origin` or, if that is None, as saved in `folder`.
 
     Raises EvaluatorError if its signature is not `signature`.
     """

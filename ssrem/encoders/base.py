@@ -1,4 +1,4 @@
-"""What every encoder offers: texts in, vectors out."""
+"""The base class of encoders: texts to vectors."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Encoder(ABC):
     def from_spec(cls, spec: str, *, train_texts: Sequence[str] | None, seed: int) -> Encoder | None:
         """The encoder that `spec` names, or None if the spec is not for this class; see `load_encoder`.
 
-        Raises EvaluatorError if the spec is for this class and its encoder cannot be had.
+        Raises EvaluatorError if the spec is for this class but the encoder cannot be loaded.
         """
         return None
 

@@ -29,7 +29,7 @@ class GruNetwork(torch.nn.Module):
 
     @classmethod
     def of(cls, weights: Weights, dimensions: int, utterance: int, context: int) -> GruNetwork:
-        """With these weights; EvaluatorError where they are of another shape."""
+        """The network with these weights; EvaluatorError if their shapes do not fit."""
         with torch.random.fork_rng(devices=[]):
             net = cls(dimensions, utterance, context)
         try:
@@ -42,11 +42,11 @@ class GruNetwork(torch.nn.Module):
         return net
 
     def weights(self) -> dict[str, NDArray[np.float32]]:
-        """A copy of everything that was learned."""
+        """Copies of the learned weights, by name."""
         return {name: tensor.detach().numpy().copy() for name, tensor in self.state_dict().items()}
 
     def utterances(self, words: Words, texts: Stretches) -> torch.Tensor:
-        """float32 (n, utterance) of turns that have one known word or more; padding is never read."""
+        """float32 (n, utterance) of turns with at least one known word; padding is not read."""
         vectors = torch.from_numpy(words.vectors)[torch.from_numpy(texts.padded(words.ids))]
         lengths = torch.from_numpy(texts.lengths)
         packed = pack_padded_sequence(vectors, lengths, batch_first=True, enforce_sorted=False)
@@ -57,7 +57,7 @@ class GruNetwork(torch.nn.Module):
     def states(self, utterances: torch.Tensor, known: torch.Tensor) -> torch.Tensor:
         """The state after each turn, float32 (n, t, context), from (n, t, utterance).
 
-        A turn that is not `known`, bool (n, t), is passed over: the state stays.
+        A turn that is not `known`, bool (n, t), is skipped: the state stays as it was.
         """
         state = utterances.new_zeros(len(utterances), self.turns.hidden_size)
         states = []

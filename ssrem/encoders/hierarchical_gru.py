@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ssrem.encoders.gru_network import GruNetwork, Weights
 
 PREFIX = "encoder."
-"""Before the names of its weights among those of a saved adem."""
+"""Prefix of this encoder's weights in the file of a saved adem."""
 _WEIGHTS = "weights.safetensors"
 _WORDS = "words"
 _TURNS = 256
@@ -42,7 +42,7 @@ class HierarchicalGru(Encoder):
     name = "adem"
 
     def __init__(self, words: Encoder, weights: Weights, turn_words: int) -> None:
-        """EvaluatorError where the weights are not those of such a network over these words."""
+        """EvaluatorError if the weights are not those of such a network over these words."""
         from ssrem.encoders.gru_network import GruNetwork
 
         self.words, self.weights, self.turn_words = words, dict(weights), turn_words
@@ -58,7 +58,7 @@ class HierarchicalGru(Encoder):
 
     @classmethod
     def of(cls, folder: Path) -> Self:
-        """The encoder of a trained adem's folder; EvaluatorError where it holds none."""
+        """The encoder of a trained adem's folder; EvaluatorError if it holds none."""
         trusted_sources.check(folder)
         about = read_json(folder / "evaluator.json", ("name",))
         if about["name"].split("-")[0] != "adem":
@@ -120,7 +120,7 @@ def _words(folder: Path, about: Any) -> Encoder:
 
 @dataclass(frozen=True)
 class Dialogues:
-    """What is encoded: a context is a dialogue, and a response or a reference is one of a single turn.
+    """Dialogues to encode: contexts, and responses or references as dialogues of one turn.
 
     texts: distinct turns. turns: int64 (n, t), rows of `texts`, oldest first, -1 behind the last turn.
     """
@@ -130,7 +130,7 @@ class Dialogues:
 
     @classmethod
     def of(cls, dialogues: Sequence[tuple[str, ...]]) -> Dialogues:
-        """Of dialogues given as turns."""
+        """From dialogues as tuples of turns."""
         places: dict[str, int] = {}
         turns = np.full((len(dialogues), max(map(len, dialogues), default=1) or 1), -1, dtype=np.int64)
         for row, dialogue in enumerate(dialogues):
@@ -140,7 +140,7 @@ class Dialogues:
 
     @classmethod
     def among(cls, texts: Sequence[str], turns: Rows) -> Dialogues:
-        """Of rows of longer `texts`, int64 (n, t), of which the others are left out; -1 anywhere: no turn."""
+        """From rows of `texts`, int64 (n, t), -1 where there is no turn; texts that no row uses are left out."""
         used, places = np.unique(turns[turns >= 0], return_inverse=True)
         renamed = np.full_like(turns, -1)
         renamed[turns >= 0] = places
@@ -151,8 +151,8 @@ class Dialogues:
 class Encoded:
     """Dialogues as vectors, float64 (n, h).
 
-    known: bool (n,), whether there is a known word; else the vector is zero. cut: bool (n,), whether known
-    words fell away.
+    known: bool (n,), whether there is a known word; otherwise the vector is zero. cut: bool (n,), whether
+    known words were cut off.
     """
 
     vectors: Floats
@@ -160,7 +160,7 @@ class Encoded:
     cut: NDArray[np.bool_]
 
     def and_then(self, other: Encoded) -> Encoded:
-        """These, then the others."""
+        """These dialogues followed by the others."""
         return Encoded(
             np.concatenate([self.vectors, other.vectors]),
             np.concatenate([self.known, other.known]),
@@ -171,7 +171,7 @@ class Encoded:
 def encode_dialogues(dialogues: Dialogues, encode: Encode, net: GruNetwork, turn_words: int) -> Encoded:
     """The network's last state of each dialogue (Lowe et al. 2017, section 4), of the first known words of each turn.
 
-    A turn without a known word is passed over. No dialogue's vector depends on the others.
+    A turn without a known word is skipped. No dialogue's vector depends on the others.
     """
     turns = dialogues.turns
     words = Words.of(list(dialogues.texts) or [""], encode)
@@ -183,7 +183,7 @@ def encode_dialogues(dialogues: Dialogues, encode: Encode, net: GruNetwork, turn
 
 
 def holds_of(turns: Rows, true: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Whether there is a turn and it is one for which `true`, bool (texts,), holds; bool (n, t)."""
+    """Where there is a turn for whose text `true`, bool (texts,), holds; bool (n, t)."""
     result = np.zeros(turns.shape, dtype=bool)
     result[turns >= 0] = true[turns[turns >= 0]]
     return result
@@ -192,7 +192,7 @@ def holds_of(turns: Rows, true: NDArray[np.bool_]) -> NDArray[np.bool_]:
 def _last_states(
     net: GruNetwork, words: Words, texts: Stretches, turns: Rows, known: NDArray[np.bool_]
 ) -> Floats:
-    """Each text is read once; batches are of texts that are about as long."""
+    """Last state of each dialogue, float64 (n, h). Each text is read once, in batches of about equal length."""
     import torch
 
     from ssrem.training.trainer import one_thread

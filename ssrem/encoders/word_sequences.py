@@ -1,4 +1,4 @@
-"""Texts as sequences of word vectors, laid end to end: nothing is padded before a batch needs it."""
+"""Texts as sequences of word vectors, stored end to end and padded only in batches."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Words:
     def of(cls, texts: Sequence[str], encode: Encode, needed: NDArray[np.bool_] | None = None) -> Words:
         """A word's vector is what `encode` gives for the word by itself; a word with none is left out.
 
-        needed: bool (m,), texts that are to be cut into words; the others become empty.
+        needed: bool (m,), the texts that are split into words; the others become empty.
         """
         rows: dict[str, int] = {}
         ids: list[int] = []
@@ -37,7 +37,7 @@ class Words:
             if needed is None or needed[position]:
                 ids.extend(rows.setdefault(word, len(rows)) for word in words(texts[position]))
             ends[position + 1] = len(ids)
-        # One text at least, for the vectors' size.
+        # At least one text, so that the vectors have their dimensions.
         vectors = np.asarray(encode(list(rows) or [""]), dtype=np.float32)[: len(rows)]
         known = vectors.any(axis=1)
         renumbered = np.cumsum(known, dtype=np.int32) * known
@@ -54,14 +54,14 @@ class Words:
 
 @dataclass(frozen=True)
 class Stretches:
-    """Stretches of `Words.ids`, ids[start:stop] each; int64 (n,). cut: bool (n,), whether words fell away."""
+    """Stretches of `Words.ids`, ids[start:stop] each; int64 (n,). cut: bool (n,), whether words were cut off."""
 
     start: Rows
     stop: Rows
     cut: NDArray[np.bool_]
 
     def of(self, rows: Rows) -> Stretches:
-        """Those at `rows`."""
+        """The stretches at `rows`."""
         return Stretches(self.start[rows], self.stop[rows], self.cut[rows])
 
     @property
@@ -70,7 +70,7 @@ class Stretches:
         return self.stop - self.start
 
     def padded(self, ids: NDArray[np.int32]) -> NDArray[np.int64]:
-        """Side by side, int64 (n, the longest but at least 1), 0 behind their ends."""
+        """Their word ids, int64 (n, t), t the length of the longest, at least 1; 0 after the end of a stretch."""
         at = self.start[:, None] + np.arange(max(int(self.lengths.max(initial=0)), 1))
         taken = np.append(ids, np.int32(0)).astype(np.int64)[np.minimum(at, len(ids))]
         return np.where(at < self.stop[:, None], taken, 0)

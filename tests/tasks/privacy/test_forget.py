@@ -155,7 +155,7 @@ def test_a_person_is_nowhere_afterwards(
     assert occurrences(home.root, words) == []
     for table in ("utterances", "turns", "responses"):
         assert fetch(home, f"SELECT count(*) FROM {table} WHERE speaker = 'p3' OR addressee = 'p3'") == [(0,)]
-    assert {path.suffix for path, _ in contents(home.root)} >= {".parquet", ".duckdb", ".db"}
+    assert {path.suffix for path, _ in contents(home.root)} >= {".parquet", ".duckdb"}
     assert not (home.lake / "run=20200101T000000-000000").exists()
     assert said["corpora"]["tiny"]["utterances"] == 600 - fetch(home, "SELECT count(*) FROM utterances")[0][0]
     assert said["left"] == {"files": said["left"]["files"], "ids": 0, "texts": 0, "vectors": 0}
