@@ -45,7 +45,7 @@ class Turns:
 
 
 def read_turns(source: str) -> Turns:
-    """Neighbouring messages of one speaker joined; a partner is the latest other speaker."""
+    """Turns: consecutive messages of one speaker, joined; the partner is the latest other speaker."""
     messages: dict[str, list[tuple[str, list[str]]]] = defaultdict(list)
     for batch in open_dump(source):
         for row in batch.select(["record", "conversation_id", "speaker", "text"]).to_pylist():
@@ -72,7 +72,7 @@ def read_turns(source: str) -> Turns:
 
 
 def draw_candidates(turns: Turns, seed: int) -> Candidates:
-    """One SC, SP and SS and four Rand negatives a response, -1 if the draws give none."""
+    """One SC, SP and SS and four Rand negatives per response, -1 if the draws give none."""
     generator = np.random.default_rng(seed)
     sets: dict[object, list[int]] = defaultdict(list)
     for row, speaker in enumerate(turns.speaker):
@@ -111,7 +111,7 @@ def draw_candidates(turns: Turns, seed: int) -> Candidates:
 
 
 def main() -> None:
-    """Print one line of a Markdown table a setting."""
+    """Print a Markdown table with one line per setting."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

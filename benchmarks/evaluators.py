@@ -1,4 +1,4 @@
-"""Responses scored a second, and the same figures as the libraries that the evaluators come from, in one run.
+"""Responses scored per second, and results beside those of the libraries that implement the same metrics, in one run.
 
 python -m benchmarks.evaluators [FILE] [--only NAME…] [--saved FOLDER…] [--count 10000] [--seconds 60]
 
@@ -82,7 +82,7 @@ def write_samples(file: str, source: str, count: str, seed: str) -> None:
 
 
 def load_named(what: str) -> Evaluator:
-    """The evaluator of that name, as it comes, or the one that was saved in that folder."""
+    """The evaluator of that name with default settings, or the one saved in that folder."""
     return evaluator_class(what)() if what in EVALUATORS and what not in packaged() else load_evaluator(what)
 
 
@@ -98,12 +98,12 @@ def affordable(score: Scorer, samples: Sequence[Sample], seconds: float) -> Sequ
 
 
 def peak() -> float:
-    """MB that this process has held at the most."""
+    """Peak memory of this process in MB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def speed(what: str, file: str, seconds: str) -> None:
-    """Print, as JSON, what an evaluator takes; in a process of its own."""
+    """Print the time and memory of an evaluator as JSON; runs in a process of its own."""
     samples = read_samples(Path(file))
     start = time.perf_counter()
     try:
@@ -136,7 +136,7 @@ def speed(what: str, file: str, seconds: str) -> None:
 
 
 def vectors(what: str, file: str, seconds: str) -> None:
-    """Print, as JSON, what an evaluator with an encoder takes where encoding is done already."""
+    """Print the time of an evaluator with an encoder as JSON, with all texts already encoded."""
     samples = read_samples(Path(file))
     evaluator: Any = load_named(what)
     if evaluator.encoder is None:
@@ -222,14 +222,14 @@ LIBRARIES: dict[str, tuple[str, Callable[[], Scorer]]] = {
 
 
 def comparable(sample: Sample) -> bool:
-    """Whether every library reads all of it: rouge-score keeps ASCII alone, bert-score refuses empty texts."""
+    """Whether every library can read the text: rouge-score reads only ASCII, bert-score no empty text."""
     return all(
         text is not None and text.isascii() and text.strip() for text in (sample.response, sample.reference)
     )
 
 
 def compare(what: str, file: str, seconds: str) -> None:
-    """Print, as JSON, an evaluator beside its library, taken in turns so that a busy machine slows both alike."""
+    """Print an evaluator beside its library as JSON; they run in turns, so that a busy machine slows both alike."""
     try:
         theirs = LIBRARIES[what][1]()
     except ImportError as error:
@@ -259,7 +259,7 @@ def compare(what: str, file: str, seconds: str) -> None:
 
 
 def main() -> None:
-    """Print three tables in Markdown: speed and memory, vectors at hand, and each evaluator beside its library."""
+    """Print tables in Markdown: speed and memory, speed without encoding, and evaluators beside their libraries."""
     options = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -305,7 +305,7 @@ def heading(names: str) -> None:
 
 
 def line(what: str, figures: dict[str, Any], form: str) -> None:
-    """A line of a table, or why there is none."""
+    """A line of a table, or the reason why there is none."""
     print(
         f"| {what} | {figures['skipped'] if 'skipped' in figures else form.format(**figures)} |", flush=True
     )

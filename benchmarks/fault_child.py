@@ -53,7 +53,7 @@ def run_stage(stage: str, home: str, dump: str, annotated: str) -> None:
 
 
 def _shift_clock(seconds: float) -> None:
-    """Every clock that ssrem reads goes wrong by `seconds`."""
+    """Shift every clock that ssrem reads by `seconds`."""
     import tasks.ingest.land
     import tasks.maintenance.repair
     import tasks.report.report
@@ -74,7 +74,7 @@ def _shift_clock(seconds: float) -> None:
 
 
 def _time_publishing(moments: list[tuple[str, float]]) -> None:
-    """Note when each publish begins and ends."""
+    """Record when each publish begins and ends."""
     from tasks.stage.stage import Stage
 
     publish = Stage.publish
@@ -88,7 +88,7 @@ def _time_publishing(moments: list[tuple[str, float]]) -> None:
 
 
 def _do(job: Mapping[str, Any]) -> int:
-    """The job's stages; its exit status. What it says goes to the file `said`."""
+    """Run the stages of a job; returns its exit status. Its output goes to the file `said`."""
     from ssrem.errors import SsremError
 
     os.setsid()
@@ -116,14 +116,14 @@ def _do(job: Mapping[str, Any]) -> int:
 
 
 def _load(modules: Sequence[str]) -> None:
-    """Import what the stages need, here, so that no job has to; a thread started by it would be lost in the forks."""
+    """Import what the stages need before forking, so that no job has to. Forks would lose a thread started here."""
     for name in modules:
         with suppress(Exception):
             importlib.import_module(name)
 
 
 def main() -> None:
-    """Serve jobs until stdin ends."""
+    """Run jobs until stdin ends."""
     _load(
         [
             "great_expectations",

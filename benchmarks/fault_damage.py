@@ -1,4 +1,4 @@
-"""The faults of benchmarks.faults that are no kill: each leaves a home folder in trouble and has the bench judge it."""
+"""The faults of benchmarks.faults other than kills: each damages a home folder and lets the bench check the outcome."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ YEARS = 10 * 365 * 24 * 3600.0
 
 
 def cut(path: Path) -> None:
-    """Half of the file is gone."""
+    """Truncate the file to half its size."""
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
 
 
 def flip(path: Path) -> None:
-    """Some bytes are others; the size stays. In the first fifth: further on a catalog can have blocks of nothing."""
+    """Change some bytes in the first fifth of the file, as later blocks of a catalog may be unused; the size stays."""
     content = bytearray(path.read_bytes())
     place = len(content) // 5
     content[place : place + 8] = bytes(255 - byte for byte in content[place : place + 8])
@@ -30,12 +30,12 @@ def flip(path: Path) -> None:
 
 
 def empty(path: Path) -> None:
-    """Nothing is left but the name."""
+    """Empty the file."""
     path.write_bytes(b"")
 
 
 def remove(path: Path) -> None:
-    """Not even that."""
+    """Delete the file."""
     path.unlink()
 
 
@@ -44,7 +44,7 @@ DAMAGES: tuple[Damage, ...] = (cut, flip, empty, remove)
 
 
 def corrupt_part(bench: Bench, times: int, draw: random.Random) -> Iterator[Outcome]:
-    """A Parquet file of the published snapshot is damaged, every table's in turn."""
+    """Damage a Parquet file of the published snapshot, of one table after another."""
     bench.reset(len(STAGES))
     parts = sorted(bench.home.partitions(), key=lambda part: (part.table, str(part.key)))
     chosen: list[Partition] = draw.sample(parts, min(times * 4, len(parts)))
@@ -56,7 +56,7 @@ def corrupt_part(bench: Bench, times: int, draw: random.Random) -> Iterator[Outc
 
 
 def corrupt_catalog(bench: Bench, times: int, draw: random.Random) -> Iterator[Outcome]:
-    """The catalog is damaged, after a stage drawn at random."""
+    """Damage the catalog, after a stage drawn at random."""
     for number in range(times):
         damage = DAMAGES[number % len(DAMAGES)]
         bench.reset(draw.randrange(1, len(STAGES) + 1))
@@ -65,7 +65,7 @@ def corrupt_catalog(bench: Bench, times: int, draw: random.Random) -> Iterator[O
 
 
 def full_disk(bench: Bench, times: int, draw: random.Random) -> Iterator[Outcome]:
-    """A stage runs out of room: on a small file system where one can be mounted, else by a limit on a file's size."""
+    """Let a stage run out of disk space: on a small file system if one can be mounted, else by a limit on file size."""
     small = bench.folder / "small"
     for number in range(times):
         stage = STAGES[number % len(STAGES)]
@@ -95,7 +95,7 @@ def full_disk(bench: Bench, times: int, draw: random.Random) -> Iterator[Outcome
 
 
 def wrong_clock(bench: Bench, times: int, draw: random.Random) -> Iterator[Outcome]:
-    """The clock jumps, back or forth, before every stage of a run, and is right again afterwards."""
+    """Let the clock jump back or forth before every stage of a run; it is right again afterwards."""
     for _ in range(max(1, times // 3)):
         bench.reset(0)
         for stage in STAGES:
@@ -108,7 +108,7 @@ def wrong_clock(bench: Bench, times: int, draw: random.Random) -> Iterator[Outco
 
 
 def dead_lock(bench: Bench, times: int, draw: random.Random) -> Iterator[Outcome]:
-    """A lock file names a process that is gone."""
+    """Leave a lock file that names a dead process."""
     for _ in range(times):
         stage = draw.choice(STAGES)
         bench.reset(STAGES.index(stage))

@@ -1,4 +1,4 @@
-"""The small home folder that benchmarks.faults damages: what it is made from, what it must hold, what may not stay."""
+"""The small home folder that benchmarks.faults damages: its inputs, expected content and scratch files."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ VOLATILE = {
 
 @dataclass(frozen=True)
 class Dump:
-    """What the home folder is made from. messages: lines of the dump that hold one, whether it can land or not."""
+    """Inputs of the home folder. messages: number of messages in the dump, including those that cannot land."""
 
     path: Path
     annotated: Path
@@ -82,18 +82,18 @@ def write_dump(folder: Path, seed: int, conversations: int = 40, people: int = 1
 
 
 def content(home: Warehouse) -> dict[str, str]:
-    """Table to a digest of its rows, whatever their order, without the columns that tell when."""
-    found = {}
+    """Table to a digest of its rows in any order, without columns of times and run ids."""
+    digests = {}
     with home.reader() as connection:
         for table in TABLES.values():
             names = ", ".join(f'"{c}"' for c in table.column_names if c not in VOLATILE)
             rows = connection.execute(f"SELECT DISTINCT {names} FROM {table.name} ORDER BY ALL").fetchall()
-            found[table.name] = hashlib.sha256(repr(rows).encode()).hexdigest()[:12] if rows else ""
-    return found
+            digests[table.name] = hashlib.sha256(repr(rows).encode()).hexdigest()[:12] if rows else ""
+    return digests
 
 
-def counts_kept(home: Warehouse, messages: int) -> bool:
-    """Whether every message of the dump landed or lies in quarantine, by the ledger and by the rows."""
+def counts_equal(home: Warehouse, messages: int) -> bool:
+    """Whether every message of the dump landed or is quarantined, by the ledger and by the rows of the tables."""
     if not home.partitions():
         return True
     query = """
@@ -103,13 +103,13 @@ def counts_kept(home: Warehouse, messages: int) -> bool:
 
 
 def litter(home: Warehouse) -> list[str]:
-    """What a run that failed or was repaired must not leave behind."""
+    """Scratch files that a failed or repaired run must not leave."""
     patterns = ("staging/*", "lake/.*", ".catalog*", "**/*.tmp")
     return sorted({str(path.relative_to(home.root)) for p in patterns for path in home.root.glob(p)})
 
 
 class Child:
-    """A process that runs stages on demand, each time in a fresh process that can be killed."""
+    """A process that runs stages on demand, each time in a forked process that can be killed."""
 
     def __init__(self, folder: Path, dump: Dump) -> None:
         self.dump, self.said, self.moments = dump, folder / "said", folder / "moments.json"
@@ -144,7 +144,7 @@ class Child:
         kill_after: float | None = None,
         **options: Any,
     ) -> int:
-        """Run the stages; the exit status, -9 where it was killed `kill_after` seconds after it began."""
+        """Run the stages; returns the exit status, -9 if killed `kill_after` seconds after the start."""
         assert self._process and self._process.stdin and self._process.stdout
         job = {"home": str(home.root), "dump": str(self.dump.path), "annotated": str(self.dump.annotated)}
         job |= {"stages": list(stages), "said": str(self.said), **options}
@@ -158,29 +158,29 @@ class Child:
         return int(self._process.stdout.readline())
 
     def timed(self, home: Warehouse, stages: Sequence[str] = STAGES) -> list[tuple[str, float]]:
-        """Run the stages undisturbed; when (seconds) each began, and when it began and ended to publish."""
+        """Run the stages undisturbed; the times (seconds) at which each began, began to publish, and had published."""
         if self.run(home, stages, moments=str(self.moments), modules=self.modules):
             raise RuntimeError(self.said.read_text())
-        found = json.loads(self.moments.read_text())
-        self.modules = found["modules"]
-        return [(what, at) for what, at in found["moments"]]
+        timings = json.loads(self.moments.read_text())
+        self.modules = timings["modules"]
+        return [(what, at) for what, at in timings["moments"]]
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one fault: whether each promise held, and what did not, in words."""
+    """The outcome of one fault: whether each property of docs/faults.md held, and what did not, in words."""
 
     fault: str
-    answered: bool
-    told: bool
+    readable: bool
+    reported: bool
     repaired: bool
-    kept: bool
+    counts_equal: bool
     missed: list[str]
 
 
 @dataclass
 class Bench:
-    """The home folder under test, and what it is before the stages (0) and after each (1, 2, …)."""
+    """The home folder under test, with copies of it before the first stage (0) and after each stage (1, 2, …)."""
 
     folder: Path
     home: Warehouse
@@ -193,14 +193,14 @@ class Bench:
     """Whether a small file system may be mounted; a test that is broken off must not leave one."""
 
     def keep(self, number: int) -> None:
-        """Keep the home folder as it is now, as that after `number` stages."""
-        kept = self.folder / f"after-{number}"
+        """Copy the home folder as it is now, after `number` stages."""
+        copy = self.folder / f"after-{number}"
         self.home.root.mkdir(exist_ok=True)
-        shutil.copytree(self.home.root, kept)
+        shutil.copytree(self.home.root, copy)
         self.contents.append(content(self.home))
 
     def reset(self, number: int) -> None:
-        """Make the home folder what it was after `number` stages."""
+        """Restore the home folder as it was after `number` stages."""
         shutil.rmtree(self.home.root, ignore_errors=True)
         shutil.copytree(self.folder / f"after-{number}", self.home.root)
         self.at = number
@@ -213,7 +213,7 @@ class Bench:
         self.home = Warehouse.at(root)
 
     def length(self, stage: str) -> float:
-        """Seconds that the stage takes undisturbed."""
+        """Seconds that the undisturbed stage takes."""
         return self.moments[stage][-1][1] - self.moments[stage][0][1]
 
     def size(self, number: int) -> int:
@@ -231,16 +231,16 @@ class Bench:
         wrong: Sequence[str] = (),
         boundary: int | None = None,
     ) -> Outcome:
-        """Check the promises after a fault in `stage`, or between stages, whose repair is another run.
+        """Check the four properties after a fault in `stage`, or between stages; the next run has to repair it.
 
-        damaged: the part that is; says: what status has to say; wrong: what was found wrong already; boundary: how
-        many stages are done by now, where that is not what `reset` said.
+        damaged: the damaged partition; says: words that status has to contain; wrong: errors seen before; boundary:
+        number of finished stages, if it differs from that of `reset`.
         """
         before = self.at if boundary is None else boundary
         after = before + 1 if stage else before
         missed = list(wrong)
-        missed += (answered := self._answers(before, after, damaged))
-        missed += (told := self._tells(damaged, says))
+        missed += (unreadable := self._answers(before, after, damaged))
+        missed += (unreported := self._tells(damaged, says))
         interrupted = any(self.home.staging.glob("*"))
         # Any run repairs what is damaged, but for what correlate published: the ledger does not keep its file's path.
         repair = stage or (
@@ -265,14 +265,16 @@ class Bench:
         later = " ".join(health(self.home))
         for what in [*(["interrupted"] if interrupted else []), *([says] if says else [])]:
             if what not in later:
-                told.append(f"after the repair status says nothing of {what!r}")
+                unreported.append(f"after the repair status says nothing of {what!r}")
         if damaged and damaged.path not in later:
-            told.append("after the repair status says nothing of the damaged part")
-        kept = counts_kept(self.home, self.dump.messages)
+            unreported.append("after the repair status says nothing of the damaged part")
+        equal = counts_equal(self.home, self.dump.messages)
         missed += (
-            repaired + [one for one in told if one not in missed] + ([] if kept else ["counts are not kept"])
+            repaired
+            + [one for one in unreported if one not in missed]
+            + ([] if equal else ["counts are not equal"])
         )
-        return Outcome(fault, not answered, not told, not repaired, kept, missed)
+        return Outcome(fault, not unreadable, not unreported, not repaired, equal, missed)
 
     def _of_correlate(self, damaged: Partition | None) -> bool:
         return damaged is not None and damaged.key != CORPUS
@@ -286,8 +288,8 @@ class Bench:
                 return [str(error)]
             if now not in (self.contents[before], self.contents[after]):
                 missed.append("the snapshot is neither that before nor that after")
-            if not counts_kept(self.home, self.dump.messages):
-                missed.append("counts are not kept before the repair")
+            if not counts_equal(self.home, self.dump.messages):
+                missed.append("counts are not equal before the repair")
             return missed
         for table in TABLES:
             try:

@@ -37,7 +37,7 @@ PUBLISHING = 0.2
 
 @contextmanager
 def prepared(folder: Path, seed: int) -> Iterator[Bench]:
-    """The home folder before and after each stage, made undisturbed, and a child that has loaded what stages need."""
+    """A bench with copies of the home folder before and after each undisturbed stage."""
     folder.mkdir(parents=True, exist_ok=True)
     dump = write_dump(folder, seed)
     with Child(folder, dump) as child:
@@ -57,7 +57,7 @@ def prepared(folder: Path, seed: int) -> Iterator[Bench]:
 
 
 def kill(bench: Bench, kills: int, draw: random.Random) -> Iterator[Outcome]:
-    """Kills over all stages, in proportion to how long each takes, but every stage some."""
+    """Kills in every stage, in proportion to its duration."""
     publishing = [stage for stage in STAGES if len(bench.moments[stage]) == 4]
     lengths = {stage: bench.length(stage) for stage in STAGES}
     number = killed = 0
@@ -99,30 +99,31 @@ def outcomes(bench: Bench, kills: int, each: int, seed: int) -> Iterator[Outcome
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Print a table: fault, times, and how often each promise held; returns 1 where one did not."""
-    given = parser().parse_args(arguments)
+    """Print a table of how often each property held after each fault; returns 1 if one did not."""
+    options = parser().parse_args(arguments)
     began = time.perf_counter()
-    found: dict[str, list[Outcome]] = {}
-    with tempfile.TemporaryDirectory() as scratch, prepared(Path(scratch), given.seed) as bench:
+    by_fault: dict[str, list[Outcome]] = {}
+    with tempfile.TemporaryDirectory() as scratch, prepared(Path(scratch), options.seed) as bench:
         timed = ", ".join(f"{stage} {bench.length(stage):.1f} s" for stage in STAGES)
         print(f"undisturbed: {timed}", flush=True)
-        for outcome in outcomes(bench, given.kills, given.each, given.seed):
-            found.setdefault(outcome.fault, []).append(outcome)
+        for outcome in outcomes(bench, options.kills, options.each, options.seed):
+            by_fault.setdefault(outcome.fault, []).append(outcome)
             if sys.stderr.isatty():
-                print(f"\r{sum(map(len, found.values()))} faults", end="", file=sys.stderr)
+                print(f"\r{sum(map(len, by_fault.values()))} faults", end="", file=sys.stderr)
             if outcome.missed:
-                kept = Path(tempfile.mkdtemp(prefix="fault-")) / "home"
-                shutil.copytree(bench.home.root, kept)
-                print(f"MISSED after {outcome.fault}: {outcome.missed}; see {kept}", flush=True)
-    print("fault                                     times  answered  status told  repaired  counts kept")
-    for fault, rows in sorted(found.items()):
+                copy = Path(tempfile.mkdtemp(prefix="fault-")) / "home"
+                shutil.copytree(bench.home.root, copy)
+                print(f"MISSED after {outcome.fault}: {outcome.missed}; see {copy}", flush=True)
+    print("fault                                     times  readable     reported  repaired counts equal")
+    for fault, rows in sorted(by_fault.items()):
         figures = [
-            sum(getattr(row, name) for row in rows) for name in ("answered", "told", "repaired", "kept")
+            sum(getattr(row, name) for row in rows)
+            for name in ("readable", "reported", "repaired", "counts_equal")
         ]
         print(f"{fault:<40} {len(rows):>6} {figures[0]:>9} {figures[1]:>12} {figures[2]:>9} {figures[3]:>12}")
-    killed = sum(len(rows) for fault, rows in found.items() if fault.startswith("kill -9"))
-    missed = sum(bool(row.missed) for rows in found.values() for row in rows)
-    print(f"{killed} kills, {sum(map(len, found.values()))} faults, {missed} missed; ", end="")
+    killed = sum(len(rows) for fault, rows in by_fault.items() if fault.startswith("kill -9"))
+    missed = sum(bool(row.missed) for rows in by_fault.values() for row in rows)
+    print(f"{killed} kills, {sum(map(len, by_fault.values()))} faults, {missed} missed; ", end="")
     print(f"{time.perf_counter() - began:.0f} s, {os.cpu_count()} cores")
     return 1 if missed else 0
 

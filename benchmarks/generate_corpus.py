@@ -45,7 +45,7 @@ STOCK = SHORT.strip().replace("\n", "").split("|")
 
 @dataclass(frozen=True)
 class People:
-    """Who talks to whom: pair `i` is (`first[i]`, `second[i]`), met with probability by `cumulative`."""
+    """Who talks to whom: pair `i` is (`first[i]`, `second[i]`); `cumulative` holds the cumulative probabilities."""
 
     first: np.ndarray
     second: np.ndarray
@@ -55,7 +55,7 @@ class People:
 
 @dataclass(frozen=True)
 class Language:
-    """Its `words` by falling frequency, and a `table` that holds each word's row as often as it is said.
+    """`words` by falling frequency, and a `table` that contains each word's index in proportion to its frequency.
 
     Looking a random number up in the table is several times faster than searching the cumulative shares.
     """
@@ -76,7 +76,7 @@ def draw(rng: np.random.Generator, cumulative: np.ndarray, n: int) -> np.ndarray
 
 
 def make_people(rng: np.random.Generator, speakers: int) -> People:
-    """Friendships: everyone has a best friend and some more, busy people being friends of more."""
+    """Friendships: everyone has a best friend and some others; busy people have more friends."""
     activity = rng.permutation(zipf_shares(speakers, ACTIVITY_EXPONENT))
     friends = 1 + rng.poisson(MEAN_FRIENDS - 1, speakers)
     first = np.repeat(np.arange(speakers), friends)
@@ -89,7 +89,7 @@ def make_people(rng: np.random.Generator, speakers: int) -> People:
 
 
 def make_language(rng: np.random.Generator) -> Language:
-    """WORDS distinct words, the frequent ones English and short, the others made of two to four syllables."""
+    """WORDS distinct words: the frequent ones short and English, the others of two to four random syllables."""
     syllables = np.array([c + v + e for c in "bdfghklmnprstvw" for v in "aeiou" for e in ("", "n", "r", "s")])
     words = dict.fromkeys(FREQUENT.split())
     while len(words) < WORDS:
@@ -149,7 +149,7 @@ def make_chunk(
 
 
 def to_lines(turns: pl.DataFrame) -> str:
-    """The turns as JSON lines. No value holds a character that JSON would have to escape."""
+    """The turns as JSON lines. No value contains a character that JSON has to escape."""
     conversation = pl.col("conversation").cast(pl.String)
     turn = pl.col("turn")
     reply_to = pl.concat_str(

@@ -1,4 +1,4 @@
-"""How mask-and-fill fares by the paper's own check (Park et al. 2021, sections 3.2 and 4.3).
+"""Mask-and-fill by its paper's own check (Park et al. 2021, sections 3.2 and 4.3).
 
 python -m benchmarks.mask_and_fill HOME --model NAME_OR_FOLDER [--corpus chitchat] [--responses 300] [--seed 0]
 
@@ -34,12 +34,12 @@ _TOKEN = re.compile(r"n't\b|'\w+|\w+(?=n't\b)|\w+|[^\w\s]+")
 
 
 def universal(tag: str) -> str:
-    """The universal tag of one of the tagger's; 'X' where there is none."""
+    """The universal part-of-speech tag of one of the tagger's tags; 'X' if it has none."""
     return next((name for start, name in UNIVERSAL.items() if tag.startswith(start)), "X")
 
 
 def replaced(before: Sequence[str], after: Sequence[str]) -> Iterator[int]:
-    """Where words of `before` do not stand in `after` any more; nowhere if they are not as many."""
+    """Positions of the words of `before` that `after` replaces; none if their numbers of words differ."""
     if len(before) == len(after):
         yield from (at for at, pair in enumerate(zip(before, after, strict=True)) if pair[0] != pair[1])
 

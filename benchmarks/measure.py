@@ -15,7 +15,7 @@ ROOT = Path(__file__).parent.parent
 
 @dataclass(frozen=True)
 class Measured:
-    """What one run took: seconds of wall clock and CPU, bytes of memory at the most, and what it printed."""
+    """One run: seconds of wall clock and CPU, peak memory in bytes, and its output."""
 
     wall: float
     cpu: float
@@ -27,7 +27,7 @@ class Measured:
 
 
 def measure(arguments: Sequence[str]) -> Measured:
-    """Run a Python module or script with arguments; raises where it fails."""
+    """Run a Python module or script with arguments; raises if it fails."""
     start = time.perf_counter()
     with subprocess.Popen(
         [sys.executable, *arguments], stdout=subprocess.PIPE, text=True, cwd=ROOT

@@ -1,4 +1,4 @@
-"""Readers through publishes: do they ever fail, or see two snapshots at once?
+"""Do readers ever fail, or see two snapshots at once, while others publish?
 
 Processes ask a home folder in a loop, some of them as stages do, some as `ssrem sql`, some as any DuckDB client that
 opens catalog.duckdb, while a writer publishes: each time three tables in files of their own, whose rows all carry the
@@ -44,7 +44,7 @@ ROWS = {"corpora": 1, "conversations": 200, "turns": 5000}
 
 @dataclass
 class Seen:
-    """What a reader saw: snapshots asked, how many different ones, what went wrong, and the longest answer."""
+    """What a reader saw: its number of answers, the snapshots in them, errors, and the slowest answer in seconds."""
 
     kind: str
     asked: int = 0
@@ -72,7 +72,7 @@ def publish(home: Warehouse, generation: int) -> None:
 
 
 def look(connection: duckdb.DuckDBPyConnection, seen: Seen) -> None:
-    """Ask the three tables in turn, and note whether they agree."""
+    """Query the three tables in turn, and record whether they agree."""
     started = time.perf_counter()
     rows_seen = [connection.execute(query).fetchall()[0] for query in GENERATIONS]
     seen.slowest = max(seen.slowest, time.perf_counter() - started)
@@ -80,8 +80,8 @@ def look(connection: duckdb.DuckDBPyConnection, seen: Seen) -> None:
 
 
 def note(seen: Seen, rows_seen: list[tuple[Any, ...]]) -> None:
-    """Note an answer of each table: lowest and highest number of the publish, and rows."""
-    seen.asked += 1
+    """Record an answer of each table: lowest and highest number of the publish, and rows."""
+    seen.answers += 1
     numbers = {n for row in rows_seen for n in row[:2]}
     rows = [row[2] for row in rows_seen]
     if len(numbers) != 1 or rows != list(ROWS.values()):
@@ -91,7 +91,7 @@ def note(seen: Seen, rows_seen: list[tuple[Any, ...]]) -> None:
 
 
 def read(root: str, kind: str) -> None:
-    """Look until stdin closes; prints what was seen. kind: ssrem, duckdb, sql (`ssrem sql`) or old (never reopened)."""
+    """Query until stdin closes; print the outcome. kind: ssrem, duckdb, sql (`ssrem sql`) or old (never reopened)."""
     home, seen = Warehouse.at(root), Seen(kind)
     print("ready", flush=True)
     with ended() as stop:
@@ -114,7 +114,7 @@ def read(root: str, kind: str) -> None:
                             look(connection, seen)
             except Exception as error:
                 seen.wrong.append(f"{type(error).__name__}: {str(error).splitlines()[0]}")
-    print(json.dumps([seen.asked, sorted(seen.generations), seen.wrong[:5], len(seen.wrong), seen.slowest]))
+    print(json.dumps([seen.answers, sorted(seen.generations), seen.wrong[:5], len(seen.wrong), seen.slowest]))
 
 
 @contextmanager
@@ -137,12 +137,12 @@ class Outcome:
 
     @property
     def failures(self) -> list[str]:
-        """The first few things that went wrong."""
+        """The first few errors."""
         return [wrong for row in self.kinds.values() for wrong in row["wrong"]]
 
 
 def run(root: Path, readers: int, publishes: int) -> Outcome:
-    """Publish that often while readers look, of each kind in turn, and one that keeps its first snapshot."""
+    """Publish `publishes` times while readers of each kind query, one of which keeps its first snapshot."""
     home = Warehouse.at(root)
     publish(home, 0)
     kinds = [("ssrem", "duckdb", "sql")[number % 3] for number in range(readers)] + ["old"]
@@ -167,12 +167,12 @@ def run(root: Path, readers: int, publishes: int) -> Outcome:
             process.wait()
     rows: dict[str, dict[str, Any]] = {}
     for kind, text in zip(kinds, said, strict=True):
-        asked, generations, wrong, failed, slowest = json.loads(text)
+        answers, generations, wrong, failed, slowest = json.loads(text)
         row = rows.setdefault(
             kind, {"processes": 0, "looks": 0, "snapshots": 0, "slowest": 0.0, "failures": 0, "wrong": []}
         )
         row["processes"] += 1
-        row["looks"] += asked
+        row["looks"] += answers
         row["snapshots"] = max(row["snapshots"], len(generations))
         row["slowest"] = max(row["slowest"], slowest)
         row["failures"] += failed

@@ -1,4 +1,4 @@
-"""Sizes of a home folder: bytes a message by table, a version of an evaluator, and a vector by encoder.
+"""Sizes of a home folder: bytes per message by table, per version of an evaluator, and per vector by encoder.
 
 python -m benchmarks.sizes HOME
 """
@@ -21,7 +21,7 @@ GROUPS = {
 
 
 def size(paths: Iterable[Path]) -> int:
-    """Bytes of the files, and of those in the folders."""
+    """Bytes of the files, and of all files in the folders."""
     return sum(f.stat().st_size for p in paths for f in ([p] if p.is_file() else p.rglob("*")) if f.is_file())
 
 

@@ -47,7 +47,7 @@ class Landing:
 
 
 def write_dump(path: Path, number: int, messages: int) -> None:
-    """A small corpus of its own: conversations of ten messages between two people of a dozen."""
+    """A small corpus: conversations of ten messages between two of twelve people."""
     draw = random.Random(number)
     with path.open("w", encoding="utf-8") as dump:
         for row in range(messages):
@@ -89,7 +89,7 @@ def soak(root: Path, corpora: int, messages: int, tables: bool = False) -> Itera
 
 
 def _resident() -> int:
-    """Bytes of memory that the process holds; the most that it ever held where the system does not say."""
+    """Resident memory of the process in bytes; its peak if the system does not report it."""
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[1])
         return pages * resource.getpagesize()
@@ -98,7 +98,7 @@ def _resident() -> int:
 
 
 def table(landings: Sequence[Landing], rows: int = 10) -> str:
-    """Means of each tenth of the landings, sizes at its end."""
+    """A table of means over each tenth of the landings, with sizes at its end."""
     size = max(1, len(landings) // rows)
     lines = ["landings    wall s   CPU s  memory MB  snapshot MB  lake MB  folders  catalog MB"]
     for start in range(0, len(landings), size):
@@ -113,7 +113,7 @@ def table(landings: Sequence[Landing], rows: int = 10) -> str:
 
 
 def main() -> None:
-    """Print the table, also of what an interrupt left."""
+    """Print the table, also after an interrupt."""
     options = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

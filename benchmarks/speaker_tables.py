@@ -31,7 +31,7 @@ def build(home: str, corpus: str) -> None:
 
 
 def sort(home: str, database: str) -> None:
-    """Sort the same turns in a DuckDB database file of its own, as it comes; print seconds."""
+    """Sort the same turns in a new DuckDB database file with default settings; print seconds."""
     import duckdb
 
     with duckdb.connect(database) as connection:

@@ -30,7 +30,7 @@ def full_scores(context: torch.Tensor, matrix: torch.Tensor, responses: torch.Te
 
 
 def main() -> None:
-    """Print milliseconds a step and the ratio."""
+    """Print milliseconds per step and the ratio."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -22,7 +22,7 @@ _STEPS = 200
 
 
 def main() -> int:
-    """Run; 0, or 1 where a row could not be made."""
+    """Compute all rows and write the page; returns 0, or 1 if a row could not be computed."""
     options = _options()
     try:
         home = Warehouse.at(str(options.home))
@@ -67,7 +67,7 @@ def main() -> int:
 
 
 def _masked_model(given: str | None, home: Path, bench: Bench) -> str:
-    """A masked language model: the one given, or one fine-tuned from the packaged encoder, once."""
+    """The masked language model that the options name, or one fine-tuned from the packaged encoder, once."""
     if given:
         return given
     from ssrem.negatives.tied_head import CARD, TiedHeadSettings, fine_tune

@@ -1,4 +1,4 @@
-"""Trains and scores one row; what is done is kept as JSON and not done again."""
+"""Trains and scores one row; finished rows are stored as JSON and not computed again."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ class Bench:
     """What was learned from the corpus and in how many seconds, for rows that only differ in what comes after."""
 
     def kept(self, entry: Entry, seed: int) -> dict[str, Any] | None:
-        """The row, where it was made before with the same version, corpus and annotated sets."""
+        """The row, if it was computed before with the same version, corpus and annotated sets."""
         file = self._file(entry, seed)
         return json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
 
     def keep(self, entry: Entry, seed: int, row: Mapping[str, Any]) -> None:
-        """Write the row, whole or not at all."""
+        """Write the row, completely or not at all."""
         file = self._file(entry, seed)
         file.parent.mkdir(parents=True, exist_ok=True)
         part = file.with_suffix(".part")
@@ -60,7 +60,7 @@ class Bench:
 
 
 def row_of(entry: Entry, seed: int, bench: Bench) -> dict[str, Any]:
-    """Figures of an entry on every annotated set that it is tested on, its signature, and what it cost."""
+    """Figures of an entry on every annotated set that it is tested on, its signature, and its time."""
     evaluator, fitted = _fitted(entry, seed, bench)
     training = evaluator.training if entry.learn in ("corpus", "both") else None
     notes: dict[str, Any] = {}
@@ -91,7 +91,7 @@ def row_of(entry: Entry, seed: int, bench: Bench) -> dict[str, Any]:
 
 
 def _fitted(entry: Entry, seed: int, bench: Bench) -> tuple[Any, float]:
-    """The evaluator, trained on the corpus where the entry says so, and the seconds that it took."""
+    """The evaluator, trained on the corpus if the entry says so, and the seconds that this took."""
     if entry.learn not in ("corpus", "both"):
         return _made(entry, seed, bench), 0.0
     about = json.dumps([entry.evaluator, dict(entry.settings), entry.encoder, seed], sort_keys=True)
@@ -107,10 +107,10 @@ def _fitted(entry: Entry, seed: int, bench: Bench) -> tuple[Any, float]:
 def _made(entry: Entry, seed: int, bench: Bench) -> Any:
     kind: Any = evaluator_class(entry.evaluator)
     if not kind.learns_from:
-        made = kind(**entry.settings)
-        _ = made.signature  # whatever is missing shows here
-        bench.untrained.append(made)
-        return made
+        metric = kind(**entry.settings)
+        _ = metric.signature  # raises if a package or model is missing
+        bench.untrained.append(metric)
+        return metric
     known = kind.config_class.names()
     settings = {key: value for key, value in {**entry.settings, "seed": seed}.items() if key in known}
     encoder = None
@@ -122,10 +122,10 @@ def _made(entry: Entry, seed: int, bench: Bench) -> Any:
 
 def _training_texts(candidates: Candidates) -> list[str]:
     rows = candidates.rows(TRAIN)
-    there = np.zeros(len(candidates.texts), dtype=bool)
+    is_context = np.zeros(len(candidates.texts), dtype=bool)
     for start, stop in zip(candidates.context_start[rows], candidates.response[rows], strict=True):
-        there[start : stop + 1] = True
-    return [text for text, wanted in zip(candidates.texts, there.tolist(), strict=True) if wanted]
+        is_context[start : stop + 1] = True
+    return [text for text, wanted in zip(candidates.texts, is_context.tolist(), strict=True) if wanted]
 
 
 def _scores(entry: Entry, evaluator: Any, name: str, seed: int, bench: Bench) -> Floats:

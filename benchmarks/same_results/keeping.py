@@ -1,4 +1,4 @@
-"""Run everything, and keep what came out."""
+"""Run everything, and store the results."""
 
 from __future__ import annotations
 

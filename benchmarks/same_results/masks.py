@@ -49,7 +49,7 @@ def masked(value: Any, folder: Path, name: str = "") -> Any:
 
 
 def masked_table(table: str, frame: pl.DataFrame, folder: Path) -> pl.DataFrame:
-    """A table without what differs from run to run; what people wrote stays as it is."""
+    """A table without what differs from run to run; texts of the corpus stay as they are."""
     for column, kind in frame.schema.items():
         cells = pl.col(column)
         if column in (*NAMES, *IN_TABLES.get(table, ())):

@@ -44,7 +44,7 @@ _VARIABLES = dict(zip(astuple(PAGE), (f"var(--{name})" for name in Paint.__annot
 POINTS = "points"  # gid of a scatter plot's points, which are rewritten as <circle>: a third of the bytes
 _COLOUR = re.compile(r"#(0[1-7])\1{2}")
 _DECIMALS = re.compile(r"-?\d+\.\d{2,}(?:e-?\d+)?")
-_ROUNDED = ("d", "x", "y", "width", "height")
+_ROUNDED = ("d", "x", "y", "width", "height", "transform")
 
 
 def paint() -> Paint:
@@ -146,7 +146,8 @@ def inline_svg(figure: Figure, name: str, label: str) -> str:
     for element in root.iter():
         element.tag = _local(element.tag)
         element.attrib = {_local(key): value for key, value in element.attrib.items()}
-    _drop(root)
+    for element in list(root.iter()):  # the style sheet would apply to the whole page
+        element[:] = [child for child in element if child.tag not in ("metadata", "style")]
     _write_points(root)
     for element in root.iter():
         _restyle(element)
@@ -157,14 +158,6 @@ def inline_svg(figure: Figure, name: str, label: str) -> str:
 
 def _local(name: str) -> str:
     return name.rpartition("}")[2]
-
-
-def _drop(root: ElementTree.Element) -> None:
-    """Remove metadata, and the style sheet, which would apply to the whole page."""
-    for parent in list(root.iter()):
-        for child in list(parent):
-            if child.tag in ("metadata", "style"):
-                parent.remove(child)
 
 
 def _write_points(root: ElementTree.Element) -> None:
@@ -186,8 +179,6 @@ def _restyle(element: ElementTree.Element) -> None:
     for key in _ROUNDED:
         if key in element.attrib:
             element.attrib[key] = _short(element.attrib[key])
-    if "transform" in element.attrib:
-        element.attrib["transform"] = _short(element.attrib["transform"])
     style = element.attrib.get("style")
     if style is None:
         return
