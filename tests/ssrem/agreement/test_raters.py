@@ -1,150 +1,173 @@
-"""Filters of raters, and the noise ceiling."""
+"""Agreement among raters: the papers' own examples, definitions by brute force, and scikit-learn."""
 
 from __future__ import annotations
 
+from itertools import permutations
 from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import cohen_kappa_score
 
-from ssrem.agreement.rater_filters import aggregation_name, failed_checks, low_kappa, mad_outliers
-from ssrem.agreement.raters import one_rater, split_half
+from ssrem.agreement.raters import cohen_kappa, fleiss_kappa, krippendorff_alpha, rating_table
 
 NAN = np.nan
 RNG = np.random.default_rng(0)
-TRUTH = RNG.normal(size=200)
 
+# Krippendorff 2011, section C: four observers, twelve units.
+OBSERVERS = np.array(
+    [
+        [1, 2, 3, 3, 2, 1, 4, 1, 2, NAN, NAN, NAN],
+        [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, NAN, 3],
+        [NAN, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, NAN],
+        [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, NAN],
+    ]
+)
 
-def rated(noise: list[float]) -> Any:
-    """Ratings from 1 to 5 by raters of such noise."""
-    rows = [TRUTH + one * RNG.normal(size=200) for one in noise]
-    return np.clip(np.round(np.array(rows) + 3), 1, 5)
+# Fleiss 1971's layout: counts of five categories by fourteen raters for ten subjects; κ = .210.
+SUBJECTS = [
+    [0, 0, 0, 0, 14],
+    [0, 2, 6, 4, 2],
+    [0, 0, 3, 5, 6],
+    [0, 3, 9, 2, 0],
+    [2, 2, 8, 1, 1],
+    [7, 7, 0, 0, 0],
+    [3, 2, 6, 3, 0],
+    [2, 5, 3, 2, 2],
+    [6, 5, 2, 1, 0],
+    [0, 2, 2, 3, 7],
+]
 
-
-NAMES = [*"abcdef"]
-RATINGS = rated([0.5, 0.5, 0.6, 0.5, 0.6, 0.5])
-RATINGS[3] = RNG.integers(1, 6, 200)  # answers blindly
-
-
-def test_failed_checks() -> None:
-    checks = {"a": [True, True, True], "b": [True, False, True], "c": [False, True, False], "f": []}
-    strict = failed_checks(RATINGS, NAMES, checks)
-    assert [one.rater for one in strict.dropped] == ["b", "c"]
-    assert strict.dropped[0].reason == "passed 2 of 3 attention checks"
-    assert strict.dropped[0].figure == pytest.approx(2 / 3)
-    assert strict.unjudged == ("d", "e", "f")
-    assert np.isnan(strict.ratings).all(axis=1).tolist() == [False, True, True, False, False, False]
-    assert not np.isnan(RATINGS).any()  # what was given stays as it was
-    mild = failed_checks(RATINGS, NAMES, checks, least=0.5)
-    assert ([one.rater for one in mild.dropped], mild.name) == (["c"], "checks0.5")
-    with pytest.raises(ValueError, match="share of checks"):
-        failed_checks(RATINGS, NAMES, checks, least=75)
-    with pytest.raises(ValueError, match="do not fit"):
-        failed_checks(RATINGS, ["a"] * 6, checks)
-
-
-def test_low_kappa() -> None:
-    result = low_kappa(RATINGS, NAMES, bound=0.3)
-    assert [one.rater for one in result.dropped] == ["d"]
-    assert abs(result.dropped[0].figure) < 0.15
-    assert "with 5 others, below 0.3" in result.dropped[0].reason
-    assert (result.name, result.unjudged) == ("kappa0.3", ())
-    assert np.isnan(result.ratings[3]).all() and (result.ratings[0] == RATINGS[0]).all()
-    alone = RATINGS.copy()
-    alone[0, 4:] = NAN  # four units are shared with others
-    assert low_kappa(alone, NAMES, bound=0.3).unjudged == ("a",)
-    with pytest.raises(ValueError, match="bound"):
-        low_kappa(RATINGS, NAMES, bound=2)
-
-
-def test_mad_outliers() -> None:
-    result = mad_outliers(RATINGS, NAMES)
-    assert [one.rater for one in result.dropped] == ["d"]
-    assert "deviations above the median" in result.dropped[0].reason
-    assert (result.name, result.unjudged) == ("mad3", ())
-    by_hand = [abs(RATINGS[r] - np.delete(RATINGS, r, axis=0).mean(axis=0)).mean() for r in range(6)]
-    assert result.dropped[0].figure == pytest.approx(by_hand[3])
-    centre = np.median(by_hand)
-    cut = 3 * 1.4826 * np.median(abs(np.array(by_hand) - centre))
-    assert by_hand[3] - centre > cut > sorted(by_hand)[-2] - centre
-    shifted = RATINGS.copy()
-    shifted[3] = shifted[0] + 4  # agrees, but elsewhere on the scale
-    assert [one.rater for one in mad_outliers(shifted, NAMES).dropped] == ["d"]
-    assert mad_outliers(RATINGS, NAMES, deviations=1000).dropped == ()
-    assert mad_outliers(RATINGS[:5], NAMES[:5]).unjudged == (*"abcde",)
-    assert mad_outliers(np.ones((6, 9)), NAMES).dropped == ()
-    with pytest.raises(ValueError, match="above 0"):
-        mad_outliers(RATINGS, NAMES, deviations=0)
-
-
-def test_filters_make_a_name() -> None:
-    checks = failed_checks(RATINGS, NAMES, {"d": [False]}, least=0.75)
-    then = low_kappa(checks.ratings, NAMES, bound=0.2)
-    assert then.unjudged == ("d",)
-    assert aggregation_name("mean", [checks, then]) == "mean+checks0.75+kappa0.2"
-    assert aggregation_name("median", []) == "median"
-
-
-@pytest.mark.parametrize(("measure", "theirs"), [("pearson", stats.pearsonr), ("spearman", stats.spearmanr)])
-def test_one_rater_against_the_others(measure: Any, theirs: Any) -> None:
-    table = RATINGS[:4].copy()
-    table[0, :150] = NAN
-    table[1:, 199] = NAN  # nobody else rated it
-    expected = []
-    for rater in range(4):
-        others = np.delete(table, rater, axis=0)
-        both = ~np.isnan(table[rater]) & (~np.isnan(others)).any(axis=0)
-        mean = np.nanmean(others[:, both], axis=0)
-        expected.append(theirs(table[rater][both], mean).statistic)
-    result = one_rater(table, measure)
-    assert result.statistic == pytest.approx(np.mean(expected))
-    assert (result.lowest, result.highest) == pytest.approx((min(expected), max(expected)))
-    assert (result.raters, result.left_out) == (4, 0)
-
-
-def test_one_rater_without_a_figure() -> None:
-    assert one_rater([[1, 2, 3]]).outcome == "too_few"
-    flat = one_rater([[1, 2, 3, 4], [2, 1, 4, 3], [3, 3, 3, 3]])
-    assert (flat.raters, flat.left_out) == (2, 1)
-    assert one_rater(np.ones((3, 5))).statistic is None
-
-
-@pytest.mark.parametrize("raters", [2, 3, 5, 8])
-def test_reliability_is_that_of_the_model(raters: int) -> None:
-    # Rating = truth + noise of the same size: one rating has reliability ½, the mean of k has k / (k + 1).
-    draw = np.random.default_rng(raters)
-    truth = draw.normal(size=1500)
-    table = truth + draw.normal(size=(raters, 1500))
-    result = split_half(table, "pearson", repeats=50, seed=1)
-    assert result.reliability == pytest.approx(raters / (raters + 1), abs=0.03)
-    assert result.attainable == pytest.approx(stats.pearsonr(truth, table.mean(axis=0)).statistic, abs=0.03)
-    half = raters // 2
-    assert result.half == pytest.approx(half / (half + 1), abs=0.03)
-
-
-def test_halves_of_crowds() -> None:
-    # 30 people of whom three rated each unit: as reliable as three who rated all.
-    draw = np.random.default_rng(0)
-    full = draw.normal(size=600) + draw.normal(size=(3, 600))
-    crowd = np.full((30, 600), NAN)
-    for unit in range(600):
-        crowd[draw.choice(30, 3, replace=False), unit] = full[:, unit]
-    crowd[:, 0] = NAN
-    result = split_half(crowd, "pearson", repeats=50, seed=1)
-    assert result.units == 599
-    assert result.reliability == pytest.approx(
-        split_half(full, "pearson", repeats=50, seed=1).reliability, abs=0.02
+tables = st.integers(2, 5).flatmap(
+    lambda raters: st.lists(
+        st.lists(st.sampled_from([1.0, 2.0, 3.0, 5.0, NAN]), min_size=raters, max_size=raters),
+        min_size=2,
+        max_size=8,
     )
-    assert result == split_half(crowd, "pearson", repeats=50, seed=1)
-    assert result != split_half(crowd, "pearson", repeats=50, seed=2)
+)
 
 
-def test_halves_without_a_figure() -> None:
-    assert split_half([[1, 2, NAN], [1, 2, 3]], seed=0).outcome == "too_few"
-    assert split_half(np.full((2, 4), NAN), seed=0).units == 0
-    assert split_half(np.ones((2, 9)), seed=0).outcome == "constant"
-    against = split_half([np.arange(9.0), -np.arange(9.0)], seed=0, repeats=300)
-    assert against.reliability is None and against.outcome in ("degenerate", "constant")
-    with pytest.raises(ValueError, match="splits"):
-        split_half(RATINGS, repeats=0, seed=0)
+def alpha_by_definition(table: Any, scale: str) -> float:
+    """1 − D_o / D_e over all ordered pairs of values: within units, and of any two values."""
+    units = [column[~np.isnan(column)] for column in table.T]
+    units = [unit for unit in units if len(unit) >= 2]
+    values = np.concatenate(units)
+
+    def apart(c: float, k: float) -> float:
+        if scale == "nominal":
+            return float(c != k)
+        if scale == "interval":
+            return (c - k) ** 2
+        low, high = min(c, k), max(c, k)
+        between = ((values >= low) & (values <= high)).sum()
+        return float(between - ((values == c).sum() + (values == k).sum()) / 2) ** 2
+
+    n = len(values)
+    observed = sum(apart(c, k) / (len(unit) - 1) for unit in units for c, k in permutations(unit, 2)) / n
+    return 1 - observed / (sum(apart(c, k) for c, k in permutations(values, 2)) / (n * (n - 1)))
+
+
+@pytest.mark.parametrize(("scale", "value"), [("nominal", 0.743), ("ordinal", 0.815), ("interval", 0.849)])
+def test_krippendorffs_own_example(scale: Any, value: float) -> None:
+    agreement = krippendorff_alpha(OBSERVERS, scale)
+    assert agreement.value == pytest.approx(value, abs=0.0005)
+    assert (agreement.units, agreement.ratings, agreement.outcome) == (11, 40, "ok")
+
+
+@given(tables)
+@settings(max_examples=40, deadline=None)
+def test_alpha_is_its_definition_and_does_not_see_who_rated(rows: Any) -> None:
+    table = np.array(rows).T
+    values = [column[~np.isnan(column)] for column in table.T if (~np.isnan(column)).sum() >= 2]
+    for scale in ("nominal", "ordinal", "interval"):
+        agreement = krippendorff_alpha(table, scale)  # type: ignore[arg-type]
+        assert agreement.value == krippendorff_alpha(table[::-1], scale).value  # type: ignore[arg-type]
+        if not values:
+            assert (agreement.outcome, agreement.value) == ("too_few", None)
+        elif len(np.unique(np.concatenate(values))) == 1:
+            assert (agreement.outcome, agreement.value) == ("constant", None)
+        else:
+            assert agreement.value == pytest.approx(alpha_by_definition(table, scale), abs=1e-9)
+    curved = krippendorff_alpha(np.exp(table), "ordinal").value
+    plain = krippendorff_alpha(table, "ordinal").value
+    assert curved == (None if plain is None else pytest.approx(plain))
+    renamed = krippendorff_alpha((table * 2) % 5, "nominal").value  # 1, 2, 3, 5 become 2, 4, 1, 0
+    nominal = krippendorff_alpha(table, "nominal").value
+    assert renamed == (None if nominal is None else pytest.approx(nominal))
+
+
+def table_of(counts: Any) -> Any:
+    return np.array([np.repeat(np.arange(5.0), row) for row in counts]).T
+
+
+def test_fleiss_example() -> None:
+    agreement = fleiss_kappa(table_of(SUBJECTS))
+    assert agreement.value == pytest.approx(0.210, abs=0.0005)
+    assert (agreement.units, agreement.ratings) == (10, 140)
+    gap = np.full((14, 1), NAN)
+    assert fleiss_kappa(np.hstack([table_of(SUBJECTS), gap])).value == agreement.value
+
+
+def test_fleiss_tends_to_nominal_alpha() -> None:
+    # Fleiss draws chance with replacement: with N ratings, 1 − α = (1 − κ) · (N − 1) / N.
+    table = table_of(SUBJECTS)
+    kappa, alpha = fleiss_kappa(table).value, krippendorff_alpha(table, "nominal").value
+    assert kappa is not None and alpha is not None
+    assert 1 - alpha == pytest.approx((1 - kappa) * 139 / 140)
+
+
+def test_fleiss_without_a_value() -> None:
+    assert fleiss_kappa(OBSERVERS).outcome == "uneven"
+    assert fleiss_kappa(OBSERVERS).reason.startswith("units have 1 to 4 ratings")
+    assert fleiss_kappa([[1, 2, NAN]]).outcome == "too_few"
+    assert fleiss_kappa(np.full((3, 4), NAN)).outcome == "too_few"
+    assert fleiss_kappa(np.ones((3, 4))).outcome == "constant"
+
+
+@pytest.mark.parametrize("weights", ["none", "linear", "quadratic"])
+def test_cohen_is_scikit_learns(weights: Any) -> None:
+    theirs = None if weights == "none" else weights
+    for _ in range(20):
+        first = RNG.integers(1, 6, 30).astype(float)
+        second = np.clip(first + RNG.integers(-1, 2, 30), 1, 5)
+        agreement = cohen_kappa(first, second, weights=weights)
+        assert agreement.value == pytest.approx(cohen_kappa_score(first, second, weights=theirs))
+        assert agreement.value == pytest.approx(cohen_kappa(second, first, weights=weights).value)
+    scale = [1.0, 2, 3, 4, 5]
+    few = [1.0, 3, 3, 5, 1], [3.0, 3, 5, 5, 1]
+    wide = cohen_kappa(*few, weights=weights, categories=scale)
+    assert wide.value == pytest.approx(cohen_kappa_score(*few, weights=theirs, labels=scale))
+
+
+def test_cohen_without_a_value_and_misuse() -> None:
+    missing = cohen_kappa([1, NAN, 2, 3], [1, 2, NAN, 2])
+    assert (missing.units, missing.ratings, missing.outcome) == (2, 4, "ok")
+    assert cohen_kappa([NAN, 1], [1, NAN]).outcome == "too_few"
+    assert cohen_kappa([2, 2], [2, 2]).outcome == "constant"
+    assert cohen_kappa([1, 1], [2, 2]).value == 0
+    with pytest.raises(ValueError, match=r"rating 2\.5 is none of the categories"):
+        cohen_kappa([1, 2.5], [1, 2], categories=[1, 2, 3])
+    with pytest.raises(ValueError, match="one length"):
+        cohen_kappa([1, 2], [1])
+
+
+def test_alpha_without_a_value_and_misuse() -> None:
+    lonely = krippendorff_alpha([[1, NAN], [NAN, 2]], "ordinal")
+    assert (lonely.value, lonely.outcome, lonely.reason) == (None, "too_few", "no unit has two ratings")
+    assert krippendorff_alpha(np.ones((2, 3)), "interval").outcome == "constant"
+    with pytest.raises(ValueError, match="no table"):
+        krippendorff_alpha([1, 2, 3], "nominal")
+    with pytest.raises(ValueError, match="infinite"):
+        krippendorff_alpha([[1, np.inf]], "nominal")
+
+
+def test_a_table_of_rows() -> None:
+    table, raters, units = rating_table(["b", "a", "b"], [7, 7, 9], [1, 2, 3])
+    assert (raters, units) == (["a", "b"], ["7", "9"])
+    np.testing.assert_array_equal(table, [[2, NAN], [1, 3]])
+    with pytest.raises(ValueError, match="second ones"):
+        rating_table(["a", "a"], [1, 1], [1, 2])
+    with pytest.raises(ValueError, match="do not fit"):
+        rating_table(["a"], [1, 1], [1, 2])

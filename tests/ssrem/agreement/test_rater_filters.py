@@ -1,0 +1,150 @@
+"""Filters of raters, and the noise ceiling."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from ssrem.agreement.rater_filters import aggregation_name, failed_checks, low_kappa, mad_outliers
+from ssrem.agreement.raters import one_rater, split_half
+
+NAN = np.nan
+RNG = np.random.default_rng(0)
+TRUTH = RNG.normal(size=200)
+
+
+def rated(noise: list[float]) -> Any:
+    """Ratings from 1 to 5 by raters of such noise."""
+    rows = [TRUTH + one * RNG.normal(size=200) for one in noise]
+    return np.clip(np.round(np.array(rows) + 3), 1, 5)
+
+
+NAMES = [*"abcdef"]
+RATINGS = rated([0.5, 0.5, 0.6, 0.5, 0.6, 0.5])
+RATINGS[3] = RNG.integers(1, 6, 200)  # answers blindly
+
+
+def test_failed_checks() -> None:
+    checks = {"a": [True, True, True], "b": [True, False, True], "c": [False, True, False], "f": []}
+    strict = failed_checks(RATINGS, NAMES, checks)
+    assert [one.rater for one in strict.dropped] == ["b", "c"]
+    assert strict.dropped[0].reason == "passed 2 of 3 attention checks"
+    assert strict.dropped[0].figure == pytest.approx(2 / 3)
+    assert strict.unjudged == ("d", "e", "f")
+    assert np.isnan(strict.ratings).all(axis=1).tolist() == [False, True, True, False, False, False]
+    assert not np.isnan(RATINGS).any()  # what was given stays as it was
+    mild = failed_checks(RATINGS, NAMES, checks, least=0.5)
+    assert ([one.rater for one in mild.dropped], mild.name) == (["c"], "checks0.5")
+    with pytest.raises(ValueError, match="share of checks"):
+        failed_checks(RATINGS, NAMES, checks, least=75)
+    with pytest.raises(ValueError, match="do not fit"):
+        failed_checks(RATINGS, ["a"] * 6, checks)
+
+
+def test_low_kappa() -> None:
+    result = low_kappa(RATINGS, NAMES, bound=0.3)
+    assert [one.rater for one in result.dropped] == ["d"]
+    assert abs(result.dropped[0].figure) < 0.15
+    assert "with 5 others, below 0.3" in result.dropped[0].reason
+    assert (result.name, result.unjudged) == ("kappa0.3", ())
+    assert np.isnan(result.ratings[3]).all() and (result.ratings[0] == RATINGS[0]).all()
+    alone = RATINGS.copy()
+    alone[0, 4:] = NAN  # four units are shared with others
+    assert low_kappa(alone, NAMES, bound=0.3).unjudged == ("a",)
+    with pytest.raises(ValueError, match="bound"):
+        low_kappa(RATINGS, NAMES, bound=2)
+
+
+def test_mad_outliers() -> None:
+    result = mad_outliers(RATINGS, NAMES)
+    assert [one.rater for one in result.dropped] == ["d"]
+    assert "deviations above the median" in result.dropped[0].reason
+    assert (result.name, result.unjudged) == ("mad3", ())
+    by_hand = [abs(RATINGS[r] - np.delete(RATINGS, r, axis=0).mean(axis=0)).mean() for r in range(6)]
+    assert result.dropped[0].figure == pytest.approx(by_hand[3])
+    centre = np.median(by_hand)
+    cut = 3 * 1.4826 * np.median(abs(np.array(by_hand) - centre))
+    assert by_hand[3] - centre > cut > sorted(by_hand)[-2] - centre
+    shifted = RATINGS.copy()
+    shifted[3] = shifted[0] + 4  # agrees, but elsewhere on the scale
+    assert [one.rater for one in mad_outliers(shifted, NAMES).dropped] == ["d"]
+    assert mad_outliers(RATINGS, NAMES, deviations=1000).dropped == ()
+    assert mad_outliers(RATINGS[:5], NAMES[:5]).unjudged == (*"abcde",)
+    assert mad_outliers(np.ones((6, 9)), NAMES).dropped == ()
+    with pytest.raises(ValueError, match="above 0"):
+        mad_outliers(RATINGS, NAMES, deviations=0)
+
+
+def test_filters_make_a_name() -> None:
+    checks = failed_checks(RATINGS, NAMES, {"d": [False]}, least=0.75)
+    then = low_kappa(checks.ratings, NAMES, bound=0.2)
+    assert then.unjudged == ("d",)
+    assert aggregation_name("mean", [checks, then]) == "mean+checks0.75+kappa0.2"
+    assert aggregation_name("median", []) == "median"
+
+
+@pytest.mark.parametrize(("measure", "theirs"), [("pearson", stats.pearsonr), ("spearman", stats.spearmanr)])
+def test_one_rater_against_the_others(measure: Any, theirs: Any) -> None:
+    table = RATINGS[:4].copy()
+    table[0, :150] = NAN
+    table[1:, 199] = NAN  # nobody else rated it
+    expected = []
+    for rater in range(4):
+        others = np.delete(table, rater, axis=0)
+        both = ~np.isnan(table[rater]) & (~np.isnan(others)).any(axis=0)
+        mean = np.nanmean(others[:, both], axis=0)
+        expected.append(theirs(table[rater][both], mean).statistic)
+    result = one_rater(table, measure)
+    assert result.statistic == pytest.approx(np.mean(expected))
+    assert (result.lowest, result.highest) == pytest.approx((min(expected), max(expected)))
+    assert (result.raters, result.left_out) == (4, 0)
+
+
+def test_one_rater_without_a_figure() -> None:
+    assert one_rater([[1, 2, 3]]).outcome == "too_few"
+    flat = one_rater([[1, 2, 3, 4], [2, 1, 4, 3], [3, 3, 3, 3]])
+    assert (flat.raters, flat.left_out) == (2, 1)
+    assert one_rater(np.ones((3, 5))).statistic is None
+
+
+@pytest.mark.parametrize("raters", [2, 3, 5, 8])
+def test_reliability_is_that_of_the_model(raters: int) -> None:
+    # Rating = truth + noise of the same size: one rating has reliability ½, the mean of k has k / (k + 1).
+    draw = np.random.default_rng(raters)
+    truth = draw.normal(size=1500)
+    table = truth + draw.normal(size=(raters, 1500))
+    result = split_half(table, "pearson", repeats=50, seed=1)
+    assert result.reliability == pytest.approx(raters / (raters + 1), abs=0.03)
+    assert result.attainable == pytest.approx(stats.pearsonr(truth, table.mean(axis=0)).statistic, abs=0.03)
+    half = raters // 2
+    assert result.half == pytest.approx(half / (half + 1), abs=0.03)
+
+
+def test_halves_of_crowds() -> None:
+    # 30 people of whom three rated each unit: as reliable as three who rated all.
+    draw = np.random.default_rng(0)
+    full = draw.normal(size=600) + draw.normal(size=(3, 600))
+    crowd = np.full((30, 600), NAN)
+    for unit in range(600):
+        crowd[draw.choice(30, 3, replace=False), unit] = full[:, unit]
+    crowd[:, 0] = NAN
+    result = split_half(crowd, "pearson", repeats=50, seed=1)
+    assert result.units == 599
+    assert result.reliability == pytest.approx(
+        split_half(full, "pearson", repeats=50, seed=1).reliability, abs=0.02
+    )
+    assert result == split_half(crowd, "pearson", repeats=50, seed=1)
+    assert result != split_half(crowd, "pearson", repeats=50, seed=2)
+
+
+def test_halves_without_a_figure() -> None:
+    assert split_half([[1, 2, NAN], [1, 2, 3]], seed=0).outcome == "too_few"
+    assert split_half(np.full((2, 4), NAN), seed=0).units == 0
+    assert split_half(np.ones((2, 9)), seed=0).outcome == "constant"
+    against = split_half([np.arange(9.0), -np.arange(9.0)], seed=0, repeats=300)
+    assert against.reliability is None and against.outcome in ("degenerate", "constant")
+    with pytest.raises(ValueError, match="splits"):
+        split_half(RATINGS, repeats=0, seed=0)
