@@ -73,7 +73,8 @@ def _read(catalog: Path, *_file: int) -> Snapshot:
             ).fetchall()
         except (duckdb.Error, ValueError) as error:  # ValueError: a table without its only row
             raise DamagedCatalogError(f"{catalog} cannot be read ({one_line(error)})") from None
-    return Snapshot(number, [Partition(row[0], PartitionKey(*row[1:-4]), *row[-4:]) for row in rows])
+    partitions = [Partition(row[0], PartitionKey(*row[1:-4]), *row[-4:]) for row in rows]
+    return Snapshot(number, layout, partitions)
 
 
 _COLUMNS = {

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -84,11 +84,9 @@ class Warehouse:
         """Rendered reports."""
         return self.root / "reports"
 
-    @contextmanager
-    def lock(self, what: str) -> Iterator[None]:
+    def lock(self, what: str) -> AbstractContextManager[None]:
         """Hold the home folder for writing; see `tasks.warehouse.lock.locked`."""
-        with locked(self.root, what):
-            yield
+        return locked(self.root, what)
 
     def writer(self) -> dict[str, Any] | None:
         """Who holds the lock: pid, host, what, since; None where nobody does."""
@@ -109,14 +107,14 @@ class Warehouse:
                 return read_catalog(self.catalog)
             except DamagedCatalogError as error:
                 damage = str(error)
-        manifest = next(manifests(self.lake), None)
-        if manifest is None:
+        newest = next(manifests(self.lake), None)
+        if newest is None:
             if damage:
                 raise HomeError(f"{damage}; restore it from a backup or use another --home")
-            return Snapshot(0, [])
-        if manifest.layout != LAYOUT:
-            raise OtherLayoutError(self.root, manifest.layout)
-        return Snapshot(manifest.number, manifest.partitions, damage or f"{self.catalog} is missing")
+            return Snapshot(0, LAYOUT, [])
+        if newest.layout != LAYOUT:
+            raise OtherLayoutError(self.root, newest.layout)
+        return replace(newest, damage=damage or f"{self.catalog} is missing")
 
     def damage(self, *, deep: bool = False) -> list[Damage]:
         """Published partitions that are missing, truncated or changed; `deep` reads every one of them through."""
@@ -170,8 +168,8 @@ class Warehouse:
         """
         before = last_number(self.lake) or self.snapshot().number
         published_at = utc_now()
-        snapshot = Snapshot(before + 1, partitions)
-        manifest = write_manifest(self.lake, LAYOUT, snapshot, published_at)
+        snapshot = Snapshot(before + 1, LAYOUT, partitions)
+        manifest = write_manifest(self.lake, snapshot, published_at)
         try:
             draft = draft_catalog(self.root, snapshot, published_at)
         except BaseException:

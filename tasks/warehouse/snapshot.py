@@ -27,27 +27,19 @@ _PATTERN = "snapshot=*.json"
 class Snapshot:
     """The partitions published together. number: rises with every publish; 0 before the first.
 
-    damage: what is wrong with the catalog, where the snapshot was read from its manifest.
+    layout: of the home folder. damage: what is wrong with the catalog, if the snapshot was read from its manifest.
     """
-
-    number: int
-    partitions: list[Partition]
-    damage: str | None = None
-
-
-@dataclass(frozen=True)
-class Manifest:
-    """A snapshot as it lies in the lake. layout: of the home folder that it was written in."""
 
     number: int
     layout: str
     partitions: list[Partition]
+    damage: str | None = None
 
 
-def write_manifest(lake: Path, layout: str, snapshot: Snapshot, published_at: datetime) -> Path:
+def write_manifest(lake: Path, snapshot: Snapshot, published_at: datetime) -> Path:
     """Write the manifest of a snapshot, complete or not at all, and flush it to the disk; returns its path."""
     content: dict[str, Any] = {
-        "layout": layout,
+        "layout": snapshot.layout,
         "number": snapshot.number,
         "published_at": f"{published_at:%F %T}",
         "partitions": [partition.to_json() for partition in snapshot.partitions],
@@ -59,11 +51,11 @@ def write_manifest(lake: Path, layout: str, snapshot: Snapshot, published_at: da
     return path
 
 
-def manifests(lake: Path) -> Iterator[Manifest]:
-    """The intact manifests of the lake, newest first."""
+def manifests(lake: Path) -> Iterator[Snapshot]:
+    """The snapshots of the intact manifests in the lake, newest first."""
     for path in sorted(lake.glob(_PATTERN), reverse=True):
-        if manifest := _read(path):
-            yield manifest
+        if snapshot := _read(path):
+            yield snapshot
 
 
 def last_number(lake: Path) -> int:
@@ -81,16 +73,17 @@ def drop_manifests(lake: Path, *, above: int | None = None, keep: int | None = N
         path.unlink(missing_ok=True)
 
 
-def _read(path: Path) -> Manifest | None:
-    """The manifest, without partitions if another layout lists them by another name; None if the file is damaged."""
+def _read(path: Path) -> Snapshot | None:
+    """The snapshot of a manifest; None if the file is damaged. Partitions that another layout lists by another name are
+    left out."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         digest = content.pop("sha256")
         partitions = [Partition.from_json(one) for one in content.get("partitions", ())]
-        manifest = Manifest(int(content["number"]), str(content["layout"]), partitions)
+        snapshot = Snapshot(int(content["number"]), str(content["layout"]), partitions)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
-    return manifest if digest == _digest(content) else None
+    return snapshot if digest == _digest(content) else None
 
 
 def _number(path: Path) -> int:

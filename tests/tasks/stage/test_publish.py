@@ -261,7 +261,7 @@ def test_a_damaged_home_without_manifests_is_refused_and_left_alone(home: Wareho
 
 def _refused(home: Warehouse, says: str) -> None:
     content = _contents(home)
-    for use in (home.check, home.partitions, lambda: snapshot(home), lambda: publish(home.root, 2)):
+    for use in (home.snapshot, home.partitions, lambda: snapshot(home), lambda: publish(home.root, 2)):
         with pytest.raises(HomeError, match=says) as error:
             use()
         assert len(str(error.value).splitlines()) == 1

@@ -190,7 +190,7 @@ def test_times(text: str, expected: float) -> None:
 
 @pytest.mark.parametrize("text", ["", "h", "-1", "6 hours", "nan"])
 def test_no_times(text: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(ValueError, match="no time"):
+    with pytest.raises(ValueError, match="no duration"):
         seconds(text)
     with pytest.raises(SystemExit):
         parser().parse_args(["ingest", "dump", f"--wait={text}"])
