@@ -47,7 +47,7 @@ class Seen:
     """What a reader saw: its number of answers, the snapshots in them, errors, and the slowest answer in seconds."""
 
     kind: str
-    asked: int = 0
+    answers: int = 0
     generations: set[int] = field(default_factory=set)
     wrong: list[str] = field(default_factory=list)
     slowest: float = 0.0
