@@ -153,13 +153,14 @@ class Reader(ABC):
         values do not come from the row. A row that is no object, or has a list or object as a field, is
         'malformed_row'; one with text that UTF-8 cannot encode is 'undecodable'.
         """
+        reason = "undecodable"
         try:
             values = row_values(row, self.layout) | known
+            if _all_encodable(values):
+                return {"record": "message", "file": file, "line": line, **values}
         except MalformedRowError:
-            return problem("malformed_row", file, line, escaped(row) if raw is None else raw, **known)
-        if not _all_encodable(values):
-            return problem("undecodable", file, line, escaped(row) if raw is None else raw, **known)
-        return {"record": "message", "file": file, "line": line, **values}
+            reason = "malformed_row"
+        return problem(reason, file, line, escaped(row) if raw is None else raw, **known)
 
     def conversation(
         self, file: str, line: int, id: str | None, about: Mapping[str, object], source: object = None
