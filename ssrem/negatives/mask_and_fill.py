@@ -158,23 +158,21 @@ class MaskAndFill(Generator):
         return joined_turns(turns, self.lm.end, self.settings.max_tokens - len(pieces) - 2)
 
     def _select(self, pieces: Pieces, history: list[int], case: Case, seed: int, k: int) -> list[int]:
-        """Positions in `pieces` of the tokens to replace."""
-        if self.settings.select == "random":
-            usable = np.flatnonzero(pieces.usable)
-            if not usable.size:
-                return []
-            drawn = case.random(seed, self.name, k).choice(
-                usable, share_of(self.settings.share, len(usable)), replace=False
-            )
-            return sorted(int(i) for i in drawn)
-        return [int(i) for i in np.flatnonzero(self._scores(pieces, history) >= self.settings.threshold)]
+        """Positions in `pieces` of the tokens to replace, in order."""
+        usable = np.flatnonzero(pieces.usable)
+        if self.settings.select != "random":
+            selected = np.flatnonzero(self._scores(pieces, history) >= self.settings.threshold)
+        elif usable.size:
+            count = share_of(self.settings.share, len(usable))
+            selected = np.sort(case.random(seed, self.name, k).choice(usable, count, replace=False))
+        else:
+            selected = usable
+        return [int(position) for position in selected]
 
     def _scores(self, pieces: Pieces, history: list[int]) -> Floats:
         """Equation 1, or only its second term; -inf for tokens that cannot be replaced."""
         scores = np.full(len(pieces), -np.inf)
         usable = np.flatnonzero(pieces.usable)
-        if not usable.size:
-            return scores
         scores[usable] = -self._log_p(pieces, [], usable)
         if self.settings.select == "context":
             scores[usable] += self._log_p(pieces, history, usable)

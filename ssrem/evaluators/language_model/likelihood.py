@@ -8,7 +8,6 @@ subtracts the log-probability of the response without the context.
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -104,9 +103,9 @@ class Likelihood(Metric):
         tokens = self._tokens(samples)
         return Scored(self._values(tokens), np.array([sample.truncated for sample in tokens]))
 
-    @abstractmethod
     def _values(self, tokens: Sequence[Tokens]) -> Floats:
         """Scores of tokenised samples, float64 (n,)."""
+        return self._log_p(tokens)
 
     def _tokens(self, samples: Sequence[Sample]) -> list[Tokens]:
         turns = self.settings["context_turns"]
@@ -162,9 +161,6 @@ class LmCoherence(Causal):
     name: ClassVar[str] = "lm-coherence"
     source: ClassVar[str] = "Pang et al. 2020, context coherence; GPT2-coherence of Park et al. 2021"
     defaults: ClassVar[Mapping[str, Any]] = {**Causal.defaults, "aggregate": "mean"}
-
-    def _values(self, tokens: Sequence[Tokens]) -> Floats:
-        return self._log_p(tokens)
 
 
 class LmPmi(Causal):
@@ -256,9 +252,6 @@ class MlmLikelihood(Likelihood):
     source: ClassVar[str] = "Salazar et al. 2020, section 2; BERT-MLM of Park et al. 2021"
     defaults: ClassVar[Mapping[str, Any]] = {**Likelihood.defaults, "batch_size": 16, "aggregate": "mean"}
     model_class: ClassVar[type[LanguageModel]] = MaskedModel
-
-    def _values(self, tokens: Sequence[Tokens]) -> Floats:
-        return self._log_p(tokens)
 
 
 def _names(speakers: str) -> tuple[str, ...]:

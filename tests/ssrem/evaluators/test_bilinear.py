@@ -69,8 +69,8 @@ def test_learns_what_the_corpus_teaches(fitted: SSREM) -> None:
     assert set(f) == {"GT", "SC", "SP", "SS", "Rand", "Context"}
     assert f["GT"].shape == (30, 1) and f["Rand"].shape == (30, 4)
     for kind in ("SC", "SP", "SS", "Rand"):
-        there = ~np.isnan(f[kind])
-        assert (f["GT"] > f[kind])[there].mean() > 0.95
+        present = ~np.isnan(f[kind])
+        assert (f["GT"] > f[kind])[present].mean() > 0.95
     missing = topical_candidates().negatives["SC"][topical_candidates().rows(TEST)] < 0
     assert np.array_equal(np.isnan(f["SC"]), missing) and missing.any()
     assert fitted.training is not None
@@ -96,17 +96,17 @@ def test_training_is_shuffled_seeded_and_stops_early() -> None:
 
 def test_the_result_does_not_depend_on_threads() -> None:
     before = torch.get_num_threads()
-    found = []
+    signatures = []
     try:
         for threads in (1, 2):
             torch.set_num_threads(threads)
             evaluator = SSREM(topical_encoder(), CONFIG)
             evaluator.fit(topical_candidates())
             assert torch.get_num_threads() == threads
-            found.append(evaluator.signature)
+            signatures.append(evaluator.signature)
     finally:
         torch.set_num_threads(before)
-    assert found[0] == found[1]
+    assert signatures[0] == signatures[1]
 
 
 def test_score_equals_score_candidates(fitted: SSREM) -> None:
@@ -290,10 +290,10 @@ def test_row_scores_equal_the_diagonal_of_the_full_product() -> None:
     context = torch.randn(6, 4, generator=generator)
     matrix = torch.randn(4, 4, generator=generator)
     responses = torch.randn(6, 3, 4, generator=generator)
-    found = row_scores(context, matrix, responses)
+    scores = row_scores(context, matrix, responses)
     for column in range(3):
         full = context @ matrix @ responses[:, column].T
-        assert torch.allclose(found[:, column], full.diagonal(), atol=1e-5)
+        assert torch.allclose(scores[:, column], full.diagonal(), atol=1e-5)
 
 
 def test_contexts_are_means_over_known_turns() -> None:
@@ -301,8 +301,8 @@ def test_contexts_are_means_over_known_turns() -> None:
     start, stop = np.array([0, 0, 2, 0]), np.array([3, 3, 2, 1])
     cases = EncodedCandidates(vectors, start, stop, np.array([[3, -1]] * 4), turns=3)
     assert cases.contexts(np.arange(4)).tolist() == [[0.5, 1], [0.5, 1], [0, 0], [1, 0]]
-    found = products(np.eye(2), cases)
-    assert found[:, 0].tolist() == [6, 6, 0, 4] and np.isnan(found[:, 1]).all()
+    values = products(np.eye(2), cases)
+    assert values[:, 0].tolist() == [6, 6, 0, 4] and np.isnan(values[:, 1]).all()
 
 
 def test_unit_range() -> None:
