@@ -5,6 +5,7 @@ from __future__ import annotations
 from flows.orchestration.artifacts import shown
 from flows.orchestration.options import AnnotatedSetOptions, RunnerOptions
 from flows.orchestration.workers import on_workers
+from ssrem.errors import AnnotationError, EvaluatorError, GateError
 from tasks.agreement.correlate import correlate as correlate_set
 from tasks.maintenance.repair import repair
 from tasks.stage.stage import Resources
@@ -38,16 +39,22 @@ def correlate(
         register(name, home, resources=resources)
     versions = promoted(warehouse, evaluators or ())
     with shown(home, "correlate", ["agreement", "best"]):
-        return dict(
-            correlate_set(
-                file,
-                versions,
-                home,
-                ground_truth_kept=keep_ground_truth,
-                systems_forced=force_systems,
-                layout=annotated_sets.layout,
-                mapping=annotated_sets.mapping,
-                resources=resources,
-            )
-            for file in annotated_sets.files
-        )
+        new, failed = {}, []
+        for file in annotated_sets.files:
+            try:
+                dataset, is_new = correlate_set(
+                    file,
+                    versions,
+                    home,
+                    ground_truth_kept=keep_ground_truth,
+                    systems_forced=force_systems,
+                    layout=annotated_sets.layout,
+                    mapping=annotated_sets.mapping,
+                    resources=resources,
+                )
+                new[dataset] = is_new
+            except (AnnotationError, EvaluatorError, GateError) as error:  # stops no work on another set
+                failed.append(error)
+        if failed:
+            raise failed[0]
+        return new

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from flows.orchestration.artifacts import shown
 from ssrem.evaluators import evaluator_class
-from tasks.agreement.correlate import correlate_all, correlate_landed
+from tasks.agreement.correlate import correlate_all, correlate_landed, left_out
 from tasks.maintenance.repair import repair
 from tasks.scoring.test_split import score_corpus
 from tasks.stage.stage import Resources
@@ -31,8 +33,8 @@ def decide(
     repair(home)
     with shown(home, "train", ["evaluators", "identification", "agreement"]):
         while waiting := challenges(Warehouse.at(home), evaluators or ()):
-            challenge = waiting[0]  # each decision may change what the next one is compared with
-            _score(challenge, home, resources)
+            # Each decision may change what the next one is compared with.
+            challenge = _scored(waiting[0], home, resources)
             promoted, why = decide_on(challenge, home, margins=margins, resources=resources)
             what = "promoted" if promoted else "not promoted"
             decided[f"{challenge.evaluator} {challenge.version}"] = f"{what}: {why}"
@@ -41,11 +43,16 @@ def decide(
     return decided
 
 
-def _score(challenge: Challenge, home: str, resources: Resources) -> None:
+def _scored(challenge: Challenge, home: str, resources: Resources) -> Challenge:
+    """Score both versions; the challenge on those annotated sets of which figures can be published."""
     both = [(challenge.evaluator, version) for version in (challenge.champion, challenge.version)]
     if "f" in evaluator_class(challenge.evaluator).parts:
         for name, version in both:
             for corpus in challenge.corpora:
                 score_corpus(name, version, corpus, home, resources=resources)
+    scored = []
     for dataset in challenge.datasets:
-        correlate_landed(dataset, both, home, resources=resources)
+        with left_out(home, dataset):
+            correlate_landed(dataset, both, home, resources=resources)
+            scored.append(dataset)
+    return replace(challenge, datasets=tuple(scored))

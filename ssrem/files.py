@@ -1,12 +1,16 @@
-"""Reads and writes safetensors and JSON files, hashes files, and finds those that packages ship."""
+"""Reads and writes safetensors and JSON files, hashes files, finds those that packages ship; temporary folders."""
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory, gettempdir
 from typing import TYPE_CHECKING, Any
 
 from ssrem.errors import EvaluatorError
@@ -80,3 +84,19 @@ def read_json(path: Path, keys: Iterable[str]) -> dict[str, Any]:
     if missing:
         raise EvaluatorError(f"{path}: lacks {', '.join(missing)}; it was not written by this ssrem")
     return dict(content)
+
+
+@contextmanager
+def temporary_folder(name: str) -> Iterator[Path]:
+    """A folder under the temporary directory, deleted with the block; those of killed processes are deleted first."""
+    _delete_abandoned(name)
+    with TemporaryDirectory(prefix=f"{name}-") as folder, (Path(folder) / ".lock").open("wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # the kernel releases it when this process ends
+        yield Path(folder)
+
+
+def _delete_abandoned(name: str) -> None:
+    for lock in Path(gettempdir()).glob(f"{name}-*/.lock"):
+        with suppress(OSError), lock.open("rb") as handle:  # of another user, or deleted meanwhile
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            shutil.rmtree(lock.parent)

@@ -114,6 +114,7 @@ def _number(text: str, low: float, high: float, description: str) -> float:
     return value
 
 
+RAW = flag("--raw", "in CSV, write text as it is, even where a spreadsheet would take it for a formula")
 HOME = text(
     "--home FOLDER",
     "home folder; $SSREM_HOME sets the default",

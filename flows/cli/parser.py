@@ -18,6 +18,7 @@ from flows.cli.options import (
     LAYOUT,
     MARGINS,
     PSEUDONYM_KEY,
+    RAW,
     RESOURCES,
     RUNNER,
     SEED,
@@ -213,6 +214,7 @@ QUESTIONS: Verbs = {
                 nargs=2,
             ),
         ),
+        RAW,
     ),
     "sql": (
         "query the published tables, read-only",
@@ -223,6 +225,7 @@ QUESTIONS: Verbs = {
         ),
         text("--csv FILE", "write the answer there as CSV; - for the terminal"),
         text("--parquet FILE", "write the answer there as Parquet"),
+        RAW,
     ),
     "status": (
         "show what has landed, how far each corpus is, and what went wrong",

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -19,6 +18,9 @@ GROUND_TRUTH_SYSTEMS = frozenset(
     {"ground-truth", "ground_truth", "groundtruth", "gold", "reference", "original ground truth"}
 )
 """Names under which annotated sets list the true response as a system."""
+
+LARGEST_RATING = 1e9
+"""Ratings beyond it, of either sign, are refused: their squares would overflow, or drown all other ratings."""
 
 
 @dataclass(frozen=True)
@@ -195,6 +197,17 @@ def _annotated(where: str, dialogue: str, row: Mapping[str, Any], *, rated: bool
     )
 
 
+def is_rating(value: object) -> TypeGuard[int | float]:
+    """Whether it is a number of which figures can be computed: no truth value, and finite, at most LARGEST_RATING."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LARGEST_RATING
+
+
+def shown(value: object) -> str:
+    """The value as text, shortened: a number of a file may have thousands of digits."""
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
 def _ratings(where: str, annotations: Any) -> dict[str, tuple[float, ...]]:
     if not isinstance(annotations, dict) or not annotations:
         raise AnnotationError(f"{where}: no ratings; expected annotations such as {{'overall': [4, 5, 3]}}")
@@ -204,7 +217,9 @@ def _ratings(where: str, annotations: Any) -> dict[str, tuple[float, ...]]:
         if not listed:
             raise AnnotationError(f"{where}: no rating for {criterion!r}")
         for rater, score in enumerate(listed, 1):
-            if isinstance(score, bool) or not isinstance(score, int | float) or not abs(score) < math.inf:
-                raise AnnotationError(f"{where}: rating {rater} of {criterion!r} is {score!r}, not a number")
+            if not is_rating(score):
+                raise AnnotationError(
+                    f"{where}: rating {rater} of {criterion!r} is {shown(score)}, not a number up to {LARGEST_RATING:g}"
+                )
         ratings[criterion] = tuple(float(score) for score in listed)
     return ratings

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import math
 import re
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ssrem.agreement.annotated import Annotated, file_text, json_rows
+from ssrem.agreement.annotated import LARGEST_RATING, Annotated, file_text, is_rating, json_rows, shown
 from ssrem.errors import AnnotationError
 
 _ABSENT = re.compile(r"(?:n/?a\b.*|nan|none|null|-+|\?)?", re.IGNORECASE | re.DOTALL)
@@ -175,14 +175,15 @@ def turns(context: str, separator: str = "\n") -> tuple[str, ...]:
 
 
 def _rating(where: str, criterion: str, value: object) -> float | None:
-    """A rater's score; None for N/A; AnnotationError for anything else that is no finite number."""
+    """A rater's score; None for N/A; AnnotationError for anything else that is no rating."""
     if value is None or (isinstance(value, str) and _ABSENT.fullmatch(value.strip())):
         return None
-    if isinstance(value, int | float | str) and not isinstance(value, bool):
-        try:
+    score: object = value
+    if isinstance(value, str):
+        with suppress(ValueError):
             score = float(value)
-        except (ValueError, OverflowError):
-            score = math.nan
-        if math.isfinite(score):
-            return score
-    raise AnnotationError(f"{where}: rating {value!r} of {criterion!r} is neither a number nor N/A")
+    if not is_rating(score):
+        raise AnnotationError(
+            f"{where}: rating {shown(value)} of {criterion!r} is neither a number up to {LARGEST_RATING:g} nor N/A"
+        )
+    return float(score)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import tempfile
 import zlib
 from collections.abc import Iterable, Sequence
 from itertools import chain
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 from ssrem.encoders import trusted_sources
 from ssrem.encoders.tokenize import words
 from ssrem.errors import EvaluatorError, one_line
-from ssrem.files import package_folder
+from ssrem.files import package_folder, temporary_folder
 
 WORD2VEC = "word2vec"
 GLOVE = "glove-6b-50d"
@@ -62,8 +61,8 @@ def train_word2vec(
         raise EvaluatorError(
             f"encoder {WORD2VEC} learns from a corpus: pass train_texts, or name an encoder that is ready"
         )
-    with tempfile.TemporaryDirectory(prefix="ssrem-word2vec-") as folder:
-        corpus = Path(folder) / "words.txt"
+    with temporary_folder("ssrem-word2vec") as folder:
+        corpus = folder / "words.txt"
         with corpus.open("w", encoding="utf-8") as stream:
             stream.writelines(" ".join(line) + "\n" for text in texts if (line := words(text)))
         model = Word2Vec(

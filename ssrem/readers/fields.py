@@ -128,7 +128,10 @@ class Layout:
 
     def _make(self, columns: tuple[str, ...]) -> Plan:
         by_name: dict[str, list[str]] = {}
-        for column in sorted(set(columns) - self._mapped - self._ignored):
+        exact_first = sorted(
+            set(columns) - self._mapped - self._ignored, key=lambda c: (c != normalise(c), c)
+        )
+        for column in exact_first:
             by_name.setdefault(normalise(column), []).append(column)
         sources: dict[str, tuple[str, ...]] = {}
         ambiguous = False

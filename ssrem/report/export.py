@@ -15,11 +15,13 @@ from ssrem.report.study import study_panels
 INDEX = "index.md"
 
 
-def export(data: ReportData, folder: Path) -> list[Path]:
+def export(data: ReportData, folder: Path, *, raw: bool = False) -> list[Path]:
     """Write the figures and tables of `data` into the folder, and an index of them; returns the files.
 
     The same data give the same files. Files of other names in the folder stay. Raises OSError if one cannot be
     written.
+
+    raw: in CSV, text as it is, even where a spreadsheet would take it for a formula
     """
     folder.mkdir(parents=True, exist_ok=True)
     paths: list[Path] = []
@@ -37,13 +39,13 @@ def export(data: ReportData, folder: Path) -> list[Path]:
             for suffix in ("svg", "pdf", "png"):
                 panel.save(folder / f"{name}.{suffix}")
                 paths.append(folder / f"{name}.{suffix}")
-            write(f"{name}.csv", csv_text(panel.rows, columns))
+            write(f"{name}.csv", csv_text(panel.rows, columns, raw=raw))
             index += f"\n## {name}\n\n{markdown_text(panel.label)}\n\n![]({name}.svg)\n"
     for table in paper_tables(data, [cloud for cloud, _ in scatter]):
         name = unique(file_name("table", table.name), used)
         write(f"{name}.tex", latex(table))
         write(f"{name}.md", markdown(table))
-        write(f"{name}.csv", csv_text(table.rows, table.columns))
+        write(f"{name}.csv", csv_text(table.rows, table.columns, raw=raw))
         index += (
             f"\n## {name}\n\n{markdown_text(table.caption)}\n\n[Markdown]({name}.md), [CSV]({name}.csv)\n"
         )

@@ -61,12 +61,24 @@ class Table:
     columns: Sequence[str]
 
 
-def csv_text(rows: Rows, columns: Sequence[str]) -> str:
-    """The columns of the rows with a header, numbers to nine significant digits; a missing value is empty."""
+def no_formula(value: Any) -> Any:
+    """A cell of a CSV file: text that a spreadsheet would take for a formula gets an apostrophe in front."""
+    return (
+        f"'{value}"
+        if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r"))
+        else value
+    )
+
+
+def csv_text(rows: Rows, columns: Sequence[str], *, raw: bool = False) -> str:
+    """The columns of the rows with a header, numbers to nine significant digits; a missing value is empty.
+
+    raw: text as it is, even where a spreadsheet would take it for a formula
+    """
     with io.StringIO(newline="") as stream:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(columns)
-        writer.writerows([_csv_cell(row[column]) for column in columns] for row in rows)
+        writer.writerows([_csv_cell(row[column], raw) for column in columns] for row in rows)
         return stream.getvalue()
 
 
@@ -75,14 +87,14 @@ def csv_link(rows: Rows, columns: Sequence[str]) -> str:
     return "data:text/csv;charset=utf-8," + quote(csv_text(rows, columns), safe=",:;/ ").replace(" ", "%20")
 
 
-def _csv_cell(value: Any) -> Any:
+def _csv_cell(value: Any, raw: bool) -> Any:
     if isinstance(value, float):
         return "" if math.isnan(value) else f"{value:.9g}"
     if isinstance(value, datetime):
         return f"{value:%F %T}"
     if isinstance(value, Mapping):
-        return "; ".join(f"{key}={_csv_cell(item)}" for key, item in value.items())
-    return "" if value is None else value
+        value = "; ".join(f"{key}={_csv_cell(item, raw)}" for key, item in value.items())
+    return "" if value is None else value if raw else no_formula(value)
 
 
 def file_name(*parts: Any) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from ssrem.agreement.figures import RESAMPLES, SEED, figures
 from ssrem.agreement.raters import rater_figures
 from ssrem.annotated_sets import EVAL
-from ssrem.errors import AnnotationError
+from ssrem.errors import AnnotationError, EvaluatorError, GateError
 from ssrem.evaluators import evaluator_class
 from ssrem.evaluators.base import PARTS, Scores
 from ssrem.samples import Sample
@@ -40,7 +41,9 @@ from tasks.stage.progress import progress
 from tasks.stage.protocol import Built, run_stage
 from tasks.stage.stage import Output, Resources, Stage
 from tasks.stage.steps import step
+from tasks.warehouse.clock import utc_now
 from tasks.warehouse.home import Warehouse
+from tasks.warehouse.incidents import log_incident
 from tasks.warehouse.partition import PartitionKey
 
 LANDED_TABLES = ("rated_responses", "ratings", "human_scores")
@@ -95,7 +98,24 @@ def correlate_all(home: str, *, resources: Resources | None = None) -> list[str]
     """Update the figures of every annotated set; returns the names of those that were out of date."""
     with Warehouse.at(home).reader() as connection:
         names = list(landed_sets(connection))
-    return [dataset for dataset in names if correlate_landed(dataset, [], home, resources=resources)]
+    outdated = []
+    for dataset in names:
+        with left_out(home, dataset):
+            if correlate_landed(dataset, [], home, resources=resources):
+                outdated.append(dataset)
+    return outdated
+
+
+@contextmanager
+def left_out(home: str, dataset: str) -> Iterator[None]:
+    """A block about one annotated set: where its figures cannot be computed or published, that is said and logged, so
+    that it stops no work on another set."""
+    try:
+        yield
+    except (AnnotationError, EvaluatorError, GateError) as error:
+        message = f"{dataset} is left out: {error}"
+        log_incident(Warehouse.at(home).root, utc_now(), message)
+        print(f"ssrem: {message}", file=sys.stderr)
 
 
 def _correlate(

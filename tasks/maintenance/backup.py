@@ -16,7 +16,7 @@ from ssrem.errors import HomeError
 from tasks.privacy.forgotten_list import FILE as FORGOTTEN_LIST
 from tasks.warehouse.catalog import DamagedCatalogError, OtherLayoutError, read_catalog
 from tasks.warehouse.files import delete, sync_path
-from tasks.warehouse.garbage import MARK, PIN
+from tasks.warehouse.garbage import DRAFT, MARK, PIN, delete_backup, delete_ended_backups
 from tasks.warehouse.home import Warehouse
 from tasks.warehouse.integrity import find_damage
 from tasks.warehouse.partition import Partition
@@ -27,7 +27,13 @@ ARCHIVES = {".tar": "w", ".tar.gz": "w:gz", ".tgz": "w:gz"}
 BESIDE = ("models", "encoders", "masked-lm", "reports")
 """Folders that are backed up with the snapshot. Caches (`vectors`) and scratch are not: stages fill them again."""
 
-OWN = {".lock", ".prefect", ".restore.tmp", "staging"}
+MOVED = ("lake", *BESIDE, FORGOTTEN_LIST)
+"""What a restore moves into the home folder before it writes the catalog."""
+
+BEGUN = ".restoring"
+"""File of a home folder in which a restore has begun and not ended: what it holds of MOVED may be incomplete."""
+
+OWN = {".lock", BEGUN, ".restore.tmp", "staging"}
 """Names that the home folder may contain before a backup is restored into it."""
 
 
@@ -48,13 +54,14 @@ def back_up(home: Warehouse, target: Path) -> Saved:
     """
     if not home.catalog.exists():
         raise HomeError(f"nothing is published in {home.root}; there is nothing to back up")
+    delete_ended_backups(home)
     mode = next((mode for suffix, mode in ARCHIVES.items() if target.name.endswith(suffix)), None)
     if target.exists() and (mode is None or target.is_dir()):
         raise HomeError(f"{target} exists; name another file or folder to back up to")
     draft = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with _pinned(home) as pin:
+        with _pinned(home, draft) as pin:
             files = list(_files(home, pin))
             size = sum(path.stat().st_size for path, _ in files)
             if mode:
@@ -65,14 +72,12 @@ def back_up(home: Warehouse, target: Path) -> Saved:
                 (draft / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(path, draft / name)
                 sync_path(draft / name)
-        sync_path(draft)
-        draft.replace(target)
+            sync_path(draft)
+            draft.replace(target)
     except FileNotFoundError as error:
         raise HomeError(
             f"{error.filename} is missing, so a backup of {home.root} would be incomplete; see ssrem status"
         ) from None
-    finally:
-        delete(draft)
     return Saved(target, len(files), size)
 
 
@@ -90,41 +95,59 @@ def restore(home: Warehouse, source: Path) -> Saved:
         return Saved(home.root, len(size), sum(size))
     if not source.exists():
         raise HomeError(f"{source} does not exist; name what ssrem home backup wrote")
+    draft, begun = home.root / ".restore.tmp", home.root / BEGUN
     with home.lock("restore"):
-        if taken := sorted({p.name for p in home.root.iterdir()} - OWN):
-            raise HomeError(
-                f"{home.root} is not empty ({taken[0]} …); restore into another --home, then use that one"
-            )
-        draft = home.root / ".restore.tmp"
+        published = home.snapshot().partitions
+        if begun.exists() and not published:  # by a restore that was interrupted
+            for name in MOVED:
+                delete(home.root / name)
+        taken = sorted({p.name for p in home.root.iterdir()} - OWN)
+        not_empty = HomeError(
+            f"{home.root} is not empty ({', '.join(taken[:1])} …); restore into another --home, then use that one"
+        )
+        if taken and not begun.exists():
+            raise not_empty
         delete(draft)
         try:
             _unpack(source, draft)
             partitions = _checked(source, draft)
-            size = [p.stat().st_size for p in draft.rglob("*") if p.is_file()]
-            for folder in ("lake", *BESIDE, FORGOTTEN_LIST):
-                if (draft / folder).exists():
-                    (draft / folder).rename(home.root / folder)
+            if taken and published != partitions:
+                raise not_empty
+            begun.touch()
+            for name in () if taken else MOVED:
+                if (draft / name).exists():
+                    (draft / name).rename(home.root / name)
             home.write_catalog(partitions)  # its views name the folder that they look into
+            begun.unlink()
         finally:
             delete(draft)
+        size = [p.stat().st_size for name in MOVED for p in _all_files(home.root / name)]
     return Saved(home.root, len(size), sum(size))
 
 
+def _all_files(path: Path) -> list[Path]:
+    return [p for p in (path, *path.rglob("*")) if p.is_file()]
+
+
 @contextmanager
-def _pinned(home: Warehouse) -> Iterator[Path]:
-    """A copy of the catalog in the home folder, whose partitions are not deleted while this process runs."""
+def _pinned(home: Warehouse, draft: Path) -> Iterator[Path]:
+    """A copy of the catalog in the home folder, whose partitions are not deleted while this process lives.
+
+    draft: deleted when the block ends or, if the process is killed, by a later run.
+    """
     name = f"{PIN}{os.getpid()}-{secrets.token_hex(3)}"
-    draft, pin = home.root / f".{name}.tmp", home.root / f"catalog.{name}.duckdb"
+    unlocked, pin = home.root / f".{name}.tmp", home.root / f"catalog.{name}.duckdb"
     try:
-        with draft.open("xb") as handle:
+        with unlocked.open("xb") as handle:
             fcntl.flock(handle, fcntl.LOCK_EX)  # before it gets the name that garbage collection looks for
             handle.write(home.catalog.read_bytes())
             handle.flush()
-            draft.rename(pin)
+            pin.with_suffix(DRAFT).write_text(str(draft.absolute()), encoding="utf-8")
+            unlocked.rename(pin)
             yield pin
     finally:
-        for path in (draft, pin):
-            path.unlink(missing_ok=True)
+        delete_backup(pin)
+        unlocked.unlink(missing_ok=True)
 
 
 def _files(home: Warehouse, pin: Path) -> Iterator[tuple[Path, str]]:

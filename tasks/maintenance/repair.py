@@ -31,7 +31,7 @@ from tasks.warehouse.clock import utc_now
 from tasks.warehouse.error_translation import out_of_room
 from tasks.warehouse.files import whole_file
 from tasks.warehouse.home import Warehouse
-from tasks.warehouse.incidents import clean_up, log_incident
+from tasks.warehouse.incidents import clean_up, leftovers, log_incident
 from tasks.warehouse.integrity import Damage, find_damage, remember_intact
 from tasks.warehouse.partition import REPLICATED, Partition, replica_path
 from tasks.warehouse.snapshot import manifests
@@ -75,7 +75,7 @@ def repair(home: str) -> list[str]:
 
 def _clean(home: Warehouse) -> None:
     """Remove what interrupted runs left behind, also where no stage opens because there is nothing else to do."""
-    if not any(home.staging.glob("*")) or home.writer() is not None:
+    if not leftovers(home) or home.writer() is not None:
         return
     with (
         suppress(HomeError),

@@ -13,6 +13,7 @@ from typing import Any, TextIO
 import duckdb
 
 from ssrem.errors import SsremError
+from ssrem.report.formats import no_formula
 from tasks.query.sandbox import confined, distinct, only_select, too_large
 from tasks.warehouse.files import whole_file
 from tasks.warehouse.home import Warehouse
@@ -20,7 +21,11 @@ from tasks.warehouse.home import Warehouse
 _ROWS = 10_000
 
 
-def save_csv(home: Warehouse, query: str, path: Path) -> int:
+Cell = Callable[[Any], Any]
+"""From a plain value to the cell of a CSV file."""
+
+
+def save_csv(home: Warehouse, query: str, path: Path, cell: Cell = no_formula) -> int:
     """Write the answer as CSV, atomically; returns the number of rows, which need not fit into memory.
 
     Lists and structures are JSON, bytes text, null is empty. Raises SsremError if the query is invalid or the file
@@ -29,14 +34,14 @@ def save_csv(home: Warehouse, query: str, path: Path) -> int:
 
     def write(connection: duckdb.DuckDBPyConnection, draft: Path) -> int:
         with draft.open("w", encoding="utf-8", newline="") as out:
-            return _rows(connection, query, out)
+            return _rows(connection, query, out, cell)
 
     return _save(home, path, write)
 
 
-def print_csv(home: Warehouse, query: str, out: TextIO) -> int:
+def print_csv(home: Warehouse, query: str, out: TextIO, cell: Cell = no_formula) -> int:
     """Write the answer as CSV to an open stream; returns the number of rows. Raises SsremError as `save_csv`."""
-    return confined(home, lambda connection: _rows(connection, query, out))
+    return confined(home, lambda connection: _rows(connection, query, out, cell))
 
 
 def save_parquet(home: Warehouse, query: str, path: Path) -> int:
@@ -54,15 +59,15 @@ def _save(home: Warehouse, path: Path, write: Callable[[duckdb.DuckDBPyConnectio
         raise SsremError(f"cannot write {path}: {error.strerror or error}; choose another file") from None
 
 
-def _rows(connection: duckdb.DuckDBPyConnection, query: str, out: TextIO) -> int:
+def _rows(connection: duckdb.DuckDBPyConnection, query: str, out: TextIO, cell: Cell) -> int:
     select = only_select(connection, query)
     try:
         cursor = connection.execute(select)
         writer = csv.writer(out, lineterminator="\n")
-        writer.writerow(distinct([column[0] for column in cursor.description or []]))
+        writer.writerow(map(cell, distinct([column[0] for column in cursor.description or []])))
         written = 0
         while rows := cursor.fetchmany(_ROWS):
-            writer.writerows([_cell(value) for value in row] for row in rows)
+            writer.writerows([cell(_plain(value)) for value in row] for row in rows)
             written += len(rows)
     except (MemoryError, duckdb.OutOfMemoryException):
         raise too_large() from None
@@ -104,7 +109,7 @@ def _read(batches: Any) -> Iterator[Any]:
         yield batch
 
 
-def _cell(value: Any) -> Any:
+def _plain(value: Any) -> Any:
     match value:
         case datetime() | date() | time():
             return value.isoformat()
@@ -116,4 +121,4 @@ def _cell(value: Any) -> Any:
 
 
 def _json_value(value: Any) -> str | float:
-    return float(value) if isinstance(value, Decimal) else str(_cell(value))
+    return float(value) if isinstance(value, Decimal) else str(_plain(value))

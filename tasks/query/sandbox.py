@@ -6,7 +6,6 @@ import re
 import resource
 import signal
 import sys
-import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, wait
@@ -17,6 +16,7 @@ from typing import Any, TypeVar
 import duckdb
 
 from ssrem.errors import HomeError, SsremError
+from ssrem.files import temporary_folder
 from tasks.warehouse.home import Warehouse
 from tasks.warehouse.integrity import damage_behind
 
@@ -53,11 +53,11 @@ def confined(home: Warehouse, work: Callable[[duckdb.DuckDBPyConnection], Result
         )
     with (
         _delayed_interrupt() as pressed,
-        tempfile.TemporaryDirectory(prefix="ssrem-sql-") as scratch,
+        temporary_folder("ssrem-sql") as scratch,
         home.reader(snapshot=snapshot) as connection,
         _bounded(ROOM),
     ):
-        _confine(connection, [home.root / part.path for part in snapshot.partitions], Path(scratch))
+        _confine(connection, [home.root / part.path for part in snapshot.partitions], scratch)
         try:
             return _interruptible(connection, lambda: work(connection), pressed)
         except duckdb.Error as error:

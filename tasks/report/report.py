@@ -30,16 +30,17 @@ def write_report(home: str) -> str:
 
 
 @step("write figures")
-def write_figures(home: str, folder: str) -> list[str]:
+def write_figures(home: str, folder: str, *, raw: bool = False) -> list[str]:
     """Write every figure and table of the report into a folder, in formats for papers; returns the files.
 
-    Raises SsremError if the folder cannot be written to.
+    raw: in CSV, text as it is, even where a spreadsheet would take it for a formula. Raises SsremError if the folder
+    cannot be written to.
     """
     place = Warehouse.at(home)
     with progress("writing figures and tables"):
         data = report_data(place)
         try:
-            return [str(path) for path in export(data, Path(folder))]
+            return [str(path) for path in export(data, Path(folder), raw=raw)]
         except OSError as error:
             reason = error.strerror or str(error)
             raise SsremError(f"cannot write figures into {folder}: {reason}; name another folder") from None

@@ -34,21 +34,22 @@ def add_set_similarity(stage: Stage, corpus: str, encoder: Encoder, encode: Enco
 
     connection = stage.connection
     ((turns,),) = connection.execute("SELECT count(*) FROM turns").fetchall()
-    file, shape = stage.scratch / "vectors.npy", (turns, encoder.dimensions)
-    vectors = np.lib.format.open_memmap(file, mode="w+", dtype=np.float16, shape=shape)
     connection.execute("CREATE TABLE vector_norms (turn_id BIGINT, norm DOUBLE)")
-    with progress(f"encoding {corpus}", turns) as advance:
+    # Written in order, not through a map: where the disk is full, a write fails, but a map ends the process.
+    vectors = stage.scratch / "vectors.npy"
+    with vectors.open("wb") as file, progress(f"encoding {corpus}", turns) as advance:
+        header = {"descr": "<f2", "fortran_order": False, "shape": (turns, encoder.dimensions)}
+        np.lib.format.write_array_header_1_0(file, header)
         for first in range(0, turns, CHUNK):
             texts = connection.execute(
                 "SELECT text FROM turns WHERE turn_id >= ? AND turn_id < ? ORDER BY turn_id",
                 [first, first + CHUNK],
             ).fetchnumpy()["text"]
             part = encode(texts.tolist())
-            vectors[first : first + len(part)] = part
+            file.write(part.astype("<f2").tobytes())
             norms = {"turn_id": np.arange(first, first + len(part)), "norm": np.linalg.norm(part, axis=1)}
             stage.insert("vector_norms", pa.table(norms))
             advance(first + len(part))
-    vectors.flush()
     # A set has the id of its speaker's first turn in it, so the speaker of that turn is the set's.
     people = connection.execute("SELECT speaker_no FROM turn_sets ORDER BY turn_id").fetchnumpy()
     kinds, owners = {}, {}
@@ -57,7 +58,7 @@ def add_set_similarity(stage: Stage, corpus: str, encoder: Encoder, encode: Enco
             f"SELECT set_id, turn_id FROM {table} ORDER BY set_id, position"
         ).fetchnumpy()
         members = (columns[name].astype(np.int64) for name in ("set_id", "turn_id"))
-        kinds[kind] = similarity_in_shards(file, *members)
+        kinds[kind] = similarity_in_shards(vectors, *members)
         owners[kind] = people["speaker_no"][kinds[kind].set_id]
     rows = [
         {"corpus": corpus, "kind": kind, "encoder": encoder.signature, **asdict(summary)}

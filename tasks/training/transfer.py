@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from ssrem.evaluators.base import Evaluator
 from ssrem.evaluators.core.archive import SUFFIX, pack, unpack
 from ssrem.files import read_json
 from ssrem.samples import Sample
+from tasks.ingest.dataset_names import checked_name
 from tasks.stage.ledger import Recipe
 from tasks.stage.progress import progress
 from tasks.stage.protocol import Built, run_stage
@@ -30,6 +31,9 @@ _LEARNED = (
 
 _LARGEST = 2**53
 """Integers below it are exact as floats; a larger number in a card is refused."""
+
+_LONGEST = 100_000
+"""Characters of the settings or corpora of a card."""
 
 
 def export_evaluator(home: Warehouse, name: str, version: int | None, file: Path | None) -> Path:
@@ -96,17 +100,48 @@ def _checked(file: str, folder: Path, allowed: Sequence[str]) -> Evaluator:
 
 
 def _settings(card: dict[str, Any]) -> dict[str, Any]:
-    config = card.get("config", {})
     try:
-        return dict(json.loads(config) if isinstance(config, str) else config)
-    except (ValueError, TypeError, RecursionError) as error:
-        raise EvaluatorError("card.json: config holds no settings; export the evaluator again") from error
+        return _json_object(card.get("config", {}))
+    except ValueError as error:
+        raise EvaluatorError(
+            f"card.json: config holds no settings ({error}); export the evaluator again"
+        ) from None
+
+
+def _json_object(value: object) -> dict[str, Any]:
+    """A JSON object, or one as text, all of whose text is short and can be printed; ValueError otherwise."""
+    try:
+        content: Any = json.loads(value) if isinstance(value, str) else value
+        text = json.dumps(content, ensure_ascii=False)
+    except (TypeError, RecursionError) as error:
+        raise ValueError(one_line(error)) from None
+    short = isinstance(content, dict) and len(text) <= _LONGEST
+    if not short or not all(text.isprintable() for text in _texts(content)):
+        raise ValueError(f"expected an object of at most {_LONGEST:,} printable characters")
+    return dict(content)
+
+
+def _texts(value: object) -> Iterator[str]:
+    """All text in a JSON value."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for one in [*value, *value.values()] if isinstance(value, dict) else value:
+            yield from _texts(one)
 
 
 def _learned(card: dict[str, Any]) -> dict[str, Any]:
     learned = {column: card[column] for column in _LEARNED if card.get(column) is not None}
-    if not isinstance(learned.get("corpora", ""), str):
-        learned["corpora"] = json.dumps(learned["corpora"], sort_keys=True)
+    try:
+        corpora = _json_object(learned.get("corpora", {}))
+    except ValueError as error:
+        raise EvaluatorError(
+            f"card.json: corpora are no names ({error}); export the evaluator again"
+        ) from None
+    for name in corpora:
+        checked_name(name, "card.json: a corpus", "export the evaluator again", EvaluatorError)
+    if "corpora" in learned:
+        learned["corpora"] = json.dumps(corpora, sort_keys=True)
     for column, value in learned.items():
         number = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _LARGEST
         whole = column not in ("valid_loss", "seconds", "corpora")

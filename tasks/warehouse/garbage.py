@@ -32,6 +32,9 @@ STALE_AFTER = 30 * 86400.0
 PIN = "backup-"
 """Catalogs of this name, `catalog.backup-….duckdb`, keep what a backup in progress still has to copy."""
 
+DRAFT = ".draft"
+"""Ending of the file beside such a catalog that holds the path of the backup's draft."""
+
 MARK = ".unused"
 """File in a run folder: since its modification time, no snapshot has used the folder."""
 
@@ -99,15 +102,29 @@ def prune_runs(home: Warehouse, keep_runs: int = KEPT_RUNS, keep_seconds: float 
 def _used_partitions(home: Warehouse) -> Iterator[Partition]:
     """Partitions of the published snapshot, and of those that are being backed up."""
     yield from home.partitions()
+    delete_ended_backups(home)
     for catalog in home.root.glob(f"catalog.{PIN}*.duckdb"):
-        if _abandoned(catalog):
-            catalog.unlink(missing_ok=True)
-            continue
         try:
             yield from read_catalog(catalog).partitions
         except HomeError:
             if catalog.exists():  # else a backup has just ended
                 raise
+
+
+def delete_ended_backups(home: Warehouse) -> None:
+    """Delete what backups left whose process was killed."""
+    for pin in home.root.glob(f"catalog.{PIN}*.duckdb"):
+        if _abandoned(pin):
+            delete_backup(pin)
+
+
+def delete_backup(pin: Path) -> None:
+    """Delete what a backup that has ended left: the draft that it wrote beside its target, and the pin."""
+    note = pin.with_suffix(DRAFT)
+    with suppress(OSError, UnicodeDecodeError):
+        delete(Path(note.read_text(encoding="utf-8")))
+    note.unlink(missing_ok=True)
+    pin.unlink(missing_ok=True)
 
 
 def _abandoned(pin: Path) -> bool:

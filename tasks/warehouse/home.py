@@ -34,6 +34,9 @@ from tasks.warehouse.snapshot import (
 if TYPE_CHECKING:
     import duckdb
 
+_PATTERN_SIGNS = "*?[]\\"
+"""Signs in a path that make it a pattern for DuckDB, which may match the files of another home folder."""
+
 Values = Sequence[Any] | Mapping[str, Any]
 """Values of a query's parameters, by position or by name."""
 
@@ -46,8 +49,18 @@ class Warehouse:
 
     @classmethod
     def at(cls, root: str | Path) -> Warehouse:
-        """The home folder at `root`, which need not exist yet."""
-        return cls(Path(root).expanduser().resolve())
+        """The home folder at `root`, which need not exist yet; HomeError where DuckDB cannot read such a path."""
+        path = Path(root).expanduser().resolve()
+        text = str(path)
+        if unreadable := next(
+            (sign for sign in text if sign in _PATTERN_SIGNS or not sign.isprintable()), None
+        ):
+            shown = text.encode("utf-8", "backslashreplace").decode()
+            raise HomeError(
+                f"a home folder cannot lie at {shown!r}: DuckDB does not read paths with {unreadable!r}; choose "
+                "another --home"
+            )
+        return cls(path)
 
     @property
     def catalog(self) -> Path:

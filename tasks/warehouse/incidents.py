@@ -21,8 +21,13 @@ _LOG = "incidents.jsonl"
 _DRAFTS = (
     *(".catalog.tmp", ".catalog.tmp.wal", ".verified.json.*.tmp"),
     *("lake/.run=*.tmp", "lake/.snapshot=*.tmp", "lake/run=*/.*.tmp"),
-    *("vectors/*/*.tmp", "encoders/*.tmp", "masked-lm/*.tmp"),
+    *("vectors/*/*.tmp", "encoders/*.tmp", "masked-lm/*.tmp", ".forgotten.json.*.tmp", ".restore.tmp"),
 )
+
+
+def leftovers(home: Warehouse) -> list[Path]:
+    """What interrupted runs left behind, where no run is in progress."""
+    return [path for pattern in ("staging/*", *_DRAFTS) for path in home.root.glob(pattern)]
 
 
 def clean_up(home: Warehouse, snapshot: Snapshot) -> list[str]:

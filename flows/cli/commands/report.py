@@ -19,7 +19,7 @@ def report(options: argparse.Namespace, home: Warehouse) -> None:
         path = answer["comparison"] = flow("compare", module="report")(*options.compare, str(home.root))
     else:
         figures = options.figures and str(options.figures.expanduser().resolve())
-        path = answer["report"] = flow("report")(str(home.root), figures)
+        path = answer["report"] = flow("report")(str(home.root), figures, options.raw)
         if figures:
             answer["figures"] = figures
     if options.open:

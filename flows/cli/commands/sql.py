@@ -7,11 +7,13 @@ import os
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import duckdb
 
 from flows.cli import output
 from ssrem.errors import SsremError
+from ssrem.report.formats import no_formula
 from tasks.query.export import print_csv, save_csv, save_parquet
 from tasks.query.sandbox import ask
 from tasks.warehouse.home import Warehouse
@@ -33,10 +35,12 @@ def sql(options: argparse.Namespace, home: Warehouse) -> None:
 
 def _answer(options: argparse.Namespace, home: Warehouse, query: str) -> None:
     """Print the answer to one SELECT, or write it where the options say."""
+    cell = _as_it_is if options.raw else no_formula
     if options.csv == "-":
-        print_csv(home, query, sys.stdout)
+        shown = (lambda value: _escaped(cell(value))) if sys.stdout.isatty() else cell
+        print_csv(home, query, sys.stdout, shown)
     elif options.csv:
-        _print_written(save_csv(home, query, Path(options.csv)), options.csv)
+        _print_written(save_csv(home, query, Path(options.csv), cell), options.csv)
     elif options.parquet:
         _print_written(save_parquet(home, query, Path(options.parquet)), options.parquet)
     else:
@@ -48,6 +52,15 @@ def _answer(options: argparse.Namespace, home: Warehouse, query: str) -> None:
             output.tables({output.count(len(rows), "row"): rows}, raw=True)
         else:
             print(output.printable(f"no rows ({', '.join(columns)})"))
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+def _escaped(value: Any) -> Any:
+    """The cell without control characters, which a terminal would obey."""
+    return output.printable(value) if isinstance(value, str) else value
 
 
 def _print_written(rows: int, path: str) -> None:

@@ -44,6 +44,8 @@ def unpack(file: Path, folder: Path) -> None:
     EvaluatorError unless `file` is an undamaged zip with a manifest, and each entry is a plain uncompressed file inside
     `folder`, named once: JSON, safetensors or a tokenizer's text. No more bytes are written than the file has.
     """
+    if file.exists() and not file.is_file():  # a pipe would be waited for, a device read without end
+        raise EvaluatorError(f"{file} is no file; give what ssrem evaluators export wrote")
     try:
         with zipfile.ZipFile(file) as archive:
             entries = [entry for entry in archive.infolist() if not entry.is_dir()]

@@ -78,6 +78,11 @@ def test_samples_need_no_ratings(tmp_path: Path) -> None:
         ({"annotations": [1]}, "no ratings"),
         ({"annotations": {"overall": []}}, "no rating for 'overall'"),
         ({"annotations": {"overall": [1, None]}}, "rating 2 of 'overall' is None"),
+        (
+            {"annotations": {"overall": [1e300]}},
+            "rating 1 of 'overall' is 1e+300, not a number up to 1e+09",
+        ),
+        ({"annotations": {"overall": [10**400]}}, f"rating 1 of 'overall' is 1{'0' * 56}..., not a number"),
         ({"annotations": {"overall": [True]}}, "rating 1 of 'overall' is True"),
         ({"annotations": {"overall": ["4"]}}, "rating 1 of 'overall' is '4'"),
         ({"annotations": {"overall": [float("nan")]}}, "is nan"),

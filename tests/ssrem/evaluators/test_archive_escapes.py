@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import shutil
 import stat
 import zipfile
@@ -157,6 +158,35 @@ def test_a_metric_reads_nothing_else(
         import_evaluator(str(tmp_path / "a.ssrem"), str(home.root))
     assert "a.ssrem" in str(error.value) and "secret 1" not in str(error.value)
     assert fetched == [] and home.partitions() == []
+
+
+def test_a_pipe_or_device_is_not_waited_for(home: Warehouse, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.ssrem")
+    for file in (tmp_path / "pipe.ssrem", Path("/dev/zero")):
+        with pytest.raises(EvaluatorError, match="is no file"):
+            import_evaluator(str(file), str(home.root))
+    assert home.partitions() == []
+
+
+@pytest.mark.parametrize(
+    "card",
+    [
+        {"corpora": {"a\x1b[2J": "digest"}},
+        {"corpora": {"../a": "digest"}},
+        {"corpora": "[1]"},
+        {"config": {"note": "a\nb"}},
+        {"config": {"note": "x" * 200_000}},
+    ],
+)
+def test_text_of_a_card_is_short_and_printable(home: Warehouse, tmp_path: Path, card: dict[str, Any]) -> None:
+    from ssrem.evaluators.baselines.length import Length
+
+    Length().save(tmp_path / "saved")
+    (tmp_path / "saved" / "card.json").write_text(json.dumps(card))
+    pack(tmp_path / "saved", tmp_path / "a.ssrem")
+    with pytest.raises(EvaluatorError, match=r"^card\.json: .*; export the evaluator again$"):
+        import_evaluator(str(tmp_path / "a.ssrem"), str(home.root))
+    assert home.partitions() == []
 
 
 def test_what_a_person_allows_is_read(

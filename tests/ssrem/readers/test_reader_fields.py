@@ -105,3 +105,9 @@ def test_whole_columns_give_the_same_json_as_single_rows(rows: list[dict[str, ob
     written = json_objects(names, columns, len(rows)).to_pylist()
     assert written == [canonical_object(row) for row in rows]
     assert all(text is None or isinstance(json.loads(text), dict) for text in written)
+
+
+@pytest.mark.parametrize("columns", [("text", "TEXT"), ("TEXT", "text"), ("Text", "text", "TEXT")])
+def test_of_names_that_differ_in_case_the_exact_one_wins(columns: tuple[str, ...]) -> None:
+    plan = Layout().plan(("conversation", "speaker", *columns))
+    assert plan.sources["text"][0] == "text"

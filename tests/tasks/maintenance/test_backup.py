@@ -110,6 +110,63 @@ backup.back_up(Warehouse.at(sys.argv[1]), Path(sys.argv[2]))
     assert not list(home.root.glob("catalog.backup-*"))
 
 
+@pytest.mark.parametrize("target", ["saved", "saved.tar"])
+def test_a_backup_that_was_killed_leaves_nothing_beside_its_target(
+    home: Warehouse, tmp_path: Path, target: str
+) -> None:
+    publish(home, 0)
+    code = """
+import os, signal, sys
+from pathlib import Path
+from tasks.maintenance import backup
+from tasks.warehouse.home import Warehouse
+backup.sync_path = lambda path: os.kill(os.getpid(), signal.SIGKILL)
+backup.back_up(Warehouse.at(sys.argv[1]), Path(sys.argv[2]))
+"""
+    folder = tmp_path / "backups"
+    assert run_python(code, home.root, folder / target).returncode == -signal.SIGKILL
+    assert list(folder.iterdir())
+    publish(home, 1)
+    assert list(folder.iterdir()) == [] and not list(home.root.glob("catalog.backup-*"))
+
+
+@pytest.mark.parametrize("moment", ["rename", "write_manifest", "draft_catalog", "drop_manifests"])
+def test_a_restore_that_was_killed_is_repeated(home: Warehouse, tmp_path: Path, moment: str) -> None:
+    publish(home, 0)
+    back_up(home, tmp_path / "saved.tar")
+    code = """
+import os, signal, sys
+from pathlib import Path
+from tasks.maintenance.backup import restore
+from tasks.warehouse import home
+moment = sys.argv[3]
+where = Path if moment == "rename" else home
+work = getattr(where, moment)
+def killed(*arguments, **named):
+    work(*arguments, **named)
+    os.kill(os.getpid(), signal.SIGKILL)
+setattr(where, moment, killed)
+restore(home.Warehouse.at(sys.argv[1]), Path(sys.argv[2]))
+"""
+    target = Warehouse.at(tmp_path / "restored")
+    assert run_python(code, target.root, tmp_path / "saved.tar", moment).returncode == -signal.SIGKILL
+    restore(target, tmp_path / "saved.tar")
+    assert target.partitions() == home.partitions() and target.damage(deep=True) == []
+    assert not {".restoring", ".restore.tmp"} & {path.name for path in target.root.iterdir()}
+    with pytest.raises(HomeError, match="is not empty"):
+        restore(target, tmp_path / "saved.tar")
+
+
+def test_a_restore_deletes_nothing_of_another(home: Warehouse, tmp_path: Path) -> None:
+    publish(home, 0)
+    back_up(home, tmp_path / "saved.tar")
+    (tmp_path / "project" / "models").mkdir(parents=True)
+    (tmp_path / "project" / "models" / "own").write_text("mine")
+    with pytest.raises(HomeError, match=r"is not empty \(models …\)"):
+        restore(Warehouse.at(tmp_path / "project"), tmp_path / "saved.tar")
+    assert (tmp_path / "project" / "models" / "own").read_text() == "mine"
+
+
 def test_the_small_home_comes_back_whole(copy: Warehouse, tmp_path: Path) -> None:
     saved = back_up(copy, tmp_path / "saved.tar.gz")
     assert saved.files > len(copy.partitions())

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
+import json
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,8 +14,10 @@ import pytest
 
 from flows.cli.main import main
 from ssrem.errors import SsremError
+from support.stages import run_python
 from tasks.ingest.land import land
 from tasks.query.export import print_csv, save_csv, save_parquet
+from tasks.query.sandbox import ask
 from tasks.stage.stage import Stage
 from tasks.warehouse.home import Warehouse
 
@@ -50,6 +54,54 @@ def test_csv_holds_every_kind_of_value(home: Warehouse, tmp_path: Path) -> None:
     out = io.StringIO()
     assert print_csv(home, "FROM utterances", out) == 2
     assert out.getvalue().count("\n") == 3
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@x", "\tx"])
+def test_text_that_a_spreadsheet_would_take_for_a_formula(
+    home: Warehouse,
+    tmp_path: Path,
+    text: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    query = f"SELECT '{text}' AS text, -1 AS number, {{'x': '{text}'}} AS pair"
+    save_csv(home, query, tmp_path / "out.csv")
+    arguments = ["sql", query, "--home", str(home.root), "--csv"]
+    assert main([*arguments, str(tmp_path / "raw.csv"), "--raw"]) == 0
+    rows = {}
+    for name in ("out", "raw"):
+        with (tmp_path / f"{name}.csv").open(newline="") as file:
+            rows[name] = list(csv.reader(file))[1]
+    pair = json.dumps({"x": text})
+    assert rows == {"out": [f"'{text}", "-1", pair], "raw": [text, "-1", pair]}
+
+
+def test_a_terminal_gets_no_control_characters(
+    home: Warehouse, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["sql", "SELECT 'a' || chr(27) || '[2J' AS text", "--home", str(home.root), "--csv", "-"]
+    assert main(arguments) == 0
+    assert "\x1b" in capsys.readouterr().out
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    assert main(arguments) == 0
+    assert capsys.readouterr().out == "text\na\\x1b[2J\n"
+
+
+def test_the_folder_of_a_query_that_was_killed_goes_with_the_next(
+    home: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = """
+import os, signal, sys
+from tasks.query import sandbox
+from tasks.warehouse.home import Warehouse
+sandbox.confined(Warehouse.at(sys.argv[1]), lambda connection: os.kill(os.getpid(), signal.SIGKILL))
+"""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    assert run_python(code, home.root).returncode == -signal.SIGKILL
+    assert [path.name.startswith("ssrem-sql-") for path in tmp_path.iterdir()] == [True]
+    ask(home, "SELECT 1")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_parquet_keeps_types_and_names(home: Warehouse, tmp_path: Path) -> None:

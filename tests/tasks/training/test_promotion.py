@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from ssrem.errors import EvaluatorError
+from flows.decide import decide as decide_all
+from ssrem.errors import EvaluatorError, GateError
 from ssrem.samples import TEST
+from support.small_home import annotated_rows
 from support.stages import staging
-from tasks.agreement.correlate import correlate_landed
+from tasks.agreement import correlate as correlation
+from tasks.agreement.correlate import correlate, correlate_landed
 from tasks.scoring.test_split import score_corpus
 from tasks.speaker_tables.load import load_candidates
 from tasks.stage.stage import Output
@@ -21,6 +25,7 @@ from tasks.training.settings import Margins
 from tasks.training.train import train
 from tasks.training.versions import promoted, versions
 from tasks.warehouse.home import Warehouse
+from tasks.warehouse.incidents import incidents
 from tasks.warehouse.partition import PartitionKey
 
 
@@ -183,3 +188,25 @@ def test_what_has_not_seen_a_corpus(copy: Warehouse, write_dump: Any) -> None:
     assert stale[0].encoder == "glove-6b-50d+word2vec"
     assert stale[0].config["seed"] == 0
     assert [o.evaluator for o in outdated(copy, ["rsrem"])] == ["rsrem"]
+
+
+def test_an_annotated_set_that_fails_stops_no_promotion(
+    challenged: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "broken_eval.json"
+    file.write_text(json.dumps(annotated_rows()))
+    assert correlate(str(file), [("ssrem", 1)], str(challenged.root)) == ("broken", True)
+    sound = correlation._correlate
+
+    def failing(place: Warehouse, dataset: str, *rest: Any) -> bool:
+        if dataset == "broken":
+            raise GateError("gate of correlate: a figure is infinite")
+        return sound(place, dataset, *rest)
+
+    monkeypatch.setattr(correlation, "_correlate", failing)
+    (why,) = decide_all(str(challenged.root)).values()
+    assert why.startswith("promoted: not worse than version 1 on ")
+    assert {one["dataset"] for one in json.loads(row(challenged, 2)["comparison"])} == {"tiny", "people"}
+    line = "broken is left out: gate of correlate: a figure is infinite"
+    assert set(capsys.readouterr().err.splitlines()) == {f"ssrem: {line}"}
+    assert incidents(challenged.root)[-1][1] == line

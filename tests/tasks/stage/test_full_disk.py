@@ -1,0 +1,43 @@
+"""A disk that is full ends a stage in one line, on a real small file system; what was published stays."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support.small_home import command, write_conversations
+from tasks.warehouse.home import Warehouse
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 3 MB in memory."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(folder)], capture_output=True, check=False
+    )
+    if mounted.returncode:
+        pytest.skip("mounting a file system is not allowed here")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+@pytest.mark.parametrize("free", [1_000_000, 700_000, 400_000, 200_000])
+def test_speaker_tables_on_a_disk_that_fills(small_disk: Path, tmp_path: Path, free: int) -> None:
+    write_conversations(tmp_path / "tiny.jsonl", conversations=80)
+    home = Warehouse.at(small_disk / "home")
+    landed = command("ingest", str(tmp_path / "tiny.jsonl"), "--home", str(home.root), "--json")
+    assert json.loads(landed.stdout)["utterances"] == 800
+    before = home.partitions()
+    taken = sum(path.stat().st_size for path in home.root.rglob("*") if path.is_file())
+    (small_disk / "other").write_bytes(bytes(3 * 1024 * 1024 - taken - free))
+    built = command("tables", "--home", str(home.root), "--encoder", "glove-6b-50d")
+    assert built.returncode == 1, built.stderr
+    assert built.stderr.startswith("ssrem: ") and built.stderr.count("\n") == 1
+    assert home.partitions() == before
+    (small_disk / "other").unlink()

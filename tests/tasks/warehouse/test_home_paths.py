@@ -1,0 +1,33 @@
+"""Paths of a home folder: one works, or is refused before anything is written."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from flows.cli.main import main
+
+
+@pytest.mark.parametrize("name", ["a b", "a#b", "a'b", 'a"b', "a%41", "a$b", "a;b", "a{b,c}", "ä"])
+def test_a_path_that_works(tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    dump = tmp_path / "dump.jsonl"
+    dump.write_text('{"conversation_id": "c", "speaker": "p", "text": "hi"}\n')
+    home = str(tmp_path / name)
+    assert main(["ingest", str(dump), "--home", home, "--speakers", "person"]) == 0
+    capsys.readouterr()
+    assert main(["sql", "SELECT text FROM utterances", "--home", home, "--csv", "-"]) == 0
+    assert capsys.readouterr() == ("text\nhi\n", "")
+
+
+@pytest.mark.parametrize("name", ["a?b", "a*b", "a[b]", "a\\b", "a\nb", os.fsdecode(b"a\xff")])
+@pytest.mark.parametrize("verb", [["ingest", "chitchat"], ["status"], ["sql", "SELECT 1"]])
+def test_a_path_that_is_refused(
+    tmp_path: Path, name: str, verb: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*verb, "--home", str(tmp_path / name)]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("ssrem: a home folder cannot lie at ") and said.endswith("choose another --home\n")
+    assert said.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
