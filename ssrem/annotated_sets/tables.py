@@ -13,7 +13,7 @@ from ssrem.agreement.annotated import file_text, json_objects
 from ssrem.annotated_sets.base import Content, Layout, Response, turns
 from ssrem.annotated_sets.columns import Columns
 from ssrem.errors import AnnotationError
-from ssrem.readers.delimited import CsvReader, TsvReader
+from ssrem.readers.formats.delimited import CsvReader, TsvReader
 
 NO_RESPONSE = "row without a response"
 

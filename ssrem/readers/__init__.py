@@ -1,4 +1,4 @@
-"""Readers of dumps: each format becomes a stream of Arrow record batches of one raw schema; one file a format."""
+"""Readers of dumps: each format, a file in `formats`, becomes a stream of Arrow record batches of one raw schema."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ __all__ = ["FIELDS", "FORMATS", "guess_format", "open_dump", "parse_mapping", "p
 
 #: Format → its reader, in the order in which content is tried; imported when first used.
 FORMATS: Mapping[str, str] = {
-    "convokit": "ssrem.readers.convokit:ConvokitReader",
-    "cornell": "ssrem.readers.cornell:CornellReader",
-    "parquet": "ssrem.readers.parquet:ParquetReader",
-    "chitchat": "ssrem.readers.chitchat:ChitchatReader",
-    "jsonl": "ssrem.readers.jsonl:JsonlReader",
-    "tsv": "ssrem.readers.delimited:TsvReader",
-    "csv": "ssrem.readers.delimited:CsvReader",
+    "convokit": "ssrem.readers.formats.convokit:ConvokitReader",
+    "cornell": "ssrem.readers.formats.cornell:CornellReader",
+    "parquet": "ssrem.readers.formats.parquet:ParquetReader",
+    "chitchat": "ssrem.readers.formats.chitchat:ChitchatReader",
+    "jsonl": "ssrem.readers.formats.jsonl:JsonlReader",
+    "tsv": "ssrem.readers.formats.delimited:TsvReader",
+    "csv": "ssrem.readers.formats.delimited:CsvReader",
 }
 
 

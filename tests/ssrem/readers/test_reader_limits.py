@@ -16,9 +16,10 @@ import pyarrow.parquet
 import pytest
 
 from ssrem.errors import DumpError
-from ssrem.readers import base, delimited, json_members, open_dump, parquet, streams
-from ssrem.readers.delimited import CsvReader
-from ssrem.readers.jsonl import JsonlReader
+from ssrem.readers import base, json_members, open_dump, streams
+from ssrem.readers.formats import delimited, parquet
+from ssrem.readers.formats.delimited import CsvReader
+from ssrem.readers.formats.jsonl import JsonlReader
 from ssrem.readers.metadata import DEEPEST, too_deep
 from support.reader_rows import rows_of
 

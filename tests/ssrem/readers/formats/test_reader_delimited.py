@@ -13,8 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ssrem.errors import DumpError
-from ssrem.readers import delimited, open_dump
-from ssrem.readers.delimited import CsvReader, TsvReader
+from ssrem.readers import open_dump
+from ssrem.readers.formats import delimited
+from ssrem.readers.formats.delimited import CsvReader, TsvReader
 from support.paths import SHARED
 from support.reader_rows import rows_of
 

@@ -9,7 +9,7 @@ from typing import ClassVar
 import pyarrow as pa
 
 from ssrem.readers.base import Record
-from ssrem.readers.jsonl import JsonlReader
+from ssrem.readers.formats.jsonl import JsonlReader
 
 _UTTERANCES, _CONVERSATIONS = "utterances.jsonl", "conversations.json"
 

@@ -12,7 +12,7 @@ import pytest
 
 from ssrem.errors import DumpError
 from ssrem.readers import open_dump
-from ssrem.readers.chitchat import ChitchatReader
+from ssrem.readers.formats.chitchat import ChitchatReader
 from support.reader_rows import rows_of
 
 

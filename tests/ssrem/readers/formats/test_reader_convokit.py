@@ -11,7 +11,7 @@ import pytest
 
 from ssrem.errors import DumpError
 from ssrem.readers import open_dump
-from ssrem.readers.convokit import ConvokitReader
+from ssrem.readers.formats.convokit import ConvokitReader
 from support.reader_rows import rows_of
 
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from ssrem.errors import DumpError
 from ssrem.readers import open_dump
-from ssrem.readers.jsonl import JsonlReader
+from ssrem.readers.formats.jsonl import JsonlReader
 from support.reader_rows import rows_of
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from ssrem.errors import DumpError
 from ssrem.readers import open_dump
-from ssrem.readers.parquet import ParquetReader
+from ssrem.readers.formats.parquet import ParquetReader
 from support.reader_rows import rows_of
 
 MOMENT = datetime(2018, 5, 2, 19, 38, 15)

@@ -8,7 +8,7 @@ import pytest
 
 from ssrem.errors import DumpError
 from ssrem.readers import open_dump
-from ssrem.readers.cornell import CornellReader
+from ssrem.readers.formats.cornell import CornellReader
 from support.reader_rows import rows_of
 
 LINES = [
