@@ -8,6 +8,7 @@ that repeat across conversations are scoped to them when the dump lands.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import ClassVar
@@ -68,6 +69,10 @@ class Reader(ABC):
         self.batch_rows = batch_rows
         #: Bytes of the dump read so far, as stored (compressed bytes where it is compressed).
         self.bytes_read = 0
+        #: What was left out on purpose, because nobody said it: kind, such as `joined or left`, → rows.
+        self.left_out: Counter[str] = Counter()
+        #: What the reader decided from the content and a user should check, a sentence each.
+        self.notes: list[str] = []
 
     @classmethod
     def sniff(cls, path: Path) -> bool:
@@ -85,6 +90,7 @@ class Reader(ABC):
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         self.bytes_read = size = 0
+        self.left_out.clear()
         rows: list[Record] = []
         for record in self.records():
             if isinstance(record, Mapping):

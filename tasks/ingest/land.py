@@ -95,6 +95,7 @@ def land(
         _read(stage, reader, source, private(reader, place, corpus, speakers, key))
         if _stamps(reader) != stamps:
             raise DumpError(f"{source} changed while it was read; land it again when it is complete")
+        _say_left_out(reader, source)
         _scope_ids(stage, reader, source)
         _reject(stage, reader, source, max_quarantine)
         scope = _speaker_scope(stage, source, speakers)
@@ -186,6 +187,13 @@ def _read(stage: Stage, reader: Reader, source: str, batches: Iterable[pa.Record
         stage.connection.unregister("dump")
     if failure:
         raise failure[0]
+
+
+def _say_left_out(reader: Reader, source: str) -> None:
+    """Print on stderr what the reader decided, and how many rows of which kind it left out."""
+    counts = ", ".join(f"{count:,} {kind}" for kind, count in reader.left_out.most_common())
+    for note in (*reader.notes, *([f"left out, because nobody said it: {counts}"] if counts else ())):
+        print(f"ssrem: {source}: {note}", file=sys.stderr)
 
 
 def _scope_ids(stage: Stage, reader: Reader, source: str) -> None:
