@@ -7,6 +7,8 @@ import json
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import copy_context
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +63,7 @@ def _progress(what: str, total: float | None) -> Advance:
 
     artifact: Any = None
     latest = time.monotonic()
+    flow_run = copy_context()  # readers report their progress from a thread of their own
 
     def advance(done: float, new_total: float | None = None) -> None:
         nonlocal artifact, latest
@@ -70,9 +73,10 @@ def _progress(what: str, total: float | None) -> Advance:
         latest = time.monotonic()
         share = min(100.0, 100 * done / end)
         if artifact is None:
-            artifact = create_progress_artifact(share, key="progress", description=what)
+            create = partial(create_progress_artifact, share, key="progress", description=what)
+            artifact = flow_run.copy().run(create)
         else:
-            update_progress_artifact(artifact, share)
+            flow_run.copy().run(update_progress_artifact, artifact, share)
 
     return advance
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from prefect.context import FlowRunContext
 
+from flows.orchestration import artifacts
 from support.small_home import command, write_conversations
 from tasks.stage import expectations, gate, steps
+from tasks.stage.progress import progress
 from tasks.stage.steps import step
 from tasks.warehouse.home import Warehouse
 
@@ -37,9 +41,9 @@ def test_a_flow_of_prefect_runs_its_steps_as_tasks(
     assert run(str(tmp_path / "tiny.jsonl"), str(home.root)) == ("tiny", True)
     with get_client(sync_client=True) as client:
         tasks = Counter(one.name.rsplit("-", 1)[0] for one in client.read_task_runs())
-        artifacts = {artifact.key for artifact in client.read_artifacts()}
+        keys = {artifact.key for artifact in client.read_artifacts()}
     assert tasks == {"repair": 1, "land": 1}
-    assert artifacts >= {"corpora", "gate-ingest"}
+    assert keys >= {"corpora", "gate-ingest"}
     ((by_library_rows, by_query),) = checked
     assert by_library_rows == by_query and len(by_query) > 20
 
@@ -86,3 +90,26 @@ def test_a_server_that_does_not_answer(home: Warehouse, tmp_path: Any) -> None:
     landed = command(*arguments, "--no-prefect", PREFECT_API_URL=url)
     assert (landed.returncode, landed.stderr) == (0, "")
     assert json.loads(landed.stdout)["corpus"] == "tiny"
+
+
+@pytest.mark.filterwarnings("error::FutureWarning")
+@pytest.mark.usefixtures("prefect_server")
+def test_progress_that_a_thread_reports_belongs_to_the_run(
+    home: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from prefect import flow
+    from prefect.client.orchestration import get_client
+
+    monkeypatch.setattr(artifacts, "EVERY", 0)
+    runs: list[Any] = []
+
+    def reads() -> None:
+        with artifacts.shown(str(home.root), "ingest", []), progress("reading", 10) as advance:
+            with ThreadPoolExecutor(1) as pool:
+                pool.submit(advance, 5).result()
+            runs.append(FlowRunContext.get().flow_run.id)
+
+    flow(reads, name="reads")()
+    with get_client(sync_client=True) as client:
+        shown = [one for one in client.read_artifacts() if one.key == "progress"]
+    assert [(one.flow_run_id, one.data) for one in shown] == [(runs[0], 50.0)]
