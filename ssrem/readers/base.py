@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import ClassVar
 
@@ -18,7 +18,7 @@ import pyarrow as pa
 from ssrem.errors import DumpError
 from ssrem.readers import streams
 from ssrem.readers.fields import ALIASES, Layout
-from ssrem.readers.json_members import json_members
+from ssrem.readers.json_members import json_elements, json_members
 from ssrem.readers.metadata import canonical_object, encodable, escaped
 from ssrem.readers.rows import RAW_SCHEMA, MalformedRowError, row_values
 
@@ -142,6 +142,19 @@ class Reader(ABC):
     def members(self, path: Path) -> Iterator[tuple[str, object]]:
         """Name and value of each member of a file that is one JSON object; see `json_members`."""
         return json_members(path, self._counter())
+
+    def elements(self, path: Path, places: Collection[str]) -> Iterator[tuple[str, object]]:
+        """Place and value of what a JSON file holds at `places`; see `json_elements`."""
+        return json_elements(path, places, self._counter())
+
+    def whole(self, path: Path) -> bytes:
+        """The decompressed content of a small file; DumpError if it is longer than LONGEST_ROW."""
+        blocks: list[bytes] = []
+        for block in self.blocks(path):
+            blocks.append(block)
+            if sum(map(len, blocks)) > streams.LONGEST_ROW:
+                raise streams.too_long(path, "the file")
+        return b"".join(blocks)
 
     def _counter(self) -> Callable[[int], None]:
         """Counts the stored bytes of a file that are read, on top of those of the files before it."""

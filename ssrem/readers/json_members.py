@@ -1,11 +1,13 @@
-"""Files that are one JSON object, name → object, read member by member."""
+"""Files that are one JSON value, read piece by piece: the members of an object, or the values at certain places."""
 
 from __future__ import annotations
 
 import io
+import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ _CHUNK = 1 << 20
 _PAIR = rb"(?<!\\)(\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})"
 _SURROGATES = re.compile(_PAIR + rb"|\\u[dD][89a-fA-F]")
 """Escapes of surrogates: whole pairs as group 1, and what may be half of one."""
+_DECODER = json.JSONDecoder(parse_constant=lambda _: None)
 
 
 class _HalfPairError(Exception):
@@ -59,25 +62,67 @@ def json_members(path: Path, progress: Callable[[int], None] | None = None) -> I
     nothing after that point can be told apart, where a member is longer than LONGEST_ROW, and where one nests deeper
     than DEEPEST.
     """
+    return _read(path, progress, _members)
+
+
+def json_elements(
+    path: Path, places: Collection[str], progress: Callable[[int], None] | None = None
+) -> Iterator[tuple[str, object]]:
+    """The values at `places` of a JSON file, each with its place, in the file's order, one at a time.
+
+    places: as ijson writes them, such as `channel` for a member, or `chats.list.item.messages.item` for the elements
+    of nested lists; none lies inside another. Otherwise as `json_members`.
+    """
+    return _read(path, progress, partial(_elements, places=frozenset(places)))
+
+
+_Pieces = Callable[[Any, "_Readable"], Iterator[tuple[str, object]]]
+
+
+def _read(
+    path: Path, progress: Callable[[int], None] | None, pieces: _Pieces
+) -> Iterator[tuple[str, object]]:
     import ijson
     from ijson.backends import python
 
     read = 0
     try:
-        for member in _parsed(ijson, _Readable(path, progress, halves=False), path):
+        for member in _checked(pieces, ijson, _Readable(path, progress, halves=False), path):
             read += 1
             yield member
     except _HalfPairError:
         # The fast parser, in C, makes other characters of halves or breaks off; the slow one keeps them as they are.
-        yield from islice(_parsed(python, _Readable(path, progress, halves=True), path), read, None)
+        yield from islice(_checked(pieces, python, _Readable(path, progress, halves=True), path), read, None)
 
 
-def _parsed(parser: Any, source: _Readable, path: Path) -> Iterator[tuple[str, object]]:
+def _members(parser: Any, source: _Readable) -> Iterator[tuple[str, object]]:
+    members: Iterator[tuple[str, object]] = parser.kvitems(source, "", use_float=True, buf_size=_CHUNK)
+    return members
+
+
+def _elements(parser: Any, source: _Readable, places: Collection[str]) -> Iterator[tuple[str, object]]:
+    import ijson
+
+    builder, place, depth = None, "", 0
+    for prefix, event, value in parser.parse(source, use_float=True, buf_size=_CHUNK):
+        if builder is None:
+            if prefix not in places:
+                continue
+            builder, place = ijson.ObjectBuilder(), prefix
+        builder.event(event, value)
+        depth += event in ("start_map", "start_array")
+        depth -= event in ("end_map", "end_array")
+        if depth == 0:
+            yield place, builder.value
+            builder = None
+
+
+def _checked(pieces: _Pieces, parser: Any, source: _Readable, path: Path) -> Iterator[tuple[str, object]]:
     import ijson
 
     count = 0
     try:
-        for name, value in parser.kvitems(source, "", use_float=True, buf_size=_CHUNK):
+        for name, value in pieces(parser, source):
             count += 1
             source.since_member = 0
             if too_deep(value):
@@ -91,6 +136,34 @@ def _parsed(parser: Any, source: _Readable, path: Path) -> Iterator[tuple[str, o
         raise DumpError(
             f"{path}: broken JSON after {count:,} members ({' '.join(text.split())[:120]}); fetch the file again"
         ) from error
+
+
+def top_level_names(path: Path) -> list[str]:
+    """Names of the members of the JSON object that the file is, as far as its first 64 KB show them; else none."""
+    import ijson
+    from ijson.backends import python
+
+    names = []
+    start = head(path)
+    if start.lstrip().startswith(b"{"):
+        with suppress(ijson.JSONError, ValueError):
+            for prefix, event, value in python.parse(io.BytesIO(start), use_float=True):
+                if event == "map_key" and prefix == "":
+                    names.append(value)
+    return names
+
+
+def parse_json(content: bytes) -> object:
+    """The JSON value that the bytes are; None if they are not JSON, or nest too deeply to be data.
+
+    NaN and Infinity, which some programs write although they are not JSON, are read as null.
+    """
+    try:
+        value = _DECODER.decode(content.decode("utf-8"))
+    except (ValueError, RecursionError):
+        return None
+    deep = content.count(b"{") + content.count(b"[") > DEEPEST and too_deep(value)
+    return None if deep else value
 
 
 def has_shape(path: Path, key: str) -> bool:

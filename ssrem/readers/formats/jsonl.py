@@ -18,8 +18,9 @@ import pyarrow.json
 from ssrem.errors import DumpError
 from ssrem.readers.base import Reader, Record, problem
 from ssrem.readers.fields import NEEDED, check_header, unknown_columns
+from ssrem.readers.json_members import parse_json
 from ssrem.readers.learned_schema import LearnedSchema
-from ssrem.readers.metadata import DEEPEST, encodable, too_deep
+from ssrem.readers.metadata import encodable
 from ssrem.readers.rows import MalformedRowError, joined_text, raw_batch
 from ssrem.readers.streams import blocks, head, is_utf8, text_name
 from ssrem.readers.times import NotVectorisableError
@@ -28,9 +29,6 @@ from ssrem.readers.times import NotVectorisableError
 UTTERANCES = "utterances"
 _SAMPLE_ROWS = 1_000
 _NEWLINE, _RETURN = ord("\n"), ord("\r")
-
-# NaN and Infinity, which some programs write although they are not JSON, are read as null.
-_DECODER = json.JSONDecoder(parse_constant=lambda _: None)
 
 
 class JsonlReader(Reader):
@@ -63,7 +61,7 @@ class JsonlReader(Reader):
         lines = [line for line in start.split(b"\n") if line.strip()]
         if lines and lines[0].strip() == b"[":
             return False  # one array over many lines
-        return any(isinstance(_parsed(line), dict) for line in lines)
+        return any(isinstance(parse_json(line), dict) for line in lines)
 
     def check(self) -> None:
         super().check()
@@ -71,7 +69,7 @@ class JsonlReader(Reader):
         keys: dict[str, None] = {}
         mapped = {column for parts in self.mapping.values() for column in parts}
         for line in next(blocks(self.lines_path, self.block_bytes), b"").split(b"\n"):
-            row = _parsed(line)
+            row = parse_json(line)
             if not isinstance(row, dict):
                 continue
             rows += 1
@@ -102,7 +100,7 @@ class JsonlReader(Reader):
 
     def _learn(self, block: bytes) -> None:
         for line in block.split(b"\n", _SAMPLE_ROWS)[:_SAMPLE_ROWS]:
-            row = _parsed(line)
+            row = parse_json(line)
             if isinstance(row, dict) and UTTERANCES not in row:
                 self._learned.learn(row)
 
@@ -130,7 +128,7 @@ class JsonlReader(Reader):
         for number, line in enumerate(block.split(b"\n"), first):
             if not line.strip():
                 continue
-            row = _parsed(line)
+            row = parse_json(line)
             if not isinstance(row, dict):
                 reason = "broken_json" if is_utf8(line) else "undecodable"
                 yield problem(reason, self.file, number, line)
@@ -179,16 +177,6 @@ def _one_object_a_line(block: bytes, newlines: np.ndarray[Any, Any]) -> bool:
     if returns.any():
         last = np.where(returns, signs[ends - 2], last)
     return bool((ends > starts).all() and (signs[starts] == ord("{")).all() and (last == ord("}")).all())
-
-
-def _parsed(line: bytes) -> object:
-    """The JSON value of a line; None if it is not JSON, or nested too deeply to be data."""
-    try:
-        value = _DECODER.decode(line.decode("utf-8"))
-    except (ValueError, RecursionError):
-        return None
-    deep = line.count(b"{") + line.count(b"[") > DEEPEST and too_deep(value)
-    return None if deep else value
 
 
 def _joined(column: pa.ChunkedArray) -> pa.Array:
