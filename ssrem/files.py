@@ -1,7 +1,8 @@
-"""Reads and writes safetensors and JSON files, hashes files, finds those that packages ship; temporary folders."""
+"""Reads text, reads and writes safetensors and JSON, hashes files, finds those of packages; temporary folders."""
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
 import json
@@ -19,10 +20,31 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+LARGEST_TEXT = 1 << 30
+"""Most bytes of a file of text that is read into memory as a whole."""
+
+
 def sha256(path: Path) -> str:
     """Hex digest of the file's bytes."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def check_regular(path: Path) -> None:
+    """Raise OSError for a folder, pipe or device: a pipe would be waited for, a device read without end or replaced."""
+    if path.exists() and not path.is_file():
+        raise OSError(errno.EINVAL, "is not a regular file", str(path))
+
+
+def read_text(path: Path) -> str:
+    """The content of a file that is read into memory as a whole, without a byte order mark.
+
+    Raises OSError if it is no file or larger than LARGEST_TEXT, UnicodeDecodeError if it is not UTF-8.
+    """
+    check_regular(path)
+    if path.stat().st_size > LARGEST_TEXT:
+        raise OSError(errno.EFBIG, f"is larger than {LARGEST_TEXT >> 20:,} MB", str(path))
+    return path.read_text(encoding="utf-8-sig")
 
 
 def package_folder(package: str) -> Path | None:

@@ -38,6 +38,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
+    except MemoryError:
+        print("ssrem: not enough memory; give it more, or a smaller file", file=sys.stderr)
+        return 1
     except OSError as error:  # a full disk or a folder that may not be written, wherever it happened
         where = f"{error.filename}: " if error.filename else ""
         print(

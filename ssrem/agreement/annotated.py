@@ -12,6 +12,7 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from ssrem.errors import AnnotationError
+from ssrem.files import read_text
 from ssrem.samples import Floats, Sample
 
 GROUND_TRUTH_SYSTEMS = frozenset(
@@ -116,11 +117,12 @@ def labels_of(
 def file_text(path: Path) -> str:
     """The content of a file of responses; AnnotationError where there is none, or it is not UTF-8."""
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = read_text(path)
     except FileNotFoundError:
         raise AnnotationError(f"{path} does not exist; give the path of a file of responses") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise AnnotationError(f"{path} cannot be read as UTF-8 text ({error})") from None
+        reason = getattr(error, "strerror", None) or error
+        raise AnnotationError(f"{path} cannot be read as UTF-8 text ({reason})") from None
     if not text.strip():
         raise AnnotationError(f"{path} is empty; expected a JSON list of responses")
     return text

@@ -14,6 +14,7 @@ from typing import Any
 from ssrem.annotation.items import Batch
 from ssrem.annotation.page import ANSWERS_FORMAT
 from ssrem.errors import AnnotationError
+from ssrem.files import read_text
 
 
 @dataclass(frozen=True)
@@ -51,11 +52,12 @@ def read_answers(paths: Sequence[Path], batch: Batch) -> list[Answer]:
 def _rows(path: Path) -> Iterator[tuple[str, Any, Any, Any, Any]]:
     """(place, batch, rater, item, score) as written; batch is None if the file does not name it."""
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = read_text(path)
     except FileNotFoundError:
         raise AnnotationError(f"{path} does not exist; give the files that raters saved") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise AnnotationError(f"{path} cannot be read as UTF-8 text ({error})") from None
+        reason = getattr(error, "strerror", None) or error
+        raise AnnotationError(f"{path} cannot be read as UTF-8 text ({reason})") from None
     yield from _page_rows(path, text) if text.lstrip().startswith(("{", "[")) else _table_rows(path, text)
 
 

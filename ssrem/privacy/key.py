@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ssrem.errors import PrivacyError
+from ssrem.files import check_regular
 
 VARIABLE = "SSREM_PSEUDONYM_KEY"
 
@@ -56,6 +57,7 @@ def load_key(
                 f"--pseudonym-key {file} lies in the home folder, beside what it protects; move it elsewhere"
             )
         try:
+            check_regular(path)
             secret, where = path.read_bytes().strip(), "--pseudonym-key"
         except OSError as error:
             # The message does not repeat the value: a user may have given the key itself, which must not get into logs.

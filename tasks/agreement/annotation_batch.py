@@ -22,7 +22,8 @@ from ssrem.annotation.items import TRUE_SYSTEM, Batch, Context, Plan
 from ssrem.annotation.retrieval import NAME as BM25
 from ssrem.annotation.retrieval import Retrieval
 from ssrem.errors import AnnotationError, HomeError
-from tasks.warehouse.files import whole_file
+from ssrem.files import read_text
+from tasks.warehouse.files import check_target, whole_file
 from tasks.warehouse.home import Warehouse, landed_corpora
 
 if TYPE_CHECKING:
@@ -92,13 +93,14 @@ def import_answers(
 
     path = folder / KEY
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_text(path)
     except (OSError, UnicodeDecodeError):
         raise AnnotationError(
             f"{path} cannot be read; give the folder that ssrem ratings collect wrote"
         ) from None
     batch = Batch.from_json(text, str(path))
     answers = read_answers(files, batch)
+    check_target(output)
     reviewed = review(batch, answers, least=least, kappa=kappa)
     contents = {
         folder / "ratings.csv": _ratings_csv(batch, answers, reviewed),

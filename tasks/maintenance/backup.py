@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ssrem.errors import HomeError
+from ssrem.files import check_regular
 from tasks.privacy.forgotten_list import FILE as FORGOTTEN_LIST
 from tasks.warehouse.catalog import DamagedCatalogError, OtherLayoutError, read_catalog
 from tasks.warehouse.files import delete, sync_path
@@ -56,7 +57,7 @@ def back_up(home: Warehouse, target: Path) -> Saved:
         raise HomeError(f"nothing is published in {home.root}; there is nothing to back up")
     delete_ended_backups(home)
     mode = next((mode for suffix, mode in ARCHIVES.items() if target.name.endswith(suffix)), None)
-    if target.exists() and (mode is None or target.is_dir()):
+    if target.exists() and (mode is None or not target.is_file()):
         raise HomeError(f"{target} exists; name another file or folder to back up to")
     draft = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
@@ -188,6 +189,7 @@ def _unpack(source: Path, draft: Path) -> None:
         return
     draft.mkdir()
     try:
+        check_regular(source)
         with tarfile.open(source) as archive:
             archive.extractall(draft, filter="data")
     except (tarfile.TarError, EOFError, OSError) as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -9,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ssrem.files import sha256
+from ssrem.files import check_regular, sha256
 
 
 def sync_path(path: Path) -> None:
@@ -29,9 +30,20 @@ def delete(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
+def check_target(path: Path) -> None:
+    """Raise OSError where no file can be written: `path` is a folder, pipe or device, or lies in no folder."""
+    check_regular(path)
+    if not path.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+
+
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """A file to write. When the block ends it becomes `path`, flushed to the disk; after an error it goes."""
+    """A file to write. When the block ends it becomes `path`, flushed to the disk; after an error it goes.
+
+    Raises OSError as `check_target`, before the block runs.
+    """
+    check_target(path)
     draft = path.with_name(f".{path.name}.tmp")
     try:
         yield draft

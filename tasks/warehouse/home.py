@@ -49,7 +49,8 @@ class Warehouse:
 
     @classmethod
     def at(cls, root: str | Path) -> Warehouse:
-        """The home folder at `root`, which need not exist yet; HomeError where DuckDB cannot read such a path."""
+        """The home folder at `root`, which need not exist yet; HomeError if it is no folder, or DuckDB cannot read such
+        a path."""
         path = Path(root).expanduser().resolve()
         text = str(path)
         if unreadable := next(
@@ -60,6 +61,8 @@ class Warehouse:
                 f"a home folder cannot lie at {shown!r}: DuckDB does not read paths with {unreadable!r}; choose "
                 "another --home"
             )
+        if path.exists() and not path.is_dir():
+            raise HomeError(f"{path} is not a folder; choose another --home")
         return cls(path)
 
     @property

@@ -6,6 +6,8 @@ import argparse
 import json
 import math
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +16,16 @@ from ssrem.errors import AnnotationError, SsremError
 from ssrem.evaluators import packaged
 from tasks.stage.progress import progress
 from tasks.training.versions import in_use, versions
+from tasks.warehouse.files import check_target, whole_file
 from tasks.warehouse.home import Warehouse
 
 
 def score(options: argparse.Namespace, home: Warehouse) -> None:
     """Print or write a score for each response; rows count from 1, as in messages about the file."""
+    target = Path(options.output) if options.output else None
+    with _writing(target):
+        if target:
+            check_target(target)  # scoring may take long
     samples = read_samples(Path(options.file))
     if not samples:
         raise AnnotationError(f"{options.file} is an empty list; there is nothing to score")
@@ -38,10 +45,11 @@ def score(options: argparse.Namespace, home: Warehouse) -> None:
             json.dumps({**values, "signature": evaluator.signature}) if options.json else _tabbed(values)
         )
     text = "\n".join(lines) + "\n"
-    if options.output:
-        _write(Path(options.output), text)
-    else:
+    if target is None:
         sys.stdout.write(text)
+        return
+    with _writing(target), whole_file(target) as draft:
+        draft.write_text(text, encoding="utf-8")
 
 
 def _or_none(value: float) -> float | None:
@@ -53,8 +61,9 @@ def _tabbed(values: dict[str, Any]) -> str:
     return "\t".join(cells)
 
 
-def _write(path: Path, text: str) -> None:
+@contextmanager
+def _writing(target: Path | None) -> Iterator[None]:
     try:
-        path.write_text(text, encoding="utf-8")
+        yield
     except OSError as error:
-        raise SsremError(f"cannot write {path}: {error.strerror}; choose another --output") from None
+        raise SsremError(f"cannot write {target}: {error.strerror}; choose another --output") from None

@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import MANIFEST
+from ssrem.files import check_regular
 
 SUFFIX = ".ssrem"
 _KINDS = (".json", ".safetensors", ".txt", ".model")
@@ -26,6 +27,7 @@ def pack(folder: Path, file: Path) -> None:
         raise EvaluatorError(f"{folder} holds no saved evaluator; it has no {MANIFEST}")
     part = file.with_name(f"{file.name}.part")
     try:
+        check_regular(file)
         with zipfile.ZipFile(part, "w") as archive:
             for path in sorted(p for p in folder.rglob("*") if p.is_file()):
                 about = zipfile.ZipInfo(path.relative_to(folder).as_posix(), _TIME)
