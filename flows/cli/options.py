@@ -173,7 +173,7 @@ RUNNER = (
 DUMP = (
     text(
         "--format FORMAT",
-        "chitchat, jsonl, csv, tsv, parquet, convokit or cornell (default: guessed from the content)",
+        "a format that README.md lists, such as jsonl or slack (default: guessed from the content)",
     ),
     several("--map FIELD=COLUMN", "which column is which field; FIELD=A+B joins columns to a key"),
     text("--name NAME", "name of the corpus (default: that of the file)"),

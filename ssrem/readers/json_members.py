@@ -150,6 +150,8 @@ def top_level_names(path: Path) -> list[str]:
             for prefix, event, value in python.parse(io.BytesIO(start), use_float=True):
                 if event == "map_key" and prefix == "":
                     names.append(value)
+                elif event == "end_map" and prefix == "" and parse_json(start) is None:
+                    return []  # other values follow, such as the next lines of JSON lines
     return names
 
 

@@ -79,7 +79,7 @@ class DelimitedReader(Reader):
             yield from self._records(rows, header)
 
     def _rows(self) -> Iterator[_Row]:
-        return _rows((line + b"\n" for _, line in self.lines(self.path)), self.delimiter)
+        return rows_of_cells((line + b"\n" for _, line in self.lines(self.path)), self.delimiter)
 
     def _header(self, source: Iterator[_Row]) -> list[str]:
         _, _, header, reason = next(source, (1, b"", [], "malformed_row"))
@@ -126,7 +126,7 @@ class TsvReader(DelimitedReader):
     delimiter: ClassVar[str] = "\t"
 
 
-def _rows(lines: Iterator[bytes], delimiter: str) -> Iterator[_Row]:
+def rows_of_cells(lines: Iterator[bytes], delimiter: str) -> Iterator[_Row]:
     """Parse lines into rows with their bytes; blank lines are skipped."""
     csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
     again: deque[bytes] = deque()  # lines to parse again, after the row they were part of proved malformed

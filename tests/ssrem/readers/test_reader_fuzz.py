@@ -24,9 +24,9 @@ from hypothesis import strategies as st
 from ssrem.errors import SsremError
 from ssrem.readers import FORMATS, open_dump, reader_class
 from ssrem.readers.base import Reader
+from support.exports import EXPORTS, Files, write_dump
 from support.reader_rows import rows_of
 
-Files = dict[str, bytes]
 TIMES = int(os.environ.get("FUZZ", "1"))
 
 UTTERANCES = [
@@ -71,6 +71,7 @@ SOUND: dict[str, list[Files]] = {
     "jsonl": [{"": LINES}, {"": TALK + LINES}],
     "csv": [{"": CELLS}],
     "tsv": [{"": CELLS.replace(b",", b"\t")}],
+    **EXPORTS,
 }
 assert SOUND.keys() == FORMATS.keys()
 
@@ -113,14 +114,7 @@ def dumps(draw: st.DrawFn, format: str) -> Files:
 
 
 def written(files: Files, folder: str) -> Path:
-    path = Path(folder, "dump")
-    if "" in files:
-        path.write_bytes(files[""])
-        return path
-    path.mkdir()
-    for name, content in files.items():
-        (path / name).write_bytes(content)
-    return path
+    return write_dump(files, Path(folder, "dump"))
 
 
 def outcome(make: Callable[[], Reader]) -> list[dict[str, Any]] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 from ssrem.errors import DumpError
 from ssrem.readers import FORMATS, guess_format, open_dump, reader_class
 from ssrem.readers.base import Reader
+from support.exports import EXPORTS, write_dump
 
 UTTERANCE = {"conversation_id": "c", "speaker": "a", "text": "x, y"}
 
@@ -44,6 +46,7 @@ SAMPLES: dict[str, Callable[[Path], object]] = {
     "jsonl": lambda path: path.write_text(json.dumps(UTTERANCE) + "\n"),
     "csv": lambda path: path.write_text('conversation_id,speaker,text\nc,a,"x, y"\n'),
     "tsv": lambda path: path.write_text("conversation_id\tspeaker\ttext\tnote, said\nc\ta\tx, y\t\n"),
+    **{name: partial(write_dump, dumps[0]) for name, dumps in EXPORTS.items()},
 }
 
 
@@ -64,8 +67,9 @@ def test_every_format_is_known_by_its_content(sample: tuple[str, Path]) -> None:
 @pytest.mark.parametrize("wrong", FORMATS)
 def test_a_format_that_the_content_is_not_is_one_line(sample: tuple[str, Path], wrong: str) -> None:
     format, path = sample
-    # A tab-separated header may hold commas, and one line of JSON may be either kind of JSON.
-    if wrong == format or {wrong, format} in ({"csv", "tsv"}, {"chitchat", "jsonl"}):
+    # A header may hold tabs and commas, and one line of JSON may be either kind of JSON.
+    tables = {"csv", "tsv", "whatsapp", "empathetic-dialogues"}
+    if wrong == format or {wrong, format} <= tables or {wrong, format} == {"chitchat", "jsonl"}:
         return
     with pytest.raises(DumpError) as error:
         open_dump(path, format=wrong)
@@ -129,7 +133,7 @@ def test_dumps_that_cannot_be_read_are_one_line(
 
 def test_an_unknown_format_lists_those_there_are(tmp_path: Path) -> None:
     with pytest.raises(
-        DumpError, match="no format 'xml'; the formats are chitchat, convokit, cornell, csv, jsonl"
+        DumpError, match="no format 'xml'; the formats are chitchat, convokit, cornell, csv, discord"
     ):
         open_dump(tmp_path, format="xml")
 

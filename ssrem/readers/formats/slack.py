@@ -1,0 +1,114 @@
+"""An export of a Slack workspace: a folder a channel, in it a file a day; users.json with the names."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import ClassVar
+
+from ssrem.readers.base import Reader, Record, problem
+from ssrem.readers.json_members import parse_json
+from ssrem.readers.metadata import escaped
+from ssrem.readers.streams import text_name
+
+_DAYS = "*/[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9].json"
+_USERS = ("users.json", "org_users.json")
+_SAID = (None, "me_message", "thread_broadcast", "reply_broadcast", "file_share")
+"""Subtypes of messages that people write; all others are notices (joins, topics, pins) or bots."""
+_LINK = re.compile(r"<([@#!]?)([^<>|]*)(?:\|([^<>]*))?>")
+
+
+class SlackReader(Reader):
+    """One conversation a channel, its days in order.
+
+    Speakers are ids, with the name that users.json gives as metadata. A message's id is CHANNEL/TIME, as times are
+    unique in a channel. A message of a thread replies to the one that opened the thread, which is all that Slack
+    states. Notices, bots and messages of files alone are left out. `line` counts the messages of a file. In texts,
+    `<@U1>` is read as `@U1`, `<URL|label>` as its label, and `&amp;` as `&`.
+    """
+
+    format: ClassVar[str] = "slack"
+    describes: ClassVar[str] = "the folder of a Slack export"
+
+    @classmethod
+    def sniff(cls, path: Path) -> bool:
+        return path.is_dir() and next(path.glob(_DAYS), None) is not None
+
+    def files(self) -> list[Path]:
+        users = [self.path / name for name in _USERS]
+        return sorted(filter(Path.is_file, (*self.path.glob(_DAYS), *users)))
+
+    def records(self) -> Iterator[Record]:
+        names: dict[object, str] = {}
+        days = []
+        for path in self.files():
+            if path.parent == self.path:
+                names |= _names(parse_json(self.whole(path)))
+            else:
+                days.append(path)
+        for path in days:
+            channel = text_name(path.parent)
+            file = f"{channel}/{path.name}"
+            content = self.whole(path)
+            rows = parse_json(content)
+            if not isinstance(rows, list):
+                reason = "broken_json" if rows is None else "malformed_row"
+                yield problem(reason, file, 1, content, conversation_id=channel)
+                continue
+            for number, row in enumerate(rows, 1):
+                if record := self._message(file, number, row, channel, names):
+                    yield record
+
+    def _message(
+        self, file: str, number: int, row: object, channel: str, names: Mapping[object, str]
+    ) -> Record | None:
+        if not isinstance(row, dict):
+            return problem("malformed_row", file, number, escaped(row), conversation_id=channel)
+        if "bot_id" in row or row.get("subtype") == "bot_message" or row.get("user") == "USLACKBOT":
+            self.left_out["messages of bots"] += 1
+            return None
+        if row.get("subtype") not in _SAID:
+            self.left_out["notices"] += 1
+            return None
+        text = row.get("text")
+        if text == "":
+            self.left_out["messages without text"] += 1
+            return None
+        opened = row.get("thread_ts")
+        user = row.get("user")
+        fields = {
+            "id": _scoped(channel, row.get("ts")),
+            "speaker": user,
+            "text": html.unescape(_LINK.sub(_shown, text)) if isinstance(text, str) else text,
+            "time": row.get("ts"),
+            "reply_to": _scoped(channel, opened) if opened != row.get("ts") else None,
+            "name": names.get(user) if isinstance(user, str) else None,
+        }
+        return self.message(file, number, fields, escaped(row), conversation_id=channel)
+
+
+def _names(users: object) -> dict[object, str]:
+    """Id → the name shown, of the list in users.json."""
+    names = {}
+    for user in users if isinstance(users, list) else ():
+        if isinstance(user, dict) and isinstance(user.get("id"), str):
+            profile = user.get("profile")
+            shown = profile.get("display_name") if isinstance(profile, dict) else None
+            name = shown or user.get("real_name") or user.get("name")
+            if isinstance(name, str):
+                names[user["id"]] = name
+    return names
+
+
+def _scoped(channel: str, time: object) -> object:
+    return f"{channel}/{time}" if isinstance(time, str | int | float) else time
+
+
+def _shown(link: re.Match[str]) -> str:
+    """A link, mention or channel in a text as readers see it, a person by the id."""
+    sign, target, label = link.groups()
+    if sign == "@":
+        return f"@{target}"
+    return {"#": "#", "!": "@"}.get(sign, "") + (label or target)

@@ -1,0 +1,201 @@
+"""A chat that WhatsApp exported: `_chat.txt`, or `WhatsApp Chat with NAME.txt`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from itertools import pairwise
+from pathlib import Path
+from typing import ClassVar
+
+from ssrem.errors import DumpError
+from ssrem.readers.base import Reader, Record, problem
+from ssrem.readers.fields import Layout
+from ssrem.readers.streams import LONGEST_ROW, blocks, head, is_utf8, too_long
+
+_INVISIBLE = re.compile("[\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
+_HEADER = re.compile(
+    r"""(?P<bracket>\[)?
+    (?P<first>\d{1,4})(?P<sign>[./-])(?P<second>\d{1,2})(?P=sign)(?P<third>\d{1,4})\.?,?\s
+    (?:(?:klo|kl\.|um|at|às|à)\s)?
+    (?P<hour>\d{1,2})[:.](?P<minute>\d\d)(?:[:.](?P<seconds>\d\d))?
+    (?:\s?(?P<half>[AaPp])\.?\s?[Mm]\.?)?
+    (?(bracket)\]|\s[-–])(?:\s(?P<rest>.*))?""",
+    re.VERBOSE | re.DOTALL,
+)
+"""`[31.12.20, 23:59:00] …` as iOS writes it, and `12/31/20, 11:59 PM - …` as Android does."""
+_SPOKEN = re.compile(r"([^\n]*?):(?:\s(.*)|)", re.DOTALL)
+"""Name and text; a notice has no colon before a blank."""
+_PLACEHOLDER = re.compile(
+    r"<[^<>]*>|(?:IMG|VID|PTT|AUD|STK|DOC)-\d{8}-WA\d+\.\w+ \([^()]*\)|.* \(file attached\)"
+)
+_ATTACHED = re.compile(r"<attached: [^<>]*>")
+_NOTICE = re.compile(
+    r"[\"“„«]|end-to-end encrypted| created (?:this )?group| changed (?:the|this|their|your) | added | removed | left$"
+    r"| joined using | security code | now an admin",
+)
+_DELETED = re.compile(r"(?:This message was deleted|You deleted this message)\.?")
+_EDITED = " <This message was edited>"
+_Date = tuple[str, ...]
+"""The three numbers of a date as written, and the sign between them."""
+
+
+class WhatsappReader(Reader):
+    """One conversation, called after the file; lines without a date belong to the message before them.
+
+    Speakers are names, or phone numbers, as the phone shows them. Notices, `<Media omitted>` and deleted messages are
+    left out. Whether day or month comes first is decided by all dates of the file, see `_order`. `line` is that of
+    the date.
+    """
+
+    format: ClassVar[str] = "whatsapp"
+    describes: ClassVar[str] = "the text file of a chat that WhatsApp exported"
+    takes_mapping: ClassVar[bool] = True
+
+    def __init__(
+        self, path: Path, *, mapping: Mapping[str, tuple[str, ...]] | None = None, batch_rows: int = 65_536
+    ) -> None:
+        super().__init__(path, mapping=mapping, batch_rows=batch_rows)
+        self.layout = Layout()  # the mapping names an order of dates, no columns
+
+    @classmethod
+    def sniff(cls, path: Path) -> bool:
+        lines = head(path).decode("utf-8", "replace").split("\n")
+        first = next((line for line in lines if line.strip()), "")
+        headers = [header for line in lines if (header := _header(line))]
+        return _header(first) is not None and any(": " in (header["rest"] or "") for header in headers)
+
+    def check(self) -> None:
+        self._order()
+
+    def records(self) -> Iterator[Record]:
+        order = self._order()
+        number, size, held = 0, 0, list[bytes]()
+        for ordinal, line in self.lines(self.path):
+            opens = _header(line.decode("utf-8", "replace")) is not None
+            if held and not opens:
+                held.append(line)
+                size += len(line)
+                if size > LONGEST_ROW:
+                    raise too_long(self.path, f"the message of line {number:,}")
+                continue
+            if held:
+                yield from self._message(number, b"\n".join(held), order)
+            if opens:
+                number, size, held = ordinal, len(line), [line]
+            elif line.strip():
+                reason = "malformed_row" if is_utf8(line) else "undecodable"
+                yield problem(reason, self.file, ordinal, line)
+        if held:
+            yield from self._message(number, b"\n".join(held), order)
+
+    def _message(self, number: int, row: bytes, order: str) -> Iterator[Record]:
+        id = self.file.removesuffix(".txt")
+        header = _header(row.decode("utf-8", "replace"))
+        if header is None or not is_utf8(row):
+            yield problem("undecodable", self.file, number, row, conversation_id=id)
+            return
+        spoken = _SPOKEN.fullmatch(header["rest"] or "")
+        name, text = spoken.groups("") if spoken else ("", "")
+        speaker = _INVISIBLE.sub("", name).strip().removeprefix("~").strip()
+        marked = text.startswith("\u200e")  # how iOS marks what it wrote itself
+        first, newline, rest = _INVISIBLE.sub("", text).replace("\r", "").partition("\n")
+        placeholder = _PLACEHOLDER.fullmatch(first.strip()) is not None
+        caption = rest if placeholder else "" if marked else _ATTACHED.sub("", first + newline + rest)
+        said = caption.strip().removesuffix(_EDITED)
+        if not spoken or _NOTICE.search(name):
+            self.left_out["notices"] += 1
+        elif not said and (marked or placeholder):
+            self.left_out["media or notices without text"] += 1
+        elif _DELETED.fullmatch(said):
+            self.left_out["deleted messages"] += 1
+        else:
+            fields = {"speaker": speaker, "text": said, "time": _time(header, order)}
+            yield self.message(self.file, number, fields, row, conversation_id=id)
+
+    def _order(self) -> str:
+        """`day` or `month`, which comes first in the dates that do not begin with the year, and a note of why.
+
+        A number above 12 is a day; dots stand in dates that begin with the day; messages are in the order of time.
+        `--map time=day-first` or `time=month-first` decides otherwise. DumpError if the dates contradict it or each
+        other, or if nothing decides.
+        """
+        wanted = {(): None, ("day-first",): "day", ("month-first",): "month"}
+        columns = self.mapping.get("time", ())
+        if self.mapping.keys() - {"time"} or columns not in wanted:
+            raise DumpError(
+                "--map of a whatsapp chat takes time=day-first or time=month-first, and nothing else"
+            )
+        chosen = wanted[columns]
+        dates: list[_Date] = []
+        for block in blocks(self.path, self.block_bytes):
+            for line in block.decode("utf-8", "replace").split("\n"):
+                header = _header(line)
+                if header and len(header["first"]) < 3:
+                    date = header.group("first", "second", "third", "sign")
+                    if not dates or dates[-1] != date:
+                        dates.append(date)
+        days, months = ([d for d in dates if int(d[part]) > 12] for part in (0, 1))
+        self.notes = []
+        if days and months:
+            raise DumpError(
+                f"{self.path}: {_written(days[0])} has the day first, but {_written(months[0])} the month; "
+                "make one file of each export"
+            )
+        if chosen or not dates or all(int(d[0]) == int(d[1]) for d in dates):
+            if against := {"day": months, "month": days}.get(chosen or ""):
+                raise DumpError(f"{self.path}: {_written(against[0])} is not {chosen} first; leave out --map")
+            return chosen or "day"
+        if days or months:
+            order, decisive = ("day", days[0]) if days else ("month", months[0])
+            self.notes = [f"dates are read with the {order} first, because of {_written(decisive)}"]
+            return order
+        if all(date[3] == "." for date in dates):
+            self.notes = [f"dates with dots, such as {_written(dates[0])}, are read with the day first"]
+            return "day"
+        backwards = {order: _steps_back(dates, order) for order in ("day", "month")}
+        for order, other in (("day", "month"), ("month", "day")):
+            if not backwards[order] and backwards[other]:
+                why = f"with the {other} first time would run backwards"
+                self.notes = [f"dates are read with the {order} first, because {why}"]
+                return order
+        raise DumpError(
+            f"{self.path}: dates such as {_written(dates[0])} may have the day or the month first, and no date of the "
+            "file decides; say which with --map time=day-first or --map time=month-first"
+        )
+
+
+def _header(line: str) -> re.Match[str] | None:
+    """The date and the rest of a line that begins a message; None for other lines."""
+    return _HEADER.fullmatch(line.lstrip("\u200e\u200f\ufeff").rstrip("\r"))
+
+
+def _written(date: _Date) -> str:
+    return date[3].join(date[:3])
+
+
+def _numbers(date: _Date, order: str) -> tuple[int, int, int]:
+    """Year, month and day."""
+    first, second, third = map(int, date[:3])
+    if len(date[0]) > 2:
+        return first, second, third
+    year = third + 2000 if third < 100 else third
+    return (year, second, first) if order == "day" else (year, first, second)
+
+
+def _steps_back(dates: list[_Date], order: str) -> int:
+    """How often a date is earlier than the one before it."""
+    return sum(_numbers(later, order) < _numbers(earlier, order) for earlier, later in pairwise(dates))
+
+
+def _time(header: re.Match[str], order: str) -> datetime | str:
+    """The time of a message; as written if there is no such time."""
+    date = header.group("first", "second", "third", "sign")
+    hour, minute = int(header["hour"]), int(header["minute"])
+    if header["half"]:
+        hour = hour % 12 + (12 if header["half"] in "Pp" else 0)
+    try:
+        return datetime(*_numbers(date, order), hour, minute, int(header["seconds"] or 0))
+    except ValueError:
+        return f"{_written(date)} {hour}:{minute:02}"

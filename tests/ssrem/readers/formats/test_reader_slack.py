@@ -1,0 +1,41 @@
+"""Slack exports: people by id with their names, threads as replies, notices and bots left out and counted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ssrem.readers import open_dump
+from support.exports import SLACK, write_dump
+from support.reader_rows import rows_of
+
+
+def test_channels_days_threads_and_names(tmp_path: Path) -> None:
+    reader = open_dump(write_dump(SLACK, tmp_path / "export"))
+    first, reply, other = rows_of(reader)
+    assert first["conversation_id"] == reply["conversation_id"] == "general"
+    assert (first["file"], first["line"]) == ("general/2023-01-02.json", 2)
+    assert first["text"] == "Lunch & a walk, @U2? See the map in #general"
+    assert (first["speaker"], first["metadata"]) == ("U1", '{"name":"annie"}')
+    assert (reply["speaker"], reply["metadata"]) == ("U2", '{"name":"Bob Ray"}')
+    assert "reply_to" not in first
+    assert reply["reply_to"] == first["utterance_id"] == "general/1672617601.000200"
+    assert (other["conversation_id"], other["utterance_id"]) == ("random", "random/1672617601.000200")
+    assert f"{first['time']:%Y-%m-%d %H:%M:%S}" == "2023-01-02 00:00:01"
+    assert reader.left_out == {"notices": 1, "messages of bots": 1, "messages without text": 1}
+
+
+def test_a_day_that_is_no_list_and_an_entry_that_is_no_message_are_problems(tmp_path: Path) -> None:
+    damaged = {
+        "a/2023-01-01.json": b"{}",
+        "a/2023-01-02.json": b"[",
+        "a/2023-01-03.json": b'[5, {"text": [1]}]',
+    }
+    rows = rows_of(open_dump(write_dump(SLACK | damaged, tmp_path / "export")))
+    assert [
+        (row["file"][2:], row["line"], row["problem"], row["raw"]) for row in rows if "problem" in row
+    ] == [
+        ("2023-01-01.json", 1, "malformed_row", b"{}"),
+        ("2023-01-02.json", 1, "broken_json", b"["),
+        ("2023-01-03.json", 1, "malformed_row", b"5"),
+        ("2023-01-03.json", 2, "malformed_row", b'{"text":[1]}'),
+    ]

@@ -1,0 +1,351 @@
+"""Small dumps in the exact layouts of chat programs and published corpora; the texts are our own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+Files = dict[str, bytes]
+"""The files of a dump by their path in it; a dump that is one file has it under ""."""
+
+
+def write_dump(files: Files, path: Path) -> Path:
+    """Write the dump to `path`, which becomes a file or a folder."""
+    if "" in files:
+        path.write_bytes(files[""])
+        return path
+    for name, content in files.items():
+        (path / name).parent.mkdir(parents=True, exist_ok=True)
+        (path / name).write_bytes(content)
+    return path
+
+
+def _json(value: object) -> bytes:
+    return json.dumps(value, ensure_ascii=False, indent=2).encode()
+
+
+SLACK: Files = {
+    "users.json": _json(
+        [
+            {"id": "U1", "name": "ann", "real_name": "Ann Lee", "profile": {"display_name": "annie"}},
+            {"id": "U2", "name": "bob", "real_name": "Bob Ray", "profile": {"display_name": ""}},
+        ]
+    ),
+    "channels.json": _json([{"id": "C1", "name": "general", "members": ["U1", "U2"]}]),
+    "general/2023-01-02.json": _json(
+        [
+            {
+                "type": "message",
+                "subtype": "channel_join",
+                "user": "U1",
+                "text": "<@U1> has joined the channel",
+                "ts": "1672617600.000100",
+            },
+            {
+                "client_msg_id": "5f0e",
+                "type": "message",
+                "user": "U1",
+                "text": "Lunch &amp; a walk, <@U2>? See <https://example.org|the map> in <#C1|general>",
+                "ts": "1672617601.000200",
+                "thread_ts": "1672617601.000200",
+                "reply_count": 1,
+                "replies": [{"user": "U2", "ts": "1672704000.000300"}],
+            },
+            {
+                "subtype": "bot_message",
+                "bot_id": "B1",
+                "type": "message",
+                "text": "ding",
+                "ts": "1672617602.0",
+            },
+            {"type": "message", "user": "U2", "text": "", "files": [{"id": "F1"}], "ts": "1672617603.000400"},
+        ]
+    ),
+    "general/2023-01-03.json": _json(
+        [
+            {
+                "type": "message",
+                "user": "U2",
+                "text": "Gladly",
+                "ts": "1672704000.000300",
+                "thread_ts": "1672617601.000200",
+                "parent_user_id": "U1",
+            },
+        ]
+    ),
+    "random/2023-01-02.json": _json(
+        [{"type": "message", "user": "U9", "text": "Hi", "ts": "1672617601.000200"}]
+    ),
+}
+
+DISCORD: Files = {
+    "": _json(
+        {
+            "guild": {"id": "900", "name": "Garden", "iconUrl": "https://example.org/i.png"},
+            "channel": {
+                "id": "901",
+                "type": "GuildTextChat",
+                "category": "Text",
+                "name": "tomatoes",
+                "topic": None,
+            },
+            "dateRange": {"after": None, "before": None},
+            "exportedAt": "2023-05-01T10:00:00+00:00",
+            "messages": [
+                {
+                    "id": "1",
+                    "type": "GuildMemberJoin",
+                    "timestamp": "2023-04-01T08:00:00.12+00:00",
+                    "timestampEdited": None,
+                    "isPinned": False,
+                    "content": "Joined the server.",
+                    "author": {
+                        "id": "11",
+                        "name": "ann",
+                        "discriminator": "0001",
+                        "nickname": "Annie",
+                        "isBot": False,
+                    },
+                    "attachments": [],
+                },
+                {
+                    "id": "2",
+                    "type": "Default",
+                    "timestamp": "2023-04-01T08:01:00.12+00:00",
+                    "isPinned": False,
+                    "content": "Are yours red yet? 🍅",
+                    "author": {
+                        "id": "11",
+                        "name": "ann",
+                        "discriminator": "0001",
+                        "nickname": "Annie",
+                        "isBot": False,
+                    },
+                    "attachments": [],
+                },
+                {
+                    "id": "3",
+                    "type": "Default",
+                    "timestamp": "2023-04-01T08:02:00+02:00",
+                    "content": "",
+                    "author": {"id": "12", "name": "bob", "nickname": None, "isBot": False},
+                    "attachments": [{"id": "5", "url": "https://example.org/t.png"}],
+                },
+                {
+                    "id": "4",
+                    "type": "Reply",
+                    "timestamp": "2023-04-01T10:03:00+02:00",
+                    "content": "Not one",
+                    "author": {"id": "12", "name": "bob", "nickname": None, "isBot": False},
+                    "reference": {"messageId": "2", "channelId": "901", "guildId": "900"},
+                },
+                {
+                    "id": "5",
+                    "type": "Default",
+                    "timestamp": "2023-04-01T08:04:00+00:00",
+                    "content": "Water them daily",
+                    "author": {"id": "13", "name": "helper", "nickname": "helper", "isBot": True},
+                },
+                {"id": "6", "type": "Default", "content": "nobody wrote this"},
+            ],
+            "messageCount": 6,
+        }
+    )
+}
+
+_TELEGRAM_CHAT = {
+    "name": "Trip",
+    "type": "private_group",
+    "id": 77,
+    "messages": [
+        {
+            "id": 1,
+            "type": "service",
+            "date": "2023-02-01T09:00:00",
+            "date_unixtime": "1675242000",
+            "actor": "Ann",
+            "actor_id": "user1",
+            "action": "create_group",
+            "title": "Trip",
+            "members": ["Ann", "Bob"],
+            "text": "",
+            "text_entities": [],
+        },
+        {
+            "id": 2,
+            "type": "message",
+            "date": "2023-02-01T10:01:00",
+            "date_unixtime": "1675242060",
+            "from": "Ann",
+            "from_id": "user1",
+            "text": ["Look at ", {"type": "link", "text": "https://example.org"}, ", all"],
+            "text_entities": [],
+        },
+        {
+            "id": 3,
+            "type": "message",
+            "date": "2023-02-01T10:02:00",
+            "date_unixtime": "1675242120",
+            "from": None,
+            "from_id": "user2",
+            "reply_to_message_id": 2,
+            "text": "Lovely",
+        },
+        {
+            "id": 4,
+            "type": "message",
+            "date": "2023-02-01T10:03:00",
+            "from": "Ann",
+            "from_id": "user1",
+            "file": "(File not included. Change data exporting settings to download.)",
+            "media_type": "sticker",
+            "text": "",
+        },
+        {
+            "id": 5,
+            "type": "message",
+            "date": "2023-02-01T10:04:00",
+            "from_id": "user1",
+            "text": {"text": "odd"},
+        },
+    ],
+}
+TELEGRAM: Files = {"": _json(_TELEGRAM_CHAT)}
+TELEGRAM_ALL: Files = {
+    "": _json(
+        {
+            "about": "Here is the data you requested.",
+            "personal_information": {"user_id": 1, "first_name": "Ann"},
+            "chats": {
+                "about": "This page lists all chats.",
+                "list": [
+                    _TELEGRAM_CHAT,
+                    {"type": "saved_messages", "id": 1, "messages": []},
+                    {
+                        "name": None,
+                        "type": "personal_chat",
+                        "id": 2,
+                        "messages": [
+                            {
+                                "id": 2,
+                                "type": "message",
+                                "date": "2023-02-02T10:01:00",
+                                "from": "Bob",
+                                "from_id": "user2",
+                                "text": "Home?",
+                            }
+                        ],
+                    },
+                ],
+            },
+        }
+    )
+}
+
+WHATSAPP: Files = {
+    "": """12/30/22, 9:58 PM - Messages and calls are end-to-end encrypted. No one outside of this chat can read them.
+12/30/22, 9:59\u202fPM - Ann Lee created group "Flat 4: all of us"
+12/30/22, 9:59 PM - Ann Lee: Who has the key?
+I looked: everywhere
+
+Really
+12/31/22, 12:05 AM - +49 170 0000000: I do
+12/31/22, 12:06 AM - Ann Lee: <Media omitted>
+12/31/22, 12:07 AM - Ann Lee: This message was deleted
+1/1/23, 8:00 AM - Ann Lee: IMG-20230101-WA0001.jpg (file attached)
+The door
+1/1/23, 8:01 AM - Bob: Fine <This message was edited>
+""".encode()
+}
+WHATSAPP_IOS: Files = {
+    "": (
+        "\u200e[31.12.22, 21:58:03] Flat 4: \u200eMessages and calls are end-to-end encrypted.\r\n"
+        "[31.12.22, 21:59:04] ~\u202fAnn: Wer hat den Schlüssel?\r\n"
+        "[31.12.22, 22:00:05] \u202a+49 170 0000000\u202c: Ich: hier\r\n"
+        "\u200e[01.01.23, 00:00:06] ~\u202fAnn: \u200e<attached: 00000012-PHOTO-2023-01-01-00-00-06.jpg>\r\n"
+        "\u200e[01.01.23, 00:00:07] ~\u202fAnn: Die Tür \u200e<attached: 00000013-PHOTO-2023-01-01-00-00-07.jpg>\r\n"
+    ).encode()
+}
+
+TOPICAL_CHAT: Files = {
+    "": _json(
+        {
+            f"t_{name}": {
+                "article_url": "https://example.org/a",
+                "config": "C",
+                "content": [
+                    {
+                        "message": "Do you like boats?",
+                        "agent": "agent_1",
+                        "sentiment": "Curious to dive deeper",
+                        "knowledge_source": ["FS1"],
+                        "turn_rating": "Good",
+                    },
+                    {
+                        "message": "Small ones",
+                        "agent": "agent_2",
+                        "sentiment": "Happy",
+                        "knowledge_source": ["Personal Knowledge"],
+                        "turn_rating": "",
+                    },
+                ],
+                "conversation_rating": {"agent_1": "Good", "agent_2": "Excellent"},
+            }
+            for name in ("1", "2")
+        }
+    )
+}
+
+_SWDA = (
+    b"swda_filename,ptb_basename,conversation_no,transcript_index,act_tag,caller,utterance_index,"
+    b"subutterance_index,text,pos,trees,ptb_treenumbers\r\n"
+)
+SWITCHBOARD: Files = {
+    "sw00utt/sw_0001_4325.utt.csv": _SWDA
+    + b"sw00utt/sw_0001_4325.utt,4/sw4325,4325,0,o,A,1,1,"
+    + b'"{F Uh, } hello, [ I, + I ] call #about# <laughter> dogs. /",,,\r\n'
+    + b"sw00utt/sw_0001_4325.utt,4/sw4325,4325,1,x,B,2,1,<Throat_clearing>.,,,\r\n"
+    + b'sw00utt/sw_0001_4325.utt,4/sw4325,4325,2,sd,B,2,2,"{D Well, } ((we)) have tw- three. -/",,,\r\n'
+    + b"too,few\r\n",
+    "swda-metadata.csv": b"conversation_no,talk_day,length,topic_description,prompt,from_caller,to_caller\n"
+    b"4325,03/23/1992,10,DOGS,TALK OF DOGS.,1632,1519\n",
+}
+SWITCHBOARD_UTT: Files = {
+    "": b"*x*                                                     *x*\n\n"
+    b"FILENAME:\t4325_1632_1519\nTOPIC#:\t\t323\nDATE:\t\t920323\n\n"
+    b"=========================================================\n\n\n"
+    b"o          A.1 utt1: Hello there.  /\n\n"
+    b"qy^d          @B.2 utt1: {C And, } you have, {F uh, }\n     dogs, *[[sic]] -- too? /\n"
+    b"x          A.3 utt1: <laughter>.  /\n"
+    b"not an utterance\n"
+}
+
+EMPATHETIC_DIALOGUES: Files = {
+    "": b"conv_id,utterance_idx,context,prompt,speaker_idx,utterance,selfeval,tags\n"
+    b'hit:7_conv:14,1,proud,My son said _comma_ well done.,12,He swam_comma_ at last. "Hurrah",5|5|5_2|2|5,\n'
+    b"hit:7_conv:14,2,proud,My son said _comma_ well done.,31,How far?,5|5|5_2|2|5,\n"
+    b"hit:7_conv:14,3,proud,My son said _comma_ well done.,12,A mile,5|5|5_2|2|5,<GRAM>,Yes|No\n"
+    b"hit:7_conv:14,4,proud\n"
+}
+
+PERSONACHAT: Files = {
+    "": b"1 your persona: i row boats.\n"
+    b"2 partner's persona: i bake.\n"
+    b"3 hello , what do you do ?\ti row . and you ?\t\tnothing .|i row . and you ?\n"
+    b"4 i bake .\tbread ?\t\tbread ?|no .\n"
+    b"1 your persona: i sing.\n"
+    b"2 __SILENCE__\tgood evening\t\tgood evening|bye\n"
+    b"no number\n"
+}
+
+EXPORTS: dict[str, list[Files]] = {
+    "slack": [SLACK],
+    "switchboard": [SWITCHBOARD, SWITCHBOARD_UTT],
+    "topical-chat": [TOPICAL_CHAT],
+    "discord": [DISCORD],
+    "telegram": [TELEGRAM, TELEGRAM_ALL],
+    "whatsapp": [WHATSAPP, WHATSAPP_IOS],
+    "personachat": [PERSONACHAT],
+    "empathetic-dialogues": [EMPATHETIC_DIALOGUES],
+}
+"""Format → sound dumps of it."""
