@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,8 @@ __all__ = ["FIELDS", "FORMATS", "guess_format", "open_dump", "parse_mapping", "p
 
 #: Format → its reader, in the order in which content is tried; imported when first used.
 FORMATS: Mapping[str, str] = {
+    "openai": "ssrem.readers.formats.logs.openai:OpenaiReader",
+    "sharegpt": "ssrem.readers.formats.logs.sharegpt:SharegptReader",
     "convokit": "ssrem.readers.formats.convokit:ConvokitReader",
     "cornell": "ssrem.readers.formats.cornell:CornellReader",
     "slack": "ssrem.readers.formats.slack:SlackReader",
@@ -74,11 +76,15 @@ def open_dump(
         if guess is None:
             raise DumpError(f"{path}: {_unlike(path, format)}")
         if format and guess != format:
+            missed = _missed(path, [format])
             raise DumpError(
-                f"{path} is not {format} but looks like {guess}; leave out --format or give --format {guess}"
+                f"{path} is not {format}{missed and f' ({missed})'} but looks like {guess}; leave out --format or give "
+                f"--format {guess}"
             )
         reader = reader_class(guess)(path, mapping=fields, batch_rows=batch_rows)
-        reader.check()
+        _check(reader, [] if format else [other for other in FORMATS if other != guess])
+        if guess not in (format, str(source)):
+            reader.notes.append(f"read as {guess}, by its content: {reader.describes}; --format overrides")
     except OSError as error:  # a name that is too long, a device, permissions
         raise DumpError(
             f"{source}: cannot be read ({error.strerror or error}); give the path of a dump, or change its permissions"
@@ -97,12 +103,26 @@ def _check_content(path: Path) -> None:
         raise DumpError(f"{path}: the file is empty; give a file with conversations in it")
 
 
+def _check(reader: Reader, others: Iterable[str]) -> None:
+    try:
+        reader.check()
+    except DumpError as error:
+        if missed := _missed(reader.path, others):
+            raise DumpError(f"{error}; or what it lacks for {missed}") from None
+        raise
+
+
 def _unlike(path: Path, format: str | None) -> str:
-    if format:
-        return f"the content is not {format}; {_formats()}"
-    if path.is_dir():
-        return "the folder is of no known format (ConvoKit has utterances.jsonl, Cornell movie_lines.txt)"
-    return f"the content is of no known format; {_formats()}"
+    missed = _missed(path, [format] if format else FORMATS)
+    kind = "folder" if path.is_dir() else "content"
+    fault = f"the {kind} is not {format}" if format else f"the {kind} is of no known format"
+    return f"{fault}{missed and f' ({missed})'}; {_formats()}"
+
+
+def _missed(path: Path, formats: Iterable[str]) -> str:
+    """What the content lacks to be each of the formats that it is near to, or nothing."""
+    missed = [(format, reader_class(format).missed(path)) for format in formats]
+    return "; ".join(f"{format}: {what}" if len(missed) > 1 else what for format, what in missed if what)
 
 
 def _formats() -> str:

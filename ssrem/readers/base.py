@@ -18,9 +18,11 @@ import pyarrow as pa
 from ssrem.errors import DumpError
 from ssrem.readers import streams
 from ssrem.readers.fields import ALIASES, Layout
-from ssrem.readers.json_members import json_elements, json_members
+from ssrem.readers.json_members import json_elements, json_members, parse_json
+from ssrem.readers.json_rows import is_array
 from ssrem.readers.metadata import canonical_object, encodable, escaped
 from ssrem.readers.rows import RAW_SCHEMA, MalformedRowError, row_values
+from ssrem.readers.streams import is_utf8
 
 Record = Mapping[str, object]
 """One record: its values by column of RAW_SCHEMA, null if absent."""
@@ -78,6 +80,13 @@ class Reader(ABC):
     def sniff(cls, path: Path) -> bool:
         """Whether the content at `path` looks like this format; the names of single files are ignored."""
         return bool(cls.required) and all((path / name).is_file() for name in cls.required)
+
+    @classmethod
+    def missed(cls, path: Path) -> str | None:
+        """What content that `sniff` refuses lacks to be this format, with its line; None if it is not near it."""
+        lacking = [name for name in cls.required if not (path / name).is_file()]
+        present = [name for name in (*cls.required, *cls.optional, *cls.unread) if (path / name).is_file()]
+        return f"there is {present[0]}, but no {lacking[0]}" if lacking and present else None
 
     @classmethod
     def packaged(cls) -> Path | None:
@@ -156,6 +165,19 @@ class Reader(ABC):
                 raise streams.too_long(path, "the file")
         return b"".join(blocks)
 
+    def rows(self, path: Path) -> Iterator[tuple[int, object, bytes]]:
+        """Number, value and bytes of each row of JSON lines, or of the entries of one array, as canonical JSON.
+
+        The value of a line that is not JSON is None. DumpError as `json_elements` for an array that breaks off.
+        """
+        if is_array(path):
+            for number, (_, row) in enumerate(self.elements(path, ["item"]), 1):
+                yield number, row, escaped(row)
+        else:
+            for number, line in self.lines(path):
+                if line.strip():
+                    yield number, parse_json(line), line
+
     def _counter(self) -> Callable[[int], None]:
         """Counts the stored bytes of a file that are read, on top of those of the files before it."""
         before = self.bytes_read
@@ -179,6 +201,7 @@ class Reader(ABC):
                 return {"record": "message", "file": file, "line": line, **values}
         except MalformedRowError:
             reason = "malformed_row"
+        known = {name: value for name, value in known.items() if _all_encodable({name: value})}
         return problem(reason, file, line, escaped(row) if raw is None else raw, **known)
 
     def conversation(
@@ -197,6 +220,11 @@ class Reader(ABC):
 def problem(reason: str, file: str, line: int, raw: bytes, **known: object) -> Record:
     """The record of an unreadable row, with its reason code and exact bytes."""
     return {"record": "message", "file": file, "line": line, **known, "problem": reason, "raw": raw}
+
+
+def no_object(file: str, line: int, raw: bytes) -> Record:
+    """The record of a line that is not a JSON object."""
+    return problem("broken_json" if is_utf8(raw) else "undecodable", file, line, raw)
 
 
 def _all_encodable(values: Mapping[str, object]) -> bool:

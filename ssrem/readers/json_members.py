@@ -14,7 +14,7 @@ from typing import Any
 
 from ssrem.errors import DumpError
 from ssrem.readers.metadata import DEEPEST, too_deep
-from ssrem.readers.streams import LONGEST_ROW, chunks, head, too_long
+from ssrem.readers.streams import LONGEST_ROW, UTF8_BOM, chunks, head, too_long
 
 _CHUNK = 1 << 20
 _PAIR = rb"(?<!\\)(\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})"
@@ -38,11 +38,14 @@ class _Readable:
         self._pieces = chunks(path, _CHUNK, progress)
         self._halves = halves
         self._open = b""  # what follows the last quote: an escape in it may go on in the next piece
+        self._started = False
         self.since_member = 0
 
     def read(self, size: int) -> bytes:
         """The next piece, of any size; for `size` 0, by which ijson detects the type, an empty one."""
         piece = next(self._pieces, b"") if size else b""
+        if size and not self._started:
+            piece, self._started = piece.removeprefix(UTF8_BOM), True
         self.since_member += len(piece)
         if self.since_member > LONGEST_ROW + _CHUNK:
             raise too_long(self._path, "a member")

@@ -28,6 +28,11 @@ def is_utf8(content: bytes) -> bool:
     return True
 
 
+def shown(line: bytes) -> str:
+    """The first characters of a line in quotes, as messages print them."""
+    return repr(line.strip()[:60].decode("utf-8", "backslashreplace"))
+
+
 def too_long(path: Path, row: str) -> DumpError:
     """The error for a row that is longer than LONGEST_ROW."""
     return DumpError(

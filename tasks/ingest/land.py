@@ -98,7 +98,7 @@ def land(
         _say_left_out(reader, source)
         _scope_ids(stage, reader, source)
         _reject(stage, reader, source, max_quarantine)
-        scope = _speaker_scope(stage, source, speakers)
+        scope = _speaker_scope(stage, reader, source, speakers)
         values = {
             "corpus": corpus,
             "format": reader.format,
@@ -265,7 +265,7 @@ def _examples(stage: Stage) -> str:
     return ", ".join(examples)
 
 
-def _speaker_scope(stage: Stage, source: str, speakers: str) -> str:
+def _speaker_scope(stage: Stage, reader: Reader, source: str, speakers: str) -> str:
     if speakers != "auto":
         return speakers
     text = statement("1_ingest/seats")
@@ -273,8 +273,9 @@ def _speaker_scope(stage: Stage, source: str, speakers: str) -> str:
     if not seats:
         return "person"
     (first, count, total), (second, other, _) = seats
+    owner = ", or name what holds the person with --map speaker=KEY" if reader.takes_mapping else ""
     raise DumpError(
         f"{source}: speaker ids {first!r} and {second!r} speak in {min(count, other):,} of {total:,} conversations; "
         "they seem to name seats, not people; use --speakers conversation to keep them apart by conversation, or "
-        "--speakers person if they are two people"
+        f"--speakers person if they are two people{owner}"
     )

@@ -47,6 +47,10 @@ class ConvokitReader(JsonlReader):
     def sniff(cls, path: Path) -> bool:
         return (path / _UTTERANCES).is_file()
 
+    @classmethod
+    def missed(cls, path: Path) -> str | None:
+        return super(JsonlReader, cls).missed(path)
+
     def records(self) -> Iterator[Record | pa.RecordBatch]:
         path = self.path / _CONVERSATIONS
         for ordinal, (id, content) in enumerate(self.members(path) if path.is_file() else (), 1):

@@ -17,7 +17,7 @@ from ssrem.errors import DumpError
 from ssrem.readers.base import BATCH_BYTES, Reader, Record, problem
 from ssrem.readers.fields import check_columns
 from ssrem.readers.rows import raw_batch
-from ssrem.readers.streams import LONGEST_ROW, head, is_utf8
+from ssrem.readers.streams import LONGEST_ROW, head, is_utf8, shown
 from ssrem.readers.times import NotVectorisableError
 
 #: A quoted cell with more lines is treated as a stray quote, which otherwise would swallow the rest of the file.
@@ -56,6 +56,17 @@ class DelimitedReader(Reader):
         except (UnicodeDecodeError, csv.Error, StopIteration):
             return False
         return len(header) > 1 and len(set(header)) == len(header)
+
+    @classmethod
+    def missed(cls, path: Path) -> str | None:
+        start = head(path)
+        number, line = next(
+            ((n, line) for n, line in enumerate(start.split(b"\n"), 1) if line.strip()), (1, b"")
+        )
+        if cls.delimiter.encode() not in line or line.lstrip()[:1] in (b"{", b"[", b"<"):
+            return None
+        fault = "holds a column twice" if is_utf8(line) else "is not UTF-8"
+        return f"line {number}, the header, {fault}: {shown(line)}"
 
     def check(self) -> None:
         self._header(self._rows())

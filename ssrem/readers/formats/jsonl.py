@@ -16,13 +16,14 @@ import pyarrow as pa
 import pyarrow.json
 
 from ssrem.errors import DumpError
-from ssrem.readers.base import Reader, Record, problem
+from ssrem.readers.base import Reader, Record, no_object, problem
 from ssrem.readers.fields import NEEDED, check_header, unknown_columns
 from ssrem.readers.json_members import parse_json
+from ssrem.readers.json_rows import is_array
 from ssrem.readers.learned_schema import LearnedSchema
 from ssrem.readers.metadata import encodable
 from ssrem.readers.rows import MalformedRowError, joined_text, raw_batch
-from ssrem.readers.streams import blocks, head, is_utf8, text_name
+from ssrem.readers.streams import blocks, head, is_utf8, shown, text_name
 from ssrem.readers.times import NotVectorisableError
 
 #: The key whose list makes a line a conversation.
@@ -62,6 +63,18 @@ class JsonlReader(Reader):
         if lines and lines[0].strip() == b"[":
             return False  # one array over many lines
         return any(isinstance(parse_json(line), dict) for line in lines)
+
+    @classmethod
+    def missed(cls, path: Path) -> str | None:
+        start = head(path)
+        if is_array(path):
+            return (
+                "one array, not an object a line: jq -c '.[]' FILE > FILE.jsonl writes its entries as lines"
+            )
+        if not start.lstrip().startswith((b"{", b"[")) or cls.sniff(path):
+            return None
+        number, line = next((n, line) for n, line in enumerate(start.split(b"\n"), 1) if line.strip())
+        return f"line {number} is not a whole JSON object: {shown(line)}"
 
     def check(self) -> None:
         super().check()
@@ -130,8 +143,7 @@ class JsonlReader(Reader):
                 continue
             row = parse_json(line)
             if not isinstance(row, dict):
-                reason = "broken_json" if is_utf8(line) else "undecodable"
-                yield problem(reason, self.file, number, line)
+                yield no_object(self.file, number, line)
             elif b"\\u" in line.lower() and not encodable(json.dumps(row, ensure_ascii=False)):
                 yield problem("undecodable", self.file, number, line)
             elif row.get(UTTERANCES) is not None:

@@ -62,8 +62,28 @@ def _parquet() -> bytes:
     return content
 
 
+_ROLES = [
+    {"role": "user", "content": "é\ud800"},
+    {"role": "tool"},
+    {"role": "assistant", "content": [{"type": "text"}]},
+]
+CHATS = [
+    {"id": "a", "user": 1, "messages": _ROLES},
+    {"messages": [*_ROLES, 5, {"tool_calls": [1]}], "x": [0.5]},
+]
+SHARED = [
+    {"conversations": [{"from": "human", "value": "é"}, {"from": "gpt", "value": None}, {"from": "system"}]}
+] * 2
+
+
+def _lines(rows: list[dict[str, Any]]) -> bytes:
+    return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+
+
 #: Format → the files of a sound dump; a dump that is one file has it under "".
 SOUND: dict[str, list[Files]] = {
+    "openai": [{"": _lines(CHATS)}, {"": json.dumps(CHATS).encode()}],
+    "sharegpt": [{"": _lines(SHARED)}, {"": json.dumps(SHARED, indent=1).encode()}],
     "convokit": [{"utterances.jsonl": LINES, "conversations.json": b'{"c": {"meta": {"a": 1}}, "d": {}}'}],
     "cornell": [CORNELL],
     "parquet": [{"": _parquet()}],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -37,6 +38,8 @@ def _parquet(path: Path) -> None:
 
 
 SAMPLES: dict[str, Callable[[Path], object]] = {
+    "openai": lambda path: path.write_text('{"messages": [{"role": "user", "content": "x"}]}\n'),
+    "sharegpt": lambda path: path.write_text('[{"conversations": [{"from": "human", "value": "x"}]}]'),
     "convokit": _convokit,
     "cornell": _cornell,
     "parquet": _parquet,
@@ -67,15 +70,15 @@ def test_every_format_is_known_by_its_content(sample: tuple[str, Path]) -> None:
 @pytest.mark.parametrize("wrong", FORMATS)
 def test_a_format_that_the_content_is_not_is_one_line(sample: tuple[str, Path], wrong: str) -> None:
     format, path = sample
-    # A header may hold tabs and commas, and one line of JSON may be either kind of JSON.
+    # A header may hold tabs and commas, and lines of objects may be any kind of JSON.
     tables = {"csv", "tsv", "whatsapp", "empathetic-dialogues"}
-    if wrong == format or {wrong, format} <= tables or {wrong, format} == {"chitchat", "jsonl"}:
+    several = tables, {"chitchat", "jsonl"}, {"openai", "jsonl"}
+    if wrong == format or any({wrong, format} <= kinds for kinds in several):
         return
     with pytest.raises(DumpError) as error:
         open_dump(path, format=wrong)
-    assert str(error.value) == (
-        f"{path} is not {wrong} but looks like {format}; leave out --format or give --format {format}"
-    )
+    says = f"{path} is not {wrong} but looks like {format}; leave out --format or give --format {format}"
+    assert re.sub(r" \(.*\)(?= but)", "", str(error.value)) == says
 
 
 def test_what_every_reader_offers(sample: tuple[str, Path]) -> None:
@@ -141,3 +144,41 @@ def test_an_unknown_format_lists_those_there_are(tmp_path: Path) -> None:
 def test_a_reader_says_what_it_reads() -> None:
     assert all(issubclass(reader_class(format), Reader) for format in FORMATS)
     assert all(reader_class(format).format == format for format in FORMATS)
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ('[{"a": 1}]', "jsonl: one array, not an object a line: jq -c '.[]' FILE > FILE.jsonl"),
+        ('\n{"a":\n 1}', "jsonl: line 2 is not a whole JSON object: '{\"a\":'"),
+        ("a,a\n1,2\n", "csv: line 1, the header, holds a column twice: 'a,a'"),
+        ('{"messages": [{"author": "a"}]}\n', "openai: row 1 has 'messages', but its entries have no 'role'"),
+        (
+            '{"conversations": [{"who": "a"}]}\n',
+            "sharegpt: row 1 has 'conversations', but its entries have no 'from'",
+        ),
+    ],
+)
+def test_what_the_nearest_formats_miss(tmp_path: Path, content: str, says: str) -> None:
+    path = tmp_path / "dump"
+    path.write_text(content)
+    with pytest.raises(DumpError) as error:
+        open_dump(path)
+    assert says in str(error.value)
+    assert str(error.value).isprintable()
+
+
+def test_a_folder_that_lacks_a_file_is_told(tmp_path: Path) -> None:
+    (tmp_path / "movie_lines.txt").write_text("L1\n")
+    (tmp_path / "conversations.json").write_text("{}")
+    with pytest.raises(DumpError) as error:
+        open_dump(tmp_path)
+    assert "convokit: there is conversations.json, but no utterances.jsonl" in str(error.value)
+    assert "cornell: there is movie_lines.txt, but no movie_conversations.txt" in str(error.value)
+
+
+def test_a_format_that_is_guessed_is_noted_with_why(sample: tuple[str, Path]) -> None:
+    format, path = sample
+    note = f"read as {format}, by its content: {reader_class(format).describes}; --format overrides"
+    assert note in open_dump(path).notes
+    assert note not in open_dump(path, format=format).notes

@@ -1,0 +1,1 @@
+"""Logs of chats, channels and threads."""

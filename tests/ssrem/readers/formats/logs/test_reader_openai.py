@@ -1,0 +1,193 @@
+"""Chat logs of roles: contents as text and parts, what is left out, ids, and whose turns they are."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ssrem.errors import DumpError
+from ssrem.readers import guess_format, open_dump
+from support.reader_rows import rows_of
+
+CALL = {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Bonn"}'}}
+IMAGE = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
+TALK = {
+    "messages": [
+        {"role": "system", "content": "You are helpful."},
+        {"role": "user", "content": "Is it raining?"},
+        {"role": "assistant", "content": None, "tool_calls": [CALL, CALL]},
+        {"role": "tool", "tool_call_id": "call_1", "content": "sun"},
+        {"role": "assistant", "content": [{"type": "text", "text": "No."}, {"type": "text", "text": "Sun."}]},
+        {"role": "user", "content": [IMAGE]},
+        {"role": "user", "content": [{"type": "text", "text": "And here?"}, IMAGE], "name": "anna"},
+        {
+            "role": "assistant",
+            "refusal": "I cannot say.",
+            "content": [{"type": "refusal", "refusal": "No idea."}],
+        },
+    ]
+}
+SPOKEN = [
+    ("user", "Is it raining?"),
+    ("assistant", "No.\nSun."),
+    ("anna", "And here?"),
+    ("assistant", "No idea."),
+]
+
+
+def lines(*rows: Any) -> str:
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def array(*rows: Any) -> str:
+    return json.dumps(rows, indent=2)
+
+
+def spoken(rows: list[dict[str, Any]]) -> list[tuple[str | None, str | None]]:
+    return [(row.get("speaker"), row.get("text")) for row in rows if row["record"] == "message"]
+
+
+@pytest.fixture(params=[lines, array])
+def write(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., Path]:
+    def writer(*rows: Any) -> Path:
+        path = tmp_path / "chats"
+        path.write_text(request.param(*rows), encoding="utf-8")
+        return path
+
+    return writer
+
+
+def test_systems_tools_and_calls_are_left_out_and_counted(write: Callable[..., Path]) -> None:
+    reader = open_dump(write(TALK))
+    assert reader.format == "openai"
+    rows = rows_of(reader)
+    assert spoken(rows) == SPOKEN
+    assert reader.left_out == {
+        "messages of system": 1,
+        "calls of tools": 2,
+        "messages of tool": 1,
+        "parts of type image_url": 2,
+    }
+    assert json.loads(rows[3]["metadata"]) == {"role": "user"}
+    assert {row["line"] for row in rows} == {1}
+
+
+def test_a_conversation_has_the_id_of_its_row_or_its_number(write: Callable[..., Path]) -> None:
+    hello = [{"role": "user", "content": "Hello"}]
+    rows = rows_of(open_dump(write({"messages": hello, "model": "m"}, {"messages": hello})))
+    assert [(row["conversation_id"], row["record"]) for row in rows] == [
+        ("1", "conversation"), ("1", "message"), ("2", "conversation"), ("2", "message"),
+    ]  # fmt: skip
+    assert rows[0]["metadata"] == '{"model":"m"}'
+    rows = rows_of(
+        open_dump(write({"id": "x", "messages": hello}, {"messages": hello}, {"id": "x", "messages": hello}))
+    )
+    assert [(row.get("conversation_id"), row.get("problem")) for row in rows] == [
+        ("x", None), ("x", None), (None, None), (None, None), ("x", "malformed_row"),
+    ]  # fmt: skip
+
+
+def test_the_turns_of_users_are_those_of_the_owner(write: Callable[..., Path]) -> None:
+    talk = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
+    path = write({"user_id": 7, "client": "c", "messages": talk}, {"client": "d", "messages": talk})
+    rows = rows_of(open_dump(path))
+    assert spoken(rows) == [("7", "Hi"), ("assistant", "Hello"), (None, "Hi"), ("assistant", "Hello")]
+    assert json.loads(rows[1]["metadata"]) == {"role": "user"}
+    rows = rows_of(open_dump(path, mapping={"speaker": "client"}))
+    assert spoken(rows) == [("c", "Hi"), ("assistant", "Hello"), ("d", "Hi"), ("assistant", "Hello")]
+    assert json.loads(rows[0]["metadata"]) == {"user_id": 7}
+
+
+def test_a_mapping_of_other_fields_or_absent_keys_is_refused(write: Callable[..., Path]) -> None:
+    path = write(TALK)
+    with pytest.raises(DumpError, match="openai takes --map conversation=KEY and speaker=KEY alone"):
+        open_dump(path, mapping={"text": "content"})
+    with pytest.raises(DumpError, match="names the key 'person', which is not there; the keys are messages"):
+        open_dump(path, mapping={"speaker": "person"})
+
+
+def test_ids_and_times_of_messages(write: Callable[..., Path]) -> None:
+    message = {"role": "user", "content": "Hi", "id": "m1", "create_time": 0, "weight": 1}
+    (row,) = rows_of(open_dump(write({"messages": [message]})))[1:]
+    assert (row["utterance_id"], row["time"].year, row["metadata"]) == ("m1", 1970, '{"weight":1}')
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "oops",
+        None,
+        {"role": ["user"], "content": "x"},
+        {"role": "user", "content": 5},
+        {"role": "user", "content": [5]},
+    ],
+)
+def test_malformed_messages_keep_their_conversation(write: Callable[..., Path], message: Any) -> None:
+    rows = rows_of(open_dump(write({"id": "x", "messages": [*TALK["messages"], message]})))
+    assert spoken(rows)[:-1] == SPOKEN
+    assert (rows[-1]["problem"], rows[-1]["conversation_id"], rows[-1]["line"]) == ("malformed_row", "x", 1)
+    assert json.loads(rows[-1]["raw"]) == message
+
+
+@pytest.mark.parametrize("row", [{"messages": "x"}, {"messages": None}, {}, {"id": [1], "messages": []}])
+def test_rows_that_are_no_conversation(write: Callable[..., Path], row: Any) -> None:
+    rows = rows_of(open_dump(write({"id": "x", **TALK}, row)))
+    assert [(row["line"], row["problem"]) for row in rows if "problem" in row] == [(2, "malformed_row")]
+
+
+def test_lines_that_are_no_object(tmp_path: Path) -> None:
+    path = tmp_path / "chats.jsonl"
+    path.write_bytes(lines(TALK).encode() + b"[]\n{\n\n\xff\n" + lines(TALK).encode())
+    rows = rows_of(open_dump(path))
+    problems = [(row["line"], row["problem"], row["raw"]) for row in rows if "problem" in row]
+    assert problems == [(2, "broken_json", b"[]"), (3, "broken_json", b"{"), (5, "undecodable", b"\xff")]
+    assert rows[-1]["line"] == 6
+
+
+def test_an_array_that_breaks_off_is_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "chats.json"
+    path.write_text(array(TALK, TALK)[:-30])
+    with pytest.raises(DumpError, match="broken JSON after 1 members"):
+        rows_of(open_dump(path, format="openai"))
+
+
+def test_a_first_row_longer_than_the_head_is_recognised(write: Callable[..., Path]) -> None:
+    long = {"messages": [{"role": "user", "content": "x" * 100_000}], "user_id": "u"}
+    assert spoken(rows_of(open_dump(write(long)))) == [("u", "x" * 100_000)]
+
+
+SHAREGPT = {
+    "id": "QWJhYvA_0",
+    "conversations": [
+        {"from": "system", "value": "Be kind."},
+        {"from": "human", "value": "Hi"},
+        {"from": "function_call", "value": "{}"},
+        {"from": "observation", "value": "{}"},
+        {"from": "gpt", "value": "Hello"},
+        {"from": "human", "value": ""},
+        {"from": "gpt", "value": 3},
+    ],
+}
+
+
+def test_sharegpt(write: Callable[..., Path]) -> None:
+    reader = open_dump(write(SHAREGPT, {**SHAREGPT, "id": "b"}))
+    rows = rows_of(reader)
+    assert reader.format == "sharegpt"
+    assert [row["conversation_id"] for row in rows] == ["QWJhYvA_0"] * 5 + ["b"] * 5
+    assert spoken(rows[:5]) == [("human", "Hi"), ("gpt", "Hello"), ("human", None), (None, None)]
+    assert rows[4]["problem"] == "malformed_row"
+    assert reader.left_out == {
+        f"messages of {role}": 2 for role in ("system", "function_call", "observation")
+    }
+
+
+def test_rows_of_another_form_are_not_taken_and_told(write: Callable[..., Path]) -> None:
+    path = write({"messages": [{"author": "a", "body": "b"}]})
+    assert guess_format(path) != "openai"
+    with pytest.raises(DumpError, match="row 1 has 'messages', but its entries have no 'role'"):
+        open_dump(path, format="openai")
