@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet
 
 from ssrem.errors import DumpError
@@ -16,11 +18,18 @@ from ssrem.readers.base import BATCH_BYTES, Reader, Record, problem
 from ssrem.readers.fields import check_columns
 from ssrem.readers.metadata import python_values
 from ssrem.readers.rows import raw_batch
-from ssrem.readers.streams import is_utf8
+from ssrem.readers.streams import LONGEST_ROW, is_utf8, too_long
 from ssrem.readers.times import NotVectorisableError
 
 # The exceptions of Arrow for damaged bytes; ValueError is raised for names that are not UTF-8.
 _DAMAGE = (OSError, pa.ArrowException, ValueError, OverflowError)
+
+_PLAIN = {"PLAIN", "RLE", "BIT_PACKED"}
+"""Encodings of values one after another; RLE and BIT_PACKED are those of nulls and lists."""
+_DICTIONARY = {"PLAIN_DICTIONARY", "RLE_DICTIONARY"}
+
+_MOST_BYTES = 1 << 30
+"""Most bytes that a batch of values may take whose length the file does not show."""
 
 
 class ParquetReader(Reader):
@@ -54,10 +63,15 @@ class ParquetReader(Reader):
         with self._open() as file:
             done, rows = 0, file.metadata.num_rows
             try:
-                for batch in file.iter_batches(self._rows_at_once(file.metadata)):
-                    self.bytes_read = self.total_bytes * min(done + batch.num_rows, rows) // rows
-                    yield from self._records(batch, done + 1)
-                    done += batch.num_rows
+                for read in file.iter_batches(self._rows_at_once(file)):
+                    for batch in self._slices(read, done + 1):
+                        self.bytes_read = self.total_bytes * min(done + batch.num_rows, rows) // rows
+                        yield from self._records(batch, done + 1)
+                        done += batch.num_rows
+            except (MemoryError, pa.ArrowCapacityError) as error:
+                raise DumpError(
+                    f"{self.path}: the rows after row {done:,} do not fit into memory; split the file"
+                ) from error
             except _DAMAGE as error:
                 raise DumpError(f"{self.path}: damaged after row {done:,}; fetch the file again") from error
             if done != rows:
@@ -65,19 +79,61 @@ class ParquetReader(Reader):
                     f"{self.path}: its header says {rows:,} rows, but it has {done:,}; fetch the file again"
                 )
 
-    def _rows_at_once(self, about: pyarrow.parquet.FileMetaData) -> int:
-        """Number of rows for batches of at most about BATCH_BYTES, estimated from the sizes in the file's metadata."""
+    def _rows_at_once(self, file: pyarrow.parquet.ParquetFile) -> int:
+        """Rows of a batch that takes about BATCH_BYTES of memory before `_slices` decodes it.
+
+        DumpError if rows are longer than LONGEST_ROW on average.
+        """
+        about = file.metadata
         groups = [about.row_group(number) for number in range(about.num_row_groups)]
-        widest = max((group.total_byte_size // max(group.num_rows, 1) for group in groups), default=1)
-        return max(1, min(self.batch_rows, BATCH_BYTES // max(widest, 1)))
+        width, most = 1, self.batch_rows
+        for group in groups:
+            chunks = [group.column(number) for number in range(about.num_columns)]
+            values = sum(
+                chunk.num_values * max(8, about.schema.column(number).length)
+                for number, chunk in enumerate(chunks)
+            )
+            width = max(width, (group.total_byte_size + values) // max(group.num_rows, 1))
+            # Every value of such a chunk may be as long as the whole chunk, since what values share is stored once.
+            shared = [
+                c.total_uncompressed_size
+                for c in chunks
+                if _shares(c) and c.path_in_schema not in self._encoded
+            ]
+            most = min(most, max(1, _MOST_BYTES // max(shared, default=1)))
+        if width > LONGEST_ROW:
+            raise too_long(self.path, "a row")
+        return max(1, min(most, BATCH_BYTES // width))
 
     def _open(self) -> pyarrow.parquet.ParquetFile:
+        """The file, with dictionaries of text left as they are: decoded, a few bytes may become many gigabytes."""
         try:
-            file = pyarrow.parquet.ParquetFile(pa.OSFile(os.fsencode(self.path), "rb"))
-            _ = file.schema_arrow.names
+            file = pyarrow.parquet.ParquetFile(self._stored())
+            self._encoded = _dictionaries(file)
+            return pyarrow.parquet.ParquetFile(self._stored(), read_dictionary=self._encoded)
         except _DAMAGE as error:
             raise DumpError(f"{self.path}: not a whole Parquet file; fetch the file again") from error
-        return file
+
+    def _stored(self) -> pa.OSFile:
+        return pa.OSFile(os.fsencode(self.path), "rb")
+
+    def _slices(self, batch: pa.RecordBatch, first: int) -> Iterator[pa.RecordBatch]:
+        """The batch in slices which take, decoded, about BATCH_BYTES; first: the number of its first row.
+
+        DumpError if a row is longer than LONGEST_ROW.
+        """
+        sizes = np.zeros(batch.num_rows, np.int64)
+        for column in batch.columns:
+            if pa.types.is_dictionary(column.type) and _is_text(column.type.value_type):
+                lengths = pc.fill_null(pc.binary_length(column.dictionary), 0).to_numpy(zero_copy_only=False)
+                rows = column.indices.is_valid().to_numpy(zero_copy_only=False)
+                sizes[rows] += lengths[column.indices.drop_null().to_numpy(zero_copy_only=False)]
+        if len(sizes) and sizes.max() > LONGEST_ROW:
+            raise too_long(self.path, f"row {first + int(sizes.argmax()):,}")
+        filled = np.cumsum(sizes) // BATCH_BYTES
+        edges = [0, *(np.flatnonzero(np.diff(filled)) + 1).tolist(), batch.num_rows]
+        for start, stop in pairwise(edges):
+            yield batch.slice(start, stop - start)
 
     def _records(self, batch: pa.RecordBatch, first: int) -> Iterator[Record | pa.RecordBatch]:
         columns = {name: _plain(batch.column(name)) for name in batch.schema.names}
@@ -98,6 +154,30 @@ class ParquetReader(Reader):
                 yield self.message(self.file, line, row, repr(row).encode())
 
 
+def _dictionaries(file: pyarrow.parquet.ParquetFile) -> list[str]:
+    """The columns of text that are stored as a dictionary, at least in part."""
+    about = file.metadata
+    encodings: dict[str, set[str]] = {}
+    for group in map(about.row_group, range(about.num_row_groups)):
+        for chunk in map(group.column, range(about.num_columns)):
+            if chunk.physical_type == "BYTE_ARRAY":
+                encodings.setdefault(chunk.path_in_schema, set()).update(chunk.encodings)
+    return [
+        name
+        for name, kind in zip(
+            file.schema_arrow.names, file.schema_arrow.types, strict=True
+        )  # none within lists
+        if _is_text(kind.value_type if pa.types.is_dictionary(kind) else kind)
+        and _DICTIONARY & encodings.get(name, set())
+        and encodings[name] <= _DICTIONARY | _PLAIN
+    ]
+
+
+def _shares(chunk: pyarrow.parquet.ColumnChunkMetaData) -> bool:
+    """Whether bytes that several values of the chunk share are stored once."""
+    return chunk.physical_type == "BYTE_ARRAY" and not _PLAIN.issuperset(chunk.encodings)
+
+
 def _plain(column: pa.Array) -> pa.Array:
     """The column with dictionary, large and view strings as strings, and all kinds of bytes as one."""
     if pa.types.is_dictionary(column.type):
@@ -110,16 +190,18 @@ def _plain(column: pa.Array) -> pa.Array:
     return column
 
 
-def _is_text(column: pa.Array) -> bool:
-    return bool(pa.types.is_string(column.type) or pa.types.is_binary(column.type))
+def _is_text(kind: pa.DataType) -> bool:
+    """Whether it is a type of strings or bytes, but for views."""
+    kinds = (pa.types.is_string, pa.types.is_binary, pa.types.is_large_string, pa.types.is_large_binary)
+    return any(is_kind(kind) for is_kind in kinds)
 
 
 def _valid(column: pa.Array) -> pa.Array:
     """The column with its strings validated as UTF-8, which Arrow does not do when it reads a file."""
     try:
-        if _is_text(column):
+        if _is_text(column.type):
             column = column.cast(pa.string())
-        if _is_text(column) or pa.types.is_nested(column.type):
+        if _is_text(column.type) or pa.types.is_nested(column.type):
             column.validate(full=True)
     except pa.ArrowInvalid:
         raise NotVectorisableError from None
@@ -128,7 +210,7 @@ def _valid(column: pa.Array) -> pa.Array:
 
 def _python(column: pa.Array) -> list[object]:
     """The column's values; strings that are not UTF-8 as bytes."""
-    if not _is_text(column):
+    if not _is_text(column.type):
         return python_values(column)
     values = column.cast(pa.binary()).to_pylist()
     return [value.decode() if value is not None and is_utf8(value) else value for value in values]

@@ -278,3 +278,57 @@ def test_a_parquet_file_with_fewer_rows_than_it_says(tmp_path: Path, monkeypatch
 
     monkeypatch.setattr(pyarrow.parquet.ParquetFile, "iter_batches", fewer)
     assert "its header says 10 rows, but it has 4" in says(tmp_path / "dump")
+
+
+def parquet_of_equal_texts(path: Path, text: str, rows: int, **options: Any) -> Path:
+    """A Parquet file in which every row has the same text, which is stored once."""
+    content = {"conversation_id": ["c"] * rows, "speaker": ["a"] * rows}
+    same = pa.DictionaryArray.from_arrays(pa.array([0] * rows, pa.int32()), pa.array([text]))
+    table = pa.table({**content, "text": same.dictionary_decode() if options else same})
+    pyarrow.parquet.write_table(table, path, compression="zstd", store_schema=False, **options)
+    return path
+
+
+def test_rows_of_parquet_that_share_their_text_become_small_batches(tmp_path: Path) -> None:
+    """1 kB becomes 200 MB: many gigabytes would become so with more rows."""
+    path = parquet_of_equal_texts(tmp_path / "dump.parquet", "x" * (1 << 20), 200)
+    assert path.stat().st_size < 2_000
+    batches = list(open_dump(path))
+    assert sum(batch.num_rows for batch in batches) == 200
+    assert max(batch.nbytes for batch in batches) < base.BATCH_BYTES + (2 << 20)
+
+
+def test_rows_of_parquet_that_share_their_beginning_are_read_a_few_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parquet, "_MOST_BYTES", 10 << 20)
+    path = parquet_of_equal_texts(
+        tmp_path / "dump.parquet",
+        "x" * (1 << 20),
+        20,
+        use_dictionary=False,
+        column_encoding="DELTA_BYTE_ARRAY",
+    )
+    batches = list(open_dump(path))
+    assert sum(batch.num_rows for batch in batches) == 20
+    assert max(batch.num_rows for batch in batches) < 11
+
+
+@pytest.mark.parametrize("options", [{}, {"use_dictionary": False}])
+def test_a_row_of_parquet_that_is_too_long_is_refused(
+    options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parquet, "LONGEST_ROW", 1 << 20)
+    path = parquet_of_equal_texts(tmp_path / "dump.parquet", "x" * (1 << 21), 3, **options)
+    assert "is longer than" in says(path)
+
+
+def test_parquet_that_does_not_fit_into_memory_is_not_called_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def exhausted(*_: object) -> None:
+        raise pa.ArrowMemoryError("malloc of size 1 failed")
+
+    path = parquet_of_equal_texts(tmp_path / "dump.parquet", "x", 3)
+    monkeypatch.setattr(parquet.ParquetReader, "_slices", exhausted)
+    assert "the rows after row 0 do not fit into memory" in says(path)
