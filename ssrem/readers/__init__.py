@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ssrem.errors import DumpError
+from ssrem.readers.archives import Unpacked, dump_in, is_archive
 from ssrem.readers.fields import FIELDS, checked_mapping, parse_mapping
 from ssrem.readers.prefetch import prefetched
 from ssrem.readers.streams import chunks
@@ -59,7 +60,7 @@ def open_dump(
     mapping: Mapping[str, str | Sequence[str]] | None = None,
     batch_rows: int = 65_536,
 ) -> Reader:
-    """A reader for a file or folder, or for the corpus that a package ships with a format's name, such as `chitchat`.
+    """A reader for a file, folder or archive, or for the corpus that a package ships with a format's name (`chitchat`).
 
     format: a key of FORMATS; recognised from the content if None. mapping: field → column, or columns (a sequence, or
     joined by +) that form a composite; see `parse_mapping`. DumpError if the path does not exist or is empty, the
@@ -72,6 +73,8 @@ def open_dump(
         if str(source) in FORMATS and not path.exists():
             path = reader_class(str(source)).packaged() or path
         _check_content(path)
+        archive = Unpacked(path) if is_archive(path) else None
+        path = dump_in(archive.folder, path) if archive else path
         guess = format if chosen and chosen.sniff(path) else guess_format(path)
         if guess is None:
             raise DumpError(f"{path}: {_unlike(path, format)}")
@@ -82,6 +85,7 @@ def open_dump(
                 f"--format {guess}"
             )
         reader = reader_class(guess)(path, mapping=fields, batch_rows=batch_rows)
+        reader.archive = archive
         _check(reader, [] if format else [other for other in FORMATS if other != guess])
         if guess not in (format, str(source)):
             reader.notes.append(f"read as {guess}, by its content: {reader.describes}; --format overrides")

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from ssrem.errors import DumpError
 from ssrem.readers import streams
+from ssrem.readers.archives import Unpacked
 from ssrem.readers.fields import ALIASES, Layout
 from ssrem.readers.json_members import json_elements, json_members, parse_json
 from ssrem.readers.json_rows import is_array
@@ -69,6 +70,8 @@ class Reader(ABC):
         self.mapping = dict(mapping or {})
         self.layout = Layout(self.mapping, self.aliases, self.ignored, self.unwrapped)
         self.batch_rows = batch_rows
+        #: The unpacked archive that `path` is part of, if it is; it exists as long as the reader.
+        self.archive: Unpacked | None = None
         #: Bytes of the dump read so far, as stored (compressed bytes where it is compressed).
         self.bytes_read = 0
         #: What was left out on purpose, because nobody said it: kind, such as `joined or left`, → rows.

@@ -1,4 +1,4 @@
-"""Reads files as blocks of bytes, plain, gzip or zstd (by their first bytes), and counts the stored bytes read."""
+"""Reads files as blocks of bytes, plain or compressed (by their first bytes), and counts the stored bytes read."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from ssrem.errors import DumpError
 
 _CODECS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+_CODECS |= {b"BZh%d" % level: "bz2" for level in range(1, 10)}
 UTF8_BOM = b"\xef\xbb\xbf"
 LONGEST_ROW = 128 << 20
 """Most bytes of one row of a dump, such as a line, that are read into memory."""

@@ -33,7 +33,21 @@ if TYPE_CHECKING:
     from ssrem.readers.base import Reader
 
 SCOPES = ("auto", "person", "conversation")
-_SUFFIXES = (".jsonl", ".json", ".csv", ".tsv", ".parquet", ".gz", ".zst", ".ndjson", ".txt")
+_SUFFIXES = (
+    ".jsonl",
+    ".json",
+    ".csv",
+    ".tsv",
+    ".parquet",
+    ".gz",
+    ".zst",
+    ".bz2",
+    ".zip",
+    ".tar",
+    ".tgz",
+    ".ndjson",
+    ".txt",
+)
 
 
 @step("land")

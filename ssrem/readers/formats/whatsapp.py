@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import ClassVar
@@ -67,10 +68,10 @@ class WhatsappReader(Reader):
         return _header(first) is not None and any(": " in (header["rest"] or "") for header in headers)
 
     def check(self) -> None:
-        self._order()
+        _ = self._order  # DumpError unless the dates decide
 
     def records(self) -> Iterator[Record]:
-        order = self._order()
+        order = self._order
         number, size, held = 0, 0, list[bytes]()
         for ordinal, line in self.lines(self.path):
             opens = _header(line.decode("utf-8", "replace")) is not None
@@ -114,6 +115,7 @@ class WhatsappReader(Reader):
             fields = {"speaker": speaker, "text": said, "time": _time(header, order)}
             yield self.message(self.file, number, fields, row, conversation_id=id)
 
+    @cached_property
     def _order(self) -> str:
         """`day` or `month`, which comes first in the dates that do not begin with the year, and a note of why.
 
@@ -137,7 +139,6 @@ class WhatsappReader(Reader):
                     if not dates or dates[-1] != date:
                         dates.append(date)
         days, months = ([d for d in dates if int(d[part]) > 12] for part in (0, 1))
-        self.notes = []
         if days and months:
             raise DumpError(
                 f"{self.path}: {_written(days[0])} has the day first, but {_written(months[0])} the month; "
@@ -149,16 +150,16 @@ class WhatsappReader(Reader):
             return chosen or "day"
         if days or months:
             order, decisive = ("day", days[0]) if days else ("month", months[0])
-            self.notes = [f"dates are read with the {order} first, because of {_written(decisive)}"]
+            self.notes.append(f"dates are read with the {order} first, because of {_written(decisive)}")
             return order
         if all(date[3] == "." for date in dates):
-            self.notes = [f"dates with dots, such as {_written(dates[0])}, are read with the day first"]
+            self.notes.append(f"dates with dots, such as {_written(dates[0])}, are read with the day first")
             return "day"
         backwards = {order: _steps_back(dates, order) for order in ("day", "month")}
         for order, other in (("day", "month"), ("month", "day")):
             if not backwards[order] and backwards[other]:
                 why = f"with the {other} first time would run backwards"
-                self.notes = [f"dates are read with the {order} first, because {why}"]
+                self.notes.append(f"dates are read with the {order} first, because {why}")
                 return order
         raise DumpError(
             f"{self.path}: dates such as {_written(dates[0])} may have the day or the month first, and no date of the "

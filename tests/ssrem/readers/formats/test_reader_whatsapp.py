@@ -34,7 +34,7 @@ def test_an_export_of_android(tmp_path: Path) -> None:
     ]
     assert _times(reader)[:2] == ["2022-12-30 21:59:00", "2022-12-31 00:05:00"]
     assert reader.left_out == {"notices": 2, "media or notices without text": 1, "deleted messages": 1}
-    assert reader.notes == ["dates are read with the month first, because of 12/30/22"]
+    assert reader.notes[0] == "dates are read with the month first, because of 12/30/22"
 
 
 def test_an_export_of_ios(tmp_path: Path) -> None:

@@ -1,0 +1,136 @@
+"""Dumps in archives, known by their content: .zip and .tar, plain or compressed, unpack to a temporary folder."""
+
+from __future__ import annotations
+
+import shutil
+import stat
+import tarfile
+import weakref
+import zipfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from tempfile import mkdtemp
+from typing import IO, cast
+
+from ssrem.errors import DumpError
+from ssrem.readers.streams import chunks, head
+
+_PIECE = 1 << 20
+MOST_FILES = 100_000
+"""Most entries of an archive."""
+SMALL, MOST_TIMES = 256 << 20, 200
+"""An archive that unpacks to more than SMALL bytes, and to more than MOST_TIMES its size, is taken for a bomb. Text
+packs to about a tenth; deflate cannot pack to less than a thousandth."""
+_BY_HAND = "unpack it, and give the folder"
+_DAMAGED = (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError, NotImplementedError, ValueError)
+
+
+def is_archive(path: Path) -> bool:
+    """Whether a file is a zip or tar archive, by its content."""
+    start = head(path, 512)
+    return start.startswith((b"PK\x03\x04", b"PK\x05\x06")) or start[257:262] == b"ustar"
+
+
+class Unpacked:
+    """The files of an archive in `folder`, a temporary one, which disappears with this object.
+
+    Nothing is written outside that folder. DumpError for links and devices, names that lead out of the folder or occur
+    twice, more than MOST_FILES entries, a bomb (see SMALL), and archives that are damaged or encrypted.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.folder = Path(mkdtemp(prefix="ssrem-"))
+        weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+        most, size = max(SMALL, MOST_TIMES * path.stat().st_size), 0
+        try:
+            for number, (name, content) in enumerate(_entries(path), 1):
+                if number > MOST_FILES:
+                    raise DumpError(f"{path}: the archive has more than {MOST_FILES:,} files; {_BY_HAND}")
+                target = self.folder / _inside(path, name)
+                if target.exists():
+                    raise DumpError(f"{path}: {name!r} is twice in the archive; {_BY_HAND}")
+                target.parent.mkdir(parents=True, exist_ok=True)
+                with target.open("wb") as file:
+                    while piece := content.read(_PIECE):
+                        size += len(piece)
+                        if size > most:
+                            raise DumpError(
+                                f"{path}: the archive unpacks to more than {most >> 20:,} MB, which looks like a bomb; "
+                                f"if you trust it, {_BY_HAND}"
+                            )
+                        file.write(piece)
+        except _DAMAGED as error:
+            raise DumpError(
+                f"{path}: the archive is damaged or encrypted ({error}); fetch it again, or {_BY_HAND}"
+            ) from error
+
+
+class _Decompressed:
+    """The content of a plain or compressed file, as tarfile reads it."""
+
+    def __init__(self, path: Path) -> None:
+        self._pieces = chunks(path, _PIECE)
+
+    def read(self, _: int) -> bytes:
+        return next(self._pieces, b"")
+
+
+def _entries(path: Path) -> Iterator[tuple[str, IO[bytes]]]:
+    """Name and content of each file of the archive."""
+    if head(path, 2) == b"PK":
+        with zipfile.ZipFile(path) as archive:
+            for entry in archive.infolist():
+                if stat.S_ISLNK(entry.external_attr >> 16):
+                    raise _link(path, entry.filename)
+                if entry.flag_bits & 1:
+                    raise zipfile.BadZipFile("it needs a password")
+                if not entry.is_dir():
+                    with archive.open(entry) as content:
+                        yield entry.filename, content
+        return
+    with tarfile.open(fileobj=cast("IO[bytes]", _Decompressed(path)), mode="r|") as tar:
+        for member in tar:
+            extracted = tar.extractfile(member) if member.isfile() else None
+            if extracted is not None:
+                yield member.name, extracted
+            elif not member.isdir():
+                raise _link(path, member.name)
+
+
+def _link(path: Path, name: str) -> DumpError:
+    return DumpError(f"{path}: {name!r} in the archive is a link or a device; {_BY_HAND}")
+
+
+def _inside(path: Path, name: str) -> PurePosixPath:
+    """The name of an entry as a path below the folder; DumpError if it leads elsewhere."""
+    inner = PurePosixPath(name)
+    if inner.is_absolute() or ".." in inner.parts or "\\" in name or not inner.parts:
+        raise DumpError(
+            f"{path}: {name!r} in the archive leads out of it; is it from a source that you trust?"
+        )
+    return inner
+
+
+def dump_in(folder: Path, archive: Path) -> Path:
+    """What to read of an unpacked archive: its single file, or the folder, without folders that hold nothing else.
+
+    DumpError if it holds no file, or an archive.
+    """
+    files = [file for file in sorted(folder.rglob("*")) if file.is_file() and not _is_side_file(file, folder)]
+    if not files:
+        raise DumpError(f"{archive}: the archive holds no file; give one with conversations in it")
+    if len(files) == 1:
+        if is_archive(files[0]):
+            raise DumpError(
+                f"{archive}: holds another archive, {files[0].name}; unpack it, and give that one"
+            )
+        return files[0]
+    while len(inner := [path for path in folder.iterdir() if not _is_side_file(path, folder)]) == 1:
+        folder = inner[0]
+    return folder
+
+
+def _is_side_file(path: Path, folder: Path) -> bool:
+    """What systems add to archives: hidden files, and macOS's resource forks."""
+    return any(part.startswith(".") or part == "__MACOSX" for part in path.relative_to(folder).parts)

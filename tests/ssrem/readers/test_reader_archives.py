@@ -1,0 +1,139 @@
+"""Archives: dumps in them are read as if unpacked; what could do harm is refused in one line."""
+
+from __future__ import annotations
+
+import bz2
+import gc
+import gzip
+import io
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from ssrem.errors import DumpError
+from ssrem.readers import archives, open_dump
+from support.exports import EXPORTS, SLACK, WHATSAPP, Files, write_dump
+from support.reader_rows import rows_of
+
+LINE = b'{"conversation_id": "c", "speaker": "a", "text": "x"}\n'
+
+
+def _zip(files: Files) -> bytes:
+    sink = io.BytesIO()
+    with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return sink.getvalue()
+
+
+def _tar(files: Files, **kind: object) -> bytes:
+    sink = io.BytesIO()
+    with tarfile.open(fileobj=sink, mode="w") as archive:
+        for name, content in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            for attribute, value in kind.items():
+                setattr(member, attribute, value)
+            archive.addfile(member, io.BytesIO(content))
+    return sink.getvalue()
+
+
+PACKED = {
+    "zip": _zip,
+    "tar": _tar,
+    "tar.gz": lambda files: gzip.compress(_tar(files)),
+    "tar.bz2": lambda files: bz2.compress(_tar(files)),
+    "tar.zst": lambda files: zstandard.ZstdCompressor().compress(_tar(files)),
+}
+
+
+@pytest.mark.parametrize("kind", PACKED)
+@pytest.mark.parametrize("format", EXPORTS)
+def test_a_dump_in_an_archive_is_read_as_if_unpacked(tmp_path: Path, kind: str, format: str) -> None:
+    files = EXPORTS[format][0]
+    named = {f"export/{name or 'dump'}": content for name, content in files.items()} | {"__MACOSX/._x": b"\0"}
+    (tmp_path / f"export.{kind}").write_bytes(PACKED[kind](named))
+    reader = open_dump(tmp_path / f"export.{kind}")
+    assert reader.format == format
+    rows = rows_of(reader)
+    assert rows == rows_of(reader) == rows_of(open_dump(write_dump(files, tmp_path / "dump")))
+    assert reader.bytes_read == reader.total_bytes
+
+
+def test_the_temporary_folder_goes_with_the_reader(tmp_path: Path) -> None:
+    path = write_dump({"": _zip(SLACK)}, tmp_path / "export.zip")
+    reader = open_dump(path)
+    folder = reader.path
+    assert folder.is_dir() and tmp_path not in folder.parents
+    del reader
+    gc.collect()
+    assert not folder.exists()
+
+
+def test_bzip2(tmp_path: Path) -> None:
+    assert len(rows_of(open_dump(write_dump({"": bz2.compress(LINE * 3)}, tmp_path / "dump.jsonl.bz2")))) == 3
+
+
+def _link() -> bytes:
+    sink = io.BytesIO()
+    with zipfile.ZipFile(sink, "w") as archive:
+        entry = zipfile.ZipInfo("link")
+        entry.external_attr = 0o120777 << 16
+        archive.writestr(entry, "/etc/passwd")
+    return sink.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (_zip({"../out.jsonl": LINE}), "leads out of it"),
+        (_zip({"/etc/out.jsonl": LINE}), "leads out of it"),
+        (_tar({"a/../../out": LINE}), "leads out of it"),
+        (_zip({"..\\out": LINE}), "leads out of it"),
+        (_link(), "is a link or a device"),
+        (_tar({"x": b""}, type=tarfile.SYMTYPE, linkname="/etc/passwd"), "is a link or a device"),
+        (_tar({"x": b""}, type=tarfile.LNKTYPE, linkname="y"), "is a link or a device"),
+        (_tar({"x": b""}, type=tarfile.FIFOTYPE), "is a link or a device"),
+        (_zip({"in.zip": _zip({"x": LINE})}), "holds another archive, in.zip"),
+        (gzip.compress(_tar({"in.tar": _tar({"x": LINE})})), "holds another archive, in.tar"),
+        (_zip({}), "holds no file"),
+        (_zip({"a/.hidden": LINE}), "holds no file"),
+        (_zip({"x": LINE * 100})[:-30], "damaged or encrypted"),
+        (_tar({"x": LINE * 100})[:700], "damaged or encrypted"),
+        (gzip.compress(_tar({"x": LINE * 9999}))[:-40], "damaged or cut off"),
+        (_tar({"x": LINE}) [:1024] + _tar({"x": LINE}), "is twice in the archive"),
+        (_zip({"a.bin": b"\0", "b.bin": b"\1"}), "of no known format"),
+    ],
+)  # fmt: skip
+def test_what_could_do_harm_or_is_no_dump_is_one_line(tmp_path: Path, content: bytes, says: str) -> None:
+    path = write_dump({"": content}, tmp_path / "export")
+    with pytest.raises(DumpError) as error:
+        rows_of(open_dump(path))
+    assert says in str(error.value) and str(error.value).isprintable()
+    assert not (tmp_path / "out.jsonl").exists() and not (tmp_path.parent / "out").exists()
+
+
+@pytest.mark.parametrize("pack", [_zip, lambda files: gzip.compress(_tar(files))])
+def test_a_bomb_is_refused_before_it_unpacks(
+    tmp_path: Path, pack: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archives, "SMALL", 1 << 20)
+    path = write_dump({"": pack({"x.jsonl": b"\0" * (8 << 20)})}, tmp_path / "export")  # type: ignore[operator]
+    with pytest.raises(DumpError, match="looks like a bomb"):
+        open_dump(path)
+
+
+def test_too_many_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archives, "MOST_FILES", 2)
+    path = write_dump({"": _zip(SLACK)}, tmp_path / "export")
+    with pytest.raises(DumpError, match="more than 2 files"):
+        open_dump(path)
+
+
+def test_a_chat_with_its_pictures_in_an_archive_says_what_it_holds(tmp_path: Path) -> None:
+    files = {"_chat.txt": WHATSAPP[""], "00000012-PHOTO.jpg": b"\xff\xd8\xff"}
+    with pytest.raises(DumpError, match="of no known format"):
+        open_dump(write_dump({"": _zip(files)}, tmp_path / "export.zip"))
