@@ -10,7 +10,7 @@ from ssrem.errors import DumpError
 from ssrem.readers.archives import Unpacked, dump_in, is_archive
 from ssrem.readers.fields import FIELDS, checked_mapping, parse_mapping
 from ssrem.readers.prefetch import prefetched
-from ssrem.readers.streams import chunks
+from ssrem.readers.streams import chunks, is_utf16
 from ssrem.registry import registered
 
 if TYPE_CHECKING:
@@ -87,6 +87,8 @@ def open_dump(
         reader = reader_class(guess)(path, mapping=fields, batch_rows=batch_rows)
         reader.archive = archive
         _check(reader, [] if format else [other for other in FORMATS if other != guess])
+        if any(map(is_utf16, reader.files())):
+            reader.notes.append("read as UTF-16, by its first bytes")
         if guess not in (format, str(source)):
             reader.notes.append(f"read as {guess}, by its content: {reader.describes}; --format overrides")
     except OSError as error:  # a name that is too long, a device, permissions

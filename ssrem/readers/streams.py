@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 from collections.abc import Callable, Iterator
+from itertools import chain
 from pathlib import Path
 
 from ssrem.errors import DumpError
@@ -11,6 +13,7 @@ from ssrem.errors import DumpError
 _CODECS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 _CODECS |= {b"BZh%d" % level: "bz2" for level in range(1, 10)}
 UTF8_BOM = b"\xef\xbb\xbf"
+_UTF16_BOMS = (b"\xff\xfe", b"\xfe\xff")
 LONGEST_ROW = 128 << 20
 """Most bytes of one row of a dump, such as a line, that are read into memory."""
 
@@ -41,7 +44,7 @@ def too_long(path: Path, row: str) -> DumpError:
     )
 
 
-def chunks(path: Path, size: int, progress: Callable[[int], None] | None = None) -> Iterator[bytes]:
+def _raw_chunks(path: Path, size: int, progress: Callable[[int], None] | None = None) -> Iterator[bytes]:
     """The file's decompressed content in pieces of at most `size` bytes.
 
     progress: called with the number of stored bytes read so far. DumpError if a compressed file is damaged.
@@ -66,6 +69,31 @@ def chunks(path: Path, size: int, progress: Callable[[int], None] | None = None)
             if not piece:
                 return
             yield piece
+
+
+def chunks(path: Path, size: int, progress: Callable[[int], None] | None = None) -> Iterator[bytes]:
+    """As `_raw_chunks`; text in UTF-16, by its byte order mark, becomes UTF-8, in which faults of it stay faults."""
+    pieces = _raw_chunks(path, size, progress)
+    first = next(pieces, b"")
+    if not first.startswith(_UTF16_BOMS):
+        yield from (piece for piece in (first,) if piece)
+        yield from pieces
+        return
+    decoder = codecs.getincrementaldecoder("utf-16")("surrogatepass")
+    for piece in chain((first,), pieces, (None,)):
+        try:
+            text = decoder.decode(piece or b"", final=piece is None)
+        except UnicodeDecodeError as error:
+            raise DumpError(
+                f"{path}: the UTF-16 text is damaged or cut off; save the file as UTF-8"
+            ) from error
+        content = text.encode("utf-8", "surrogatepass")
+        yield from (content[at : at + size] for at in range(0, len(content), size))
+
+
+def is_utf16(path: Path) -> bool:
+    """Whether a file begins with a byte order mark of UTF-16."""
+    return path.is_file() and next(_raw_chunks(path, 4), b"").startswith(_UTF16_BOMS)
 
 
 def blocks(path: Path, size: int, progress: Callable[[int], None] | None = None) -> Iterator[bytes]:

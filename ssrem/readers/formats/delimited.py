@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from ssrem.errors import DumpError
 from ssrem.readers.base import BATCH_BYTES, Reader, Record, problem
-from ssrem.readers.fields import check_columns
+from ssrem.readers.fields import ALIASES, check_columns, normalise
 from ssrem.readers.rows import raw_batch
 from ssrem.readers.streams import LONGEST_ROW, head, is_utf8, shown
 from ssrem.readers.times import NotVectorisableError
@@ -46,13 +46,18 @@ class DelimitedReader(Reader):
     delimiter: ClassVar[str]
 
     @classmethod
+    def delimiter_of(cls, header: bytes) -> str:
+        """The delimiter of a file whose first line is `header`."""
+        return cls.delimiter
+
+    @classmethod
     def sniff(cls, path: Path) -> bool:
         start = head(path)
         first = next((line for line in start.split(b"\n") if line.strip()), b"")
         if start.startswith(b"PAR1") or first.lstrip()[:1] in (b"", b"{", b"[", b"<"):
             return False
         try:
-            header = next(csv.reader([first.decode("utf-8")], delimiter=cls.delimiter))
+            header = next(csv.reader([first.decode("utf-8")], delimiter=cls.delimiter_of(first)))
         except (UnicodeDecodeError, csv.Error, StopIteration):
             return False
         return len(header) > 1 and len(set(header)) == len(header)
@@ -90,7 +95,9 @@ class DelimitedReader(Reader):
             yield from self._records(rows, header)
 
     def _rows(self) -> Iterator[_Row]:
-        return rows_of_cells((line + b"\n" for _, line in self.lines(self.path)), self.delimiter)
+        first = next((line for line in head(self.path).split(b"\n") if line.strip()), b"")
+        lines = (line + b"\n" for _, line in self.lines(self.path))
+        return rows_of_cells(lines, self.delimiter_of(first))
 
     def _header(self, source: Iterator[_Row]) -> list[str]:
         _, _, header, reason = next(source, (1, b"", [], "malformed_row"))
@@ -127,8 +134,16 @@ class DelimitedReader(Reader):
 
 class CsvReader(DelimitedReader):
     format: ClassVar[str] = "csv"
-    describes: ClassVar[str] = "comma-separated values with a header"
+    describes: ClassVar[str] = "values separated by commas, semicolons or | with a header"
     delimiter: ClassVar[str] = ","
+
+    @classmethod
+    def delimiter_of(cls, header: bytes) -> str:
+        """The one of `,` and `;` that is more frequent; `|` where a column next to it has a well-known name."""
+        names = {normalise(name) for name in header.decode("utf-8", "replace").split("|")}
+        known = {alias for aliases in ALIASES.values() for alias in aliases}
+        signs = (",", ";", "|") if len(names) > 1 and names & known else (",", ";")
+        return max(signs, key=lambda sign: header.count(sign.encode()))
 
 
 class TsvReader(DelimitedReader):

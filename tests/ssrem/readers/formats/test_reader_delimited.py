@@ -167,3 +167,26 @@ def test_meld_with_composite_keys() -> None:
     assert rows[0]["speaker"] == "Chandler"
     assert rows[0]["text"].startswith("also I was the point person")
     assert len({row["utterance_id"] for row in rows}) == 9_989
+
+
+@pytest.mark.parametrize("delimiter", [";", "|", ",", "\t"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"])
+def test_delimiters_and_unicode_encodings_of_other_programs(
+    tmp_path: Path, delimiter: str, encoding: str
+) -> None:
+    rows = [["conversation_id", "speaker", "text"], ["c", "Zoë", '"x, y; z|"'], ["c", "bob", "😀"]]
+    mark = "\ufeff" if encoding in ("utf-16-le", "utf-16-be") else ""
+    content = mark + "\r\n".join(delimiter.join(row) for row in rows)
+    (tmp_path / "dump").write_bytes(content.encode(encoding))
+    reader = open_dump(tmp_path / "dump")
+    assert [(row["speaker"], row["text"]) for row in rows_of(reader)] == [("Zoë", "x, y; z|"), ("bob", "😀")]
+    assert ("read as UTF-16, by its first bytes" in reader.notes) == encoding.startswith("utf-16")
+
+
+def test_half_a_pair_in_utf_16_is_one_problem_and_half_a_unit_is_one_line(tmp_path: Path) -> None:
+    text = "\ufeffconversation_id,speaker,text\nc,a,\ud800\nc,b,y\n".encode("utf-16-le", "surrogatepass")
+    (tmp_path / "dump").write_bytes(text)
+    assert [row.get("problem") for row in rows_of(open_dump(tmp_path / "dump"))] == ["undecodable", None]
+    (tmp_path / "dump").write_bytes(text + b"\0")
+    with pytest.raises(DumpError, match="UTF-16 text is damaged or cut off"):
+        rows_of(open_dump(tmp_path / "dump"))
