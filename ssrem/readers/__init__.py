@@ -10,7 +10,7 @@ from ssrem.errors import DumpError
 from ssrem.readers.archives import Unpacked, dump_in, is_archive
 from ssrem.readers.fields import FIELDS, checked_mapping, parse_mapping
 from ssrem.readers.prefetch import prefetched
-from ssrem.readers.streams import chunks, is_utf16
+from ssrem.readers.streams import chunks, is_utf16, text_name
 from ssrem.registry import registered
 
 if TYPE_CHECKING:
@@ -75,6 +75,8 @@ def open_dump(
         _check_content(path)
         archive = Unpacked(path) if is_archive(path) else None
         path = dump_in(archive.folder, path) if archive else path
+        if path.is_dir() and not (guess_format(path) or _missed(path, FORMATS)):
+            path = _only_dump(path, format)
         guess = format if chosen and chosen.sniff(path) else guess_format(path)
         if guess is None:
             raise DumpError(f"{path}: {_unlike(path, format)}")
@@ -96,6 +98,22 @@ def open_dump(
             f"{source}: cannot be read ({error.strerror or error}); give the path of a dump, or change its permissions"
         ) from error
     return reader
+
+
+def _only_dump(folder: Path, format: str | None) -> Path:
+    """The one file of a folder that is a dump, such as a chat among its pictures; the folder itself if none is.
+
+    DumpError if several are.
+    """
+    files = [path for path in sorted(folder.iterdir()) if path.is_file() and not path.name.startswith(".")]
+    dumps = [path for path in files if (reader_class(format).sniff(path) if format else guess_format(path))]
+    if len(dumps) > 1:
+        names = ", ".join(text_name(path) for path in dumps[:3])
+        raise DumpError(
+            f"{folder}: {len(dumps):,} files of the folder are dumps, such as {names}; give one of them, or put each "
+            "through ssrem ingest --inbox FOLDER"
+        )
+    return dumps[0] if dumps else folder
 
 
 def _check_content(path: Path) -> None:

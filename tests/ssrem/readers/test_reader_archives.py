@@ -8,6 +8,7 @@ import gzip
 import io
 import tarfile
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ import zstandard
 
 from ssrem.errors import DumpError
 from ssrem.readers import archives, open_dump
-from support.exports import EXPORTS, SLACK, WHATSAPP, Files, write_dump
+from support.exports import EXPORTS, SLACK, TELEGRAM, WHATSAPP, Files, write_dump
 from support.reader_rows import rows_of
 
 LINE = b'{"conversation_id": "c", "speaker": "a", "text": "x"}\n'
@@ -118,10 +119,10 @@ def test_what_could_do_harm_or_is_no_dump_is_one_line(tmp_path: Path, content: b
 
 @pytest.mark.parametrize("pack", [_zip, lambda files: gzip.compress(_tar(files))])
 def test_a_bomb_is_refused_before_it_unpacks(
-    tmp_path: Path, pack: object, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, pack: Callable[[Files], bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(archives, "SMALL", 1 << 20)
-    path = write_dump({"": pack({"x.jsonl": b"\0" * (8 << 20)})}, tmp_path / "export")  # type: ignore[operator]
+    path = write_dump({"": pack({"x.jsonl": b"\0" * (8 << 20)})}, tmp_path / "export")
     with pytest.raises(DumpError, match="looks like a bomb"):
         open_dump(path)
 
@@ -133,7 +134,30 @@ def test_too_many_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         open_dump(path)
 
 
-def test_a_chat_with_its_pictures_in_an_archive_says_what_it_holds(tmp_path: Path) -> None:
-    files = {"_chat.txt": WHATSAPP[""], "00000012-PHOTO.jpg": b"\xff\xd8\xff"}
-    with pytest.raises(DumpError, match="of no known format"):
-        open_dump(write_dump({"": _zip(files)}, tmp_path / "export.zip"))
+@pytest.mark.parametrize("pack", [_zip, _tar])
+def test_a_chat_with_its_pictures_in_an_archive(tmp_path: Path, pack: Callable[[Files], bytes]) -> None:
+    files = {
+        "_chat.txt": WHATSAPP[""],
+        "00000012-PHOTO.jpg": b"\xff\xd8\xff\xe0\0\x10JFIF",
+        "card.vcf": b"BEGIN\n",
+    }
+    reader = open_dump(write_dump({"": pack(files)}, tmp_path / "export"))
+    assert reader.format == "whatsapp"
+    assert {row["conversation_id"] for row in rows_of(reader)} == {"_chat"}
+
+
+def test_a_folder_of_an_export_with_its_pictures(tmp_path: Path) -> None:
+    folder = write_dump({"result.json": TELEGRAM[""], "photos/a.jpg": b"\xff\xd8"}, tmp_path / "ChatExport")
+    for format in (None, "telegram"):
+        assert len(rows_of(open_dump(folder, format=format))) == 4
+    with pytest.raises(DumpError, match="the folder is not csv"):
+        open_dump(folder, format="csv")
+
+
+def test_a_folder_of_several_dumps_names_them(tmp_path: Path) -> None:
+    folder = write_dump({"a.jsonl": LINE, "b.txt": WHATSAPP[""], "c.jpg": b"\0"}, tmp_path / "dumps")
+    with pytest.raises(
+        DumpError, match=r"2 files of the folder are dumps, such as a.jsonl, b.txt; give one of them"
+    ):
+        open_dump(folder)
+    assert open_dump(folder, format="whatsapp").format == "whatsapp"
