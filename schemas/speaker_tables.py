@@ -7,7 +7,7 @@ SPLITS = ("train", "valid", "test")
 
 TURNS = Table(
     name="turns",
-    grain="One row is a turn: consecutive messages of one speaker in a conversation, joined by a space.",
+    grain="One row is a turn: consecutive messages of one speaker in one chain of a conversation, joined by a space.",
     part="corpus",
     key=("corpus", "turn_id"),
     columns=columns(
@@ -15,9 +15,11 @@ TURNS = Table(
         turn_id="BIGINT: rank in the corpus, from 0; the turns of a conversation are consecutive",
         conversation_id="VARCHAR: conversation it is part of",
         turn="BIGINT: rank in the conversation, from 0",
+        answers="BIGINT?: turn_id of the turn that it answers: that of the message replied to, or the turn before "
+        "where none is named; null if it opens the conversation or what it replies to is not there",
         speaker="VARCHAR: who speaks",
         addressee="VARCHAR?: who is addressed: the author of the message replied to, else the latest other "
-        "speaker",
+        "speaker along the turns that it answers",
         text="VARCHAR: the messages' texts",
         text_hash="UBIGINT: hash of the lower-cased, trimmed text: equal hashes are the same text",
         messages="BIGINT: number of messages",
@@ -28,30 +30,27 @@ TURNS = Table(
         NotEmpty(),
         References(("corpus", "conversation_id"), "conversations"),
         OneOf("split", SPLITS),
-        *at_least(turn_id=0, turn=0, messages=1),
+        *at_least(turn_id=0, turn=0, answers=0, messages=1),
     ),
 )
 
 RESPONSES = Table(
     name="responses",
-    grain="One row is a response: a turn that has a turn before it in its conversation.",
+    grain="One row is a response: a turn that answers another turn of its conversation.",
     part="corpus",
     key=("corpus", "response_id"),
     columns=columns(
         corpus="VARCHAR: corpus it belongs to",
         response_id="BIGINT: turn_id of the response",
-        context_from="BIGINT: turn_id of the first turn of its context",
-        context_to="BIGINT: turn_id of the last turn of its context, just before the response",
+        context="BIGINT[]: turn_ids of its context: the turns along its chain of answers, the one it answers last",
         conversation_id="VARCHAR: conversation it is part of",
         speaker="VARCHAR: who responds",
-        addressee="VARCHAR: who is addressed",
+        addressee="VARCHAR?: who is addressed",
         split="VARCHAR: train, valid or test",
     ),
     expectations=(
         References(("corpus", "response_id"), "turns", ("corpus", "turn_id")),
-        References(("corpus", "context_from"), "turns", ("corpus", "turn_id")),
         OneOf("split", SPLITS),
-        *at_least(context_from=0),
     ),
 )
 

@@ -38,7 +38,8 @@ class Sample:
 class Candidates:
     """Responses with their contexts and negatives, as rows of one list of turns.
 
-    texts: every turn, conversation by conversation, in order. response (n,): the true response's row.
+    texts: every turn, conversation by conversation, in order; behind them once more the turns of contexts that are not
+    neighbours there, as in threads. response (n,): the true response's row.
     context_start, context_stop (n,): the context is texts[start:stop].
     negatives: kind → rows (n, k), -1 where there is no such negative. split (n,): 0 train, 1 valid, 2 test.
     """

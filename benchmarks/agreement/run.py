@@ -123,8 +123,9 @@ def _made(entry: Entry, seed: int, bench: Bench) -> Any:
 def _training_texts(candidates: Candidates) -> list[str]:
     rows = candidates.rows(TRAIN)
     is_context = np.zeros(len(candidates.texts), dtype=bool)
-    for start, stop in zip(candidates.context_start[rows], candidates.response[rows], strict=True):
-        is_context[start : stop + 1] = True
+    is_context[candidates.response[rows]] = True
+    for start, stop in zip(candidates.context_start[rows], candidates.context_stop[rows], strict=True):
+        is_context[start:stop] = True
     return [text for text, wanted in zip(candidates.texts, is_context.tolist(), strict=True) if wanted]
 
 

@@ -9,9 +9,7 @@ WITH reasons AS (
     UNION ALL
     SELECT row_no, 3 AS priority, 'reply_to_self' AS reason FROM replies WHERE parent_no = row_no
     UNION ALL
-    SELECT row_no, 4 AS priority, 'reply_to_missing' AS reason FROM replies WHERE parent_no IS NULL
-    UNION ALL
-    SELECT row_no, 5 AS priority, 'reply_cycle' AS reason FROM reply_cycles
+    SELECT row_no, 4 AS priority, 'reply_cycle' AS reason FROM reply_cycles
 )
 
 SELECT row_no, arg_min(reason, priority) AS reason

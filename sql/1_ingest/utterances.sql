@@ -21,6 +21,8 @@ named AS (
         p.conversation_no,
         p.position,
         p.turn,
+        p.answers,
+        p.reply_absent,
         p.time_backwards,
         nullif(coalesce(raw.addressee, answered.speaker), raw.speaker) AS addressee
     FROM raw
@@ -36,9 +38,11 @@ SELECT
     conversation_no,
     position,
     turn,
+    answers,
     CASE WHEN $speaker_scope = 'person' THEN speaker ELSE conversation_id || '/' || speaker END AS speaker,
     CASE WHEN $speaker_scope = 'person' THEN addressee ELSE conversation_id || '/' || addressee END AS addressee,
     reply_to,
+    reply_absent,
     text,
     time,
     time_backwards,

@@ -1,11 +1,14 @@
 -- One row is a negative for a response, drawn from one kind of set. Grain: response_id, k.
 -- A draw depends only on (seed, response, kind, k): their hash, modulo the number of eligible members, is a position.
--- A draw with the response's text, or in Rand with a text of its context, is -1 until `candidates_redrawn` replaces it.
--- In A's own sets the response and A's turns of its context are adjacent by turn_id, so one block is skipped.
+-- A draw with the response's text, or from its context, is -1 until `candidates_redrawn` replaces it.
+-- In A's own sets the response and A's turns of its context are adjacent by turn_id, so one block is skipped; in
+-- threads the response alone.
 WITH standing AS NOT MATERIALIZED (
     SELECT
         turn_id,
         turn,
+        is_response,
+        context,
         text_hash,
         CASE
             WHEN $kind = 'SC' THEN sc_set
@@ -31,6 +34,7 @@ hashed AS (
         s.turn_id AS response_id,
         k.k,
         s.turn_id - least(s.turn, $context_turns) AS context_from,
+        s.context,
         s.text_hash,
         s.set_id,
         s.size,
@@ -39,7 +43,7 @@ hashed AS (
         draw_hash($seed, s.turn_id, $kind_code, k.k) AS hash
     FROM standing AS s
     CROSS JOIN range($draws) AS k (k)
-    WHERE s.turn > 0
+    WHERE s.is_response
 ),
 
 placed AS (
@@ -53,7 +57,10 @@ SELECT
     $kind AS kind,
     p.k,
     CASE
-        WHEN m.text_hash = p.text_hash OR m.turn_id BETWEEN p.context_from AND p.response_id THEN -1 ELSE m.turn_id
+        WHEN m.text_hash = p.text_hash OR m.turn_id = p.response_id THEN -1
+        WHEN p.context IS NULL AND m.turn_id BETWEEN p.context_from AND p.response_id THEN -1
+        WHEN list_contains(p.context, m.turn_id) THEN -1
+        ELSE m.turn_id
     END AS turn_id
 FROM placed AS p
 LEFT JOIN members AS m

@@ -1,4 +1,4 @@
--- One row is a redraw for a draw with the response's text, or in Rand a context's. Grain: response_id, k. Scratch.
+-- One row is a redraw for a draw with the response's text, or from its context. Grain: response_id, k. Scratch.
 -- A second draw from the whole set suffices for nearly all of them. For the rest, the set's turns are sorted by text,
 -- so that those with the response's text are one block to skip; the first turn from the hash on that is not in the
 -- context is drawn.
@@ -7,7 +7,7 @@ WITH clashed AS (
     SELECT
         c.response_id,
         c.k,
-        c.response_id - least(s.turn, $context_turns) AS context_from,
+        coalesce(s.context, range(c.response_id - least(s.turn, $context_turns), c.response_id)) AS context,
         s.text_hash,
         CASE $kind WHEN 'SC' THEN s.sc_set WHEN 'SP' THEN s.sp_set ELSE s.ss_set END AS set_id,
         CASE $kind WHEN 'SC' THEN s.sc_size WHEN 'SP' THEN s.sp_size WHEN 'SS' THEN s.ss_size ELSE s.rand_size END
@@ -31,7 +31,7 @@ again AS (
     SELECT
         c.*,
         s.turn_id,
-        s.text_hash <> c.text_hash AND s.turn_id NOT BETWEEN c.context_from AND c.response_id AS valid
+        s.text_hash <> c.text_hash AND s.turn_id <> c.response_id AND NOT list_contains(c.context, s.turn_id) AS valid
     FROM clashed AS c
     INNER JOIN members AS m ON c.set_id = m.set_id AND m.position = (mix64(c.hash) % c.size::UBIGINT)::BIGINT
     INNER JOIN turn_sets AS s ON m.turn_id = s.turn_id
@@ -61,7 +61,7 @@ same_text AS (
 probes AS (
     SELECT
         c.response_id,
-        c.context_from,
+        c.context,
         c.k,
         c.set_id,
         c.hash,
@@ -84,7 +84,7 @@ found AS (
     FROM probe_places AS p
     INNER JOIN sorted_by_text AS s
         ON p.set_id = s.set_id AND s.place = p.draw + CASE WHEN p.draw >= p.block THEN p.blocked ELSE 0 END
-    WHERE s.turn_id NOT BETWEEN p.context_from AND p.response_id
+    WHERE s.turn_id <> p.response_id AND NOT list_contains(p.context, s.turn_id)
     GROUP BY p.response_id, p.k
 )
 

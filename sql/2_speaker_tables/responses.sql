@@ -1,12 +1,14 @@
--- One row is a response: a turn that has a turn before it in its conversation. Grain: response_id.
+-- One row is a response: a turn that answers another one. Grain: response_id.
 SELECT
-    corpus,
-    turn_id AS response_id,
-    turn_id - least(turn, $context_turns) AS context_from,
-    turn_id - 1 AS context_to,
-    conversation_id,
-    speaker,
-    addressee,
-    split
+    turns.corpus,
+    turns.turn_id AS response_id,
+    coalesce(
+        chains.context, range(turns.turn_id - least(turns.turn, $context_turns), turns.turn_id)
+    ) AS context,
+    turns.conversation_id,
+    turns.speaker,
+    turns.addressee,
+    turns.split
 FROM turns
-WHERE turn > 0
+LEFT JOIN chains ON turns.turn_id = chains.turn_id
+WHERE turns.answers IS NOT NULL

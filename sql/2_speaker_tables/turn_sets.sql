@@ -13,6 +13,8 @@ numbered AS (
     SELECT
         t.turn_id,
         t.turn::INTEGER AS turn,
+        t.answers IS NOT NULL AS is_response,
+        chains.context,
         t.turn_id - t.turn AS conversation,
         t.text_hash,
         a.person_no AS speaker_no,
@@ -21,23 +23,27 @@ numbered AS (
     FROM turns AS t
     INNER JOIN people AS a ON t.speaker = a.person
     LEFT JOIN people AS b ON t.addressee = b.person
+    LEFT JOIN chains ON t.turn_id = chains.turn_id
 )
 
 SELECT
     turn_id,
     turn,
+    is_response,
+    context,
     text_hash,
     speaker_no,
     split_no,
     first_value(turn_id) OVER sc AS sc_set,
     (row_number() OVER sc - 1)::INTEGER AS sc_position,
     (count(*) OVER whole_sc)::INTEGER AS sc_size,
-    -- Number of A's turns in the context; in A's sets they directly precede the response.
-    (count(*) OVER context)::INTEGER AS own_context,
+    -- Number of A's turns in the context; in A's sets they directly precede the response. Not so in threads, where
+    -- turns of other chains lie between.
+    CASE WHEN context IS NULL THEN count(*) OVER near ELSE 0 END::INTEGER AS own_context,
     CASE WHEN addressee_no IS NOT NULL THEN first_value(turn_id) OVER sp END AS sp_set,
     (row_number() OVER sp - 1)::INTEGER AS sp_position,
     (count(*) OVER whole_sp)::INTEGER AS sp_size,
-    (count(*) OVER addressed_context)::INTEGER AS own_addressed_context,
+    CASE WHEN context IS NULL THEN count(*) OVER addressed_near ELSE 0 END::INTEGER AS own_addressed_context,
     first_value(turn_id) OVER ss AS ss_set,
     (row_number() OVER ss - 1)::INTEGER AS ss_position,
     (count(*) OVER whole_ss)::INTEGER AS ss_size,
@@ -50,7 +56,7 @@ WINDOW
         PARTITION BY conversation, speaker_no ORDER BY turn_id
         ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING
     ),
-    context AS (
+    near AS (
         PARTITION BY conversation, speaker_no ORDER BY turn_id RANGE BETWEEN $context_turns PRECEDING AND 1 PRECEDING
     ),
     sp AS (PARTITION BY speaker_no, addressee_no, split_no ORDER BY turn_id),
@@ -58,7 +64,7 @@ WINDOW
         PARTITION BY speaker_no, addressee_no, split_no ORDER BY turn_id
         ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING
     ),
-    addressed_context AS (
+    addressed_near AS (
         PARTITION BY conversation, speaker_no, addressee_no ORDER BY turn_id
         RANGE BETWEEN $context_turns PRECEDING AND 1 PRECEDING
     ),

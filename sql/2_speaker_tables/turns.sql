@@ -12,13 +12,14 @@ several AS (
 ),
 
 joined AS (
-    SELECT conversation_no, turn, conversation_id, speaker, addressee, text, 1 AS messages, time AS started
+    SELECT conversation_no, turn, answers, conversation_id, speaker, addressee, text, 1 AS messages, time AS started
     FROM messages
     ANTI JOIN several USING (conversation_no, turn)
     UNION ALL
     SELECT
         conversation_no,
         turn,
+        any_value(answers) AS answers,
         any_value(conversation_id) AS conversation_id,
         any_value(speaker) AS speaker,
         arg_min(addressee, position) AS addressee,
@@ -31,9 +32,18 @@ joined AS (
 ),
 
 speakers AS (
-    SELECT DISTINCT conversation_no, turn, speaker
+    SELECT DISTINCT conversation_no, turn, answers, speaker
     FROM messages
     WHERE conversation_no IN (SELECT m.conversation_no FROM messages AS m WHERE m.addressee IS NULL)
+),
+
+-- The first other speaker who answers the opening turn of a conversation.
+answerers AS (
+    SELECT first.conversation_no, arg_min(later.speaker, later.turn) AS speaker
+    FROM speakers AS first
+    INNER JOIN speakers AS later ON first.conversation_no = later.conversation_no AND later.answers = 0
+    WHERE first.turn = 0 AND later.speaker <> first.speaker
+    GROUP BY first.conversation_no
 ),
 
 conversation_starts AS (
@@ -52,9 +62,9 @@ SELECT
     s.first_turn_id + j.turn AS turn_id,
     j.conversation_id,
     j.turn,
+    s.first_turn_id + j.answers AS answers,
     j.speaker,
-    -- Adjacent turns have different speakers, so the turn before is by the latest other speaker. An opening turn is
-    -- addressed to the speaker of the next one.
+    -- Who answers their own turn is named here; turns_continued replaces them.
     coalesce(j.addressee, before.speaker, after.speaker) AS addressee,
     j.text,
     -- trim is slow, and few texts begin or end with a space.
@@ -67,6 +77,6 @@ SELECT
 FROM joined AS j
 INNER JOIN conversation_starts AS s ON j.conversation_no = s.conversation_no
 LEFT JOIN speakers AS before
-    ON j.addressee IS NULL AND j.conversation_no = before.conversation_no AND j.turn - 1 = before.turn
-LEFT JOIN speakers AS after
-    ON j.addressee IS NULL AND j.turn = 0 AND j.conversation_no = after.conversation_no AND after.turn = 1
+    ON j.addressee IS NULL AND j.conversation_no = before.conversation_no AND j.answers = before.turn
+LEFT JOIN answerers AS after
+    ON j.addressee IS NULL AND j.turn = 0 AND j.conversation_no = after.conversation_no

@@ -3,8 +3,7 @@
 WITH heads AS (
     SELECT
         r.response_id,
-        r.context_from,
-        r.context_to,
+        r.context,
         r.speaker,
         t.text AS response,
         len(regexp_extract_all(t.text, '\S+')) AS words,
@@ -31,7 +30,7 @@ SELECT
     list(c.text ORDER BY c.turn_id) AS texts,
     any_value(h.speaker) AS responder,
     any_value(h.response) AS response
-FROM ranked AS h
-INNER JOIN turns AS c ON c.corpus = $corpus AND c.turn_id BETWEEN h.context_from AND h.context_to
+FROM (SELECT *, unnest(context) AS turn_id FROM ranked) AS h
+INNER JOIN turns AS c ON c.corpus = $corpus AND h.turn_id = c.turn_id
 GROUP BY h.response_id, h.draw
 ORDER BY h.draw, h.response_id

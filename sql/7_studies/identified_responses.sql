@@ -24,7 +24,7 @@ activity AS (
 SELECT
     shares.share,
     activity.turns AS speaker_turns,
-    r.context_to - r.context_from + 1 AS context_turns,
+    len(r.context) AS context_turns,
     len(regexp_extract_all(own.text, '\S+')) AS response_words
 FROM shares
 INNER JOIN responses AS r ON r.response_id = shares.response_id::BIGINT AND r.corpus = $dataset

@@ -13,7 +13,7 @@ SELECT
     count(*) AS responses,
     count(DISTINCT r.conversation_id) AS conversations,
     count(DISTINCT r.speaker) AS speakers,
-    round(avg(1 + r.context_to - r.context_from), 1) AS mean_context_turns,
+    round(avg(len(r.context)), 1) AS mean_context_turns,
     round(avg(CASE WHEN t.speaker IS NULL THEN 0 ELSE 1 END), 3) AS seen_in_training
 FROM responses AS r
 LEFT JOIN trained_on AS t ON r.corpus = t.corpus AND r.speaker = t.speaker

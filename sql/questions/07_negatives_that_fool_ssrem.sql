@@ -35,7 +35,7 @@ SELECT
     wrong_turn.text AS negative
 FROM fooled AS f
 INNER JOIN responses AS r ON f.corpus = r.corpus AND f.response_id = r.response_id
-INNER JOIN turns AS last_turn ON r.corpus = last_turn.corpus AND r.context_to = last_turn.turn_id
+INNER JOIN turns AS last_turn ON r.corpus = last_turn.corpus AND r.context[-1] = last_turn.turn_id
 INNER JOIN turns AS true_turn ON f.corpus = true_turn.corpus AND f.response_id = true_turn.turn_id
 INNER JOIN turns AS wrong_turn ON f.corpus = wrong_turn.corpus AND f.turn_id = wrong_turn.turn_id
 ORDER BY above_by DESC, f.response_id ASC, f.kind ASC

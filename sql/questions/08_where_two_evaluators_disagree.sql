@@ -22,7 +22,7 @@ SELECT
 FROM ranked AS a
 INNER JOIN ranked AS b ON a.corpus = b.corpus AND a.response_id = b.response_id
 INNER JOIN responses AS r ON a.corpus = r.corpus AND a.response_id = r.response_id
-INNER JOIN turns AS last_turn ON r.corpus = last_turn.corpus AND r.context_to = last_turn.turn_id
+INNER JOIN turns AS last_turn ON r.corpus = last_turn.corpus AND r.context[-1] = last_turn.turn_id
 INNER JOIN turns AS this_turn ON r.corpus = this_turn.corpus AND r.response_id = this_turn.turn_id
 WHERE a.evaluator = 'ssrem' AND b.evaluator = 'rsrem'
 ORDER BY abs(a.place - b.place) DESC, a.response_id ASC

@@ -123,7 +123,15 @@ def land(
             "landed_at": landed_at or stage.started,
         }
         with progress(f"landing {corpus}"):
-            for table in ("places", "utterances", "conversations", "quarantine", "corpora"):
+            for table in (
+                "linked",
+                "moved",
+                "places",
+                "utterances",
+                "conversations",
+                "quarantine",
+                "corpora",
+            ):
                 stage.create(table, f"1_ingest/{table}", **values)
         of_corpus = PartitionKey(corpus=corpus)
         outputs = [Output(table, of_corpus) for table in LANDED]

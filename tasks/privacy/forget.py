@@ -123,7 +123,12 @@ def _forget_in(
         with progress(f"removing them from {corpus}"):
             theirs, changed = _quarantined(stage, corpus, traces, words)
             values = {"corpus": corpus, "people": ids, "theirs": theirs}
-            for table in ("forgotten_people", "forgotten_messages", *_KEPT.values()):
+            for table in ("forgotten_people", "forgotten_messages"):
+                stage.create(table, f"5_privacy/{table}", **values)
+            stage.create("linked", "5_privacy/kept_links", **values)
+            for table in ("moved", "places"):
+                stage.create(table, f"1_ingest/{table}")
+            for table in _KEPT.values():
                 stage.create(table, f"5_privacy/{table}", **values)
             # Only now, since the statements join rows by ids as they landed.
             _update(stage, "kept_quarantine", "row_no", "raw", changed)

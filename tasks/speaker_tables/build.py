@@ -82,7 +82,10 @@ def create_tables(stage: Stage, corpus: str, speaker_scope: str, settings: Table
     values: dict[str, Any] = {"corpus": corpus, "speaker_scope": speaker_scope}
     values |= {"seed": settings.seed, "context_turns": settings.context_turns}
     define_macros(stage.connection)
-    for table in ("turns", "responses", "turn_sets", "sc", "sp", "ss", "rand"):
+    stage.create("turns", "2_speaker_tables/turns", **values)
+    stage.create("turns_continued", "2_speaker_tables/turns_continued")
+    stage.connection.execute(statement("2_speaker_tables/update_turns"))
+    for table in ("chains", "responses", "turn_sets", "sc", "sp", "ss", "rand"):
         stage.create(table, f"2_speaker_tables/{table}", **values)
     stage.create("candidates", "2_speaker_tables/candidates_true", **values)
     for kind, draws in DRAWS.items():
@@ -91,8 +94,8 @@ def create_tables(stage: Stage, corpus: str, speaker_scope: str, settings: Table
 
 
 def draw(stage: Stage, values: Mapping[str, Any]) -> None:
-    """Append the draws of one kind to the staged `candidates`; then redraw those with the response's text or, in Rand,
-    the text of a turn of its context."""
+    """Append the draws of one kind to the staged `candidates`; then redraw those with the response's text, and those
+    from its context."""
     stage.append("candidates", "2_speaker_tables/candidates_drawn", **values)
     stage.create("candidates_redrawn", "2_speaker_tables/candidates_redrawn", **values)
     stage.connection.execute(statement("2_speaker_tables/update_candidates"), {"kind": values["kind"]})

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import numpy as np
 
-from ssrem.samples import Candidates
+from ssrem.samples import Candidates, Rows
 from tasks.speaker_tables.similarity import SET_TABLES
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 SPLIT_CODES = {"train": 0, "valid": 1, "test": 2}
 
@@ -35,15 +38,37 @@ def load_candidates(connection: duckdb.DuckDBPyConnection, corpora: Sequence[str
     )
 
 
+def _spans(contexts: pa.ListArray, texts: list[str]) -> tuple[Rows, Rows]:
+    """Start and stop of each context among the texts. A context that is no range of turns, as in threads, is appended.
+
+    contexts: the turns of each response's context, at least one, ascending.
+    """
+    ends = contexts.offsets.to_numpy()
+    turns = contexts.flatten().to_numpy()
+    start, stop = turns[ends[:-1]], turns[ends[1:] - 1] + 1
+    appended: dict[tuple[int, ...], int] = {}
+    for row in np.flatnonzero(stop - start != np.diff(ends)).tolist():
+        chain = tuple(turns[ends[row] : ends[row + 1]].tolist())
+        if chain not in appended:
+            appended[chain] = len(texts)
+            texts.extend([texts[turn] for turn in chain])
+        start[row] = appended[chain]
+        stop[row] = start[row] + len(chain)
+    return start, stop
+
+
 def _load(connection: duckdb.DuckDBPyConnection, corpus: str) -> Candidates:
-    texts = connection.execute(
-        "SELECT text FROM turns WHERE corpus = ? ORDER BY turn_id", [corpus]
-    ).fetchnumpy()["text"]
-    responses = connection.execute(
-        "SELECT response_id, context_from, context_to, split FROM responses WHERE corpus = ? ORDER BY response_id",
-        [corpus],
-    ).fetchnumpy()
-    negatives, n = {}, len(responses["response_id"])
+    texts = (
+        connection.execute("SELECT text FROM turns WHERE corpus = ? ORDER BY turn_id", [corpus])
+        .fetchnumpy()["text"]
+        .tolist()
+    )
+    responses = connection.sql(
+        "SELECT response_id, context, split FROM responses WHERE corpus = ? ORDER BY response_id",
+        params=[corpus],
+    ).to_arrow_table()
+    start, stop = _spans(responses["context"].combine_chunks(), texts)
+    negatives, n = {}, len(responses)
     for kind in SET_TABLES:
         drawn = connection.execute(
             "SELECT coalesce(turn_id, -1) AS turn_id FROM candidates WHERE corpus = ? AND kind = ? "
@@ -52,10 +77,10 @@ def _load(connection: duckdb.DuckDBPyConnection, corpus: str) -> Candidates:
         ).fetchnumpy()["turn_id"]
         negatives[kind] = drawn.astype(np.int64).reshape(n, len(drawn) // max(n, 1))
     return Candidates(
-        texts=texts.tolist(),
-        response=responses["response_id"].astype(np.int64),
-        context_start=responses["context_from"].astype(np.int64),
-        context_stop=responses["context_to"].astype(np.int64) + 1,
+        texts=texts,
+        response=responses["response_id"].to_numpy(),
+        context_start=start,
+        context_stop=stop,
         negatives=negatives,
-        split=np.array([SPLIT_CODES[s] for s in responses["split"].tolist()], dtype=np.uint8),
+        split=np.array([SPLIT_CODES[s] for s in responses["split"].to_pylist()], dtype=np.uint8),
     )

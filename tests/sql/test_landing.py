@@ -85,11 +85,11 @@ def ring(*ids: str) -> dict[str, str | None]:
         ([said("a", conversation=None), said("a")], [(1, "no_conversation")], "a"),
         ([said("a", by=""), said("a")], [(1, "no_speaker")], "a"),
         ([said("a", reply_to="a")], [(1, "reply_to_self")], ""),
-        ([said("a", reply_to="never")], [(1, "reply_to_missing")], ""),
+        ([said("a", reply_to="never")], [], "a"),
         ([said("a", reply_to="b"), said("b")], [], "ab"),
         ([said("a", text=""), said("b", reply_to="a")], [(1, "no_text")], "b"),
         ([said("a", reply_to="a"), said("b", reply_to="a")], [(1, "reply_to_self")], "b"),
-        ([said("a", reply_to="no"), said("b", reply_to="a")], [(1, "reply_to_missing")], "b"),
+        ([said("a", reply_to="no"), said("b", reply_to="a")], [], "ab"),
         (replies(**ring("a", "b")), [(1, "reply_cycle"), (2, "reply_cycle")], ""),
         (replies(**ring(*"abc")), [(i, "reply_cycle") for i in (1, 2, 3)], ""),
         (replies(**ring(*"bdfaceg")), [(i, "reply_cycle") for i in range(1, 8)], ""),
@@ -334,11 +334,12 @@ def test_a_scoped_id_is_still_quarantined_where_its_conversation_has_it_twice(
         said("a", conversation=None),
     ]
     land(write_dump(rows), str(home.root), max_quarantine=1.0)
-    assert reasons(home) == [(3, "duplicate_id"), (5, "reply_to_missing"), (6, "no_conversation")]
-    assert fetch(home, "SELECT utterance_id, reply_to FROM utterances ORDER BY ALL") == [
-        ("c/a", None),
-        ("d/a", None),
-        ("d/b", "d/a"),
+    assert reasons(home) == [(3, "duplicate_id"), (6, "no_conversation")]
+    assert fetch(home, "SELECT utterance_id, reply_to, reply_absent FROM utterances ORDER BY ALL") == [
+        ("c/a", None, False),
+        ("c/z", "c/b", True),
+        ("d/a", None, False),
+        ("d/b", "d/a", False),
     ]
 
 

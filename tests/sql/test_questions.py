@@ -90,7 +90,7 @@ def spoken(turns: int = 12) -> dict[str, list[dict[str, Any]]]:
         ],
         "responses": [
             {
-                **{"corpus": "c", "response_id": n, "context_from": 0, "context_to": n - 1, "split": "test"},
+                **{"corpus": "c", "response_id": n, "context": list(range(n)), "split": "test"},
                 **{"speaker": "ab"[n % 2], "addressee": "ba"[n % 2], "conversation_id": "x"},
             }
             for n in range(1, turns)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import random
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import count, groupby
 from pathlib import Path
 from typing import Any
@@ -16,41 +13,25 @@ import pytest
 from scipy.stats import chisquare
 
 from ssrem.errors import SsremError
+from support.speaker_sets import (
+    RAND,
+    Message,
+    Turn,
+    built,
+    check_draws,
+    context_of,
+    draws,
+    fetch,
+    own_sets,
+    split_of,
+)
 from support.stages import staging
 from tasks.speaker_tables.build import DRAWS, KIND_CODES, TableSettings, create_tables, draw
 from tasks.speaker_tables.similarity import SET_TABLES
-from tasks.stage.stage import Resources, Stage
+from tasks.stage.stage import Resources
 from tasks.warehouse.home import Warehouse
 
 WORDS = ("lol", "LOL", " lol ", "lol", "ok", "É bien", "é BIEN", "why not?", "no")
-Message = Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Turn:
-    """A turn as the definitions read it."""
-
-    id: int
-    conversation: str
-    rank: int
-    speaker: str
-    addressee: str | None
-    text: str
-    messages: int
-
-    @property
-    def split(self) -> str:
-        return split_of(self.conversation)
-
-    @property
-    def says(self) -> str:
-        return self.text.strip(" ").lower()
-
-
-def split_of(conversation: str) -> str:
-    """80/10/10 by the last eight bytes of the md5 of the conversation's id."""
-    digest = int.from_bytes(hashlib.md5(conversation.encode()).digest()[8:], "little")
-    return {8: "valid", 9: "test"}.get(digest % 10, "train")
 
 
 def conversation_ids(split: str) -> Iterator[str]:
@@ -74,9 +55,11 @@ def messages(conversations: Mapping[str, Sequence[tuple[Any, ...]]], corpus: str
                     "conversation_no": number,
                     "position": position,
                     "turn": turn,
+                    "answers": turn - 1 if turn else None,
                     "speaker": speaker,
                     "addressee": to[0] if to else None,
                     "reply_to": None,
+                    "reply_absent": False,
                     "text": text,
                     "time": None,
                     "time_backwards": False,
@@ -114,80 +97,11 @@ def turns_of(rows: Sequence[Message]) -> list[Turn]:
             near = blocks[rank - 1] if rank else blocks[1] if len(blocks) > 1 else None
             addressee = said[0] if said else near[0]["speaker"] if near else None
             text = " ".join(r["text"] for r in block)
-            turns.append(Turn(len(turns), name, rank, block[0]["speaker"], addressee, text, len(block)))
+            answers = len(turns) - 1 if rank else None
+            turns.append(
+                Turn(len(turns), name, rank, block[0]["speaker"], addressee, text, len(block), answers)
+            )
     return turns
-
-
-def own_sets(turns: Sequence[Turn], scope: str) -> dict[str, dict[Any, list[int]]]:
-    """Kind → who and where → turn ids, in order."""
-    sets: dict[str, dict[Any, list[int]]] = {kind: defaultdict(list) for kind in ("SC", "SP", "SS")}
-    for t in turns:
-        sets["SC"][t.conversation, t.speaker].append(t.id)
-        if scope == "person":
-            sets["SS"][t.speaker, t.split].append(t.id)
-            if t.addressee is not None:
-                sets["SP"][t.speaker, t.addressee, t.split].append(t.id)
-    return sets
-
-
-@contextmanager
-def built(
-    home: Warehouse,
-    rows: Sequence[Message],
-    *,
-    scope: str = "person",
-    settings: TableSettings | None = None,
-    threads: int | None = 1,
-    options: Sequence[str] = (),
-) -> Iterator[Stage]:
-    """A stage in which the speaker tables of `rows` are built."""
-    with staging(home, "tables", resources=Resources(threads=threads)) as stage:
-        for option in options:
-            stage.connection.execute(option)
-        stage.create_from_rows("utterances", rows)
-        create_tables(stage, "toy", scope, settings or TableSettings())
-        yield stage
-
-
-def fetch(stage: Stage, query: str) -> list[tuple[Any, ...]]:
-    return stage.connection.execute(query).fetchall()
-
-
-# A set is named after its speaker's first turn in it.
-RAND = "(SELECT s.*, t.speaker, t.split FROM rand AS s INNER JOIN turns AS t ON s.set_id = t.turn_id)"
-
-
-def draws(stage: Stage) -> list[tuple[Any, ...]]:
-    return fetch(stage, "SELECT response_id, kind, k, turn_id FROM candidates ORDER BY ALL")
-
-
-def check_draws(stage: Stage, turns: Sequence[Turn], scope: str, context_turns: int) -> None:
-    """Every draw is valid, and null where, and only where, its set has nothing valid left."""
-    sets = own_sets(turns, scope)
-    others = defaultdict(set)
-    for speaker, split, turn_id in fetch(stage, f"SELECT speaker, split, turn_id FROM {RAND}"):
-        others[speaker, split].add(turn_id)
-    drawn = {(r, kind, k): t for r, kind, k, t in draws(stage)}
-    responses = [t for t in turns if t.rank > 0]
-    expected = {(r.id, "GT", 0) for r in responses}
-    expected |= {(r.id, kind, k) for r in responses for kind, n in DRAWS.items() for k in range(n)}
-    assert drawn.keys() == expected
-    for (response_id, kind, k), turn_id in drawn.items():
-        r = turns[response_id]
-        if kind == "GT":
-            assert turn_id == response_id
-            continue
-        members = {
-            "SC": sets["SC"].get((r.conversation, r.speaker), ()),
-            "SP": sets["SP"].get((r.speaker, r.addressee, r.split), ()),
-            "SS": sets["SS"].get((r.speaker, r.split), ()),
-            "Rand": others[r.speaker, r.split],
-        }[kind]
-        context = range(r.id - min(r.rank, context_turns), r.id)
-        valid = {m for m in members if m != r.id and m not in context and turns[m].says != r.says}
-        where = f"response {response_id}, {kind} {k}: {turn_id} of {sorted(members)}, valid {sorted(valid)}"
-        assert turn_id in valid if valid else turn_id is None, where
-        assert turn_id is None or turns[turn_id].split == r.split, where
 
 
 @pytest.mark.parametrize(
@@ -211,8 +125,7 @@ def test_tables_are_what_the_definitions_say(
         assert stored == [
             (
                 t.id,
-                t.id - min(t.rank, context_turns),
-                t.id - 1,
+                context_of(turns, t, context_turns),
                 t.conversation,
                 t.speaker,
                 t.addressee,
@@ -341,8 +254,10 @@ def test_many_threads_draw_as_one(tmp_path: Path) -> None:
     generated = """
         INSERT INTO utterances BY NAME
         SELECT 'toy' AS corpus, 'u' || i AS utterance_id, 'c' || i // 8 AS conversation_id, i // 8 AS conversation_no,
-            i % 8 AS position, i % 8 AS turn, 's' || (md5_number_lower((i // 8 * 2 + i % 2)::VARCHAR) % 500 * 2 + i % 2)
-            AS speaker, CASE WHEN i % 3 = 0 THEN 'lol' ELSE 'text ' || i % 1000 END AS text, false AS time_backwards
+            i % 8 AS position, i % 8 AS turn, nullif(i % 8 - 1, -1) AS answers, 's' ||
+            (md5_number_lower((i // 8 * 2 + i % 2)::VARCHAR) % 500 * 2 + i % 2) AS speaker,
+            CASE WHEN i % 3 = 0 THEN 'lol' ELSE 'text ' || i % 1000 END AS text, false AS reply_absent,
+            false AS time_backwards
         FROM range(131_072) AS r (i) ORDER BY hash(i + {shuffle})
     """
     stored = []

@@ -3,4 +3,4 @@
 SELECT c.*
 FROM candidates AS c
 INNER JOIN responses AS r ON c.response_id = r.response_id
-WHERE c.kind <> 'GT' AND c.turn_id BETWEEN r.context_from AND r.context_to
+WHERE c.kind <> 'GT' AND list_contains(r.context, c.turn_id)

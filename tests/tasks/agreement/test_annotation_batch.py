@@ -56,14 +56,12 @@ def test_out_and_back(made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[
                 "SELECT text FROM responses JOIN turns ON response_id = turn_id AND responses.split = 'train'"
             ).fetchall()
         }
-        spans = connection.execute(
-            "SELECT response_id, context_from, context_to, split, speaker FROM responses"
-        ).fetchall()
+        spans = connection.execute("SELECT response_id, context, split, speaker FROM responses").fetchall()
     span = {row[0]: row[1:] for row in spans}
     for item in batch.items:
-        first, last, split, _ = span[item.context.response_id]
+        context, split, _ = span[item.context.response_id]
         assert split == "test"
-        assert item.context.texts == tuple(turns[at] for at in range(first, last + 1))
+        assert item.context.texts == tuple(turns[at] for at in context)
         assert item.context.truth == turns[item.context.response_id]
         assert {seat for seat, _ in item.context.turns} | {item.context.responder} <= {"A", "B"}
         assert item.context.responder != item.context.turns[-1][0]  # who answers is not who spoke last

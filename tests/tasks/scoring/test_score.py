@@ -28,7 +28,7 @@ def test_scores_are_those_of_the_evaluator(made: Made) -> None:
         rows = reader.execute(
             """SELECT s.kind, s.f, t.text,
                 (SELECT list(c.text ORDER BY c.turn_id) FROM turns AS c
-                 WHERE c.turn_id BETWEEN r.context_from AND r.context_to)
+                 WHERE list_contains(r.context, c.turn_id))
             FROM scores AS s
             INNER JOIN responses AS r ON r.response_id = s.response_id::BIGINT
             INNER JOIN candidates AS d ON d.response_id = r.response_id AND d.kind = s.kind AND d.k = s.k

@@ -32,18 +32,23 @@ SAMPLES = {
     "TIMESTAMP": "TIMESTAMP '2020-01-01'",
     "BLOB": "'x'::BLOB",
     "VARCHAR[]": "['x']",
+    "BIGINT[]": "[1]",
 }
 
 # Two conversations of the training split, one of the validation split; ann answers bob, and bob ann.
 TURNS = """INSERT INTO turns BY NAME SELECT * FROM (VALUES
-    ('t', 0, 'c', 0, 'ann', 'bob', 'one', 1, 1, 'train'), ('t', 1, 'c', 1, 'bob', 'ann', 'two', 2, 1, 'train'),
-    ('t', 2, 'c', 2, 'ann', 'bob', 'three', 3, 1, 'train'), ('t', 3, 'd', 0, 'bob', 'ann', 'four', 4, 1, 'train'),
-    ('t', 4, 'd', 1, 'ann', 'bob', 'five', 5, 2, 'train'), ('t', 5, 'v', 0, 'ann', 'bob', 'six', 6, 1, 'valid'),
-    ('t', 6, 'd', 2, 'bob', 'cy', 'seven', 7, 1, 'train'), ('t', 7, 'd', 3, 'ann', 'cy', 'eight', 8, 1, 'train')
-) AS v (corpus, turn_id, conversation_id, turn, speaker, addressee, text, text_hash, messages, split)"""
+    ('t', 0, 'c', 0, NULL, 'ann', 'bob', 'one', 1, 1, 'train'), ('t', 1, 'c', 1, 0, 'bob', 'ann', 'two', 2, 1, 'train'),
+    ('t', 2, 'c', 2, 1, 'ann', 'bob', 'three', 3, 1, 'train'),
+    ('t', 3, 'd', 0, NULL, 'bob', 'ann', 'four', 4, 1, 'train'),
+    ('t', 4, 'd', 1, 3, 'ann', 'bob', 'five', 5, 2, 'train'),
+    ('t', 5, 'v', 0, NULL, 'ann', 'bob', 'six', 6, 1, 'valid'),
+    ('t', 6, 'd', 2, 4, 'bob', 'cy', 'seven', 7, 1, 'train'), ('t', 7, 'd', 3, 6, 'ann', 'cy', 'eight', 8, 1, 'train')
+) AS v (corpus, turn_id, conversation_id, turn, answers, speaker, addressee, text, text_hash, messages, split)"""
 
-RESPONSES = """INSERT INTO responses BY NAME SELECT corpus, turn_id AS response_id, turn_id - turn AS context_from,
-    turn_id - 1 AS context_to, conversation_id, speaker, addressee, split FROM turns WHERE turn > 0"""
+RESPONSES = """INSERT INTO responses BY NAME SELECT a.corpus, a.turn_id AS response_id,
+    (SELECT list(b.turn_id ORDER BY b.turn) FROM turns AS b
+     WHERE b.conversation_id = a.conversation_id AND b.turn < a.turn) AS context,
+    a.conversation_id, a.speaker, a.addressee, a.split FROM turns AS a WHERE a.turn > 0"""
 CORPUS = """INSERT INTO corpora BY NAME SELECT 't' AS corpus, 'person' AS speaker_scope, {read} AS messages_read,
     {landed} AS utterances, {read} - {landed} AS quarantined, {conversations} AS conversations, 2 AS speakers"""
 MEMBERS = """INSERT INTO {table} (corpus, set_id, position, size, turn_id)
@@ -58,9 +63,9 @@ SOUND = {
         """INSERT INTO conversations BY NAME SELECT 't' AS corpus, 'c' AS conversation_id, 0 AS conversation_no,
             2 AS messages, 2 AS participants""",
         """INSERT INTO utterances BY NAME SELECT * FROM (VALUES
-            ('t', 'a', 'c', 0, 0, 0, 'ann', 'gone', 'hi', false), ('t', 'b', 'c', 0, 1, 1, 'bob', 'a', 'ho', false))
+            ('t', 'a', 'c', 0, 0, 0, 'ann', 'gone', 'hi', true), ('t', 'b', 'c', 0, 1, 1, 'bob', 'a', 'ho', false))
             AS v (corpus, utterance_id, conversation_id, conversation_no, position, turn, speaker, reply_to, text,
-            time_backwards)""",
+            reply_absent)""",
         """INSERT INTO quarantine (corpus, row_no, record, file, line, reason, raw) VALUES
             ('t', 2, 'message', 'f', 3, 'no_text', encode('{"utterance_id":"gone"}')),
             ('t', 3, 'conversation', 'f', 4, 'no_messages', encode('{"utterance_id":null}')),
@@ -137,13 +142,19 @@ BREAKS = {
         ],
         "replies_are_accounted_for": [
             "UPDATE utterances SET reply_to = 'never' WHERE utterance_id = 'b'",
+            "UPDATE utterances SET reply_absent = false WHERE utterance_id = 'a'",
+        ],
+        "turns_answer_earlier_turns": [
+            "UPDATE utterances SET answers = 1 WHERE utterance_id = 'b'",
+            "UPDATE utterances SET answers = -1 WHERE utterance_id = 'a'",
         ],
     },
     "tables": {
         "contexts_stay_in_the_conversation": [
-            "UPDATE responses SET context_from = 2 WHERE response_id = 4",
-            "UPDATE responses SET context_to = 0 WHERE response_id = 2",
-            "UPDATE responses SET context_from = 2 WHERE response_id = 2",
+            "UPDATE responses SET context = [2, 3] WHERE response_id = 4",
+            "UPDATE responses SET context = [0] WHERE response_id = 2",
+            "UPDATE responses SET context = [] WHERE response_id = 2",
+            "UPDATE turns SET answers = NULL WHERE turn_id = 2",
         ],
         "conversations_stay_in_one_split": [
             "UPDATE turns SET split = 'test' WHERE turn_id = 0",

@@ -1,0 +1,29 @@
+-- One row is a remaining message, with the remaining message that it replies to. Grain: row_no. Scratch.
+-- The columns are those of 1_ingest/linked, so that 1_ingest/places gives the positions that an ingest without the
+-- forgotten messages would give. row_no orders the messages as they landed.
+WITH kept AS (
+    SELECT
+        conversation_no * 4294967296 + position AS row_no,
+        conversation_no,
+        speaker,
+        time,
+        utterance_id,
+        reply_to,
+        reply_absent
+    FROM utterances
+    WHERE corpus = $corpus AND NOT list_contains($people, speaker)
+)
+
+SELECT
+    child.row_no,
+    child.conversation_no,
+    child.speaker,
+    child.time,
+    child.reply_to IS NOT NULL OR child.reply_absent AS is_reply,
+    parent.row_no AS parent_no
+FROM kept AS child
+LEFT JOIN kept AS parent
+    ON
+        NOT child.reply_absent
+        AND child.reply_to = parent.utterance_id
+        AND child.conversation_no = parent.conversation_no

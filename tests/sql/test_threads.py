@@ -1,0 +1,267 @@
+"""Conversations with replies against a brute-force reading of the definitions: trees, damaged trees and order."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ssrem.samples import Candidates
+from support.speaker_sets import Turn, check_draws, context_of, fetch, own_sets
+from support.stages import staging
+from tasks.ingest.land import land
+from tasks.speaker_tables.build import TableSettings, create_tables
+from tasks.speaker_tables.load import load_candidates
+from tasks.speaker_tables.similarity import SET_TABLES
+from tasks.stage.stage import Resources, Stage
+from tasks.warehouse.home import Warehouse
+
+Message = dict[str, Any]
+TEXTS = ("lol", "LOL", "ok", "no")
+
+
+@st.composite
+def dumps(draw: st.DrawFn) -> list[Message]:
+    """Up to eight conversations whose messages reply to others, to themselves, to nothing, and to what is not there."""
+    rows: list[Message] = []
+    for conversation in range(draw(st.integers(1, 8))):
+        size = draw(st.integers(1, 14))
+        for n in range(size):
+            one = {"conversation": f"c{conversation}", "id": f"{conversation}-{n}"}
+            one["speaker"] = draw(st.sampled_from("AABCD"))
+            one["text"] = draw(st.sampled_from([*TEXTS, f"text {conversation} {n}"]))
+            match draw(st.sampled_from(("earlier",) * 6 + ("order",) * 3 + ("any", "absent", "elsewhere"))):
+                case "earlier" if n:
+                    one["reply_to"] = f"{conversation}-{draw(st.integers(0, n - 1))}"
+                case "any":
+                    one["reply_to"] = f"{conversation}-{draw(st.integers(0, size - 1))}"
+                case "absent":
+                    one["reply_to"] = "deleted"
+                case "elsewhere" if conversation:
+                    one["reply_to"] = f"{conversation - 1}-0"
+            if draw(st.integers(0, 9)) == 0:
+                one["addressee"] = draw(st.sampled_from("ABCDE"))
+            rows.append(one)
+    return rows
+
+
+def landing(rows: Sequence[Message]) -> tuple[dict[str, str], dict[str, list[Message]]]:
+    """Id → reason of the messages that do not land; conversation → the others, each behind what it replies to."""
+    by_id = {row["id"]: row for row in rows}
+    rejected = {}
+    for row in rows:
+        seen, at = [], row
+        while at["id"] not in seen and at.get("reply_to") in by_id:
+            seen.append(at["id"])
+            at = by_id[at["reply_to"]]
+        if at["id"] == row["id"] and seen:
+            rejected[row["id"]] = "reply_to_self" if row["reply_to"] == row["id"] else "reply_cycle"
+    conversations: dict[str, list[Message]] = defaultdict(list)
+    for row in rows:
+        if row["id"] not in rejected:
+            conversations[row["conversation"]].append(row)
+    return rejected, {name: in_order(said) for name, said in conversations.items()}
+
+
+def in_order(said: Sequence[Message]) -> list[Message]:
+    """The messages in order; one that precedes what it replies to follows it at once."""
+    here = {row["id"] for row in said}
+    waiting: dict[str, list[Message]] = defaultdict(list)
+    ordered: list[Message] = []
+    out: set[str] = set()
+    for row in said:
+        parent = row.get("reply_to")
+        if parent in here and parent not in out:
+            waiting[parent].append(row)
+            continue
+        level = [row]
+        while level:
+            ordered += level
+            out |= {one["id"] for one in level}
+            level = [one for before in level for one in waiting.pop(before["id"], ())]
+            level.sort(key=said.index)
+    return ordered
+
+
+def turns_of(conversations: Mapping[str, Sequence[Message]], everyone: Mapping[str, Message]) -> list[Turn]:
+    """The turns by definition. everyone: every message of the dump by id, landed or not."""
+    turns: list[Turn] = []
+    for name, said in conversations.items():
+        first, place = len(turns), {row["id"]: n for n, row in enumerate(said)}
+        blocks: list[list[int]] = []
+        answered: list[int | None] = []  # the message that each message answers
+        of: dict[int, int] = {}  # message → block
+        for n, row in enumerate(said):
+            replies = row.get("reply_to") is not None
+            answered.append(place.get(row["reply_to"]) if replies else n - 1 if n else None)
+            same = n > 0 and said[n - 1]["speaker"] == row["speaker"]
+            if same and answered[n] is not None and answered[n] in (n - 1, answered[n - 1]):
+                blocks[-1].append(n)
+            else:
+                blocks.append([n])
+            of[n] = len(blocks) - 1
+        for rank, block in enumerate(blocks):
+            at = answered[block[0]]
+            lines = [said[n] for n in block]
+            turns.append(
+                Turn(
+                    first + rank,
+                    name,
+                    rank,
+                    lines[0]["speaker"],
+                    next((to for line in lines if (to := named(line, everyone))), None),
+                    " ".join(line["text"] for line in lines),
+                    len(block),
+                    None if at is None else first + of[at],
+                )
+            )
+        for turn in turns[first:]:
+            if turn.addressee is None:
+                object.__setattr__(turn, "addressee", guessed(turns, turn))
+    return turns
+
+
+def named(message: Message, everyone: Mapping[str, Message]) -> str | None:
+    """Whom a message names, or replies to; nobody where that is its speaker."""
+    to = message.get("addressee") or everyone.get(message.get("reply_to", ""), {}).get("speaker")
+    return None if to == message["speaker"] else to
+
+
+def guessed(turns: Sequence[Turn], turn: Turn) -> str | None:
+    """Whom a turn addresses that names nobody: the speaker that it answers, or whom that turn of its own addresses; an
+    opening turn the first other who answers it."""
+    if turn.answers is not None:
+        before = turns[turn.answers]
+        return before.speaker if before.speaker != turn.speaker else before.addressee
+    if turn.rank:
+        return None
+    later = (t for t in turns if t.answers == turn.id and t.speaker != turn.speaker)
+    return next((t.speaker for t in later), None)
+
+
+@contextmanager
+def tables_of(rows: Sequence[Message], context_turns: int) -> Iterator[Stage]:
+    """A stage in which the dump has landed and its speaker tables are built."""
+    with tempfile.TemporaryDirectory() as folder:
+        dump = Path(folder) / "toy.jsonl"
+        dump.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        home = Warehouse.at(Path(folder) / "home")
+        land(str(dump), str(home.root), max_quarantine=1.0, speakers="person")
+        with staging(home, "tables", resources=Resources(threads=1)) as stage:
+            create_tables(stage, "toy", "person", TableSettings(context_turns=context_turns))
+            yield stage
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(rows=dumps(), context_turns=st.sampled_from((1, 2, 5, 50)))
+def test_threads_are_what_the_definitions_say(rows: list[Message], context_turns: int) -> None:
+    rejected, conversations = landing(rows)
+    if len(rejected) == len(rows):
+        return
+    everyone = {row["id"]: row for row in rows}
+    turns = turns_of(conversations, everyone)
+    with tables_of(rows, context_turns) as stage:
+        assert (
+            dict(
+                fetch(
+                    stage, "SELECT json_extract_string(decode(raw), '$.utterance_id'), reason FROM quarantine"
+                )
+            )
+            == rejected
+        )
+        assert fetch(
+            stage,
+            "SELECT utterance_id, reply_absent FROM utterances ORDER BY conversation_no, position",
+        ) == [
+            (row["id"], row.get("reply_to") not in {None, *(one["id"] for one in said)})
+            for said in conversations.values()
+            for row in said
+        ]
+        assert fetch(
+            stage,
+            "SELECT turn_id, conversation_id, turn, speaker, addressee, text, messages, answers FROM turns ORDER BY 1",
+        ) == [
+            (t.id, t.conversation, t.rank, t.speaker, t.addressee, t.text, t.messages, t.answers)
+            for t in turns
+        ]
+        responses = [t for t in turns if t.answers is not None]
+        contexts = [context_of(turns, t, context_turns) for t in responses]
+        assert fetch(stage, "SELECT response_id, context FROM responses ORDER BY 1") == [
+            (t.id, context) for t, context in zip(responses, contexts, strict=True)
+        ]
+        for kind, sets in own_sets(turns, "person").items():
+            assert fetch(
+                stage, f"SELECT set_id, turn_id FROM {SET_TABLES[kind]} ORDER BY set_id, position"
+            ) == [(min(ids), turn_id) for ids in sorted(sets.values()) for turn_id in ids], kind
+        check_draws(stage, turns, "person", context_turns)
+        loaded = load_candidates(stage.connection, ["toy"])
+        assert read_contexts(loaded) == [tuple(turns[at].text for at in context) for context in contexts]
+        stage.connection.execute("CREATE TABLE vector_norms AS SELECT 1.0::DOUBLE AS norm")
+        stage.gate()
+
+
+def read_contexts(candidates: Candidates) -> list[tuple[str, ...]]:
+    spans = zip(candidates.context_start, candidates.context_stop, strict=True)
+    return [tuple(candidates.texts[start:stop]) for start, stop in spans]
+
+
+@pytest.mark.parametrize("every", [1, 2, 3])
+def test_a_conversation_that_states_its_order_is_the_same_as_one_that_does_not(every: int) -> None:
+    speakers = "ABBACCABABBBCA"
+    plain: list[Message] = [
+        {"conversation": f"c{c}", "id": f"{c}-{n}", "speaker": who, "text": f"text {n % 5}"}
+        for c in range(6)
+        for n, who in enumerate(speakers)
+    ]
+    stated = [
+        row | ({"reply_to": f"{row['id'].split('-')[0]}-{at - 1}"} if at and at % every == 0 else {})
+        for row in plain
+        for at in [int(row["id"].split("-")[1])]
+    ]
+    stored = []
+    for rows in (plain, stated):
+        with tables_of(rows, 5) as stage:
+            names = ("turns", "responses", "sc", "sp", "ss", "rand", "candidates")
+            stored.append({name: fetch(stage, f"FROM {name} ORDER BY ALL") for name in names})
+    assert stored[0] == stored[1]
+
+
+def test_a_reply_is_answered_by_its_own_chain_alone() -> None:
+    said = [
+        ("a", "ann", None),
+        ("b", "bob", "a"),
+        ("c", "cat", "a"),
+        ("d", "ann", "b"),
+        ("e", "ann", "c"),  # of the same speaker as the message before it, in another chain
+        ("f", "bob", "d"),
+        ("g", "cat", "gone"),
+        ("h", "bob", "g"),
+    ]
+    rows = [
+        {"conversation": "t", "id": id, "speaker": who, "text": id} | ({"reply_to": to} if to else {})
+        for id, who, to in said
+    ]
+    with tables_of(rows, 5) as stage:
+        assert fetch(
+            stage,
+            "SELECT t.text, list(c.text ORDER BY c.turn_id) FROM (SELECT response_id, unnest(context) AS turn_id "
+            "FROM responses) AS r JOIN turns AS t ON r.response_id = t.turn_id "
+            "JOIN turns AS c ON r.turn_id = c.turn_id "
+            "GROUP BY ALL ORDER BY 1",
+        ) == [
+            ("b", ["a"]),
+            ("c", ["a"]),
+            ("d", ["a", "b"]),
+            ("e", ["a", "c"]),
+            ("f", ["a", "b", "d"]),
+            ("h", ["g"]),
+        ]
+        assert fetch(stage, "SELECT text FROM utterances WHERE reply_absent") == [("g",)]

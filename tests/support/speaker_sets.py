@@ -1,0 +1,127 @@
+"""Turns, contexts, speaker sets and draws by their definitions, in plain Python, and the tables to compare with."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from support.stages import staging
+from tasks.speaker_tables.build import DRAWS, TableSettings, create_tables
+from tasks.stage.stage import Resources, Stage
+from tasks.warehouse.home import Warehouse
+
+Message = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Turn:
+    """A turn as the definitions read it."""
+
+    id: int
+    conversation: str
+    rank: int
+    speaker: str
+    addressee: str | None
+    text: str
+    messages: int
+    answers: int | None
+
+    @property
+    def split(self) -> str:
+        return split_of(self.conversation)
+
+    @property
+    def says(self) -> str:
+        return self.text.strip(" ").lower()
+
+
+def split_of(conversation: str) -> str:
+    """80/10/10 by the last eight bytes of the md5 of the conversation's id."""
+    digest = int.from_bytes(hashlib.md5(conversation.encode()).digest()[8:], "little")
+    return {8: "valid", 9: "test"}.get(digest % 10, "train")
+
+
+def context_of(turns: Sequence[Turn], turn: Turn, most: int) -> list[int]:
+    """The newest `most` turns along the chain that the turn answers, newest last."""
+    chain: list[int] = []
+    at = turn.answers
+    while at is not None and len(chain) < most:
+        chain.insert(0, at)
+        at = turns[at].answers
+    return chain
+
+
+def own_sets(turns: Sequence[Turn], scope: str) -> dict[str, dict[Any, list[int]]]:
+    """Kind → who and where → turn ids, in order."""
+    sets: dict[str, dict[Any, list[int]]] = {kind: defaultdict(list) for kind in ("SC", "SP", "SS")}
+    for t in turns:
+        sets["SC"][t.conversation, t.speaker].append(t.id)
+        if scope == "person":
+            sets["SS"][t.speaker, t.split].append(t.id)
+            if t.addressee is not None:
+                sets["SP"][t.speaker, t.addressee, t.split].append(t.id)
+    return sets
+
+
+@contextmanager
+def built(
+    home: Warehouse,
+    rows: Sequence[Message],
+    *,
+    scope: str = "person",
+    settings: TableSettings | None = None,
+    threads: int | None = 1,
+    options: Sequence[str] = (),
+) -> Iterator[Stage]:
+    """A stage in which the speaker tables of `rows`, of `utterances`, are built."""
+    with staging(home, "tables", resources=Resources(threads=threads)) as stage:
+        for option in options:
+            stage.connection.execute(option)
+        stage.create_from_rows("utterances", rows)
+        create_tables(stage, "toy", scope, settings or TableSettings())
+        yield stage
+
+
+def fetch(stage: Stage, query: str) -> list[tuple[Any, ...]]:
+    return stage.connection.execute(query).fetchall()
+
+
+# A set is named after its speaker's first turn in it.
+RAND = "(SELECT s.*, t.speaker, t.split FROM rand AS s INNER JOIN turns AS t ON s.set_id = t.turn_id)"
+
+
+def draws(stage: Stage) -> list[tuple[Any, ...]]:
+    return fetch(stage, "SELECT response_id, kind, k, turn_id FROM candidates ORDER BY ALL")
+
+
+def check_draws(stage: Stage, turns: Sequence[Turn], scope: str, context_turns: int) -> None:
+    """Every draw is valid, and null where, and only where, its set has nothing valid left."""
+    sets = own_sets(turns, scope)
+    others = defaultdict(set)
+    for speaker, split, turn_id in fetch(stage, f"SELECT speaker, split, turn_id FROM {RAND}"):
+        others[speaker, split].add(turn_id)
+    drawn = {(r, kind, k): t for r, kind, k, t in draws(stage)}
+    responses = [t for t in turns if t.answers is not None]
+    expected = {(r.id, "GT", 0) for r in responses}
+    expected |= {(r.id, kind, k) for r in responses for kind, n in DRAWS.items() for k in range(n)}
+    assert drawn.keys() == expected
+    for (response_id, kind, k), turn_id in drawn.items():
+        r = turns[response_id]
+        if kind == "GT":
+            assert turn_id == response_id
+            continue
+        members = {
+            "SC": sets["SC"].get((r.conversation, r.speaker), ()),
+            "SP": sets["SP"].get((r.speaker, r.addressee, r.split), ()),
+            "SS": sets["SS"].get((r.speaker, r.split), ()),
+            "Rand": others[r.speaker, r.split],
+        }[kind]
+        context = context_of(turns, r, context_turns)
+        valid = {m for m in members if m != r.id and m not in context and turns[m].says != r.says}
+        where = f"response {response_id}, {kind} {k}: {turn_id} of {sorted(members)}, valid {sorted(valid)}"
+        assert turn_id in valid if valid else turn_id is None, where
+        assert turn_id is None or turns[turn_id].split == r.split, where
