@@ -22,6 +22,8 @@ __all__ = ["FIELDS", "FORMATS", "guess_format", "open_dump", "parse_mapping", "p
 FORMATS: Mapping[str, str] = {
     "openai": "ssrem.readers.formats.logs.openai:OpenaiReader",
     "sharegpt": "ssrem.readers.formats.logs.sharegpt:SharegptReader",
+    "reddit": "ssrem.readers.formats.logs.reddit:RedditReader",
+    "irc": "ssrem.readers.formats.logs.irc:IrcReader",
     "convokit": "ssrem.readers.formats.convokit:ConvokitReader",
     "cornell": "ssrem.readers.formats.cornell:CornellReader",
     "slack": "ssrem.readers.formats.slack:SlackReader",

@@ -5,8 +5,10 @@ from __future__ import annotations
 import codecs
 import os
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from ssrem.errors import DumpError
 
@@ -14,6 +16,8 @@ _CODECS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 _CODECS |= {b"BZh%d" % level: "bz2" for level in range(1, 10)}
 UTF8_BOM = b"\xef\xbb\xbf"
 _UTF16_BOMS = (b"\xff\xfe", b"\xfe\xff")
+_WIDEST_OF_ARROW = 1 << 27
+"""Most bytes of a window of zstd data that Arrow unpacks."""
 LONGEST_ROW = 128 << 20
 """Most bytes of one row of a dump, such as a line, that are read into memory."""
 
@@ -21,6 +25,13 @@ LONGEST_ROW = 128 << 20
 def text_name(path: Path) -> str:
     """The name of a file as text; bytes that are not UTF-8 are escaped."""
     return os.fsencode(path.name).decode("utf-8", "backslashreplace")
+
+
+def files_of(path: Path) -> list[Path]:
+    """The file itself, or the files of a folder whose names do not begin with a dot, sorted."""
+    if not path.is_dir():
+        return [path]
+    return sorted(file for file in path.iterdir() if file.is_file() and not file.name.startswith("."))
 
 
 def is_utf8(content: bytes) -> bool:
@@ -44,6 +55,36 @@ def too_long(path: Path, row: str) -> DumpError:
     )
 
 
+def _window(head: bytes) -> int:
+    """The bytes of memory that the zstd data with these first bytes needs; 0 if they are damaged."""
+    import zstandard
+
+    try:
+        return int(zstandard.get_frame_parameters(head).window_size)
+    except zstandard.ZstdError:
+        return 0
+
+
+def _wide_frames(stored: Any, size: int) -> Iterator[bytes]:
+    """The content of zstd data with windows of up to 2 GB, such as Pushshift's; OSError if it is damaged."""
+    import zstandard
+
+    unpacker = zstandard.ZstdDecompressor(max_window_size=1 << 31)
+    frame = unpacker.decompressobj()
+    while packed := stored.read(1 << 16):
+        while packed:
+            if frame.eof:
+                frame = unpacker.decompressobj()
+            try:
+                content = frame.decompress(packed)
+            except zstandard.ZstdError as error:
+                raise OSError(str(error)) from error
+            packed = frame.unused_data if frame.eof else b""
+            yield from (content[at : at + size] for at in range(0, len(content), size))
+    if not frame.eof:
+        raise OSError("the last frame is cut off")
+
+
 def _raw_chunks(path: Path, size: int, progress: Callable[[int], None] | None = None) -> Iterator[bytes]:
     """The file's decompressed content in pieces of at most `size` bytes.
 
@@ -52,13 +93,15 @@ def _raw_chunks(path: Path, size: int, progress: Callable[[int], None] | None = 
     import pyarrow as pa
 
     with path.open("rb") as file:
-        head = file.read(4)
+        head = file.read(18)
     codec = next((name for magic, name in _CODECS.items() if head.startswith(magic)), None)
     with pa.OSFile(os.fsencode(path), "rb") as stored:
         stream = pa.CompressedInputStream(stored, codec) if codec else stored
+        wide = codec == "zstd" and _window(head) > _WIDEST_OF_ARROW
+        pieces = _wide_frames(stored, size) if wide else iter(partial(stream.read, size), b"")
         while True:
             try:
-                piece = stream.read(size)
+                piece = next(pieces, b"")
             except OSError as error:
                 raise DumpError(
                     f"{path}: the {codec or 'file'} data is damaged or cut off near byte {stored.tell():,}; "

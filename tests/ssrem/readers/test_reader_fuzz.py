@@ -76,6 +76,23 @@ SHARED = [
 ] * 2
 
 
+COMMENT = {
+    "id": "b",
+    "link_id": "t3_a",
+    "parent_id": "t3_a",
+    "author": "x",
+    "body": "é\ud800",
+    "created_utc": "5",
+}
+REDDIT = [
+    {"id": "a", "title": "t", "selftext": "", "author": "x", "over_18": False},
+    COMMENT,
+    {**COMMENT, "parent_id": 9},
+]
+IRC = "--- Log opened Mon Jul 14 00:00:01 2008\n12:00 <@ann> bob: é\n12:01 * bob waves\n=== bob is now known as b\n"
+TABBED = "2008-07-14 12:00:00\tann\tHi\n2008-07-15 12:00:00\t-->\tbob (b@c) has joined #x\n"
+
+
 def _lines(rows: list[dict[str, Any]]) -> bytes:
     return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
 
@@ -83,6 +100,8 @@ def _lines(rows: list[dict[str, Any]]) -> bytes:
 #: Format → the files of a sound dump; a dump that is one file has it under "".
 SOUND: dict[str, list[Files]] = {
     "openai": [{"": _lines(CHATS)}, {"": json.dumps(CHATS).encode()}],
+    "reddit": [{"": _lines(REDDIT)}, {"RC": _lines(REDDIT[1:]), "RS": _lines(REDDIT[:1])}],
+    "irc": [{"": IRC.encode()}, {"2008-07-14.log": IRC.encode(), "b": TABBED.encode()}],
     "sharegpt": [{"": _lines(SHARED)}, {"": json.dumps(SHARED, indent=1).encode()}],
     "convokit": [{"utterances.jsonl": LINES, "conversations.json": b'{"c": {"meta": {"a": 1}}, "d": {}}'}],
     "cornell": [CORNELL],

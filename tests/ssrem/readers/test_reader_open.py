@@ -39,6 +39,10 @@ def _parquet(path: Path) -> None:
 
 SAMPLES: dict[str, Callable[[Path], object]] = {
     "openai": lambda path: path.write_text('{"messages": [{"role": "user", "content": "x"}]}\n'),
+    "reddit": lambda path: path.write_text(
+        '{"id": "c", "link_id": "t3_a", "parent_id": "t3_a", "author": "x", "body": "y"}\n'
+    ),
+    "irc": lambda path: path.write_text("[12:30] <ann> Hi, bob\n"),
     "sharegpt": lambda path: path.write_text('[{"conversations": [{"from": "human", "value": "x"}]}]'),
     "convokit": _convokit,
     "cornell": _cornell,
@@ -72,7 +76,7 @@ def test_a_format_that_the_content_is_not_is_one_line(sample: tuple[str, Path], 
     format, path = sample
     # A header may hold tabs and commas, and lines of objects may be any kind of JSON.
     tables = {"csv", "tsv", "whatsapp", "empathetic-dialogues"}
-    several = tables, {"chitchat", "jsonl"}, {"openai", "jsonl"}
+    several = tables, {"chitchat", "jsonl"}, {"openai", "jsonl"}, {"reddit", "jsonl"}
     if wrong == format or any({wrong, format} <= kinds for kinds in several):
         return
     with pytest.raises(DumpError) as error:
