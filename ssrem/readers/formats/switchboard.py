@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -52,15 +50,30 @@ class SwitchboardReader(Reader):
         files = self.files()
         if self.path / _METADATA in files:
             files.remove(self.path / _METADATA)
-            callers = _callers(self.whole(self.path / _METADATA))
+            callers = self._callers(self.path / _METADATA)
         for path in files:
             is_table = head(path).startswith(_FIRST_COLUMN)
             yield from self._table(path, callers) if is_table else self._transcript(path)
 
+    def _callers(self, metadata: Path) -> dict[tuple[str, str], str]:
+        """(conversation, A or B) → the number of the person who called or was called."""
+        callers: dict[tuple[str, str], str] = {}
+        rows = rows_of_cells((line + b"\n" for _, line in self.lines(metadata)), ",")
+        _, _, header, _ = next(rows, (1, b"", [], None))
+        for _, _, cells, reason in rows:
+            if reason or len(cells) != len(header):
+                self.left_out[f"unreadable rows of {_METADATA}"] += 1
+                continue
+            row = dict(zip(header, cells, strict=True))
+            for caller, column in (("A", "from_caller"), ("B", "to_caller")):
+                if row.get("conversation_no") and row.get(column):
+                    callers[row["conversation_no"], caller] = row[column]
+        return callers
+
     def _table(self, path: Path, callers: dict[tuple[str, str], str]) -> Iterator[Record]:
         file = text_name(path)
         rows = rows_of_cells((line + b"\n" for _, line in self.lines(path)), ",")
-        _, _, header, _ = next(rows)
+        _, _, header, _ = next(rows, (1, b"", [], None))
         for number, raw, cells, reason in rows:
             if reason or len(cells) != len(header):
                 yield problem(reason or "malformed_row", file, number, raw.removesuffix(b"\n"))
@@ -127,13 +140,3 @@ def _transcripts(folder: Path) -> list[Path]:
     """The transcripts in a folder or up to two levels below."""
     names = (f"{levels}sw*.{ending}" for levels in ("", "*/", "*/*/") for ending in ("utt", "utt.csv"))
     return sorted(path for name in names for path in folder.glob(name) if path.is_file())
-
-
-def _callers(metadata: bytes) -> dict[tuple[str, str], str]:
-    """(conversation, A or B) → the number of the person who called or was called."""
-    callers = {}
-    for row in csv.DictReader(io.StringIO(metadata.decode("utf-8", "replace"))):
-        for caller, column in (("A", "from_caller"), ("B", "to_caller")):
-            if row.get("conversation_no") and row.get(column):
-                callers[row["conversation_no"], caller] = row[column]
-    return callers

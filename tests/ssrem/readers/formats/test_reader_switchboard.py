@@ -24,6 +24,13 @@ def test_a_folder_of_tables_with_its_callers(tmp_path: Path) -> None:
     assert reader.left_out == {"noises without words": 1}
 
 
+def test_rows_of_the_metadata_that_cannot_be_read_are_counted(tmp_path: Path) -> None:
+    metadata = SWITCHBOARD["swda-metadata.csv"] + b"1,2\r3,4\n"
+    reader = open_dump(write_dump(SWITCHBOARD | {"swda-metadata.csv": metadata}, tmp_path / "swda"))
+    assert rows_of(reader)[0]["speaker"] == "1632"
+    assert reader.left_out["unreadable rows of swda-metadata.csv"] == 1
+
+
 def test_a_table_alone_has_seats(tmp_path: Path) -> None:
     rows = rows_of(open_dump(write_dump({"": SWITCHBOARD[TABLE]}, tmp_path / "sw_0001_4325.utt.csv")))
     assert [row.get("speaker") for row in rows] == ["A", "B", None]
