@@ -9,6 +9,9 @@ from typing import Any, Self
 
 from ssrem.errors import EvaluatorError
 
+LARGEST = 2**31 - 1
+"""Largest whole number of a setting, of either sign: every library that gets a seed or count can hold it."""
+
 
 @dataclass(frozen=True)
 class Config:
@@ -51,11 +54,17 @@ class Config:
                 )
 
 
+def _too_large(value: object) -> bool:
+    return isinstance(value, int) and abs(value) > LARGEST
+
+
 def _check_type(name: str, value: object, default: object) -> None:
     """EvaluatorError unless `value` is of its default's type; a float may be an int, and None may be text."""
     kind: Any = {float: (int, float), type(None): (str, type(None))}.get(type(default), type(default))
     # In Python a bool is an int.
     fits = isinstance(value, kind) and isinstance(value, bool) == isinstance(default, bool)
-    if not fits or (isinstance(value, float) and not math.isfinite(value)):
-        wanted = {int: "a whole number", float: "a number", bool: "true or false"}.get(type(default), "text")
+    if not fits or (isinstance(value, float) and not math.isfinite(value)) or _too_large(value):
+        wanted = {int: f"a whole number up to {LARGEST:,}", float: "a number", bool: "true or false"}.get(
+            type(default), "text"
+        )
         raise EvaluatorError(f"{name} is {value!r}; expected {wanted}")

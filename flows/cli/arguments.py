@@ -133,6 +133,6 @@ def pairs_of(pairs: Sequence[str], option: str, example: str) -> dict[str, Any]:
             raise SsremError(f"{option} {pair}: expected KEY=VALUE, such as {example}")
         try:
             values[key] = json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):  # nested deeply, or a number of thousands of digits
             values[key] = value
     return values

@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+from ssrem.config import LARGEST
+from ssrem.errors import SsremError
 from tasks.warehouse import lock
 
 Option = Callable[[Any], Any]
@@ -19,7 +21,9 @@ class Parser(argparse.ArgumentParser):
     """Reports a wrong command in one line, as every other error."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"ssrem: {message}; see {self.prog} --help\n")
+        self.exit(
+            2, f"ssrem: {SsremError(message)}; see {self.prog} --help\n"
+        )  # in one line of bounded length
 
 
 def text(usage: str, help: str, **settings: Any) -> Option:
@@ -61,11 +65,11 @@ def either(*options: Option) -> Option:
 
 
 def at_least(least: int) -> Callable[[str], int]:
-    """The type of an option that takes a whole number from `least` up."""
+    """The type of an option that takes a whole number from `least` up to LARGEST."""
 
     def parse(text: str) -> int:
-        if not text.isdecimal() or int(text) < least:
-            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {least} up")
+        if not text.isdecimal() or len(text) > 10 or not least <= int(text) <= LARGEST:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {least} up to {LARGEST:,}")
         return int(text)
 
     return parse

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -58,6 +59,8 @@ def styled(colours: Paint | None = None) -> Iterator[None]:
 
     colours: used within this context and those inside it; without them, the colours of the outer one.
     """
+    # It warns where it cannot write to $HOME, and then draws the same without its cache.
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)
     from matplotlib import rc_context, rcdefaults, rcParams
 
     colours = colours or paint()

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -95,3 +99,17 @@ def test_the_epoch_kept_is_the_first_with_the_lowest_validation_loss() -> None:
 )
 def test_figures_are_written_alike(written: str, expected: str) -> None:
     assert written == expected
+
+
+def test_drawing_says_nothing_where_home_cannot_be_written_to(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    code = "from ssrem.report.drawing import styled\nwith styled(): import matplotlib.font_manager"
+    unset = {name: value for name, value in os.environ.items() if not name.startswith(("XDG_", "MPL"))}
+    drawn = subprocess.run(
+        [sys.executable, "-c", code],
+        check=True,
+        capture_output=True,
+        text=True,
+        env={**unset, "HOME": str(tmp_path / "file")},
+    )
+    assert drawn.stderr == ""
