@@ -8,6 +8,11 @@ _LONGEST, _END = 2_000, 500
 _REASON_LENGTH = 160
 
 
+def printable(text: str) -> str:
+    """`text` on one line: line breaks and control codes are escaped."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
 class SsremError(Exception):
     """Base of every error that ssrem raises on purpose; its message is one line and is shown without a traceback.
 
@@ -19,7 +24,7 @@ class SsremError(Exception):
         text = str(message)
         if len(text) > _LONGEST:
             text = f"{text[: _LONGEST - _END]} … {text[-_END:]}"
-        super().__init__("".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text))
+        super().__init__(printable(text))
 
 
 def one_line(error: BaseException) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from flows.cli.parser import parse
 from flows.cli.signals import Stoppable
-from ssrem.errors import SsremError
+from ssrem.errors import SsremError, printable
 from tasks.warehouse import lock
 
 UNPUBLISHED = "; nothing of this stage was published, run it again to go on"
@@ -43,9 +43,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     except OSError as error:  # a full disk or a folder that may not be written, wherever it happened
         where = f"{error.filename}: " if error.filename else ""
-        print(
-            f"ssrem: {where}{error.strerror or error}; make room, or change its permissions", file=sys.stderr
-        )
+        line = f"ssrem: {where}{error.strerror or error}; make room, or change its permissions"
+        print(printable(line), file=sys.stderr)
         return 1
 
 

@@ -11,6 +11,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
+from ssrem.errors import printable
 from tasks.query.summaries import summary, title
 from tasks.warehouse.home import Warehouse
 
@@ -113,11 +114,6 @@ def _raw(value: Any) -> str:
         return f"{value:.6g}"
     text = str(_plain(value)) if isinstance(value, bytes | datetime) else str(value)
     return printable(text)
-
-
-def printable(text: str) -> str:
-    """`text` on one line: line breaks and control codes, which would break the table, are escaped."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def _plain(value: Any) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 import duckdb
 
 from flows.cli import output
-from ssrem.errors import SsremError
+from ssrem.errors import SsremError, printable
 from ssrem.report.formats import no_formula
 from tasks.query.export import print_csv, save_csv, save_parquet
 from tasks.query.sandbox import ask
@@ -51,7 +51,7 @@ def _answer(options: argparse.Namespace, home: Warehouse, query: str) -> None:
         elif rows:
             output.tables({output.count(len(rows), "row"): rows}, raw=True)
         else:
-            print(output.printable(f"no rows ({', '.join(columns)})"))
+            print(printable(f"no rows ({', '.join(columns)})"))
 
 
 def _as_it_is(value: Any) -> Any:
@@ -60,7 +60,7 @@ def _as_it_is(value: Any) -> Any:
 
 def _escaped(value: Any) -> Any:
     """The cell without control characters, which a terminal would obey."""
-    return output.printable(value) if isinstance(value, str) else value
+    return printable(value) if isinstance(value, str) else value
 
 
 def _print_written(rows: int, path: str) -> None:

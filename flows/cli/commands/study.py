@@ -7,6 +7,7 @@ from pathlib import Path
 
 from flows.cli import arguments, output
 from flows.cli.start import flow
+from ssrem.errors import printable
 from tasks.query.summaries import summary
 from tasks.warehouse.home import Warehouse
 
@@ -32,7 +33,7 @@ def study(options: argparse.Namespace, home: Warehouse) -> None:
     for dataset, page in pages.items():
         of_dataset = [row for row in rows if row["dataset"] == dataset]
         shown = [{k: v for k, v in row.items() if k not in ("study", "dataset")} for row in of_dataset]
-        output.tables({f"{options.study} of {output.printable(dataset)}": shown})
+        output.tables({f"{options.study} of {printable(dataset)}": shown})
         for evaluator, sentences in read_study(home, options.study, dataset)[1].items():
             print(f"{evaluator}: {' '.join(sentences)}")
         print(f"page: {Path(page)}\n")

@@ -50,7 +50,7 @@ def unpack(file: Path, folder: Path) -> None:
         raise EvaluatorError(f"{file} is no file; give what ssrem evaluators export wrote")
     try:
         with zipfile.ZipFile(file) as archive:
-            entries = [entry for entry in archive.infolist() if not entry.is_dir()]
+            entries = [entry for entry in archive.infolist() if not entry.filename.endswith("/")]
             for entry in entries:
                 _check(file, entry)
             names = {entry.filename for entry in entries}

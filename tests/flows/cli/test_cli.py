@@ -177,6 +177,7 @@ def test_verbs_that_write_nothing_start_no_prefect(whole: Warehouse, file: Any) 
         (["tables", "--seed", "-1"], "--seed"),
         (["tables", "--context-turns", "0"], "--context-turns"),
         (["score"], "FILE"),
+        (["status", "a\nb"], "a\\nb"),
     ],
 )
 def test_a_wrong_option_is_one_line(
@@ -210,6 +211,12 @@ def test_one_dump_or_a_drop_folder(whole: Warehouse, says: Say) -> None:
 def test_missing_dump(whole: Warehouse, says: Say, tmp_path: Path) -> None:
     for verb in ("ingest", "run"):
         assert "no such file" in says(verb, tmp_path / "none.jsonl", "--home", whole.root)
+
+
+def test_a_file_name_with_line_breaks_and_control_codes_is_one_line(
+    whole: Warehouse, says: Say, tmp_path: Path
+) -> None:
+    assert r"a\nb\x1b[2J" in says("ingest", tmp_path / "a\nb\x1b[2J", "--home", whole.root)
 
 
 def test_people_need_a_key_and_a_name(

@@ -55,6 +55,13 @@ def test_entries_that_lead_elsewhere_or_are_no_data(name: str, tmp_path: Path) -
     assert "nothing that belongs" in refused(archive(tmp_path / "a.ssrem", (name, b"{}")), tmp_path)
 
 
+def test_an_entry_without_a_name(tmp_path: Path) -> None:
+    file = archive(tmp_path / "a.ssrem")
+    with zipfile.ZipFile(file, "a") as more, more.open(zipfile.ZipInfo(""), "w") as entry:
+        entry.write(b"{}")
+    assert "nothing that belongs" in refused(file, tmp_path)
+
+
 def test_links_and_devices(tmp_path: Path) -> None:
     for kind in (stat.S_IFLNK, stat.S_IFCHR, stat.S_IFIFO):
         about = zipfile.ZipInfo("x.json")
