@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -19,17 +20,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; returns its exit status: 0, 1 after an error or if a figure differs, 130 if interrupted, 143 if
     terminated. Errors are reported in one line."""
     options = parse(arguments)
-    atexit.register(close_stderr)  # first registered, so run last
+    stoppable = Stoppable("" if options.verb == "sql" else UNPUBLISHED)  # sql writes nothing
+    atexit.register(stoppable.end_at_once)  # first registered, so run last
+    atexit.register(close_stderr)
     if getattr(options, "wait", None) is not None:
         os.environ[lock.VARIABLE] = str(options.wait)  # worker processes need it too
     if getattr(options, "no_prefect", False):
         os.environ.pop("PREFECT_API_URL", None)
-    stoppable = Stoppable("" if options.verb == "sql" else UNPUBLISHED)  # sql writes nothing
     try:
         with stoppable:
             from flows.cli import dispatch  # after the options, so that help answers at once
 
-            return dispatch.run(options)
+            status = dispatch.run(options)
+        atexit.register(ignore_signals)
+        return status
     except SsremError as error:
         print(f"ssrem: {error}", file=sys.stderr)
         return 1
@@ -46,6 +50,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         line = f"ssrem: {where}{error.strerror or error}; make room, or change its permissions"
         print(printable(line), file=sys.stderr)
         return 1
+
+
+def ignore_signals() -> None:
+    """Let a command that has done its work end as such, whatever signal arrives while the interpreter shuts down."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
 
 
 def close_stderr() -> None:

@@ -71,6 +71,14 @@ class Stoppable:
             print(line, file=sys.stderr, flush=True)
         return status
 
+    def end_at_once(self) -> None:
+        """End the process if a signal arrived: tearing down the interpreter takes seconds once PyTorch is loaded, and
+        the thread that watches the time cannot run any more."""
+        if self._arrived is not None:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(self._outcome(self._arrived == signal.SIGTERM)[0])
+
     def _outcome(self, terminated: bool) -> tuple[int, str]:
         line = f"ssrem: {'terminated' if terminated else 'interrupted'}{self._message}"
         return 143 if terminated else 130, line

@@ -5,8 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import shutil
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,7 +21,7 @@ from ssrem.annotation.retrieval import NAME as BM25
 from ssrem.annotation.retrieval import Retrieval
 from ssrem.errors import AnnotationError, HomeError
 from ssrem.files import read_text
-from tasks.warehouse.files import check_target, whole_file
+from tasks.warehouse.files import check_target, delete, whole_file
 from tasks.warehouse.home import Warehouse, landed_corpora
 
 if TYPE_CHECKING:
@@ -182,8 +180,9 @@ def _answered(path: Path) -> dict[str, str]:
 
 def _write(folder: Path, batch: Batch) -> None:
     """Write the batch into a temporary folder, which then becomes `folder`."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    draft = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}-"))
+    draft = folder.with_name(f".{folder.name}.tmp")
+    delete(draft)  # left by a command that was killed
+    draft.mkdir(mode=0o700, parents=True)
     try:
         (draft / "raters").mkdir()
         files = {
@@ -198,7 +197,7 @@ def _write(folder: Path, batch: Batch) -> None:
         (draft / KEY).chmod(0o600)
         draft.replace(folder)
     except BaseException:
-        shutil.rmtree(draft, ignore_errors=True)
+        delete(draft)
         raise
 
 

@@ -46,6 +46,9 @@ def clean_up(home: Warehouse, snapshot: Snapshot) -> list[str]:
         done = "it had published" if scratch.name in published else "it had published nothing"
         messages.append(f"an earlier run was interrupted ({name}); {done} and was cleaned up")
         log_incident(home.root, utc_now(), messages[-1])
+        if scratch.name not in published and snapshot.damage is None:  # in their place, but in no snapshot
+            for folder in home.lake.glob(f"run={scratch.name}*"):
+                delete(folder)
         delete(scratch)
     if snapshot.damage is None:  # manifests of snapshots that were never published
         drop_manifests(home.lake, above=snapshot.number)

@@ -49,6 +49,28 @@ dispatch.run = call
 sys.exit(main.main(["status"]))
 """
 
+AT_THE_END = """
+import atexit, os, sys
+from flows.cli import dispatch, main
+
+atexit.register(lambda: os.kill(os.getpid(), {number}))
+dispatch.run = lambda options: 0
+sys.exit(main.main(["status"]))
+"""
+
+WITH_A_LONG_TEARDOWN = """
+import os, sys, time
+from flows.cli import dispatch, main
+
+class Slow:
+    def __del__(self, sleep=time.sleep):
+        sleep(30)
+
+sys.slow = Slow()
+dispatch.run = lambda options: os.kill(os.getpid(), {number}) or time.sleep(60)
+sys.exit(main.main(["status"]))
+"""
+
 
 def started(*arguments: str) -> subprocess.Popen[str]:
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("PREFECT_", "SSREM_"))}
@@ -79,6 +101,21 @@ def test_a_signal_that_duckdb_makes_an_error_of_its_own(number: int) -> None:
     status, says = ENDS[signal.Signals(number)]
     with started("-c", IN_A_STATEMENT.format(number=int(number))) as running:
         assert running.communicate(timeout=60)[1] == f"ssrem: {says}{UNPUBLISHED}\n"
+    assert running.returncode == status
+
+
+@pytest.mark.parametrize("number", ENDS)
+def test_a_command_that_has_done_its_work_ends_as_such(number: int) -> None:
+    with started("-c", AT_THE_END.format(number=int(number))) as running:
+        running.communicate(timeout=60)
+    assert running.returncode == 0
+
+
+@pytest.mark.parametrize("number", ENDS)
+def test_the_interpreter_is_not_torn_down_after_a_signal(number: int) -> None:
+    status, says = ENDS[signal.Signals(number)]
+    with started("-c", WITH_A_LONG_TEARDOWN.format(number=int(number))) as running:
+        assert running.communicate(timeout=20)[1] == f"ssrem: {says}{UNPUBLISHED}\n"
     assert running.returncode == status
 
 

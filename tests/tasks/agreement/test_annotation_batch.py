@@ -169,6 +169,18 @@ def test_what_cannot_be_drawn_is_said_in_one_line(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_what_a_killed_command_left_beside_the_batch_goes(made: Made, tmp_path: Path) -> None:
+    code = (
+        "import os\nfrom pathlib import Path\nfrom flows.cli.main import main\n"
+        "Path.replace = lambda *_: os.kill(os.getpid(), 9)\n"
+        f"main(['ratings', 'collect', {str(tmp_path / 'mine')!r}, '--home', {str(made.home.root)!r}])"
+    )
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == -9
+    assert [path.name for path in tmp_path.iterdir()] != []
+    export(made, tmp_path / "mine", "--contexts", "4")
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
 def test_a_batch_is_not_overwritten_and_wrong_answers_write_nothing(
     made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -23,6 +23,7 @@ from tasks.stage.ledger import Recipe, already_done
 from tasks.stage.stage import Output
 from tasks.warehouse.catalog import LAYOUT
 from tasks.warehouse.home import Warehouse
+from tasks.warehouse.snapshot import manifests
 
 SNAPSHOT = """SELECT (SELECT bytes FROM corpora), (SELECT conversations FROM corpora), count(*),
     min(conversation_no), max(conversation_no), (SELECT count(*) FROM runs) FROM conversations"""
@@ -118,6 +119,8 @@ def test_a_killed_run_leaves_the_old_snapshot(home: Warehouse, point: str) -> No
     assert not list(home.staging.iterdir())
     assert not list(home.lake.glob(".*"))
     assert not list(home.root.glob(".catalog*"))
+    named = {part.folder for manifest in manifests(home.lake) for part in manifest.partitions}
+    assert {folder.name for folder in home.lake.glob("run=*")} <= named
 
 
 def test_a_run_that_fails_leaves_nothing_behind(home: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,13 +130,13 @@ def test_a_run_that_fails_leaves_nothing_behind(home: Warehouse, monkeypatch: py
     def fail(*arguments: Any, **named: Any) -> None:
         raise RuntimeError("broken")
 
-    manifests = sorted(home.lake.glob("snapshot=*"))
+    written = sorted(home.lake.glob("snapshot=*"))
     monkeypatch.setattr("tasks.warehouse.catalog.sync_path", fail)
     with pytest.raises(RuntimeError):
         publish(home.root, 2)
     monkeypatch.undo()
     assert home.partitions() == before
-    assert sorted(home.lake.glob("snapshot=*")) == manifests
+    assert sorted(home.lake.glob("snapshot=*")) == written
     assert {part.folder for part in before} == {f.name for f in home.lake.glob("run=*")}
     assert not list(home.staging.iterdir())
     assert not list(home.lake.glob(".*"))

@@ -1,0 +1,91 @@
+"""Ctrl-C and SIGTERM at any moment of every stage, on a pseudo-terminal: one line, 130 or 143, within two seconds."""
+
+from __future__ import annotations
+
+import os
+import pty
+import random
+import re
+import select
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+
+from benchmarks.attack.bench import STAGES, VERBS, Bench
+
+CASES = ("Ctrl-C", "SIGTERM", "Ctrl-C twice")
+WITHIN = 2.0
+"""Seconds in which a command ends after a signal."""
+
+AT_ONCE = 0.5
+"""Seconds in which it ends after a second Ctrl-C."""
+
+ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\^C")
+
+
+def signals(bench: Bench, first: int, count: int, seed: int) -> Iterator[tuple[str, list[str]]]:
+    """The signals `first` to `first + count`: what was sent to what, and what was wrong."""
+    for number in range(first, first + count):
+        stage, case = STAGES[number % len(STAGES)], CASES[number // len(STAGES) % len(CASES)]
+        bench.prepare([stage])
+        draw = random.Random(f"{seed} signal {number}")
+        for _ in range(8):
+            if (wrong := send(bench, stage, case, draw)) is not None:
+                yield f"{stage}, {case}", [f"#{number} {stage}, {case} {text}" for text in wrong]
+                break
+            bench.expected[stage].pace *= 0.8  # it ended before its signal
+        else:
+            yield "ended before its signal", []
+
+
+def send(bench: Bench, stage: str, case: str, draw: random.Random) -> list[str] | None:
+    """Start the stage on a terminal and send it the signal; what was wrong, None if it ended before."""
+    bench.reset(VERBS[stage][0])
+    screen, terminal = pty.openpty()
+    try:
+        process = bench.start(bench.command(stage), terminal=os.ttyname(terminal))
+        os.close(terminal)
+        moment = draw.uniform(0, bench.expected[stage].seconds * bench.expected[stage].pace)
+        _shown(screen, moment)
+        sent = time.monotonic()
+        if case == "SIGTERM":
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGTERM)
+        else:
+            with suppress(OSError):
+                os.write(screen, b"\x03")
+        text = ""
+        if case == "Ctrl-C twice":
+            text = _shown(screen, draw.uniform(0, 0.3))
+            sent = time.monotonic()
+            with suppress(OSError):
+                os.write(screen, b"\x03")
+        text += _shown(screen, 30)
+        seconds, status = time.monotonic() - sent, bench.ended()
+    finally:
+        os.close(screen)
+    if status == 0:
+        return None
+    wrong = []
+    expected, word = (143, "terminated") if case == "SIGTERM" else (130, "interrupted")
+    lines = [line.strip() for line in re.split(r"[\r\n]+", ESCAPES.sub("", text))]
+    said = [line for line in lines if line.startswith("ssrem: ")]
+    if status != expected:
+        wrong.append(f"at {moment:.2f} s: exit {status}")
+    if len(said) != 1 or not said[0].startswith(f"ssrem: {word}") or "Traceback" in text:
+        wrong.append(f"at {moment:.2f} s: it said {text[-400:]!r}")
+    if seconds > (AT_ONCE if case == "Ctrl-C twice" else WITHIN):
+        wrong.append(f"at {moment:.2f} s: it took {seconds:.2f} s to end")
+    return wrong + [f"still lives: {name}" for name in bench.alive()]
+
+
+def _shown(screen: int, seconds: float) -> str:
+    """What the terminal shows within so long, or until the command has ended."""
+    text, deadline = b"", time.monotonic() + seconds
+    while (left := deadline - time.monotonic()) > 0 and select.select([screen], [], [], left)[0]:
+        try:
+            text += os.read(screen, 65_536)
+        except OSError:  # how a terminal signals its end
+            break
+    return text.decode("utf-8", "replace")
