@@ -102,7 +102,7 @@ def test_usr(tmp_path: Path) -> None:
         ({"responses": [{"response": "r", "model": "m", "Overall": 3}]}, "ratings of 'Overall' are 3"),
         (
             {"responses": [{"response": "r", "model": "m", "Overall": ["good"]}]},
-            "rating 'good' of 'Overall' is neither a number nor N/A",
+            "rating 'good' of 'Overall' is neither a number up to 1e+09 nor N/A",
         ),
         ({"context": ["a"]}, "row 2: context is not text"),
     ],
