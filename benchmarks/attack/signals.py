@@ -7,12 +7,14 @@ import pty
 import random
 import re
 import select
-import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 
-from benchmarks.attack.bench import STAGES, VERBS, Bench
+from benchmarks.attack.bench import ROOT, STAGES, VERBS, Bench
 
 CASES = ("Ctrl-C", "SIGTERM", "Ctrl-C twice")
 WITHIN = 2.0
@@ -20,6 +22,9 @@ WITHIN = 2.0
 
 AT_ONCE = 0.5
 """Seconds in which it ends after a second Ctrl-C."""
+
+TAKE = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execvp(sys.argv[1], sys.argv[1:])"
+"""Takes the terminal for its own, then becomes the command."""
 
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\^C")
 
@@ -44,14 +49,22 @@ def send(bench: Bench, stage: str, case: str, draw: random.Random) -> list[str] 
     bench.reset(VERBS[stage][0])
     screen, terminal = pty.openpty()
     try:
-        process = bench.start(bench.command(stage), terminal=os.ttyname(terminal))
+        process = subprocess.Popen(
+            [sys.executable, "-c", TAKE, str(Path(sys.executable).with_name("ssrem")), *bench.command(stage)],
+            stdin=terminal,
+            stdout=terminal,
+            stderr=terminal,
+            start_new_session=True,
+            cwd=bench.work,
+            env=bench.environment(PYTHONPATH=str(ROOT)),
+        )
         os.close(terminal)
         moment = draw.uniform(0, bench.expected[stage].seconds * bench.expected[stage].pace)
         _shown(screen, moment)
         sent = time.monotonic()
         if case == "SIGTERM":
             with suppress(ProcessLookupError):
-                os.kill(process, signal.SIGTERM)
+                process.terminate()
         else:
             with suppress(OSError):
                 os.write(screen, b"\x03")
@@ -62,7 +75,7 @@ def send(bench: Bench, stage: str, case: str, draw: random.Random) -> list[str] 
             with suppress(OSError):
                 os.write(screen, b"\x03")
         text += _shown(screen, 30)
-        seconds, status = time.monotonic() - sent, bench.ended()
+        seconds, status = time.monotonic() - sent, process.wait()
     finally:
         os.close(screen)
     if status == 0:

@@ -14,6 +14,10 @@ from pathlib import Path
 import pytest
 
 from benchmarks import fault_damage
+from benchmarks.attack.bench import Bench as Attacked
+from benchmarks.attack.fuzz import KINDS, fuzz
+from benchmarks.attack.kills import kills
+from benchmarks.attack.signals import signals
 from benchmarks.fault_child import CORPUS, STAGES
 from benchmarks.fault_home import Bench, content
 from benchmarks.faults import kill, prepared
@@ -52,6 +56,30 @@ def part_of(bench: Bench, table: str) -> Path:
 def test_kills(bench: Bench) -> None:
     for outcome in kill(bench, 4, random.Random(1)):
         assert not outcome.missed, outcome
+
+
+@pytest.fixture(scope="module")
+def attacked(tmp_path_factory: pytest.TempPathFactory) -> Attacked:
+    made = Attacked(tmp_path_factory.mktemp("attack"))
+    made.prepare([])
+    return made
+
+
+def test_kills_of_commands(attacked: Attacked) -> None:
+    for what, wrong in kills(attacked, first=1, count=4, seed=1):
+        assert not wrong, what
+
+
+def test_signals_to_commands(attacked: Attacked) -> None:
+    for what, wrong in signals(attacked, first=0, count=3, seed=1):
+        assert not wrong, what
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_mutated_inputs(attacked: Attacked, kind: str) -> None:
+    ends, wrong = fuzz(attacked, kind, first=0, count=20 if kind == "landings" else 300, seed=1, seconds=60)
+    assert not wrong
+    assert ends["refused"] and ends["read"]
 
 
 @pytest.mark.parametrize("fault", fault_damage.FAULTS)
