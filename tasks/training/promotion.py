@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import duckdb
@@ -70,7 +70,8 @@ def decide(
     challenge: Challenge, home: str, *, margins: Margins | None = None, resources: Resources | None = None
 ) -> tuple[bool, str]:
     """Compare the challenger with the champion by their published scores, and promote it if it is non-inferior on every
-    test split and annotated set; returns whether it was promoted, and why. Both must have been scored on all of them.
+    test split and annotated set of the challenge, which may leave out sets whose figures cannot be published; returns
+    whether it was promoted, and why. Both must have been scored on all of them.
     """
     place, margins = Warehouse.at(home), margins or Margins()
     name, version = challenge.evaluator, challenge.version
@@ -79,7 +80,11 @@ def decide(
 
     def decided_already(_: Recipe) -> tuple[bool, str] | None:
         """The answer if another run has decided meanwhile, or has changed the data of the comparison."""
-        waits = challenge in challenges(place, [name])
+        waits = any(
+            replace(challenge, datasets=waiting.datasets) == waiting
+            and set(challenge.datasets) <= set(waiting.datasets)
+            for waiting in challenges(place, [name])
+        )
         return None if waits else (False, "no longer waits for this decision")
 
     def build(stage: Stage) -> Built[tuple[bool, str]]:
