@@ -93,7 +93,8 @@ def open_dump(
         _check(reader, [] if format else [other for other in FORMATS if other != guess])
         if any(map(is_utf16, reader.files())):
             reader.notes.append("read as UTF-16, by its first bytes")
-        if guess not in (format, str(source)):
+        named = {format, str(source), path.name.removesuffix(".gz").removesuffix(".zst").rpartition(".")[2]}
+        if guess not in named:  # a file `dump.jsonl` says itself what it is
             reader.notes.append(f"read as {guess}, by its content: {reader.describes}; --format overrides")
     except OSError as error:  # a name that is too long, a device, permissions
         raise DumpError(
