@@ -98,7 +98,7 @@ def test_nothing_planted_is_anywhere_in_the_home_folder(
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["quarantined"] == 3
     kinds = {path.suffix for path, _ in contents(home.root)}
-    assert {".parquet", ".duckdb", ".db"} <= kinds
+    assert {".parquet", ".duckdb"} <= kinds
     assert occurrences(home.root, [*shown, SECRET]) == []
 
 
