@@ -8,7 +8,7 @@ import numpy as np
 
 from ssrem.evaluators.language_model.likelihood import LmSum
 from ssrem.samples import VALID, Sample
-from tasks.speaker_tables.load import load_candidates
+from ssrem.tables.candidates import load_candidates
 from tasks.warehouse.home import Warehouse
 
 RESPONSES = 300

@@ -25,12 +25,13 @@ CORPUS = "tiny"
 
 def run_stage(stage: str, home: str, dump: str, annotated: str) -> None:
     """One stage as its flow calls it, without Prefect."""
+    from ssrem.tables.speaker_sets import TableSettings
     from tasks.agreement.correlate import correlate
     from tasks.ingest.land import land
     from tasks.maintenance.repair import repair
     from tasks.report.report import write_report
     from tasks.scoring.test_split import score_corpus
-    from tasks.speaker_tables.build import TableSettings, build
+    from tasks.speaker_tables.build import build
     from tasks.training.train import train
     from tasks.training.versions import promoted
     from tasks.warehouse.home import Warehouse

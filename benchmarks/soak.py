@@ -71,7 +71,8 @@ def soak(root: Path, corpora: int, messages: int, tables: bool = False) -> Itera
         wall, cpu = time.perf_counter(), time.process_time()
         corpus, new = land(str(dump), str(home.root), resources=Resources(threads=1))
         if tables:
-            from tasks.speaker_tables.build import TableSettings, build
+            from ssrem.tables.speaker_sets import TableSettings
+            from tasks.speaker_tables.build import build
 
             build(corpus, str(home.root), settings=TableSettings(encoder="glove-6b-50d"))
         taken = time.perf_counter() - wall, time.process_time() - cpu

@@ -18,7 +18,7 @@ from benchmarks.measure import measure
 
 def build(home: str, corpus: str) -> None:
     """Build the tables in a stage that publishes nothing; print seconds and peak memory."""
-    from tasks.speaker_tables.build import TableSettings, create_tables
+    from ssrem.tables.speaker_sets import TableSettings, create_tables
     from tasks.stage.ledger import Recipe
     from tasks.stage.stage import open_stage
     from tasks.warehouse.home import Warehouse

@@ -6,8 +6,9 @@ from flows.orchestration.artifacts import shown
 from flows.orchestration.options import RunnerOptions, TableOptions
 from flows.orchestration.workers import on_workers
 from ssrem.encoders import DEFAULT_ENCODER
+from ssrem.tables.speaker_sets import TableSettings
 from tasks.maintenance.repair import repair
-from tasks.speaker_tables.build import TableSettings, build
+from tasks.speaker_tables.build import build
 from tasks.stage.stage import Resources
 from tasks.warehouse.home import landed_corpora
 

@@ -13,8 +13,8 @@ from benchmarks.agreement.run import Bench, row_of
 from ssrem.agreement.annotated import dataset_name, labels_of, read_annotated
 from ssrem.encoders.hub import pick_device
 from ssrem.errors import SsremError
+from ssrem.tables.candidates import load_candidates
 from tasks.speaker_tables.build import landed_corpus
-from tasks.speaker_tables.load import load_candidates
 from tasks.warehouse.home import Warehouse
 
 _STEPS = 200

@@ -10,19 +10,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from schemas import LANDED
-from sql import statement
-from ssrem.errors import DumpError, SsremError
+from ssrem.errors import DumpError
 from ssrem.files import sha256
-from ssrem.privacy.record_batches import FORGOTTEN
 from ssrem.readers import open_dump, prefetched
+from ssrem.tables.landing import create_ids, create_landed, create_raw, reject, seats
 from tasks.ingest.dataset_names import as_text, checked_name
-from tasks.ingest.row_numbers import SCHEMA, numbered
 from tasks.privacy.ingest_filter import check_same_way, key_for, private
 from tasks.privacy.purge import derived_partitions, held_texts, purge
 from tasks.stage.ledger import Recipe
 from tasks.stage.progress import progress
 from tasks.stage.protocol import Built, run_stage
-from tasks.stage.stage import Output, Resources, Stage, bound
+from tasks.stage.stage import Output, Resources, Stage
 from tasks.stage.steps import step
 from tasks.warehouse.home import Warehouse
 from tasks.warehouse.partition import PartitionKey
@@ -110,7 +108,8 @@ def land(
         if _stamps(reader) != stamps:
             raise DumpError(f"{source} changed while it was read; land it again when it is complete")
         _say_left_out(reader, source)
-        _scope_ids(stage, reader, source)
+        if note := create_ids(stage, unique=not reader.takes_mapping):
+            print(f"ssrem: {source}: {note}", file=sys.stderr)
         _reject(stage, reader, source, max_quarantine)
         scope = _speaker_scope(stage, reader, source, speakers)
         values = {
@@ -123,16 +122,7 @@ def land(
             "landed_at": landed_at or stage.started,
         }
         with progress(f"landing {corpus}"):
-            for table in (
-                "linked",
-                "moved",
-                "places",
-                "utterances",
-                "conversations",
-                "quarantine",
-                "corpora",
-            ):
-                stage.create(table, f"1_ingest/{table}", **values)
+            create_landed(stage, **values)
         of_corpus = PartitionKey(corpus=corpus)
         outputs = [Output(table, of_corpus) for table in LANDED]
         if key and ("corpora", of_corpus) in replaced:
@@ -191,24 +181,14 @@ def _stamps(reader: Reader) -> list[tuple[int, int]]:
 
 def _read(stage: Stage, reader: Reader, source: str, batches: Iterable[pa.RecordBatch]) -> None:
     """Stream batches, pseudonymised if wanted, into the scratch table `raw`."""
-    import pyarrow as pa
+    with progress(f"reading {source} ({reader.format})", reader.total_bytes) as advance:
 
-    failure: list[SsremError] = []
-
-    def stream() -> Iterator[pa.RecordBatch]:
-        try:
-            for batch in numbered(prefetched(batches)):
+        def stream() -> Iterator[pa.RecordBatch]:
+            for batch in prefetched(batches):
                 yield batch
                 advance(reader.bytes_read)
-        except SsremError as error:  # DuckDB would wrap it in an error of its own
-            failure.append(error)
 
-    with progress(f"reading {source} ({reader.format})", reader.total_bytes) as advance:
-        stage.connection.register("dump", pa.RecordBatchReader.from_batches(SCHEMA, stream()))
-        stage.connection.execute("CREATE TABLE raw AS SELECT * FROM dump")
-        stage.connection.unregister("dump")
-    if failure:
-        raise failure[0]
+        create_raw(stage, stream())
 
 
 def _say_left_out(reader: Reader, source: str) -> None:
@@ -218,86 +198,34 @@ def _say_left_out(reader: Reader, source: str) -> None:
         print(f"ssrem: {source}: {note}", file=sys.stderr)
 
 
-def _scope_ids(stage: Stage, reader: Reader, source: str) -> None:
-    """Create the table `ids`. Ids that start anew in each conversation are scoped to it, and stderr says so.
-
-    In formats with fixed fields ids are unique by definition, and one that repeats is an error.
-    """
-    stage.create("ids", "1_ingest/ids")
-    if not reader.takes_mapping:
-        return
-    stage.create("repeated_ids", "1_ingest/repeated_ids")
-    most = stage.connection.execute(
-        "SELECT utterance_id, conversations FROM repeated_ids ORDER BY conversations DESC, utterance_id LIMIT 1"
-    ).fetchone()
-    if most is None:
-        return
-    stage.create("raw", "1_ingest/scoped_ids")
-    stage.create("ids", "1_ingest/ids")
-    print(
-        f"ssrem: {source}: message ids repeat across conversations ({most[0]!r} in {most[1]:,}); each was scoped to "
-        "its conversation, as CONVERSATION/ID",
-        file=sys.stderr,
-    )
-
-
 def _reject(stage: Stage, reader: Reader, source: str, max_quarantine: float) -> None:
     """Create the tables of messages that cannot land; DumpError if they are too many."""
-    for table in ("replies", "reply_cycles", "rejected", "conversation_ranks"):
-        stage.create(table, f"1_ingest/{table}")
-    query = "SELECT count(*) FROM raw WHERE record = 'message'"
-    ((messages,),) = stage.connection.execute(query).fetchall()
-    query = "SELECT reason, count(*) FROM rejected GROUP BY ALL ORDER BY count(*) DESC, reason"
-    counts = dict(stage.connection.execute(query).fetchall())
-    rejected = sum(counts.values())
+    rejected = reject(stage)
+    messages = rejected.messages
     if messages == 0:
         raise DumpError(
             f"{source} has no message (read as {reader.format}); is it the right file and --format?"
         )
-    reasons = ", ".join(f"{count:,} {reason}" for reason, count in counts.items())
-    if messages == rejected:
+    if messages == rejected.total:
         raise DumpError(
-            f"none of the {messages:,} messages of {source} (read as {reader.format}) can land: {reasons}; "
+            f"none of the {messages:,} messages of {source} (read as {reader.format}) can land: {rejected.counts}; "
             "name the columns with --map, or the format with --format"
         )
-    unexpected = rejected - counts.get(FORGOTTEN, 0)
-    if unexpected > max_quarantine * messages:
+    if rejected.unexpected > max_quarantine * messages:
         raise DumpError(
-            f"{unexpected:,} of the {messages:,} messages of {source} (read as {reader.format}) cannot land, more than "
-            f"{100 * max_quarantine:g}%: {reasons}; such as {_examples(stage)}; name the columns with --map, or the "
-            "format with --format, or land the rest with --max-quarantine 100%"
+            f"{rejected.unexpected:,} of the {messages:,} messages of {source} (read as {reader.format}) cannot land, "
+            f"more than {100 * max_quarantine:g}%: {rejected.counts}; such as {rejected.examples}; name the columns "
+            "with --map, or the format with --format, or land the rest with --max-quarantine 100%"
         )
-
-
-def _examples(stage: Stage) -> str:
-    """The first three messages that cannot land: file and line, reason, and their first characters."""
-    rows = stage.connection.execute(
-        f"""
-        SELECT raw.file, raw.line, rejected.reason, raw.raw, raw.utterance_id, raw.speaker, raw.text
-        FROM raw INNER JOIN rejected ON raw.row_no = rejected.row_no
-        WHERE rejected.reason <> '{FORGOTTEN}' ORDER BY raw.row_no LIMIT 3
-        """
-    ).fetchall()
-    examples = []
-    for file, line, reason, unread, *fields in rows:
-        begins = [value[:40] for value in fields if value is not None]
-        if unread:
-            begins = [unread[:60].decode("utf-8", "backslashreplace")]
-        examples.append(f"{file} line {line:,} ({reason}: {', '.join(map(repr, begins))})")
-    return ", ".join(examples)
 
 
 def _speaker_scope(stage: Stage, reader: Reader, source: str, speakers: str) -> str:
     if speakers != "auto":
         return speakers
-    text = statement("1_ingest/seats")
-    seats = stage.connection.execute(text, bound(text, {})).fetchall()
-    if not seats:
+    if (named := seats(stage)) is None:
         return "person"
-    (first, count, total), (second, other, _) = seats
     owner = ", or name what holds the person with --map speaker=KEY" if reader.takes_mapping else ""
     raise DumpError(
-        f"{source}: speaker ids {first!r} and {second!r} speak in {min(count, other):,} of {total:,} conversations; "
-        "they seem to name seats, not people; use --speakers conversation to keep them apart by conversation, or "
-        f"--speakers person if they are two people{owner}"
+        f"{source}: {named}; use --speakers conversation to keep them apart by conversation, or --speakers person if "
+        f"they are two people{owner}"
     )

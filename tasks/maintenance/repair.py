@@ -20,11 +20,12 @@ from schemas import LANDED
 from ssrem.errors import HomeError, SsremError
 from ssrem.files import sha256
 from ssrem.readers import open_dump
+from ssrem.tables.speaker_sets import TableSettings
 from tasks.agreement.correlate import correlate_landed
 from tasks.ingest.drop_folder import DONE
 from tasks.ingest.land import content_hash, land
 from tasks.scoring.test_split import score_corpus
-from tasks.speaker_tables.build import TableSettings, build
+from tasks.speaker_tables.build import build
 from tasks.speaker_tables.negatives import NegativeSettings, make_negatives
 from tasks.stage.steps import step
 from tasks.warehouse.clock import utc_now

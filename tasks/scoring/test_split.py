@@ -9,10 +9,10 @@ import numpy as np
 
 from ssrem.agreement.identification import identification
 from ssrem.samples import CONTEXT_ATTACK, TEST
+from ssrem.tables.candidates import load_candidates
 from tasks.scoring.batches import evaluator_at, score_candidates
 from tasks.scoring.conversations import conversation_rows
 from tasks.speaker_tables.build import candidate_sources, landed_corpus
-from tasks.speaker_tables.load import load_candidates
 from tasks.stage.ledger import Recipe
 from tasks.stage.progress import progress
 from tasks.stage.protocol import Built, run_stage

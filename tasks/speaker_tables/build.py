@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
-import duckdb
-
-from sql import statement
-from ssrem.encoders import DEFAULT_ENCODER
-from ssrem.errors import HomeError, SsremError
+from ssrem.errors import HomeError
+from ssrem.tables.speaker_sets import TableSettings, create_tables
 from tasks.speaker_tables.similarity import add_set_similarity
 from tasks.speaker_tables.vectors import cached_encode, encoder_for, training_texts
 from tasks.stage.ledger import Recipe, sources
@@ -20,30 +17,6 @@ from tasks.stage.stage import Output, Resources, Stage
 from tasks.stage.steps import step
 from tasks.warehouse.home import Warehouse
 from tasks.warehouse.partition import PartitionKey
-
-DRAWS = {"SC": 1, "SP": 1, "SS": 1, "Rand": 4}
-"""Negatives per response: one of each kind trains SSREM, four random ones train RSREM (Bak and Oh 2020, 5.1)."""
-
-KIND_CODES = {"SC": 1, "SP": 2, "SS": 3, "Rand": 4}
-"""Code of a kind in the hash of a draw. Do not change them: the draws would change."""
-
-MACROS = ("mul64", "mix64_first", "mix64_middle", "mix64_last", "mix64", "draw_hash")
-
-
-@dataclass(frozen=True)
-class TableSettings:
-    """Settings of the speaker tables: seed of every draw, most turns of a context, encoder of the set similarity."""
-
-    seed: int = 0
-    context_turns: int = 5
-    encoder: str = DEFAULT_ENCODER
-
-    def __post_init__(self) -> None:
-        if self.context_turns < 1 or self.seed < 0:
-            raise SsremError(
-                f"--context-turns {self.context_turns} --seed {self.seed}: a context needs at least one turn, and a "
-                "seed must not be negative"
-            )
 
 
 @step("build speaker tables")
@@ -75,36 +48,6 @@ def build(
         return Built(True, [Output(table, PartitionKey(corpus=corpus)) for table in stage.staged])
 
     return run_stage(place, "tables", recipe, build_tables, done=False, resources=resources)
-
-
-def create_tables(stage: Stage, corpus: str, speaker_scope: str, settings: TableSettings) -> None:
-    """Create the staged tables from `turns` to `candidates`; time and memory grow linearly with the turns."""
-    values: dict[str, Any] = {"corpus": corpus, "speaker_scope": speaker_scope}
-    values |= {"seed": settings.seed, "context_turns": settings.context_turns}
-    define_macros(stage.connection)
-    stage.create("turns", "2_speaker_tables/turns", **values)
-    stage.create("turns_continued", "2_speaker_tables/turns_continued")
-    stage.connection.execute(statement("2_speaker_tables/update_turns"))
-    for table in ("chains", "responses", "turn_sets", "sc", "sp", "ss", "rand"):
-        stage.create(table, f"2_speaker_tables/{table}", **values)
-    stage.create("candidates", "2_speaker_tables/candidates_true", **values)
-    for kind, draws in DRAWS.items():
-        values |= {"kind": kind, "kind_code": KIND_CODES[kind], "draws": draws}
-        draw(stage, values)
-
-
-def draw(stage: Stage, values: Mapping[str, Any]) -> None:
-    """Append the draws of one kind to the staged `candidates`; then redraw those with the response's text, and those
-    from its context."""
-    stage.append("candidates", "2_speaker_tables/candidates_drawn", **values)
-    stage.create("candidates_redrawn", "2_speaker_tables/candidates_redrawn", **values)
-    stage.connection.execute(statement("2_speaker_tables/update_candidates"), {"kind": values["kind"]})
-
-
-def define_macros(connection: duckdb.DuckDBPyConnection) -> None:
-    """Define the SQL macros that the draws use."""
-    for macro in MACROS:
-        connection.execute(statement(f"macros/{macro}"))
 
 
 def landed_corpus(home: Warehouse, corpus: str) -> tuple[str, str]:

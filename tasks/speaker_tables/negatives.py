@@ -14,8 +14,8 @@ import numpy as np
 from ssrem.errors import EvaluatorError
 from ssrem.files import sha256, write_json
 from ssrem.negatives import load_generator, needs_model
+from ssrem.tables.candidates import SPLIT_CODES, load_candidates
 from tasks.speaker_tables.build import candidate_sources, landed_corpus
-from tasks.speaker_tables.load import SPLIT_CODES, load_candidates
 from tasks.stage.ledger import Recipe
 from tasks.stage.progress import progress
 from tasks.stage.protocol import Built, run_stage

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import secrets
 import shutil
 import sys
@@ -13,14 +12,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, Field
 
 from schemas import TABLES
-from sql import statement
 from ssrem import __version__
 from ssrem.errors import GateError
+from ssrem.tables.builder import TableBuilder
 from tasks.stage.ledger import Recipe, write_outputs
 from tasks.warehouse.catalog import create_views, quoted
 from tasks.warehouse.clock import utc_now
@@ -34,7 +33,6 @@ from tasks.warehouse.partition import Address, Partition, PartitionKey, write_re
 
 if TYPE_CHECKING:
     import duckdb
-    import pyarrow as pa
 
 MEMORY_LIMITS = {"ingest": "1200MB"}
 DEFAULT_MEMORY_LIMIT = "2GB"
@@ -66,7 +64,7 @@ class Output:
 
 
 @dataclass
-class Stage:
+class Stage(TableBuilder):
     """A run of a stage in progress. `connection` sees staged tables first, then the published ones.
 
     partitions: of the snapshot that the run reads; staged: names of the tables that it has created so far.
@@ -81,38 +79,6 @@ class Stage:
     scratch: Path
     partitions: list[Partition]
     staged: list[str] = field(default_factory=list)
-
-    def create(self, table: str, sql_name: str | None = None, **parameters: Any) -> None:
-        """Create the staged table by its contract and fill it from the statement; a scratch table has no contract."""
-        if table in TABLES:
-            self.connection.execute(TABLES[table].ddl())
-            self.staged.append(table)
-            if sql_name is not None:
-                self.append(table, sql_name, **parameters)
-        else:
-            text = statement(sql_name or table)
-            self.connection.execute(f"CREATE OR REPLACE TABLE {table} AS {text}", bound(text, parameters))
-
-    def append(self, table: str, sql_name: str, **parameters: Any) -> None:
-        """Insert what the statement selects into a staged table."""
-        text = statement(sql_name)
-        self.connection.execute(f"INSERT INTO {table} BY NAME {text}", bound(text, parameters))
-
-    def create_from_rows(self, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Create the staged table by its contract and fill it with `rows`, a mapping of column to value each."""
-        import polars as pl
-
-        self.create(table)
-        if rows:
-            names = TABLES[table].column_names
-            frame = pl.DataFrame([{n: row[n] for n in names} for row in rows], infer_schema_length=None)
-            self.insert(table, frame.to_arrow())
-
-    def insert(self, table: str, rows: pa.Table) -> None:
-        """Append rows to a staged table, column by column name."""
-        self.connection.register("rows_to_insert", rows)
-        self.connection.execute(f"INSERT INTO {table} BY NAME SELECT * FROM rows_to_insert")
-        self.connection.unregister("rows_to_insert")
 
     def gate(self) -> None:
         """Check every staged table against its contract and the stage's SQL checks.
@@ -237,11 +203,6 @@ class Stage:
             )
         sync_path(path)
         return int(rows)
-
-
-def bound(text: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """The parameters that a statement names: DuckDB refuses values that it does not use."""
-    return {name: parameters[name] for name in set(re.findall(r"\$([a-z]\w*)", text))}
 
 
 @contextmanager

@@ -26,11 +26,11 @@ from ssrem.studies.attacks import TrueResponses
 from ssrem.studies.learned import Human, Learn, Learning, Transfer
 from ssrem.studies.neighbours import neighbours
 from ssrem.studies.scored import Identified, Scored
+from ssrem.tables.candidates import load_candidates
 from tasks.agreement.landed_set import landed_sets, overall_part_of
 from tasks.scoring.batches import score_samples
 from tasks.scoring.signatures import Version
 from tasks.speaker_tables.build import candidate_sources, landed_corpus
-from tasks.speaker_tables.load import load_candidates
 from tasks.stage.ledger import sources
 from tasks.stage.progress import progress
 from tasks.stage.stage import Stage

@@ -16,9 +16,9 @@ from ssrem.agreement.annotated import Labels, labels_of
 from ssrem.encoders import DEFAULT_ENCODER
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import evaluator_class
+from ssrem.tables.candidates import load_candidates
 from tasks.agreement.annotated_sets import annotated_file
 from tasks.speaker_tables.build import candidate_sources, landed_corpus
-from tasks.speaker_tables.load import load_candidates
 from tasks.speaker_tables.negatives import masked_lm_for
 from tasks.speaker_tables.vectors import encode_option, encoder_for, training_texts
 from tasks.stage.ledger import Recipe, already_done

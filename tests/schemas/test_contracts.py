@@ -16,8 +16,8 @@ import schemas
 from schemas import TABLES
 from schemas.contract import Between, Column, Finite, NotEmpty, OneOf, References, Table
 from sql import checks, statement
+from ssrem.tables.builder import bound
 from support.paths import ROOT
-from tasks.stage.stage import bound
 
 SQL = ROOT / "sql"
 STATEMENTS = sorted(str(p.relative_to(SQL).with_suffix("")) for p in SQL.glob("[0-9]_*/*.sql"))
@@ -61,8 +61,8 @@ def filled(name: str) -> str | None:
 @pytest.fixture
 def connection() -> Iterator[duckdb.DuckDBPyConnection]:
     """Every table of the contracts, empty, and the scratch tables of the stages."""
-    from tasks.ingest.row_numbers import SCHEMA
-    from tasks.speaker_tables.build import define_macros
+    from ssrem.tables.row_numbers import SCHEMA
+    from ssrem.tables.speaker_sets import define_macros
 
     with duckdb.connect() as opened:
         for table in TABLES.values():

@@ -13,6 +13,7 @@ import pytest
 from scipy.stats import chisquare
 
 from ssrem.errors import SsremError
+from ssrem.tables.speaker_sets import DRAWS, KIND_CODES, TableSettings, create_tables, draw
 from support.speaker_sets import (
     RAND,
     Message,
@@ -26,7 +27,6 @@ from support.speaker_sets import (
     split_of,
 )
 from support.stages import staging
-from tasks.speaker_tables.build import DRAWS, KIND_CODES, TableSettings, create_tables, draw
 from tasks.speaker_tables.similarity import SET_TABLES
 from tasks.stage.stage import Resources
 from tasks.warehouse.home import Warehouse

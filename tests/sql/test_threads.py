@@ -15,11 +15,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ssrem.samples import Candidates
+from ssrem.tables.candidates import load_candidates
+from ssrem.tables.speaker_sets import TableSettings, create_tables
 from support.speaker_sets import Turn, check_draws, context_of, fetch, own_sets
 from support.stages import staging
 from tasks.ingest.land import land
-from tasks.speaker_tables.build import TableSettings, create_tables
-from tasks.speaker_tables.load import load_candidates
 from tasks.speaker_tables.similarity import SET_TABLES
 from tasks.stage.stage import Resources, Stage
 from tasks.warehouse.home import Warehouse

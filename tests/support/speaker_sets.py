@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from ssrem.tables.speaker_sets import DRAWS, TableSettings, create_tables
 from support.stages import staging
-from tasks.speaker_tables.build import DRAWS, TableSettings, create_tables
 from tasks.stage.stage import Resources, Stage
 from tasks.warehouse.home import Warehouse
 

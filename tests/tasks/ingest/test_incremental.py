@@ -10,9 +10,10 @@ from typing import Any
 
 from schemas import LANDED, TABLES
 from ssrem.samples import Candidates
+from ssrem.tables.candidates import load_candidates
+from ssrem.tables.speaker_sets import TableSettings
 from tasks.ingest.land import land
-from tasks.speaker_tables.build import TableSettings, build
-from tasks.speaker_tables.load import load_candidates
+from tasks.speaker_tables.build import build
 from tasks.warehouse.home import Warehouse
 from tasks.warehouse.partition import PartitionKey
 

@@ -14,10 +14,10 @@ from schemas import TABLES
 from ssrem.errors import GateError
 from ssrem.evaluators import load_evaluator
 from ssrem.samples import KINDS, TEST, Sample
+from ssrem.tables.candidates import load_candidates
 from support.small_home import Made
 from tasks.scoring.conversations import conversation_rows
 from tasks.scoring.test_split import score_corpus
-from tasks.speaker_tables.load import load_candidates
 from tasks.warehouse.home import Warehouse
 
 

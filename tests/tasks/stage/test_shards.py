@@ -14,10 +14,10 @@ from ssrem.encoders.store import VectorStore
 from ssrem.errors import RunnerError
 from ssrem.evaluators import load_evaluator
 from ssrem.samples import TEST, Candidates
+from ssrem.tables.candidates import load_candidates
 from support.small_home import Made
 from tasks.scoring import batches as scoring
 from tasks.speaker_tables import vectors as encoding
-from tasks.speaker_tables.load import load_candidates
 from tasks.speaker_tables.similarity import bucket_edges, similarity_shard
 from tasks.speaker_tables.vectors import encode_shard, encoded_in_shards
 from tasks.stage import shards

@@ -12,12 +12,12 @@ import pytest
 from flows.decide import decide as decide_all
 from ssrem.errors import EvaluatorError, GateError
 from ssrem.samples import TEST
+from ssrem.tables.candidates import load_candidates
 from support.small_home import annotated_rows
 from support.stages import staging
 from tasks.agreement import correlate as correlation
 from tasks.agreement.correlate import correlate, correlate_landed
 from tasks.scoring.test_split import score_corpus
-from tasks.speaker_tables.load import load_candidates
 from tasks.stage.stage import Output
 from tasks.training.outdated import outdated
 from tasks.training.promotion import Challenge, challenges, decide, promote

@@ -12,8 +12,8 @@ import pytest
 from ssrem.errors import EvaluatorError, GateError, HomeError
 from ssrem.evaluators import load_evaluator
 from ssrem.samples import TEST, TRAIN, VALID, Sample
+from ssrem.tables.candidates import load_candidates
 from support.small_home import Made
-from tasks.speaker_tables.load import load_candidates
 from tasks.training.train import train, without_tables
 from tasks.training.versions import promoted
 from tasks.warehouse.home import Warehouse

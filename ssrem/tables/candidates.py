@@ -1,4 +1,4 @@
-"""Load the candidates of landed corpora from the speaker tables."""
+"""Load the candidates of corpora from the speaker tables."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import duckdb
 import numpy as np
 
 from ssrem.samples import Candidates, Rows
-from tasks.speaker_tables.similarity import SET_TABLES
+from ssrem.tables.speaker_sets import DRAWS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,7 +33,7 @@ def load_candidates(connection: duckdb.DuckDBPyConnection, corpora: Sequence[str
         response=joined([p.response for p in parts]),
         context_start=joined([p.context_start for p in parts]),
         context_stop=joined([p.context_stop for p in parts]),
-        negatives={kind: joined([p.negatives[kind] for p in parts]) for kind in SET_TABLES},
+        negatives={kind: joined([p.negatives[kind] for p in parts]) for kind in DRAWS},
         split=np.concatenate([p.split for p in parts]),
     )
 
@@ -69,7 +69,7 @@ def _load(connection: duckdb.DuckDBPyConnection, corpus: str) -> Candidates:
     ).to_arrow_table()
     start, stop = _spans(responses["context"].combine_chunks(), texts)
     negatives, n = {}, len(responses)
-    for kind in SET_TABLES:
+    for kind in DRAWS:
         drawn = connection.execute(
             "SELECT coalesce(turn_id, -1) AS turn_id FROM candidates WHERE corpus = ? AND kind = ? "
             "ORDER BY response_id, k",

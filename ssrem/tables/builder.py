@@ -1,0 +1,58 @@
+"""Tables of a DuckDB database, created by their contracts in `schemas` and filled by the statements in `sql`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from schemas import TABLES
+from sql import statement
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+
+
+class TableBuilder:
+    """Creates tables in the database of `connection`. staged: names of those with a contract created so far."""
+
+    connection: duckdb.DuckDBPyConnection
+    staged: list[str]
+
+    def create(self, table: str, sql_name: str | None = None, **parameters: Any) -> None:
+        """Create the table by its contract and fill it from the statement; a scratch table has no contract."""
+        if table in TABLES:
+            self.connection.execute(TABLES[table].ddl())
+            self.staged.append(table)
+            if sql_name is not None:
+                self.append(table, sql_name, **parameters)
+        else:
+            text = statement(sql_name or table)
+            self.connection.execute(f"CREATE OR REPLACE TABLE {table} AS {text}", bound(text, parameters))
+
+    def append(self, table: str, sql_name: str, **parameters: Any) -> None:
+        """Insert what the statement selects into a table with a contract."""
+        text = statement(sql_name)
+        self.connection.execute(f"INSERT INTO {table} BY NAME {text}", bound(text, parameters))
+
+    def create_from_rows(self, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Create the table by its contract and fill it with `rows`, a mapping of column to value each."""
+        import polars as pl
+
+        self.create(table)
+        if rows:
+            names = TABLES[table].column_names
+            frame = pl.DataFrame([{n: row[n] for n in names} for row in rows], infer_schema_length=None)
+            self.insert(table, frame.to_arrow())
+
+    def insert(self, table: str, rows: pa.Table) -> None:
+        """Append rows to a table, column by column name."""
+        self.connection.register("rows_to_insert", rows)
+        self.connection.execute(f"INSERT INTO {table} BY NAME SELECT * FROM rows_to_insert")
+        self.connection.unregister("rows_to_insert")
+
+
+def bound(text: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters that a statement names: DuckDB refuses values that it does not use."""
+    return {name: parameters[name] for name in set(re.findall(r"\$([a-z]\w*)", text))}

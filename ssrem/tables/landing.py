@@ -1,0 +1,143 @@
+"""From the records of a dump to messages that land, each with its place in its conversation, and those that cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sql import statement
+from ssrem.errors import SsremError
+from ssrem.privacy.record_batches import FORGOTTEN
+from ssrem.tables.builder import TableBuilder
+from ssrem.tables.row_numbers import SCHEMA, numbered
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True)
+class Rejected:
+    """messages: of the dump, forgotten ones included. reasons: why messages cannot land → how many, most first.
+
+    examples: the first three of them, each with file and line, reason, and first characters.
+    """
+
+    messages: int
+    reasons: dict[str, int]
+    examples: str
+
+    @property
+    def total(self) -> int:
+        """How many messages cannot land."""
+        return sum(self.reasons.values())
+
+    @property
+    def unexpected(self) -> int:
+        """As `total`, but without the messages of people who were forgotten."""
+        return self.total - self.reasons.get(FORGOTTEN, 0)
+
+    @property
+    def counts(self) -> str:
+        """The reasons with their counts."""
+        return ", ".join(f"{count:,} {reason}" for reason, count in self.reasons.items())
+
+
+@dataclass(frozen=True)
+class Seats:
+    """Two speaker ids that both speak in nearly every conversation: `least` or more of `conversations`."""
+
+    first: str
+    second: str
+    least: int
+    conversations: int
+
+    def __str__(self) -> str:
+        return (
+            f"speaker ids {self.first!r} and {self.second!r} speak in {self.least:,} of {self.conversations:,} "
+            "conversations; they seem to name seats, not people"
+        )
+
+
+def create_raw(tables: TableBuilder, batches: Iterable[pa.RecordBatch]) -> None:
+    """Create the table `raw` from a stream of batches of RAW_SCHEMA. Raises the SsremError that the stream raises."""
+    import pyarrow as pa
+
+    failures: list[SsremError] = []
+
+    def stream() -> Iterable[pa.RecordBatch]:
+        try:
+            yield from numbered(batches)
+        except SsremError as error:  # DuckDB would wrap it in an error of its own
+            failures.append(error)
+
+    tables.connection.register("dump", pa.RecordBatchReader.from_batches(SCHEMA, stream()))
+    tables.connection.execute("CREATE TABLE raw AS SELECT * FROM dump")
+    tables.connection.unregister("dump")
+    if failures:
+        raise failures[0]
+
+
+def create_ids(tables: TableBuilder, *, unique: bool) -> str | None:
+    """Create the table `ids`; returns a note if ids start anew in each conversation and were scoped to it.
+
+    unique: ids are unique in the format by definition, and one that repeats is an error.
+    """
+    tables.create("ids", "1_ingest/ids")
+    if unique:
+        return None
+    tables.create("repeated_ids", "1_ingest/repeated_ids")
+    most = tables.connection.execute(
+        "SELECT utterance_id, conversations FROM repeated_ids ORDER BY conversations DESC, utterance_id LIMIT 1"
+    ).fetchone()
+    if most is None:
+        return None
+    tables.create("raw", "1_ingest/scoped_ids")
+    tables.create("ids", "1_ingest/ids")
+    return (
+        f"message ids repeat across conversations ({most[0]!r} in {most[1]:,}); each was scoped to its conversation, "
+        "as CONVERSATION/ID"
+    )
+
+
+def reject(tables: TableBuilder) -> Rejected:
+    """Create the tables of messages that cannot land."""
+    for table in ("replies", "reply_cycles", "rejected", "conversation_ranks"):
+        tables.create(table, f"1_ingest/{table}")
+    query = "SELECT count(*) FROM raw WHERE record = 'message'"
+    ((messages,),) = tables.connection.execute(query).fetchall()
+    query = "SELECT reason, count(*) FROM rejected GROUP BY ALL ORDER BY count(*) DESC, reason"
+    reasons = dict(tables.connection.execute(query).fetchall())
+    return Rejected(messages, reasons, _examples(tables) if reasons else "")
+
+
+def _examples(tables: TableBuilder) -> str:
+    rows = tables.connection.execute(
+        f"""
+        SELECT raw.file, raw.line, rejected.reason, raw.raw, raw.utterance_id, raw.speaker, raw.text
+        FROM raw INNER JOIN rejected ON raw.row_no = rejected.row_no
+        WHERE rejected.reason <> '{FORGOTTEN}' ORDER BY raw.row_no LIMIT 3
+        """
+    ).fetchall()
+    examples = []
+    for file, line, reason, unread, *fields in rows:
+        begins = [value[:40] for value in fields if value is not None]
+        if unread:
+            begins = [unread[:60].decode("utf-8", "backslashreplace")]
+        examples.append(f"{file} line {line:,} ({reason}: {', '.join(map(repr, begins))})")
+    return ", ".join(examples)
+
+
+def seats(tables: TableBuilder) -> Seats | None:
+    """The speaker ids that seem to name seats, if there are any."""
+    rows = tables.connection.execute(statement("1_ingest/seats")).fetchall()
+    if not rows:
+        return None
+    (first, count, conversations), (second, other, _) = rows
+    return Seats(first, second, min(count, other), conversations)
+
+
+def create_landed(tables: TableBuilder, **values: Any) -> None:
+    """Create `utterances`, `conversations`, `quarantine` and `corpora`. values: of the statements' parameters."""
+    for table in ("linked", "moved", "places", "utterances", "conversations", "quarantine", "corpora"):
+        tables.create(table, f"1_ingest/{table}", **values)
