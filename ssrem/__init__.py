@@ -1,3 +1,24 @@
 """Evaluators of dialogue responses that learn from people's own words, and their agreement with human scores."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ssrem.errors import SsremError
+
+if TYPE_CHECKING:
+    from ssrem.in_memory import Conversations, conversations
+    from ssrem.model import SSREM, Model, load
+
+__all__ = ["SSREM", "Conversations", "Model", "SsremError", "__version__", "conversations", "load"]
+
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    """The functions and classes for notebooks, imported when first used, so that `import ssrem` is light."""
+    if name not in __all__:
+        raise AttributeError(f"module 'ssrem' has no attribute {name!r}")
+    from ssrem import in_memory, model
+
+    return getattr(in_memory, name, None) or getattr(model, name)

@@ -138,6 +138,6 @@ def seats(tables: TableBuilder) -> Seats | None:
 
 
 def create_landed(tables: TableBuilder, **values: Any) -> None:
-    """Create `utterances`, `conversations`, `quarantine` and `corpora`. values: of the statements' parameters."""
-    for table in ("linked", "moved", "places", "utterances", "conversations", "quarantine", "corpora"):
+    """Create `utterances`, `conversations` and `quarantine`. values: of the statements' parameters."""
+    for table in ("linked", "moved", "places", "utterances", "conversations", "quarantine"):
         tables.create(table, f"1_ingest/{table}", **values)

@@ -123,6 +123,7 @@ def land(
         }
         with progress(f"landing {corpus}"):
             create_landed(stage, **values)
+            stage.create("corpora", "1_ingest/corpora", **values)
         of_corpus = PartitionKey(corpus=corpus)
         outputs = [Output(table, of_corpus) for table in LANDED]
         if key and ("corpora", of_corpus) in replaced:

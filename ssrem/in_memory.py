@@ -1,0 +1,315 @@
+"""Conversations that Python holds: their turns, speaker sets and candidates as frames, without a home folder.
+
+The statements of `sql` build them in memory, as `ssrem ingest` and `ssrem tables` do in a home folder.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from numbers import Integral
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from schemas import TABLES
+from ssrem.errors import DumpError
+from ssrem.readers import open_dump
+from ssrem.readers.fields import NEEDED, Layout, checked_mapping
+from ssrem.readers.metadata import escaped
+from ssrem.tables.builder import TableBuilder
+from ssrem.tables.candidates import load_candidates
+from ssrem.tables.landing import create_ids, create_landed, create_raw, reject, seats
+from ssrem.tables.speaker_sets import DRAWS, TableSettings, create_tables
+
+if TYPE_CHECKING:
+    import duckdb
+    import polars as pl
+    import pyarrow as pa
+
+    from ssrem.readers.base import Reader
+    from ssrem.samples import Candidates
+
+Columns = Mapping[str, str | Sequence[str]]
+
+_LISTS = ("utterances", "messages", "conversations", "conversation")
+"""Keys of a row that may hold the messages of a whole conversation, as the readers of `jsonl` and of chat logs take."""
+
+
+@dataclass(frozen=True)
+class Conversations:
+    """What `conversations` returns.
+
+    frames: table → its rows in order of its key; docs/sql.md describes the columns. candidates: what evaluators learn
+    from. notes: what was decided or left out, a sentence each.
+    """
+
+    frames: Mapping[str, pl.DataFrame]
+    candidates: Candidates
+    notes: Sequence[str]
+
+    @property
+    def sets(self) -> dict[str, pl.DataFrame]:
+        """SC, SP, SS and Rand of every speaker, a row a member: set_id, speaker, split, position, text.
+
+        A set is named after its speaker's first turn in it.
+        """
+        turns = self.frames["turns"]
+        owners = turns.select(set_id="turn_id", speaker="speaker", split="split")
+        texts = turns.select("turn_id", "text")
+        columns = ["set_id", "speaker", "split", "position", "text"]
+        return {
+            kind: self.frames[kind.lower()].join(owners, on="set_id").join(texts, on="turn_id")
+            .select(columns).sort("set_id", "position")
+            for kind in DRAWS
+        }  # fmt: skip
+
+    @property
+    def training_texts(self) -> list[str]:
+        """The turns of the training split, in order."""
+        return self.frames["turns"].filter(split="train")["text"].to_list()
+
+    def __repr__(self) -> str:
+        counts = {
+            name: len(self.frames[name]) for name in ("conversations", "utterances", "turns", "responses")
+        }
+        speakers = self.frames["turns"]["speaker"].n_unique()
+        listed = ", ".join(f"{count:,} {name}" for name, count in counts.items())
+        return f"<{listed} of {speakers:,} speakers; {len(self.frames['quarantine']):,} quarantined>"
+
+
+@dataclass
+class _Tables(TableBuilder):
+    """Tables of a database in memory."""
+
+    connection: duckdb.DuckDBPyConnection
+    staged: list[str] = field(default_factory=list)
+
+
+def conversations(
+    data: Any,
+    *,
+    columns: Columns | None = None,
+    speakers: str = "auto",
+    context_turns: int = 5,
+    seed: int = 0,
+    max_quarantine: float = 0.05,
+) -> Conversations:
+    """Turns, responses, speaker sets and candidates of conversations.
+
+    data: a list of conversations, or a mapping of id to conversation, each a list of messages: `(speaker, text)`, or a
+    dict; or rows with a message each: a frame of pandas or Polars, an Arrow table, a `datasets.Dataset`, or a list of
+    dicts; or rows with a conversation each, as `ssrem ingest` reads them from JSON lines and chat logs; or the path of
+    a dump in any of its formats, or "chitchat".
+    columns: field → column or columns, as `--map` of `ssrem ingest`: conversation, id, speaker, addressee, reply_to,
+    text, time. speakers: what an id names: a "person", a seat in one "conversation", or "auto": a person, unless two
+    ids speak in nearly every conversation, which is an error. context_turns: most turns of a context. seed: of every
+    draw. max_quarantine: the largest share, 0 to 1, of messages that may be left out because they cannot be used, such
+    as those without a text; they are in the frame `quarantine`.
+
+    What was left out is also told as a warning. Raises DumpError for data of another shape, without a message, or
+    without a response, for seats, and if more messages cannot be used; SsremError for other settings.
+    """
+    import duckdb
+
+    if speakers not in ("auto", "person", "conversation"):
+        raise DumpError(f"speakers={speakers!r}: it is auto, person or conversation")
+    if not 0 <= max_quarantine <= 1:
+        raise DumpError(f"max_quarantine={max_quarantine!r}: it is a share from 0 to 1")
+    settings = TableSettings(seed, context_turns)
+    with TemporaryDirectory(prefix="ssrem-") as scratch, duckdb.connect() as connection:
+        connection.execute("SET temp_directory = $folder", {"folder": f"{scratch}/spill"})
+        connection.execute("SET preserve_insertion_order = false")
+        tables = _Tables(connection)
+        reader, guessed = _reader(data, columns, Path(scratch))
+        create_raw(tables, reader)
+        scoped = create_ids(tables, unique=not reader.takes_mapping)
+        left_out = _left_out(tables, max_quarantine)
+        scope = _scope(tables) if speakers == "auto" else speakers
+        create_landed(tables, corpus="conversations", speaker_scope=scope)
+        create_tables(tables, "conversations", scope, settings)
+        frames = {
+            name: connection.sql(f"FROM {name} ORDER BY {', '.join(TABLES[name].key)}").pl()
+            for name in tables.staged
+        }
+        if frames["responses"].is_empty():
+            raise DumpError(
+                "there is no response: in each conversation one speaker says everything; name who says what by the "
+                "speaker of each message"
+            )
+        counts = ", ".join(f"{count:,} {kind}" for kind, count in reader.left_out.most_common())
+        notes = [
+            *guessed,
+            f"left out, because nobody said it: {counts}" if counts else None,
+            scoped,
+            left_out,
+        ]
+        notes.append(_one_sided(frames["conversations"]))
+        told = [note for note in notes if note]
+        for note in told:
+            warnings.warn(note, stacklevel=2)
+        return Conversations(frames, load_candidates(connection, ["conversations"]), told)
+
+
+def _left_out(tables: _Tables, max_quarantine: float) -> str | None:
+    rejected = reject(tables)
+    if not rejected.messages:
+        raise DumpError("there is no message; give conversations with at least two messages")
+    told = f"{rejected.total:,} of {rejected.messages:,} messages cannot be used: {rejected.counts}"
+    if rejected.total > max_quarantine * rejected.messages or rejected.total == rejected.messages:
+        raise DumpError(
+            f"{told}; such as {rejected.examples}; name the columns with columns={{'speaker': …, 'text': …}}, or leave "
+            "out what cannot be used with max_quarantine=1"
+        )
+    return f"{told}; the frame quarantine has them" if rejected.total else None
+
+
+def _scope(tables: _Tables) -> str:
+    if two := seats(tables):
+        raise DumpError(
+            f"{two}; give speakers='conversation' to keep them apart by conversation, or speakers='person' if they are "
+            "two people"
+        )
+    return "person"
+
+
+def _one_sided(frame: pl.DataFrame) -> str | None:
+    count = len(frame.filter(participants=1))
+    return f"in {count:,} of {len(frame):,} conversations one speaker says everything" if count else None
+
+
+def _reader(data: Any, columns: Columns | None, folder: Path) -> tuple[Reader, list[str]]:
+    """A reader of the data, which `folder` holds unless they are a dump; and what it decided about a dump."""
+    import pyarrow as pa
+
+    fields = checked_mapping(columns)
+    if isinstance(data, str | Path):
+        reader = open_dump(data, mapping=fields)
+        return reader, reader.notes
+    if hasattr(data, "__arrow_c_stream__"):
+        table = _table(data)
+        if not any(pa.types.is_list(part.type) for part in table.schema if part.name in _LISTS):
+            return open_dump(_parquet(table, fields, folder), mapping=fields), []
+        data = table.to_pylist()
+    path = folder / "data"
+    with path.open("wb") as file:
+        file.writelines(escaped(row) + b"\n" for row in _rows(data, Layout(fields)))
+    return open_dump(path, mapping=fields), []
+
+
+def _table(data: Any) -> pa.Table:
+    import pyarrow as pa
+
+    try:
+        return pa.table(data)
+    except (pa.ArrowException, TypeError) as error:
+        raise DumpError(f"a column of the frame holds values of several types: {error}") from error
+
+
+def _parquet(table: pa.Table, fields: Mapping[str, tuple[str, ...]], folder: Path) -> Path:
+    """The file of a table of messages."""
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    if not table.num_rows:
+        raise DumpError("the frame has no row; give conversations with at least two messages")
+    sources = Layout(fields).plan(tuple(table.column_names)).sources
+    _check_fields(sources, table.column_names, NEEDED)
+    for name in sources["text"]:
+        kind = table.schema.field(name).type
+        kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+        if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)):
+            raise DumpError(f"the column {name!r} of the texts holds values of type {kind}, not texts")
+    path = folder / "data"
+    pyarrow.parquet.write_table(table, path)
+    return path
+
+
+def _rows(data: Any, layout: Layout) -> Iterator[Mapping[str, Any]]:
+    """Rows of JSON lines: a conversation each, or a message each."""
+    if isinstance(data, bytes) or not isinstance(data, Iterable):
+        raise _shape(f"the data are {_called(data)}")
+    number = 0
+    for number, item in enumerate(data, 1):
+        id, messages = (item, data[item]) if isinstance(data, Mapping) else (number, item)
+        where = f"conversation {id}"
+        if isinstance(messages, dict) and not isinstance(data, Mapping):
+            yield _row(messages, layout, f"row {number}")
+        elif isinstance(messages, Sequence) and not isinstance(messages, str | bytes):
+            yield _conversation(messages, layout, where, str(id))
+        else:
+            raise _shape(f"{where} is {_called(messages)}")
+    if not number:
+        raise DumpError("there is no conversation; give at least one with two speakers")
+
+
+def _row(row: dict[str, Any], layout: Layout, where: str) -> Mapping[str, Any]:
+    """A message, or a conversation, as the readers of JSON lines and of chat logs take it."""
+    if not any(isinstance(row.get(name), list) for name in _LISTS):
+        sources = layout.plan(tuple(row)).sources
+        _check_fields(sources, list(row), NEEDED, f"{where}: ")
+        _check_text([row[name] for name in sources["text"]], where)
+    return row
+
+
+def _conversation(messages: Sequence[Any], layout: Layout, where: str, id: str) -> Mapping[str, Any]:
+    if isinstance(messages, tuple) and len(messages) == 2 and all(isinstance(part, str) for part in messages):
+        raise _shape(f"{where} is one message, {_shown(messages)}")
+    roles = all(isinstance(message, dict) and {"role", "content"} <= message.keys() for message in messages)
+    if roles and messages and "speaker" not in layout.plan(tuple(messages[0])).sources:
+        return {"conversation_id": id, "messages": list(messages)}
+    entries = [_message(entry, layout, f"{where}, message {at}") for at, entry in enumerate(messages, 1)]
+    return {"conversation_id": id, "utterances": entries}
+
+
+def _message(message: Any, layout: Layout, where: str) -> dict[str, Any]:
+    if isinstance(message, dict):
+        entry = message
+        sources = layout.plan(tuple(message)).sources
+        _check_fields(sources, list(message), ("speaker", "text"), f"{where}: ")
+        speaker, texts = message[sources["speaker"][0]], [message[name] for name in sources["text"]]
+    elif isinstance(message, Sequence) and not isinstance(message, str) and len(message) == 2:
+        speaker, texts = message[0], [message[1]]
+        names = [(layout.mapping.get(name) or (name,))[0] for name in ("speaker", "text")]
+        entry = dict(zip(names, message, strict=True))
+    else:
+        raise _shape(f"{where} is {_called(message)}")
+    if isinstance(speaker, bool) or not isinstance(speaker, str | Integral) or not str(speaker).strip():
+        raise DumpError(
+            f"{where}: the speaker is {_shown(speaker)}; name who says it, by a text or whole number"
+        )
+    _check_text(texts, where)
+    return entry
+
+
+def _check_text(values: Iterable[Any], where: str) -> None:
+    for value in values:
+        if value is not None and not isinstance(value, str):
+            raise DumpError(f"{where}: the text is {_called(value)}, not a string")
+
+
+def _check_fields(
+    sources: Mapping[str, Any], names: Sequence[Any], needed: Iterable[str], where: str = ""
+) -> None:
+    if missing := [name for name in needed if name not in sources]:
+        raise DumpError(
+            f"{where}nothing is known as {' or '.join(missing)}; the columns are {', '.join(map(str, names))}; say "
+            f"which is which, for example columns={{{missing[0]!r}: 'NAME'}}"
+        )
+
+
+def _shape(fault: str) -> DumpError:
+    return DumpError(
+        f"{fault}; give a list of conversations, each a list of (speaker, text), or a frame with the columns "
+        "conversation, speaker and text"
+    )
+
+
+def _called(value: Any) -> str:
+    return f"{_shown(value)}, of type {type(value).__name__}"
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:59]}…"

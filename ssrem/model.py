@@ -1,0 +1,139 @@
+"""Evaluators as a notebook uses them: trained on conversations in memory, applied to tuples of texts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from ssrem.encoders import DEFAULT_ENCODER, Encoder, load_encoder
+from ssrem.errors import EvaluatorError
+from ssrem.evaluators import evaluator_class, load_evaluator, packaged, route
+from ssrem.in_memory import Conversations, conversations
+from ssrem.samples import Floats, Sample
+
+if TYPE_CHECKING:
+    from ssrem.evaluators.base import Evaluator
+    from ssrem.samples import Progress
+
+
+class Model:
+    """An evaluator by its name, such as ruber; docs/evaluators.md lists them. One that learns is trained by `fit`.
+
+    encoder: spec of its texts' encoder, if it has one. settings: as `--set` of `ssrem train`, such as epochs=10. Raises
+    EvaluatorError for an unknown name or setting.
+    """
+
+    def __init__(self, name: str, *, encoder: str = DEFAULT_ENCODER, **settings: Any) -> None:
+        self.name, self.encoder, self.settings = name, encoder, settings
+        route([name], settings)
+        kind = evaluator_class(name)
+        self._evaluator = None if kind.learns_from else kind.create(settings, _Provider(None, encoder, 0))
+
+    @property
+    def evaluator(self) -> Evaluator:
+        """The evaluator itself; EvaluatorError if it has to learn first."""
+        if self._evaluator is None:
+            ready = f", or ssrem.load({self.name!r}), which is trained" if self.name in packaged() else ""
+            raise EvaluatorError(f"{self.name} is not trained yet; call fit(conversations){ready}")
+        return self._evaluator
+
+    def fit(self, data: Any, *, progress: Progress | None = None) -> Self:
+        """Learn from conversations, as `ssrem.conversations` returns or takes them; returns this model.
+
+        progress: called with (steps done, steps in all). EvaluatorError if there is too little to learn from, or the
+        evaluator learns nothing, or only from human ratings.
+        """
+        kind: Any = evaluator_class(self.name)
+        if "candidates" not in kind.learns_from:
+            what = "human ratings alone: ssrem train --labels" if kind.learns_from else "nothing; call score"
+            raise EvaluatorError(f"{self.name} learns from {what}")
+        known = data if isinstance(data, Conversations) else conversations(data)
+        settings = kind.check_settings(self.settings)
+        evaluator = kind.create(settings, _Provider(known, self.encoder, settings["seed"]))
+        evaluator.fit(known.candidates, progress=progress)
+        self._evaluator = evaluator
+        return self
+
+    def score(self, responses: Iterable[Any]) -> Floats:
+        """A score for each response, float64 (n,); NaN where what the evaluator needs is missing, such as a reference.
+
+        responses: `(context, response)` or `(context, response, reference)`, or dicts with these keys; a context is a
+        text or the texts of its turns, oldest first. EvaluatorError for responses of another shape.
+        """
+        return self.evaluator.score(_samples(responses))
+
+    def save(self, folder: Path | str) -> None:
+        """Write the evaluator into a folder, for `ssrem.load`."""
+        self.evaluator.save(Path(folder))
+
+
+class SSREM(Model):
+    """The evaluator of Bak and Oh (2020), which learns to tell a response from others of the same speaker."""
+
+    def __init__(self, *, encoder: str = DEFAULT_ENCODER, **settings: Any) -> None:
+        super().__init__("ssrem", encoder=encoder, **settings)
+
+
+def load(where: Path | str = "ssrem") -> Model:
+    """The model in a folder that `save` or `ssrem train` wrote, or the trained one of that name that comes with ssrem.
+
+    EvaluatorError if there is none.
+    """
+    evaluator = load_evaluator(where)
+    model = Model(evaluator.name)
+    model._evaluator = evaluator
+    return model
+
+
+@dataclass(frozen=True)
+class _Provider:
+    """What an evaluator is created with: see ssrem.evaluators.base.Provider."""
+
+    conversations: Conversations | None
+    spec: str
+    seed: int
+
+    def encoder(self) -> Encoder:
+        texts = self.conversations.training_texts if self.conversations else None
+        return load_encoder(self.spec, train_texts=texts, seed=self.seed)
+
+    def evaluator(self, name: str) -> Evaluator:
+        return load_evaluator(name)
+
+    def masked_lm(self) -> Path:
+        raise EvaluatorError(
+            "a masked language model is fine-tuned by ssrem train alone; name one with model="
+        )
+
+
+def _samples(responses: Iterable[Any]) -> list[Sample]:
+    if isinstance(responses, str | bytes | Mapping) or not isinstance(responses, Iterable):
+        raise _shape(f"the responses are {responses!r:.60}")
+    return [_sample(item, f"response {number}") for number, item in enumerate(responses, 1)]
+
+
+def _sample(item: Any, where: str) -> Sample:
+    if isinstance(item, Sample):
+        return item
+    if isinstance(item, Mapping):
+        if not {"context", "response"} <= item.keys():
+            raise _shape(f"{where} has the keys {', '.join(map(str, item))}")
+        item = (item["context"], item["response"], item.get("reference"))
+    if not isinstance(item, Sequence) or isinstance(item, str) or len(item) not in (2, 3):
+        raise _shape(f"{where} is {item!r:.60}")
+    context, response, reference = (*item, None)[:3]
+    turns = (context,) if isinstance(context, str) else context
+    if not isinstance(turns, Sequence) or not all(isinstance(turn, str) for turn in turns):
+        raise _shape(f"{where}: the context is {context!r:.60}")
+    if not isinstance(response, str) or not isinstance(reference, str | None):
+        raise _shape(f"{where}: the response and reference are {response!r:.60} and {reference!r:.60}")
+    return Sample(tuple(turns), response, reference)
+
+
+def _shape(fault: str) -> EvaluatorError:
+    return EvaluatorError(
+        f"{fault}; give a list of (context, response) or (context, response, reference), where a context is a text or "
+        "a list of texts"
+    )

@@ -1,0 +1,301 @@
+"""Conversations in memory: the tables are those that the command line builds, and a model learns the same from them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import ssrem
+from schemas import TABLES
+from ssrem.errors import DumpError, EvaluatorError, SsremError
+from ssrem.tables.speaker_sets import DRAWS
+from support.small_home import Made, made
+from tasks.ingest.land import land
+from tasks.speaker_tables.build import build
+from tasks.warehouse.home import Warehouse
+
+__all__ = ["made"]
+
+TALK = [
+    ("Ann", "Hi Ben!"),
+    ("Ben", "Hello."),
+    ("Ann", "Tea?"),
+    ("Ann", "Or coffee?"),
+    ("Ben", "Coffee, please."),
+]
+TALKS = [TALK, [("Ann", "Hi Cy!"), ("Cy", "Oh, you again."), ("Ann", "Yes.")]]
+
+
+def rows_of(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def published(home: Warehouse) -> dict[str, pl.DataFrame]:
+    """The tables of the only corpus of a home folder, as `Conversations.frames` has them."""
+    tables = (
+        "conversations",
+        "utterances",
+        "quarantine",
+        "turns",
+        "responses",
+        *map(str.lower, DRAWS),
+        "candidates",
+    )
+    with home.reader() as connection:
+        return {
+            name: connection.sql(
+                f"SELECT * EXCLUDE corpus FROM {name} ORDER BY {', '.join(TABLES[name].key)}"
+            ).pl()
+            for name in tables
+        }
+
+
+def assert_same(conversations: ssrem.Conversations, home: Warehouse) -> None:
+    expected = published(home)
+    assert conversations.frames.keys() == expected.keys()
+    for name, frame in conversations.frames.items():
+        # A quarantined row names the file that it was in, and lies there as it is written.
+        differing = ["corpus", "file", "raw"] if name == "quarantine" else ["corpus"]
+        assert frame.drop(differing).equals(expected[name].drop(differing[1:])), name
+
+
+@pytest.fixture(scope="module")
+def talks(made: Made) -> dict[str, list[dict[str, Any]]]:
+    """The conversations of the small home folder."""
+    by_id: dict[str, list[dict[str, Any]]] = {}
+    for row in rows_of(made.dump):
+        by_id.setdefault(row.pop("conversation_id"), []).append(row)
+    return by_id
+
+
+def test_tables_and_model_are_those_of_the_command_line(made: Made, talks: Mapping[str, Any]) -> None:
+    conversations = ssrem.conversations(talks)
+    assert_same(conversations, made.home)
+    assert not conversations.notes
+    model = ssrem.SSREM().fit(conversations)
+    with made.home.reader() as connection:
+        query = "SELECT signature FROM evaluators WHERE evaluator = 'ssrem'"
+        assert connection.execute(query).fetchall() == [(model.evaluator.signature,)]
+    scores = model.score([("i like pizza", "cheese and soup"), (["so", "my guitar"], "a band", "a song")])
+    assert scores.shape == (2,) and np.isfinite(scores).all()
+
+
+THREADS = [
+    {"conversation": f"c{n}", "id": f"{n}.{at}", "speaker": who, "text": text, "reply_to": to and f"{n}.{to}"}
+    for n in range(30)
+    for at, (who, text, to) in enumerate(
+        [
+            (f"p{n % 7}", "where are you from", None),
+            (f"p{n % 5}x", "from the sea", "0"),
+            (f"p{n % 3}y", "  ", "0"),
+            (f"p{n % 7}", "is it far?", "1"),
+            (f"p{n % 3}y", "not that far", "1"),
+            (f"p{n % 7}", "I see", "4" if n % 2 else None),
+        ]
+    )
+]
+
+
+def as_conversations(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [
+        {"conversation_id": id, "utterances": [row for row in rows if row["conversation"] == id]}
+        for id in dict.fromkeys(row["conversation"] for row in rows)
+    ]
+
+
+class Dataset:
+    """What a `datasets.Dataset` is here: its rows, one after another."""
+
+    def __init__(self, rows: list[dict[str, Any]]) -> None:
+        self.rows = rows
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return iter(self.rows)
+
+
+@pytest.fixture
+def threads(home: Warehouse, tmp_path: Path) -> Warehouse:
+    """A home folder in which the threads landed."""
+    path = tmp_path / "threads.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in THREADS), encoding="utf-8")
+    land(str(path), str(home.root), max_quarantine=1)
+    build("threads", str(home.root))
+    return home
+
+
+def test_every_shape_gives_the_same_tables(threads: Warehouse) -> None:
+    frames: list[Any] = [THREADS, Dataset(THREADS), pl.DataFrame(THREADS), pd.DataFrame(THREADS)]
+    for data in (*frames, pa.Table.from_pylist(THREADS)):
+        with pytest.warns(
+            UserWarning, match="30 of 180 messages cannot be used: 30 no_text; the frame quarantine"
+        ):
+            assert_same(ssrem.conversations(data, max_quarantine=1), threads)
+
+
+def test_a_row_may_be_a_conversation() -> None:
+    rows = [row for row in THREADS if row["text"].strip()]
+    expected = ssrem.conversations(rows)
+    for data in (as_conversations(rows), pa.Table.from_pylist(as_conversations(rows))):
+        assert ssrem.conversations(data).frames["candidates"].equals(expected.frames["candidates"])
+    chats = [
+        [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": f"Hello {n}"}] for n in range(4)
+    ]
+    log = ssrem.conversations([{"messages": chat} for chat in chats])
+    assert log.frames["turns"].equals(ssrem.conversations(chats).frames["turns"])
+    assert log.frames["turns"]["speaker"].unique().sort().to_list() == ["assistant", "user"]
+
+
+def test_sets_name_their_speaker_and_texts() -> None:
+    sets = ssrem.conversations(TALKS).sets
+    assert list(sets) == list(DRAWS)
+    ann = sets["SC"].filter(speaker="Ann")
+    assert ann.columns == ["set_id", "speaker", "split", "position", "text"]
+    assert ann["text"].to_list() == ["Hi Ben!", "Tea? Or coffee?", "Hi Cy!", "Yes."]
+    assert len(sets["Rand"]) > 0
+
+
+def test_a_path_is_read_as_ingest_reads_it(made: Made) -> None:
+    assert_same(ssrem.conversations(made.dump), made.home)
+
+
+def test_columns_and_speakers_are_options() -> None:
+    frame = pl.DataFrame({"chat": [1, 1], "who": [7, 8], "says": ["Hi", "Hello"]})
+    columns = {"conversation": "chat", "speaker": "who", "text": "says"}
+    assert ssrem.conversations(frame, columns=columns).frames["turns"]["speaker"].to_list() == ["7", "8"]
+    seated = ssrem.conversations([TALK] * 6, speakers="conversation")
+    assert seated.frames["turns"]["speaker"][0] == "1/Ann" and seated.frames["sp"].is_empty()
+
+
+def test_what_was_left_out_is_a_warning() -> None:
+    with pytest.warns(UserWarning, match="in 1 of 3 conversations one speaker says everything"):
+        ssrem.conversations([*TALKS, [("Ann", "Anyone?")]])
+    with pytest.warns(UserWarning, match=r"message ids repeat across conversations \('a' in 2\)"):
+        ssrem.conversations(
+            [
+                [{"id": "a", "speaker": "Ann", "text": "Hi"}, {"id": "b", "speaker": who, "text": "Hi"}]
+                for who in "XY"
+            ]
+        )
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ([], "there is no conversation"),
+        ({}, "there is no conversation"),
+        ([[]], "there is no message"),
+        (None, "the data are None, of type NoneType; give a list of conversations"),
+        (TALK, r"conversation 1 is one message, \('Ann', 'Hi Ben!'\)"),
+        ([["Hi", "Hello"]], "conversation 1, message 1 is 'Hi', of type str"),
+        (
+            [TALK, [("Ann", "Hi"), ("Ben", 5)]],
+            "conversation 2, message 2: the text is 5, of type int, not a string",
+        ),
+        ([TALK, [(None, "Hi")]], "conversation 2, message 1: the speaker is None; name who says it"),
+        ([[(" ", "Hi")]], "conversation 1, message 1: the speaker is ' '"),
+        ([[(1.5, "Hi")]], "the speaker is 1.5"),
+        ([[("Ann", "Hi", "now")]], "conversation 1, message 1 is .*of type tuple"),
+        (
+            [[{"speaker": "Ann"}]],
+            "conversation 1, message 1: nothing is known as text; the columns are speaker",
+        ),
+        (
+            [[("Ann", "Hi"), ("Ann", "Hm")]],
+            "there is no response: in each conversation one speaker says everything",
+        ),
+        ([TALK] * 6, "seem to name seats, not people; give speakers='conversation'"),
+        ([[("Ann", ""), ("Ben", "Hi")]], r"1 of 2 messages cannot be used: 1 no_text; such as data line 1"),
+        (
+            [{"a": 1}],
+            r"row 1: nothing is known as conversation or speaker or text; the columns are a; .*columns={",
+        ),
+        ([{"conversation": 1, "speaker": 2, "text": 3}], "row 1: the text is 3, of type int"),
+        (pl.DataFrame({"x": [1]}), "nothing is known as conversation or speaker or text; the columns are x"),
+        (
+            pl.DataFrame({"conversation": [1], "speaker": ["a"], "text": [3]}),
+            "'text' .* of type int64, not texts",
+        ),
+        (pd.DataFrame({"conversation": [1, 1], "speaker": ["a", "b"], "text": [3, "a"]}), "several types"),
+        (pd.DataFrame(), "the frame has no row"),
+        ("nowhere.csv", "nowhere.csv: there is no such file"),
+    ],
+)
+def test_another_shape_is_refused_in_one_line(data: Any, message: str) -> None:
+    with pytest.raises(DumpError, match=message) as raised:
+        ssrem.conversations(data)
+    assert "\n" not in str(raised.value) and "--" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"speakers": "seat"}, {"max_quarantine": 5}, {"seed": -1}, {"context_turns": 0}]
+)
+def test_wrong_settings_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(SsremError, match=str(next(iter(wrong.values())))):
+        ssrem.conversations(TALKS, **wrong)
+
+
+def test_a_model_scores_saves_and_loads(tmp_path: Path) -> None:
+    pairs = [
+        ("Do you like movies?", "I love them."),
+        (["Hi!", "Do you like movies?"], "I love them.", "Yes!"),
+    ]
+    packaged = ssrem.load()
+    packaged.save(tmp_path)
+    assert np.array_equal(ssrem.load(tmp_path).score(pairs), packaged.score(pairs))
+    as_dicts = [
+        {"context": context, "response": response, "reference": None} for context, response, *_ in pairs
+    ]
+    assert np.isfinite(packaged.score(as_dicts)).all()
+    length = ssrem.Model("length")
+    assert length.score(pairs[:1]).shape == (1,)
+
+
+@pytest.mark.parametrize(
+    ("use", "message"),
+    [
+        (lambda: ssrem.Model("srsem"), "did you mean ssrem"),
+        (lambda: ssrem.SSREM(epoch=3), "no setting epoch; did you mean epochs"),
+        (
+            lambda: ssrem.SSREM().score([("a", "b")]),
+            r"ssrem is not trained yet; call fit\(conversations\), or ssrem.load",
+        ),
+        (lambda: ssrem.Model("length").fit(TALKS), "length learns from nothing"),
+        (lambda: ssrem.SSREM(encoder="glove-6b-50d").fit(TALKS), "no response of the .* split"),
+        (lambda: ssrem.Model("length").score("Hi"), "the responses are 'Hi'"),
+        (lambda: ssrem.Model("length").score(["Hi"]), "response 1 is 'Hi'"),
+        (
+            lambda: ssrem.Model("length").score([("Hi", 5)]),
+            "response 1: the response and reference are 5 and None",
+        ),
+        (lambda: ssrem.Model("length").score([(5, "Hi")]), "response 1: the context is 5"),
+        (lambda: ssrem.Model("length").score([{"response": "Hi"}]), "response 1 has the keys response"),
+        (lambda: ssrem.load("nowhere"), "nowhere"),
+    ],
+)
+def test_wrong_uses_of_a_model_are_refused(use: Callable[[], object], message: str) -> None:
+    with pytest.raises(EvaluatorError, match=message):
+        use()
+
+
+def test_importing_ssrem_is_light() -> None:
+    heavy = "{'numpy', 'duckdb', 'polars', 'torch', 'pyarrow'}"
+    script = (
+        f"import sys, ssrem; assert not {heavy} & sys.modules.keys(); ssrem.conversations; assert 'duckdb'"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_no_attribute_of_another_name() -> None:
+    with warnings.catch_warnings(), pytest.raises(AttributeError, match="nothing"):
+        ssrem.nothing  # noqa: B018
