@@ -8,7 +8,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from ssrem.errors import SsremError
+from ssrem.errors import SsremError, one_line
 
 ADDRESS = "PREFECT_API_URL"
 
@@ -40,7 +40,7 @@ def _connect() -> None:
     with get_client(sync_client=True) as client:
         error = client.api_healthcheck()
     if error is not None:
-        reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise SsremError(
-            f"no Prefect server answers at {os.environ[ADDRESS]} ({reason}); start it, or run without with --no-prefect"
+            f"no Prefect server answers at {os.environ[ADDRESS]} ({one_line(error)}); start it, or run without with "
+            "--no-prefect"
         )

@@ -10,7 +10,7 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from flows.orchestration.options import RunnerOptions
-from ssrem.errors import RunnerError
+from ssrem.errors import RunnerError, one_line
 from tasks.stage.shards import distributed, workers
 
 if TYPE_CHECKING:
@@ -79,9 +79,8 @@ def connected(runner: RunnerOptions) -> Iterator[Client]:
             client = stack.enter_context(Client(cluster, timeout=CONNECT_SECONDS))  # type: ignore[no-untyped-call]
         except Exception as error:
             where = runner.address or "this machine"
-            reason = " ".join(str(error).split())[:200]
             raise RunnerError(
-                f"--runner {runner.name}: no cluster at {where} ({reason}); start it, or leave out --runner-address "
-                "for workers here"
+                f"--runner {runner.name}: no cluster at {where} ({one_line(error)}); start it, or leave out "
+                "--runner-address for workers here"
             ) from error
         yield client

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from ssrem.errors import RunnerError, SsremError
+from ssrem.errors import RunnerError, SsremError, one_line
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -62,9 +62,8 @@ def map_shards(work: Callable[..., R], shards: Sequence[Mapping[str, Any]]) -> l
     except Exception as error:
         if type(error).__module__.split(".")[0] != "distributed":
             raise
-        reason = " ".join(str(error).split())
         raise RunnerError(
-            f"{work.__name__}: the workers of its shards were lost ({reason[:300]}); nothing of this stage was "
+            f"{work.__name__}: the workers of its shards were lost ({one_line(error)}); nothing of this stage was "
             "published; give them more memory or use fewer, then run again"
         ) from error
     results = []
