@@ -108,17 +108,25 @@ def read_json(path: Path, keys: Iterable[str]) -> dict[str, Any]:
     return dict(content)
 
 
+_TEMPORARY = "ssrem-"
+
+
 @contextmanager
-def temporary_folder(name: str) -> Iterator[Path]:
-    """A folder under the temporary directory, deleted with the block; those of killed processes are deleted first."""
-    _delete_abandoned(name)
-    with TemporaryDirectory(prefix=f"{name}-") as folder, (Path(folder) / ".lock").open("wb") as lock:
+def temporary_folder(within: Path | None = None) -> Iterator[Path]:
+    """A folder deleted with the block, under `within` or the temporary directory, which `delete_abandoned` tidies."""
+    delete_abandoned(within)
+    with (
+        TemporaryDirectory(prefix=_TEMPORARY, dir=within) as folder,
+        (Path(folder) / ".lock").open("wb") as lock,
+    ):
         fcntl.flock(lock, fcntl.LOCK_EX)  # the kernel releases it when this process ends
         yield Path(folder)
 
 
-def _delete_abandoned(name: str) -> None:
-    for lock in Path(gettempdir()).glob(f"{name}-*/.lock"):
-        with suppress(OSError), lock.open("rb") as handle:  # of another user, or deleted meanwhile
-            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            shutil.rmtree(lock.parent)
+def delete_abandoned(within: Path | None = None) -> None:
+    """Delete the temporary folders that killed processes left under `within` or the temporary directory."""
+    for lock in (within or Path(gettempdir())).glob(f"{_TEMPORARY}*/.lock"):
+        if lock.is_file():  # a pipe, which anyone may put there, would be waited for
+            with suppress(OSError), lock.open("rb") as handle:  # of another user, or deleted meanwhile
+                fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                shutil.rmtree(lock.parent)

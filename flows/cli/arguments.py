@@ -6,7 +6,6 @@ import argparse
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 from flows.orchestration.options import (
@@ -21,6 +20,7 @@ from ssrem.annotated_sets.columns import parse
 from ssrem.errors import AnnotationError, DumpError, SsremError
 from ssrem.evaluators import evaluator_class, route
 from ssrem.evaluators.core.archive import unpack
+from ssrem.files import temporary_folder
 from ssrem.readers import open_dump, parse_mapping
 from tasks.agreement.annotated_sets import annotated_file
 from tasks.ingest.dataset_names import checked_name
@@ -105,8 +105,8 @@ def check_evaluators(names: Sequence[str]) -> None:
 
 def check_packed(file: str) -> None:
     """Raise EvaluatorError for a file that holds no evaluator."""
-    with TemporaryDirectory() as folder:
-        unpack(Path(file), Path(folder))
+    with temporary_folder() as folder:
+        unpack(Path(file), folder)
 
 
 def margins(options: argparse.Namespace) -> Margins:

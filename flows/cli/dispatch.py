@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Callable
 from importlib import import_module
 
+from ssrem.files import delete_abandoned
 from tasks.warehouse.home import Warehouse
 
 Command = Callable[[argparse.Namespace, Warehouse], int | None]
@@ -22,6 +23,7 @@ WRITING = {
 
 def run(options: argparse.Namespace) -> int:
     """Run the verb of the parsed options; returns the exit status."""
+    delete_abandoned()
     home = Warehouse.at(options.home)
     if options.verb != "home restore":
         home.snapshot()  # refuses a home folder of another layout

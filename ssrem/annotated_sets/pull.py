@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import http.client
-import tempfile
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 from ssrem import __version__
 from ssrem.annotated_sets.known import KnownSet
 from ssrem.errors import AnnotationError
+from ssrem.files import temporary_folder
 
 TIMEOUT = 30.0
 """Seconds without a byte after which a download fails."""
@@ -36,23 +36,15 @@ def pull(known: KnownSet, folder: Path) -> tuple[Path, bool]:
             return target, False
         raise AnnotationError(f"{known.name}: {target} is something else; remove it, or use another --to")
     folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(
-        dir=folder, prefix=f".{known.name}.", suffix=".tmp", delete=False
-    ) as draft:
-        part = Path(draft.name)
-    try:
-        digest, size = _stream(known, part)
-    except (urllib.error.URLError, http.client.HTTPException, OSError) as error:
-        part.unlink(missing_ok=True)
-        raise AnnotationError(f"{known.name}: cannot be fetched ({_reason(error)}); {by_hand}") from None
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
-    if digest == known.sha256:
-        part.chmod(0o644)  # a temporary file is its owner's alone
-        part.replace(target)
-        return target, True
-    part.unlink()
+    with temporary_folder(folder) as scratch:
+        part = scratch / "part"
+        try:
+            digest, size = _stream(known, part)
+        except (urllib.error.URLError, http.client.HTTPException, OSError) as error:
+            raise AnnotationError(f"{known.name}: cannot be fetched ({_reason(error)}); {by_hand}") from None
+        if digest == known.sha256:
+            part.replace(target)
+            return target, True
     if known.bytes is not None and size < known.bytes:
         ended = f"the connection ended after {size:,} of {known.bytes:,} bytes"
         raise AnnotationError(f"{known.name}: cannot be fetched ({ended}); try again, or {by_hand}")

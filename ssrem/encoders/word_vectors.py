@@ -61,7 +61,7 @@ def train_word2vec(
         raise EvaluatorError(
             f"encoder {WORD2VEC} learns from a corpus: pass train_texts, or name an encoder that is ready"
         )
-    with temporary_folder("ssrem-word2vec") as folder:
+    with temporary_folder() as folder:
         corpus = folder / "words.txt"
         with corpus.open("w", encoding="utf-8") as stream:
             stream.writelines(" ".join(line) + "\n" for text in texts if (line := words(text)))

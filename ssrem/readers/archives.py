@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import shutil
 import stat
 import tarfile
 import weakref
 import zipfile
 import zlib
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path, PurePosixPath
-from tempfile import mkdtemp
 from typing import IO, cast
 
 from ssrem.errors import DumpError
+from ssrem.files import temporary_folder
 from ssrem.readers.streams import chunks, head
 
 _PIECE = 1 << 20
@@ -40,8 +40,10 @@ class Unpacked:
     """
 
     def __init__(self, path: Path) -> None:
-        self.folder = Path(mkdtemp(prefix="ssrem-"))
-        weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+        stack = ExitStack()
+        weakref.finalize(self, stack.close)
+        self.folder = stack.enter_context(temporary_folder()) / "files"
+        self.folder.mkdir()
         most, size = max(SMALL, MOST_TIMES * path.stat().st_size), 0
         try:
             for number, (name, content) in enumerate(_entries(path), 1):

@@ -53,7 +53,7 @@ def confined(home: Warehouse, work: Callable[[duckdb.DuckDBPyConnection], Result
         )
     with (
         _delayed_interrupt() as pressed,
-        temporary_folder("ssrem-sql") as scratch,
+        temporary_folder() as scratch,
         home.reader(snapshot=snapshot) as connection,
         _bounded(ROOM),
     ):

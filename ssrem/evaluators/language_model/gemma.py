@@ -15,7 +15,7 @@ from typing import Any
 
 from ssrem.encoders import hub
 from ssrem.errors import EvaluatorError, one_line
-from ssrem.files import sha256
+from ssrem.files import sha256, temporary_folder
 
 GEMMA = "gemma3-270m"
 """Gemma 3 270M, the base model, in 4 bits (Q4_K_M): 253 MB in five packages, under Google's Gemma terms."""
@@ -62,8 +62,8 @@ def gemma_folder() -> Path:
 
 def _convert_once(folder: Path, parts: Sequence[Path], wanted: str) -> None:
     """Write the model beside `folder`, then rename, so that an interruption leaves no incomplete model."""
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as scratch:
-        joined, ready = Path(scratch, "model.gguf"), Path(scratch, "ready")
+    with temporary_folder(folder.parent) as scratch:
+        joined, ready = scratch / "model.gguf", scratch / "ready"
         with joined.open("wb") as stream:
             for part in parts:
                 with part.open("rb") as source:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from flows.cli.main import main
+from ssrem.files import temporary_folder
 from support.paths import ROOT
 from support.stages import CORPUS, staging
 from tasks.stage.stage import Output
@@ -60,6 +62,19 @@ def test_wait_is_how_long_the_lock_is_waited_for(
     assert "waiting for process" in first and "(train since" in first
     assert "still in use by process" in second and "after 0.3 s" in second
     assert main(["home", "restore", root, "--home", root]) == 0
+
+
+def test_any_verb_deletes_the_temporary_folders_of_killed_ones(
+    published: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    (tmp_path / "ssrem-killed").mkdir()
+    (tmp_path / "ssrem-killed" / ".lock").touch()
+    (tmp_path / "ssrem-somebody").mkdir()
+    os.mkfifo(tmp_path / "ssrem-somebody" / ".lock")
+    with temporary_folder() as living:
+        assert main(["status", "--home", str(published.root)]) == 0
+        assert sorted(tmp_path.glob("ssrem-*")) == sorted([living, tmp_path / "ssrem-somebody"])
 
 
 def test_a_verb_of_upkeep_starts_no_prefect(published: Warehouse, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import signal
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -29,6 +30,7 @@ from ssrem.evaluators.language_model import gemma
 from ssrem.evaluators.language_model.language_model import batches
 from ssrem.evaluators.language_model.likelihood import Likelihood, LmCoherence, LmPmi, LmSum, MlmLikelihood
 from ssrem.samples import Sample
+from support.stages import run_python
 
 TEXT = "hi how are you fine thanks and do like cats dogs no yes i the a movie was good bad [ ] mask"
 WORDS = TEXT.split(" ")
@@ -428,6 +430,23 @@ def test_gemma_is_joined_once(parts: list[Path], tmp_path: Path, monkeypatch: py
     assert list(folder.parent.iterdir()) == [folder]  # nothing else is left
     monkeypatch.delattr(gemma, "_convert")
     assert gemma.gemma_folder() == folder
+
+
+def test_a_killed_conversion_of_gemma_leaves_nothing_to_the_next(parts: list[Path], tmp_path: Path) -> None:
+    code = """
+import os, signal, sys
+from pathlib import Path
+from ssrem.evaluators.language_model import gemma
+gemma._convert = lambda joined, ready: os.kill(os.getpid(), signal.SIGKILL)
+gemma._convert_once(Path(sys.argv[1]), [Path(part) for part in sys.argv[2:-1]], sys.argv[-1])
+"""
+    cache = tmp_path / "cache" / "ssrem"
+    cache.mkdir(parents=True)
+    digest = hashlib.sha256(b"GGUF one and two").hexdigest()
+    assert run_python(code, cache / "gemma", *parts, digest).returncode == -signal.SIGKILL
+    assert list(cache.glob("*/model.gguf"))
+    folder = gemma.gemma_folder()
+    assert list(cache.iterdir()) == [folder]
 
 
 def test_gemma_goes_elsewhere_where_the_cache_is_closed(parts: list[Path], tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import bz2
 import gc
 import gzip
 import io
+import signal
 import tarfile
 import zipfile
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from ssrem.errors import DumpError
 from ssrem.readers import archives, open_dump
 from support.exports import EXPORTS, SLACK, TELEGRAM, WHATSAPP, Files, write_dump
 from support.reader_rows import rows_of
+from support.stages import run_python
 
 LINE = b'{"conversation_id": "c", "speaker": "a", "text": "x"}\n'
 
@@ -72,6 +74,27 @@ def test_the_temporary_folder_goes_with_the_reader(tmp_path: Path) -> None:
     del reader
     gc.collect()
     assert not folder.exists()
+
+
+def test_the_temporary_folder_of_a_killed_reader_goes_with_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_dump({"": _zip({".lock": b"its own", "a/dump.jsonl": LINE})}, tmp_path / "export.zip")
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    code = """
+import os, signal, sys
+from ssrem.readers import open_dump
+reader = open_dump(sys.argv[1])
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    assert run_python(code, path).returncode == -signal.SIGKILL
+    (abandoned,) = temporary.iterdir()
+    reader = open_dump(path)
+    assert len(rows_of(reader)) == 1
+    assert not abandoned.exists() and len(list(temporary.iterdir())) == 1
 
 
 def test_bzip2(tmp_path: Path) -> None:

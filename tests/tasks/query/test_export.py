@@ -99,7 +99,7 @@ sandbox.confined(Warehouse.at(sys.argv[1]), lambda connection: os.kill(os.getpid
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     assert run_python(code, home.root).returncode == -signal.SIGKILL
-    assert [path.name.startswith("ssrem-sql-") for path in tmp_path.iterdir()] == [True]
+    assert [path.name.startswith("ssrem-") for path in tmp_path.iterdir()] == [True]
     ask(home, "SELECT 1")
     assert list(tmp_path.iterdir()) == []
 
