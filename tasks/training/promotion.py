@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import duckdb
@@ -30,14 +30,14 @@ class Challenge:
     """A version that waits for a decision: `version` of `evaluator` against `champion`, the version in use.
 
     corpora: those it learned from that have not changed since. datasets: the annotated sets that neither version
-    learned from.
+    learned from; a challenge without some of them is the same challenge.
     """
 
     evaluator: str
     version: int
     champion: int
     corpora: tuple[str, ...]
-    datasets: tuple[str, ...]
+    datasets: tuple[str, ...] = field(compare=False)
 
 
 def challenges(home: Warehouse, names: Sequence[str] = ()) -> list[Challenge]:
@@ -80,11 +80,7 @@ def decide(
 
     def decided_already(_: Recipe) -> tuple[bool, str] | None:
         """The answer if another run has decided meanwhile, or has changed the data of the comparison."""
-        waits = any(
-            replace(challenge, datasets=waiting.datasets) == waiting
-            and set(challenge.datasets) <= set(waiting.datasets)
-            for waiting in challenges(place, [name])
-        )
+        waits = challenge in challenges(place, [name])
         return None if waits else (False, "no longer waits for this decision")
 
     def build(stage: Stage) -> Built[tuple[bool, str]]:
