@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+
 from flows.orchestration.artifacts import shown
 from flows.orchestration.options import AnnotatedSetOptions, RunnerOptions
 from flows.orchestration.workers import on_workers
-from ssrem.errors import AnnotationError, EvaluatorError, GateError
+from tasks.agreement.correlate import SET_ERRORS
 from tasks.agreement.correlate import correlate as correlate_set
 from tasks.maintenance.repair import repair
 from tasks.stage.stage import Resources
@@ -26,7 +28,8 @@ def correlate(
 ) -> dict[str, bool]:
     """Score annotated sets with the promoted evaluators and correlate; returns for each dataset whether it is new.
 
-    An evaluator that learns nothing is registered first if it is named and not yet registered.
+    An evaluator that learns nothing is registered first if it is named and not yet registered. Of several sets that
+    fail, each is reported in a line, the last as the error.
 
     Args:
         evaluators: Names of evaluators; by default all that are promoted
@@ -53,8 +56,10 @@ def correlate(
                     resources=resources,
                 )
                 new[dataset] = is_new
-            except (AnnotationError, EvaluatorError, GateError) as error:  # stops no work on another set
+            except SET_ERRORS as error:
                 failed.append(error)
+        for failure in failed[:-1]:
+            print(f"ssrem: {failure}", file=sys.stderr)
         if failed:
-            raise failed[0]
+            raise failed[-1]
         return new

@@ -50,6 +50,9 @@ LANDED_TABLES = ("rated_responses", "ratings", "human_scores")
 SET_TABLES = ("comparisons", "rankings", "rater_agreement")
 """Tables whose partition covers all evaluators of an annotated set."""
 
+SET_ERRORS = (AnnotationError, EvaluatorError, GateError)
+"""Errors about one annotated set, whose figures cannot be computed or published; they stop no work on another set."""
+
 
 @step("correlate")
 def correlate(
@@ -112,7 +115,7 @@ def left_out(home: str, dataset: str) -> Iterator[None]:
     that it stops no work on another set."""
     try:
         yield
-    except (AnnotationError, EvaluatorError, GateError) as error:
+    except SET_ERRORS as error:
         message = f"{dataset} is left out: {error}"
         log_incident(Warehouse.at(home).root, utc_now(), message)
         print(f"ssrem: {message}", file=sys.stderr)

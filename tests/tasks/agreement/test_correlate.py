@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from flows.correlate import correlate as correlate_sets
+from flows.orchestration.options import AnnotatedSetOptions
 from sql import statement
 from ssrem.errors import AnnotationError, EvaluatorError, GateError
 from support.small_home import Made, annotated_rows
@@ -198,6 +200,17 @@ def test_one_evaluator_leaves_the_others_their_figures(copy: Warehouse, made: Ma
 def test_nothing_to_correlate_before_training(home: Warehouse) -> None:
     with pytest.raises(EvaluatorError, match="ssrem train"):
         promoted(home)
+
+
+def test_each_set_that_fails_is_reported_and_the_others_are_published(
+    copy: Warehouse, write_set: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = [write_set([], "empty"), write_set(annotated_rows(), "sound"), str(tmp_path / "none.json")]
+    with pytest.raises(AnnotationError, match=r"none\.json"):
+        correlate_sets(AnnotatedSetOptions(files=files), str(copy.root))
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("ssrem: ") and "empty_eval.json" in line
+    assert query(copy, "SELECT count(*) FROM agreement WHERE dataset = 'sound'") > [(0,)]
 
 
 # Scores that are no numbers
