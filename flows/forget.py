@@ -8,7 +8,9 @@ from flows.orchestration.options import TableOptions
 from flows.tables import tables
 from tasks.maintenance.repair import repair
 from tasks.privacy.forget import forget as forget_people
+from tasks.privacy.forget import unbuilt_tables
 from tasks.stage.stage import Resources
+from tasks.warehouse.home import Warehouse
 
 
 def forget(
@@ -19,7 +21,7 @@ def forget(
 ) -> dict[str, Any]:
     """Forget people; returns what was deleted, from where, and the evaluators that learned from it.
 
-    Speaker tables are rebuilt with their previous settings.
+    Speaker tables are rebuilt with their previous settings, also those that a killed run has not rebuilt.
 
     Args:
         people: Digests of speaker ids (tasks.privacy.people.who_is), not the ids: Prefect stores parameters
@@ -27,7 +29,6 @@ def forget(
     """
     repair(home)
     deleted = forget_people(people, home, corpora=corpora, resources=resources)
-    for corpus, of in deleted["corpora"].items():
-        if of["tables"] is not None and of["utterances_left"]:
-            tables(home, [corpus], TableOptions(**of["tables"]), resources)
+    for corpus, settings in unbuilt_tables(Warehouse.at(home)).items():
+        tables(home, [corpus], TableOptions(**settings), resources)
     return deleted

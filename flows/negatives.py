@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from flows.tables import tables
 from tasks.maintenance.repair import repair
+from tasks.speaker_tables.build import without_tables
 from tasks.speaker_tables.negatives import NegativeSettings, make_negatives
 from tasks.stage.stage import Resources
-from tasks.training.train import without_tables
 from tasks.warehouse.home import landed_corpora
 
 

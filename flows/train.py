@@ -11,10 +11,11 @@ from ssrem.encoders import DEFAULT_ENCODER
 from ssrem.evaluators import DEFAULT_EVALUATORS, evaluator_class, route
 from tasks.maintenance.repair import repair
 from tasks.scoring.test_split import score_corpus
+from tasks.speaker_tables.build import without_tables
 from tasks.stage.stage import Resources
 from tasks.training.promotion import challenges
 from tasks.training.settings import Margins
-from tasks.training.train import register, without_tables
+from tasks.training.train import register
 from tasks.training.train import train as train_evaluator
 from tasks.warehouse.home import Warehouse, landed_corpora
 

@@ -15,7 +15,7 @@ from tasks.privacy.erasure_audit import Words, left_of, other_files, words_of
 from tasks.privacy.forgotten_list import ForgottenList
 from tasks.privacy.people import chosen, last_parameters, people_of, speaker_of
 from tasks.privacy.purge import derived_partitions, hashes_of, held_texts, purge
-from tasks.speaker_tables.build import landed_corpus
+from tasks.speaker_tables.build import landed_corpus, without_tables
 from tasks.stage.ledger import Recipe
 from tasks.stage.progress import progress
 from tasks.stage.protocol import Built, run_stage
@@ -46,8 +46,9 @@ def forget(
 ) -> dict[str, Any]:
     """Remove the people with these digests (see `who_is`) from the corpora; by default from all, also future ones.
 
-    Returns, by corpus, what was removed and the settings of the speaker tables that were unpublished; the evaluators
-    that learned from those corpora; and the audit's counts, all zero. PrivacyError if the audit finds anything left.
+    Returns, by corpus, what was removed; the evaluators that learned from what the corpora were before; and the audit's
+    counts, all zero. The speaker tables are unpublished: see `unbuilt_tables`. A run that was killed is completed by
+    another. PrivacyError if the audit finds anything left.
     """
     place = Warehouse.at(home)
     searched = chosen(place, corpora)
@@ -73,8 +74,6 @@ def forget(
             "SELECT DISTINCT text FROM turns WHERE NOT (list_contains(?, speaker) AND list_contains(?, corpus))",
             [sorted(traces.ids), held_by],
         )
-        learned = _evaluators(connection, held_by)
-    settings = {corpus: table_settings(place, corpus) for corpus in held_by}
     removed = {
         corpus: _forget_in(
             place, corpus, sorted(ids[corpus]), Traces(ids[corpus]), words, people, corpora, resources
@@ -95,8 +94,8 @@ def forget(
             "vectors of theirs; keep it from others, and report this"
         )
     return {
-        "corpora": {corpus: {**removed[corpus], "tables": settings[corpus]} for corpus in held_by},
-        "evaluators": learned,
+        "corpora": removed,
+        "evaluators": _outdated_evaluators(place, people),
         "purged": purged,
         "left": left,
         "other_files": other_files(place, traces),
@@ -114,7 +113,8 @@ def _forget_in(
     resources: Resources | None,
 ) -> dict[str, int]:
     def recipe() -> Recipe:
-        return Recipe({"corpus": corpus, "people": list(people)}, {corpus: landed_corpus(home, corpus)[0]})
+        parameters = {"corpus": corpus, "people": list(people), "tables": _table_settings(home, corpus)}
+        return Recipe(parameters, {corpus: landed_corpus(home, corpus)[0]})
 
     def build(stage: Stage) -> Built[dict[str, int]]:
         _, scope = landed_corpus(home, corpus)
@@ -146,11 +146,20 @@ def _forget_in(
     return run_stage(home, "forget", recipe, build, done=lambda _: None, resources=resources)
 
 
-def table_settings(home: Warehouse, corpus: str) -> dict[str, Any] | None:
-    """Settings with which a corpus's speaker tables were last built; None if it has none."""
-    if ("candidates", PartitionKey(corpus=corpus)) not in {p.address for p in home.partitions()}:
-        return None
-    settings = last_parameters(home, "tables", corpus)
+def unbuilt_tables(home: Warehouse) -> dict[str, dict[str, Any]]:
+    """Corpus to settings of the speaker tables that an erasure has unpublished and nobody has built again since."""
+    return {
+        corpus: settings
+        for corpus in without_tables(str(home.root), chosen(home, None))
+        if (settings := _table_settings(home, corpus)) is not None
+    }
+
+
+def _table_settings(home: Warehouse, corpus: str) -> dict[str, Any] | None:
+    """Settings of a corpus's speaker tables, which may be unpublished by an erasure; None if it has none."""
+    if without_tables(str(home.root), [corpus]):  # what lands again has no tables until they are wanted
+        return last_parameters(home, corpus, "ingest", "forget").get("tables")
+    settings = last_parameters(home, corpus, "tables")
     return {name: value for name, value in settings.items() if name != "corpus"}
 
 
@@ -217,16 +226,21 @@ def _counts(stage: Stage, corpus: str) -> dict[str, int]:
     return dict(zip(("utterances", "utterances_left", "conversations"), row, strict=True))
 
 
-def _evaluators(connection: Any, corpora: Collection[str]) -> list[dict[str, Any]]:
-    """Versions of evaluators that were trained on any of the corpora, in whatever state these were then."""
-    rows = connection.execute(
-        "SELECT evaluator, version, promoted, corpora FROM evaluators ORDER BY evaluator, version"
-    ).fetchall()
-    return [
-        {"evaluator": name, "version": version, "promoted": promoted, "corpora": learned}
-        for name, version, promoted, trained_on in rows
-        if (learned := sorted(set(json.loads(trained_on)) & set(corpora)))
-    ]
+def _outdated_evaluators(home: Warehouse, people: Sequence[str]) -> list[dict[str, Any]]:
+    """Versions of evaluators that learned from a corpus before these people were removed from it."""
+    runs = home.query("SELECT parameters, started FROM runs WHERE stage = 'forget' ORDER BY started")
+    erasures = [(json.loads(parameters), started) for parameters, started in runs]
+    erased_at = {one["corpus"]: started for one, started in erasures if set(one["people"]) & set(people)}
+    rows = home.query(
+        "SELECT evaluator, version, promoted, corpora, trained_at FROM evaluators ORDER BY evaluator, version"
+    )
+    outdated = []
+    for name, version, promoted, corpora, trained_at in rows:
+        learned = [c for c in sorted(json.loads(corpora)) if c in erased_at and erased_at[c] > trained_at]
+        if learned:
+            row = {"evaluator": name, "version": version, "promoted": promoted, "corpora": learned}
+            outdated.append(row)
+    return outdated
 
 
 def _of_other_corpora(home: Warehouse, corpora: Collection[str]) -> set[Any]:

@@ -58,7 +58,7 @@ def private(
 def check_same_way(home: Warehouse, corpus: str, key: PseudonymKey | None) -> None:
     """DumpError if a landed corpus was pseudonymised with another key than `key`, or one of both is without pseudonyms,
     so that it cannot count as landed already."""
-    before, now = last_parameters(home, "ingest", corpus).get("pseudonym_key"), key and key.fingerprint
+    before, now = last_parameters(home, corpus, "ingest").get("pseudonym_key"), key and key.fingerprint
     if before == now:
         return
     if before is None:

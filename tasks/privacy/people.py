@@ -62,11 +62,11 @@ def speaker_of(raw: bytes) -> str | None:
     return speaker if isinstance(speaker, str) else None
 
 
-def last_parameters(home: Warehouse, stage: str, corpus: str) -> dict[str, Any]:
-    """Parameters of the newest run of a stage for the corpus; empty if there is none."""
+def last_parameters(home: Warehouse, corpus: str, *stages: str) -> dict[str, Any]:
+    """Parameters of the newest run of one of the stages for the corpus; empty if there is none."""
     rows = home.query(
-        "SELECT parameters FROM runs WHERE stage = ? AND parameters->>'$.corpus' = ? "
+        "SELECT parameters FROM runs WHERE list_contains(?, stage) AND parameters->>'$.corpus' = ? "
         "ORDER BY started DESC LIMIT 1",
-        [stage, corpus],
+        [stages, corpus],
     )
     return dict(json.loads(rows[0][0])) if rows else {}

@@ -62,6 +62,12 @@ def landed_corpus(home: Warehouse, corpus: str) -> tuple[str, str]:
     )
 
 
+def without_tables(home: str, corpora: Sequence[str]) -> list[str]:
+    """The corpora without speaker tables."""
+    built = {p.key.corpus for p in Warehouse.at(home).partitions() if p.table == "candidates"}
+    return [corpus for corpus in corpora if corpus not in built]
+
+
 def candidate_sources(home: Warehouse, corpora: Sequence[str]) -> list[dict[str, Any]]:
     """The runs that landed the corpora and drew their candidates: an input of every stage that reads candidates."""
     return sources(home, ("corpora", "candidates"), [PartitionKey(corpus=corpus) for corpus in corpora])

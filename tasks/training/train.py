@@ -18,7 +18,7 @@ from ssrem.errors import EvaluatorError
 from ssrem.evaluators import evaluator_class
 from ssrem.tables.candidates import load_candidates
 from tasks.agreement.annotated_sets import annotated_file
-from tasks.speaker_tables.build import candidate_sources, landed_corpus
+from tasks.speaker_tables.build import candidate_sources, landed_corpus, without_tables
 from tasks.speaker_tables.negatives import masked_lm_for
 from tasks.speaker_tables.vectors import encode_option, encoder_for, training_texts
 from tasks.stage.ledger import Recipe, already_done
@@ -175,12 +175,6 @@ class _Provider:
 
     def masked_lm(self) -> Path:
         return Path(masked_lm_for(self.home, self.candidates, self.digests))
-
-
-def without_tables(home: str, corpora: Sequence[str]) -> list[str]:
-    """The corpora without speaker tables."""
-    built = {p.key.corpus for p in Warehouse.at(home).partitions() if p.table == "candidates"}
-    return [corpus for corpus in corpora if corpus not in built]
 
 
 def _learned(training: Training, candidates: Candidates, digests: Mapping[str, str]) -> dict[str, Any]:

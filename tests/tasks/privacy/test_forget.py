@@ -5,21 +5,27 @@ from __future__ import annotations
 import json
 import random
 import shutil
+import signal
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
+from benchmarks.attack.inputs import content
+from flows.forget import forget as forget_all
 from ssrem.errors import DumpError, PrivacyError
 from ssrem.privacy.key import PseudonymKey
 from support.small_home import Made, command
+from support.stages import run_python
 from support.whole_home import contents, occurrences
 from tasks.ingest.land import land
 from tasks.privacy.forget import forget
 from tasks.privacy.people import who_is
 from tasks.privacy.purge import held_texts
+from tasks.speaker_tables.build import TableSettings, build
 from tasks.training.outdated import outdated
 from tasks.warehouse.home import Warehouse
 from tasks.warehouse.partition import PartitionKey
@@ -273,6 +279,75 @@ def test_forgetting_twice_finishes_what_was_broken_off(
     done = forget(who_is(home, "ann"), str(home.root))
     assert done["corpora"] == {}
     assert occurrences(home.root, ["ann speaks"]) == []
+
+
+KILLED = """
+import os, signal, sys
+from flows.forget import forget
+from tasks.warehouse.home import Warehouse
+
+publish, publishes = Warehouse.write_catalog, 0
+
+def killed_after(home, partitions):
+    global publishes
+    publishes += 1
+    publish(home, partitions)
+    if publishes == int(sys.argv[1]):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+Warehouse.write_catalog = killed_after
+forget(sys.argv[3:], sys.argv[2])
+"""
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home folder with the speaker tables of two corpora, in both of which zed_target speaks."""
+    folder = tmp_path_factory.mktemp("built")
+    for seed, corpus in enumerate(("one", "two")):
+        dump = folder / f"{corpus}.jsonl"
+        dump.write_text("".join(json.dumps(row) + "\n" for row in talk(seed, 20) if isinstance(row, dict)))
+        land(str(dump), str(folder / "home"), max_quarantine=1.0)
+        build(corpus, str(folder / "home"), settings=TableSettings(seed, 3, "glove-6b-50d"))
+    return folder / "home"
+
+
+def copied(built: Path, root: Path) -> tuple[Warehouse, list[str]]:
+    """A copy of the home folder, and the digests of zed_target in it."""
+    shutil.copytree(built, root)
+    home = Warehouse.at(root)
+    home.write_catalog(home.partitions())  # its views name the folder that they look into
+    return home, who_is(home, "zed_target")
+
+
+@pytest.fixture(scope="module")
+def whole(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
+    """That home folder without zed_target, whom an undisturbed run forgot."""
+    home, people = copied(built, tmp_path_factory.mktemp("whole") / "home")
+    forget_all(people, str(home.root))
+    return home
+
+
+def cached(home: Warehouse) -> list[int]:
+    """The hashes of the texts whose vectors are cached."""
+    files = sorted(home.vectors.rglob("*.parquet"))
+    return sorted(hash for path in files for hash in pq.read_table(path)["text_hash"].to_pylist())
+
+
+@pytest.mark.parametrize("publishes", [1, 2, 3, 4])  # corpus one, corpus two, tables of one, tables of two
+def test_a_killed_run_is_completed_by_another(
+    built: Path, whole: Warehouse, tmp_path: Path, publishes: int
+) -> None:
+    home, people = copied(built, tmp_path / "home")
+    assert occurrences(home.root, ["zed_target"])
+    done = run_python(KILLED, publishes, home.root, *people)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    forget_all(who_is(home, "zed_target"), str(home.root))
+    assert content(home) == content(whole)
+    assert fetch(home, "SELECT DISTINCT corpus FROM candidates ORDER BY ALL") == [("one",), ("two",)]
+    assert cached(home) == cached(whole)
+    assert occurrences(home.root, ["zed_target"]) == []
+    assert not list(home.staging.iterdir())
 
 
 def test_a_conversation_named_after_them_stays_under_a_hashed_id(home: Warehouse, write_dump: Dump) -> None:

@@ -14,7 +14,8 @@ from ssrem.evaluators import load_evaluator
 from ssrem.samples import TEST, TRAIN, VALID, Sample
 from ssrem.tables.candidates import load_candidates
 from support.small_home import Made
-from tasks.training.train import train, without_tables
+from tasks.speaker_tables.build import without_tables
+from tasks.training.train import train
 from tasks.training.versions import promoted
 from tasks.warehouse.home import Warehouse
 
