@@ -20,7 +20,13 @@ from tasks.stage.protocol import Built, run_stage
 from tasks.stage.stage import Output, Resources, Stage
 from tasks.stage.steps import step
 from tasks.training.settings import Margins
-from tasks.training.versions import known_version, replace_promoted, stage_rows, versions
+from tasks.training.versions import (
+    known_version,
+    published_keys,
+    replace_promoted,
+    stage_rows,
+    versions,
+)
 from tasks.warehouse.clock import utc_now
 from tasks.warehouse.home import Warehouse
 
@@ -106,8 +112,8 @@ def promote(
 ) -> tuple[int, int | None]:
     """Promote a version by hand: `version` or, for None, the one that was in use before.
 
-    Returns the version and the one that it replaces, None if it was in use already. Raises EvaluatorError if it does
-    not exist.
+    Returns the version and the one that it replaces, None if it was in use already, also by a rollback that was killed
+    before the rankings followed. Raises EvaluatorError if it does not exist.
     """
     place = Warehouse.at(home)
 
@@ -115,6 +121,8 @@ def promote(
         """The version to promote, and the one in use."""
         rows = versions(place, name)
         used = next((row["version"] for row in rows if row["promoted"]), None)
+        if version is None and used is not None and _halfway_rolled_back(place, name, used):
+            return used, used
         chosen = _before(name, rows, place) if version is None else version
         return known_version(place, name, chosen), used
 
@@ -179,6 +187,19 @@ def _before(name: str, rows: Sequence[Mapping[str, Any]], home: Warehouse) -> in
             f"no other version of {name} in {home.root} was in use before; there is nothing to roll back to"
         )
     return int(max(used, key=lambda row: row["promoted_at"])["version"])
+
+
+def _halfway_rolled_back(home: Warehouse, name: str, used: int) -> bool:
+    """Whether a rollback brought the version into use, and the rankings of some annotated set do not show it yet."""
+    runs = home.query("SELECT outputs, parameters FROM runs WHERE stage = 'train' ORDER BY started")
+    changes = [how for key, how in published_keys(runs, "evaluators") if key.evaluator == name]
+    rolled_back = [json.loads(how) for how in changes[-1:]] == [{"promote": name, "version": None}]
+    stale = (
+        "SELECT dataset FROM agreement WHERE evaluator = $name AND version = $used AND level <> 'conversation' "
+        "EXCEPT SELECT dataset FROM rankings WHERE evaluator = $name AND version = $used "
+        "UNION SELECT dataset FROM rankings WHERE evaluator = $name AND version <> $used"
+    )
+    return rolled_back and bool(home.query(stale, {"name": name, "used": used}))
 
 
 def _comparisons(

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from flows.decide import decide as decide_all
+from flows.promote import promote as promote_and_rank
 from ssrem.errors import EvaluatorError, GateError
 from ssrem.samples import TEST
 from ssrem.tables.candidates import load_candidates
@@ -161,6 +162,22 @@ def test_by_hand_and_back(challenged: Warehouse) -> None:
     assert row(challenged, 1)["why"] == "rolled back from version 2 by hand"
     assert promoted(challenged) == [("rsrem", 1), ("ssrem", 1)]
     assert promote("ssrem", None, str(challenged.root)) == (2, 1)
+
+
+@pytest.mark.parametrize("both_scored", [True, False])
+def test_a_rollback_that_was_killed_before_the_rankings_followed_is_completed(
+    challenged: Warehouse, both_scored: bool
+) -> None:
+    root = str(challenged.root)
+    if both_scored:
+        scored(challenged)
+    assert promote_and_rank("ssrem", 2, root) == (2, 1)
+    ranked = "SELECT DISTINCT version FROM rankings WHERE evaluator = 'ssrem'"
+    assert promote("ssrem", None, root) == (1, 2)
+    assert challenged.query(ranked) == [(2,)] * both_scored
+    assert promote_and_rank("ssrem", None, root) == (1, None)
+    assert challenged.query(ranked) == [(1,)]
+    assert promote_and_rank("ssrem", None, root) == (2, 1)
 
 
 def test_margins_that_do_not_exist() -> None:
