@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
-from ssrem.agreement.coefficients import row_coefficients, weighted_accuracy, weighted_coefficients
+from ssrem.agreement.coefficients import Weighted, row_coefficients, weighted_coefficient
 from ssrem.agreement.inputs import (
     EQUAL,
     Agreement,
@@ -24,10 +25,7 @@ from ssrem.agreement.inputs import (
     numbered,
     numbered_within,
 )
-from ssrem.agreement.levels import agreement_at, group_coefficients
-
-Statistic = Callable[[Floats], Floats]
-"""Weights (r, n), how often each response is drawn, to the statistic under each (r,), NaN where it has none."""
+from ssrem.agreement.levels import agreement_at, group_coefficients, pairs_within
 
 RESAMPLES = 2000
 MIN_CLUSTERS = 5
@@ -36,7 +34,11 @@ MIN_CLUSTERS = 5
 MAX_UNDEFINED = 0.1
 """With a larger share of undefined resamples, the others would be a biased selection."""
 
-_CELLS = 2_000_000
+JACKKNIFE_GROUPS = 200
+"""At most so many groups of contexts are left out in turn: the acceleration of an interval needs no more."""
+
+_CELLS = 250_000
+"""Weights of a block, which the caches of a CPU hold."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,7 @@ def agreement_interval(
 def with_ends(interval: Interval, draws: Floats, jackknife: Floats) -> Interval:
     """The interval with its ends, or why it has none.
 
-    draws (r,), jackknife (clusters,): the statistic on draws of the clusters, and without each of them.
+    draws (r,), jackknife (groups,): the statistic on draws of the clusters, and without each group of them.
     """
     undefined = int(np.isnan(draws).sum())
     interval = replace(interval, undefined=undefined)
@@ -154,38 +156,53 @@ def cluster_draws(clusters: Integers, resamples: int, seed: int) -> Iterator[Flo
     Responses to one context are not independent, so what is drawn is the context with all that belongs to it.
     """
     count = int(clusters.max(initial=-1)) + 1
+    times = _times_drawn(count, resamples, seed)
+    yield from (block.astype(np.float64)[:, clusters] for block in _blocks(times, len(clusters)))
+
+
+@lru_cache(maxsize=4)
+def _times_drawn(count: int, resamples: int, seed: int) -> Integers:
+    """How often each of `count` clusters is drawn in each resample, (resamples, count)."""
     draw = np.random.default_rng(seed)
-    step = max(1, _CELLS // max(1, len(clusters)))
-    for start in range(0, resamples, step):
-        drawn = draw.integers(count, size=(min(step, resamples - start), count))
-        cells = drawn + count * np.arange(len(drawn))[:, None]
-        times = np.bincount(cells.ravel(), minlength=len(drawn) * count).reshape(len(drawn), count)
-        yield times.astype(np.float64)[:, clusters]
+    rows = (np.bincount(draw.integers(count, size=count), minlength=count) for _ in range(resamples))
+    return np.stack([row.astype(np.uint16) for row in rows])
 
 
-def leave_one_out(clusters: Integers) -> Iterator[Floats]:
-    """Weights (r, n) in blocks, a row a cluster, which it leaves out: the jackknife."""
+def leave_groups_out(clusters: Integers, seed: int) -> Iterator[Floats]:
+    """Weights (r, n) in blocks, a row a group of clusters, which it leaves out: the jackknife.
+
+    Each cluster is a group; of more than JACKKNIFE_GROUPS, as many groups of equal size are drawn.
+    """
     count = int(clusters.max(initial=-1)) + 1
-    step = max(1, _CELLS // max(1, len(clusters)))
-    for start in range(0, count, step):
-        out = np.arange(start, min(start + step, count))
-        yield (clusters[None, :] != out[:, None]).astype(np.float64)
+    groups = np.arange(count)
+    if count > JACKKNIFE_GROUPS:
+        groups = np.random.default_rng(seed).permutation(count) % JACKKNIFE_GROUPS
+    out = np.arange(min(count, JACKKNIFE_GROUPS))
+    group = groups[clusters]
+    yield from (
+        (group[None, :] != block[:, None]).astype(np.float64) for block in _blocks(out, len(clusters))
+    )
 
 
-def evaluated(statistic: Statistic, blocks: Iterator[Floats]) -> Floats:
+def _blocks(rows: Integers, columns: int) -> Iterator[Integers]:
+    step = max(1, _CELLS // max(1, columns))
+    yield from (rows[start : start + step] for start in range(0, len(rows), step))
+
+
+def evaluated(statistic: Weighted, blocks: Iterator[Floats]) -> Floats:
     """The statistic under every row of the blocks."""
     return np.concatenate([statistic(block) for block in blocks])
 
 
-def resampled(statistic: Statistic, clusters: Integers, resamples: int, seed: int) -> tuple[Floats, Floats]:
-    """The statistic on draws of the clusters (resamples,), and without each of them (clusters,)."""
+def resampled(statistic: Weighted, clusters: Integers, resamples: int, seed: int) -> tuple[Floats, Floats]:
+    """The statistic on draws of the clusters (resamples,), and without each group of them (groups,)."""
     draws = evaluated(statistic, cluster_draws(clusters, resamples, seed))
-    return draws, evaluated(statistic, leave_one_out(clusters))
+    return draws, evaluated(statistic, leave_groups_out(clusters, seed))
 
 
 def weighted_statistic(
     x: Floats, y: Floats, clusters: Integers, systems: Labels | None, view: View, epsilon: float = 0.0
-) -> Statistic:
+) -> Weighted:
     """What `agreement_at` gives, as a function of weights; ValueError for soft accuracy.
 
     x, y, clusters: (n,), without gaps. systems: (n,), needed at system level and by system. ValueError without them.
@@ -206,26 +223,24 @@ def weighted_statistic(
     return by_group(x, y, codes, view.measure, epsilon)
 
 
-def pooled(x: Floats, y: Floats, measure: Measure, epsilon: float = 0.0) -> Statistic:
+def pooled(x: Floats, y: Floats, measure: Measure, epsilon: float = 0.0) -> Weighted:
     """All responses at once."""
-    coefficients = weighted_coefficients(measure, epsilon)
-    return lambda weights: coefficients(weights, x, y)
+    return weighted_coefficient(measure, x, y, epsilon)
 
 
-def by_group(x: Floats, y: Floats, groups: Integers, measure: Measure, epsilon: float = 0.0) -> Statistic:
+def by_group(x: Floats, y: Floats, groups: Integers, measure: Measure, epsilon: float = 0.0) -> Weighted:
     """Mean over groups (n,) that are not the clusters, such as systems: of those that have one under a weighting."""
-    coefficients = weighted_coefficients(measure, epsilon)
     members = [np.flatnonzero(groups == group) for group in np.unique(groups)]
+    coefficients = [weighted_coefficient(measure, x[rows], y[rows], epsilon) for rows in members]
 
     def mean(weights: Floats) -> Floats:
-        return mean_of_defined(
-            np.stack([coefficients(weights[:, rows], x[rows], y[rows]) for rows in members])
-        )
+        values = [of(weights[:, rows]) for of, rows in zip(coefficients, members, strict=True)]
+        return mean_of_defined(np.stack(values))
 
     return mean
 
 
-def by_cluster(coefficients: Floats, clusters: Integers) -> Statistic:
+def by_cluster(coefficients: Floats, clusters: Integers) -> Weighted:
     """Mean over clusters of their coefficients (clusters,), NaN for none: a cluster counts as often as it is drawn."""
     _, first = np.unique(clusters, return_index=True)
     defined = ~np.isnan(coefficients)
@@ -238,7 +253,7 @@ def by_cluster(coefficients: Floats, clusters: Integers) -> Statistic:
     return mean
 
 
-def by_system(x: Floats, y: Floats, systems: Integers, measure: Measure) -> Statistic:
+def by_system(x: Floats, y: Floats, systems: Integers, measure: Measure) -> Weighted:
     """Of the systems' means; NaN where a system has no response left. The systems are kept, not drawn."""
     belongs = (systems[:, None] == np.unique(systems)[None, :]).astype(np.float64)
     coefficients = row_coefficients(measure)
@@ -266,10 +281,11 @@ def _cluster_coefficients(
     """Coefficient of each context (clusters,), NaN for none."""
     values = np.full(int(clusters.max()) + 1, np.nan)
     if measure == "accuracy":
-        for code in range(len(values)):
-            rows = clusters == code
-            values[code] = weighted_accuracy(np.ones((1, int(rows.sum()))), x[rows], y[rows], epsilon)[0]
-        return values
+        one, other = pairs_within(clusters)
+        by_score, by_human = x[one] - x[other], y[one] - y[other]
+        alike = np.where(np.abs(by_score) <= epsilon, 0.0, np.sign(by_score)) == np.sign(by_human)
+        pairs, agreeing = (np.bincount(clusters[one], w, len(values)) for w in (None, alike))
+        return _ratio(agreeing.astype(np.float64), pairs.astype(np.float64))
     names = [str(code) for code in range(len(values))]
     for code, value in group_coefficients(x, y, names, clusters, measure)[0].items():
         values[code] = value

@@ -68,7 +68,7 @@ def figures(
     """All figures: at segment level pooled, by system (where one is known) and by context; at system level.
 
     force: the system level of too few systems too, which its figures then say.
-    slow: with intervals of the pooled Kendall and accuracy too, whose time grows with the square of the responses.
+    slow: with intervals of Kendall and accuracy pooled and by system too, which take most of the time.
     """
     known = len(responses.with_systems().scores) > 0
     for grouping in (one for one in GROUPINGS if known or one != "system"):

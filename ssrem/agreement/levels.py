@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -135,22 +137,47 @@ def calibrated_accuracy(scores: Floats, human: Floats, groups: Integers | None =
         return None
     if pairs > MAX_PAIRS:
         raise ValueError(f"{pairs} pairs are more than {MAX_PAIRS}: compare by context")
-    one, other = _pairs_within(codes)
+    ordered = _ordered_pairs(scores.tobytes(), codes.tobytes())
+    one, other, distance = ordered.one, ordered.other, ordered.distance
     group = codes[one]
     per_group = np.bincount(group)
-    by_score, by_human = scores[one] - scores[other], human[one] - human[other]
-    distance, ordered, tied = np.abs(by_score), np.sign(by_score) == np.sign(by_human), by_human == 0
+    by_human = np.sign(human[one] - human[other])
+    alike, tied = ordered.sign == by_human, by_human == 0
     # As ε passes a pair, the scores tie it: it agrees where people tie it, and no longer where both ordered it alike.
-    gain = (tied * 1.0 - ordered) / per_group[group]
-    order = np.argsort(distance, kind="stable")
-    ascending = distance[order]
-    last = np.flatnonzero(np.append(ascending[1:] != ascending[:-1], True))
-    gains = np.concatenate([[0.0], np.cumsum(gain[order])[last]])
+    gain = (tied * 1.0 - alike) / per_group[group]
+    gains = np.concatenate([[0.0], np.cumsum(gain)[ordered.last]])
     best = int(np.argmax(np.round(gains, 9)))  # what rounding adds is no gain
-    epsilon = float(np.concatenate([[0.0], ascending[last]])[best])
-    agreeing = np.bincount(group, np.where(distance <= epsilon, tied, ordered))
+    epsilon = float(np.concatenate([[0.0], distance[ordered.last]])[best])
+    agreeing = np.bincount(group, np.where(distance <= epsilon, tied, alike))
     used = per_group > 0
     return Calibrated(float((agreeing[used] / per_group[used]).mean()), epsilon, pairs, int(used.sum()))
+
+
+@dataclass(frozen=True)
+class _OrderedPairs:
+    """Pairs (p,) by ascending distance of their scores. one, other: their responses; sign: of one score less the other;
+    last: the places of the last pair of each distance."""
+
+    one: Integers
+    other: Integers
+    sign: NDArray[np.float32]
+    distance: Floats
+    last: Integers
+
+
+@lru_cache(maxsize=len(get_args(Grouping)))
+def _ordered_pairs(scores: bytes, groups: bytes) -> _OrderedPairs:
+    """Pairs within groups: scores (n,) float64, groups (n,) int64. Figures of an evaluator share them, as it is
+    compared with several human scores by the same groups."""
+    x = np.frombuffer(scores)
+    one, other = pairs_within(np.frombuffer(groups, dtype=np.int64))
+    difference = x[one] - x[other]
+    distance = np.abs(difference)
+    order = np.argsort(distance)
+    distance = distance[order]
+    last = np.flatnonzero(np.append(distance[1:] != distance[:-1], True))
+    signs = np.sign(difference[order]).astype(np.float32)
+    return _OrderedPairs(one[order].astype(np.int32), other[order].astype(np.int32), signs, distance, last)
 
 
 def pair_count(groups: Integers) -> int:
@@ -247,13 +274,17 @@ def _members(codes: Integers, groups: int) -> list[Integers]:
     return np.split(np.argsort(codes, kind="stable"), ends[:-1])
 
 
-def _pairs_within(codes: Integers) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    members = _members(codes, 0)
-    upper = [(rows, np.triu_indices(len(rows), 1)) for rows in members]
-    return (
-        np.concatenate([rows[i] for rows, (i, _) in upper]),
-        np.concatenate([rows[j] for rows, (_, j) in upper]),
-    )
+def pairs_within(codes: Integers) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The two responses of each pair within the groups (n,), (pairs,) each."""
+    order, sizes = np.argsort(codes, kind="stable"), np.bincount(codes)
+    starts = np.cumsum(sizes) - sizes
+    first, second = [], []
+    for size in np.unique(sizes):  # groups of one size at once
+        rows = order[starts[sizes == size, None] + np.arange(size)]
+        one, other = np.triu_indices(size, 1)
+        first.append(rows[:, one].ravel())
+        second.append(rows[:, other].ravel())
+    return np.concatenate(first), np.concatenate(second)
 
 
 def _sign_flip_p(differences: Floats, signs: Floats) -> float:

@@ -12,7 +12,6 @@ from ssrem.agreement.bootstrap import (
     MIN_CLUSTERS,
     RESAMPLES,
     Interval,
-    Statistic,
     check_resampling,
     cluster_draws,
     evaluated,
@@ -21,6 +20,7 @@ from ssrem.agreement.bootstrap import (
     weighted_statistic,
     with_ends,
 )
+from ssrem.agreement.coefficients import Weighted
 from ssrem.agreement.inputs import (
     EQUAL,
     MIN_RESPONSES,
@@ -48,7 +48,7 @@ GATE_RESPONSES = 20
 
 @dataclass(frozen=True)
 class Resampled:
-    """How one evaluator agrees with people: on the data, on draws of contexts (r,), and without each context (k,)."""
+    """How one evaluator agrees with people: on the data, on draws of contexts (r,), and without groups of them (k,)."""
 
     statistic: float
     draws: Floats
@@ -175,8 +175,8 @@ def compare_agreement(
 def _compare(
     measure: str,
     dataset: str,
-    of_champion: Statistic,
-    of_challenger: Statistic,
+    of_champion: Weighted,
+    of_challenger: Weighted,
     groups: NDArray[Any],
     margin: float,
     seed: int,
@@ -199,7 +199,7 @@ def _compare(
     return replace(result, low=low, not_worse=low >= -margin)
 
 
-def _mean_of(values: Floats) -> Statistic:
+def _mean_of(values: Floats) -> Weighted:
     return lambda weights: weights @ values / weights.sum(axis=1)
 
 

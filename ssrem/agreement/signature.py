@@ -13,7 +13,8 @@ from urllib.parse import quote, unquote
 import ssrem
 from ssrem.errors import SsremError
 
-FORMAT = "ssrem-agreement/1"
+FORMAT = "ssrem-agreement/2"
+"""Raised when figures change: since 2, intervals of more than 200 contexts leave out groups of them."""
 _NONE = "-"
 _SAFE = "@+.,=/_~"
 _HASH = re.compile(r"[0-9a-f]{12,64}")

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from ssrem.agreement.figures import RESAMPLES, SEED, figures
 from ssrem.agreement.raters import rater_figures
@@ -180,7 +181,7 @@ def _correlate(
         scored = _intact(place, "scores", dataset)
         unscored = [version for version in outdated if version not in scored]
         outputs += _stage_scores(stage, dataset, unscored)
-        with progress(f"measuring agreement on {dataset}"):
+        with progress(f"measuring agreement on {dataset}"), threadpool_limits(1, "blas"):
             outputs += _stage_agreement(stage, data, outdated)
         return Built(True, outputs)
 

@@ -72,8 +72,8 @@ def test_there_and_back(criterion: str, dataset: str, seed: int | None, excluded
     ("line", "says"),
     [
         ("", "begins with"),
-        ("nrefs:1|case:mixed", "begins with ssrem-agreement/1, not with 'nrefs:1'"),
-        (str(ONE).replace("agreement/1", "agreement/2"), "begins with"),
+        ("nrefs:1|case:mixed", "begins with ssrem-agreement/2, not with 'nrefs:1'"),
+        (str(ONE).replace("agreement/2", "agreement/1"), "begins with"),
         (str(ONE)[:-14], "look at scipy"),
         (str(ONE).replace("|score:f", ""), "look at score"),
         (str(ONE) + "|more:1", "look at more"),

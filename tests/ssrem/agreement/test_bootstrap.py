@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ssrem.agreement.bootstrap import agreement_interval, bca, cluster_draws, leave_one_out
+from ssrem.agreement.bootstrap import (
+    JACKKNIFE_GROUPS,
+    agreement_interval,
+    bca,
+    cluster_draws,
+    leave_groups_out,
+)
 from ssrem.agreement.inputs import MEASURES, Responses, View
 from ssrem.agreement.levels import segment_level
 
@@ -52,11 +58,25 @@ def test_contexts_are_drawn_whole_and_the_seed_repeats_them() -> None:
     assert weights[:, 3].mean() == pytest.approx(1, abs=0.15)
     assert (weights == np.concatenate(list(cluster_draws(codes, 500, 7)))).all()
     assert not (weights == np.concatenate(list(cluster_draws(codes, 500, 8)))).all()
-    assert np.concatenate(list(leave_one_out(codes))).tolist() == [
+    assert np.concatenate(list(leave_groups_out(codes, 7))).tolist() == [
         [0, 1, 1, 1, 0],
         [1, 0, 0, 1, 1],
         [1, 1, 1, 0, 1],
     ]
+
+
+def test_of_many_contexts_groups_are_left_out() -> None:
+    codes = np.repeat(np.arange(950), 2)
+    without = np.concatenate(list(leave_groups_out(codes, 7)))
+    assert without.shape == (JACKKNIFE_GROUPS, 1900)
+    assert ((without == 0).sum(axis=0) == 1).all()  # each response is left out once
+    assert set((without == 0).sum(axis=1).tolist()) == {8, 10}  # 4 or 5 contexts of two responses
+    assert (without[:, ::2] == without[:, 1::2]).all()
+    values = np.random.default_rng(0).gamma(1.0, size=950)[codes]
+    mean = without @ values / without.sum(axis=1)
+    each = (values.sum() - 2 * values[::2]) / (len(values) - 2)
+    skewness = [float(((a.mean() - a) ** 3).sum() / ((a.mean() - a) ** 2).sum() ** 1.5) for a in (mean, each)]
+    assert skewness[0] == pytest.approx(skewness[1], abs=0.06)  # six times the acceleration
 
 
 @pytest.mark.parametrize("measure", MEASURES)

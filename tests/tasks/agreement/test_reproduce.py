@@ -144,4 +144,4 @@ def test_a_set_of_another_name_with_that_content_is_found(made: Made) -> None:
 def test_a_line_that_is_no_signature(made: Made) -> None:
     assert isinstance(parse(signatures(made.home)[0]), Signature)
     with pytest.raises(SignatureError):
-        reproduce(made.home, "ssrem-agreement/1|evaluator:x")
+        reproduce(made.home, "ssrem-agreement/2|evaluator:x")
