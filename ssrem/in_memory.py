@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from schemas import TABLES
 from ssrem.errors import DumpError
+from ssrem.files import temporary_folder
 from ssrem.readers import open_dump
 from ssrem.readers.fields import NEEDED, Layout, checked_mapping
 from ssrem.readers.metadata import escaped
@@ -118,11 +118,11 @@ def conversations(
     if not 0 <= max_quarantine <= 1:
         raise DumpError(f"max_quarantine={max_quarantine!r}: it is a share from 0 to 1")
     settings = TableSettings(seed, context_turns)
-    with TemporaryDirectory(prefix="ssrem-") as scratch, duckdb.connect() as connection:
+    with temporary_folder() as scratch, duckdb.connect() as connection:
         connection.execute("SET temp_directory = $folder", {"folder": f"{scratch}/spill"})
         connection.execute("SET preserve_insertion_order = false")
         tables = _Tables(connection)
-        reader, guessed = _reader(data, columns, Path(scratch))
+        reader, guessed = _reader(data, columns, scratch)
         create_raw(tables, reader)
         scoped = create_ids(tables, unique=not reader.takes_mapping)
         left_out = _left_out(tables, max_quarantine)

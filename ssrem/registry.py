@@ -14,6 +14,12 @@ def registered(place: str) -> Any:
     return getattr(import_module(module), name)
 
 
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """`; did you mean A?` with the known names that are similar to `name`; empty if none is."""
+    near = difflib.get_close_matches(name, list(known), n=3, cutoff=0.6)
+    return f"; did you mean {' or '.join(near)}?" if near else ""
+
+
 def nearest(name: str, known: Iterable[str], cutoff: float = 0.4) -> str:
     """The up to three known names that are most similar to `name`, or all if none is, joined by commas."""
     names = list(known)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from importlib import import_module
 
 from ssrem.files import delete_abandoned
+from tasks.stage.progress import lines_without_terminal
 from tasks.warehouse.home import Warehouse
 
 Command = Callable[[argparse.Namespace, Warehouse], int | None]
@@ -24,7 +25,11 @@ WRITING = {
 def run(options: argparse.Namespace) -> int:
     """Run the verb of the parsed options; returns the exit status."""
     delete_abandoned()
-    home = Warehouse.at(options.home)
+    with lines_without_terminal():
+        return _run(options, Warehouse.at(options.home))
+
+
+def _run(options: argparse.Namespace, home: Warehouse) -> int:
     if options.verb != "home restore":
         home.snapshot()  # refuses a home folder of another layout
     if options.verb in WRITING and (home.snapshot().damage or home.damage()):

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 from ssrem.config import LARGEST
 from ssrem.errors import SsremError
+from ssrem.registry import did_you_mean
 from tasks.warehouse import lock
 
 Option = Callable[[Any], Any]
@@ -18,7 +19,28 @@ Option = Callable[[Any], Any]
 
 
 class Parser(argparse.ArgumentParser):
-    """Reports a wrong command in one line, as every other error."""
+    """Reports a wrong command in one line, as every other error, with what may have been meant."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As argparse does, but a verb refuses options that it does not have by itself: it knows which it has."""
+        options, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            known = [option for action in self._actions for option in action.option_strings]
+            name = unknown[0].partition("=")[0]
+            near = did_you_mean(name, known) if name.startswith("-") else ""
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{near}")
+        return options, unknown
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        try:
+            super()._check_value(action, value)
+        except argparse.ArgumentError as error:
+            known = [str(choice) for choice in action.choices or ()]
+            near = did_you_mean(str(value), known)
+            if action.metavar != "VERB":
+                raise argparse.ArgumentError(action, f"{error.message}{near}") from None
+            near = near or f"; the verbs are {', '.join(known)}"
+            raise argparse.ArgumentError(None, f"there is no verb {value!r}{near}") from None
 
     def error(self, message: str) -> NoReturn:
         self.exit(

@@ -69,9 +69,13 @@ def after(
 
 
 def summaries(rows: Mapping[str, Rows]) -> None:
-    """Print summaries as tables; signatures, which are too long for a table, follow that of the evaluators."""
+    """Print summaries as tables, without columns that have no value yet.
+
+    Signatures, which are too long for a table, follow that of the evaluators.
+    """
     for name, some in rows.items():
-        tables({title(name): [{k: v for k, v in row.items() if k != "signature"} for row in some]})
+        shown = {key for row in some for key, value in row.items() if value is not None} - {"signature"}
+        tables({title(name): [{k: v for k, v in row.items() if k in shown} for row in some]})
         if name == "evaluators":
             for row in some:
                 print(f"{row['evaluator']} version {row['version']}: {row['signature']}")

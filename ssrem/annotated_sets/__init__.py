@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ssrem.annotated_sets.base import AnnotatedSet, Content, Layout
 from ssrem.errors import AnnotationError
-from ssrem.registry import registered
+from ssrem.registry import did_you_mean, registered
 
 __all__ = ["EVAL", "LAYOUTS", "AnnotatedSet", "layout_of", "read_set"]
 
@@ -36,7 +36,8 @@ def read_set(path: Path, layout: str | None = None, mapping: Mapping[str, str] |
     """
     name, _, part = (layout or layout_of(path)).partition(":")
     if name not in LAYOUTS:
-        raise AnnotationError(f"there is no layout {name!r}; the layouts are {', '.join(LAYOUTS)}")
+        near = did_you_mean(name, LAYOUTS)
+        raise AnnotationError(f"there is no layout {name!r}{near}; the layouts are {', '.join(LAYOUTS)}")
     if part and not layout_class(name).holds_parts:
         several = ", ".join(one for one in LAYOUTS if layout_class(one).holds_parts)
         raise AnnotationError(

@@ -11,7 +11,7 @@ from ssrem.readers.archives import Unpacked, dump_in, is_archive
 from ssrem.readers.fields import FIELDS, checked_mapping, parse_mapping
 from ssrem.readers.prefetch import prefetched
 from ssrem.readers.streams import chunks, is_utf16, text_name
-from ssrem.registry import registered
+from ssrem.registry import did_you_mean, registered
 
 if TYPE_CHECKING:
     from ssrem.readers.base import Reader
@@ -45,7 +45,7 @@ FORMATS: Mapping[str, str] = {
 def reader_class(format: str) -> type[Reader]:
     """The reader of a format; DumpError that lists the formats for an unknown name."""
     if format not in FORMATS:
-        raise DumpError(f"there is no format {format!r}; {_formats()}")
+        raise DumpError(f"there is no format {format!r}{did_you_mean(format, FORMATS)}; {_formats()}")
     reader: type[Reader] = registered(FORMATS[format])
     return reader
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ssrem.errors import DumpError, SsremError
+from ssrem.registry import did_you_mean
 
 #: Fields of `--map` → columns of RAW_SCHEMA.
 FIELDS: Mapping[str, str] = {
@@ -65,7 +66,8 @@ def checked_mapping(
     for field in mapping or {}:
         if field not in fields:
             raise DumpError(
-                f"--map {field}=…: there is no field {field!r}; the fields are {', '.join(fields)}"
+                f"--map {field}=…: there is no field {field!r}{did_you_mean(field, fields)}; the fields are "
+                f"{', '.join(fields)}"
             )
     return {
         field: tuple(columns.split("+") if isinstance(columns, str) else columns)

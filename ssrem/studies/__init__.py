@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ssrem.errors import EvaluatorError
-from ssrem.registry import registered
+from ssrem.registry import did_you_mean, registered
 
 if TYPE_CHECKING:
     from ssrem.studies.study import Study
@@ -28,6 +28,8 @@ STUDIES: dict[str, str] = {
 def study_called(name: str) -> Study[Any]:
     """The study of that name; EvaluatorError that lists all studies if there is none."""
     if name not in STUDIES:
-        raise EvaluatorError(f"no study {name!r}; one of {', '.join(STUDIES)}")
+        raise EvaluatorError(
+            f"no study {name!r}{did_you_mean(name, STUDIES)}; the studies are {', '.join(STUDIES)}"
+        )
     study: Study[Any] = registered(STUDIES[name])
     return study

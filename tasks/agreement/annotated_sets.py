@@ -13,6 +13,7 @@ from ssrem.annotated_sets import AnnotatedSet, read_set
 from ssrem.annotated_sets.known import known_sets
 from ssrem.errors import AnnotationError
 from ssrem.files import sha256
+from ssrem.registry import did_you_mean
 from tasks.warehouse.home import Warehouse
 
 
@@ -47,9 +48,8 @@ def annotated_file(
             path = known.file(pulled(home))
             layout = known.layout
         elif not path.suffix and path.name == file:
-            raise AnnotationError(
-                f"{file} does not exist, and is no set that ssrem ratings list names; give a file or such a name"
-            )
+            near = did_you_mean(file, known_sets()) or "; give a file or such a name"
+            raise AnnotationError(f"{file} does not exist, and is no set that ssrem ratings list names{near}")
     if known is not None and not path.exists():
         raise AnnotationError(
             f"{file} is known, but not in {path.parent}; ssrem ratings pull {file} fetches it"

@@ -8,6 +8,7 @@ from typing import Any
 
 from ssrem.errors import HomeError, PrivacyError
 from ssrem.privacy.key import PseudonymKey
+from ssrem.registry import did_you_mean
 from tasks.privacy.forgotten_list import ForgottenList, ids_of
 from tasks.warehouse.home import Warehouse
 
@@ -37,6 +38,7 @@ def chosen(home: Warehouse, corpora: Sequence[str] | None) -> list[str]:
         if corpus not in landed:
             raise HomeError(
                 f"no corpus {corpus!r} has landed in {home.root} (landed: {', '.join(landed) or 'none yet'})"
+                f"{did_you_mean(corpus, landed)}"
             )
     return [name for name in landed if not corpora or name in corpora]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sql import queries
 from ssrem import __version__
-from ssrem.errors import SsremError
+from ssrem.errors import HomeError, SsremError
 from ssrem.report import ReportData, render
 from ssrem.report.cases import chosen
 from ssrem.report.export import export
@@ -22,8 +22,16 @@ from tasks.warehouse.lock import alive
 
 @step("write report")
 def write_report(home: str) -> str:
-    """Render the published snapshot as one HTML file; returns its path. The file is replaced atomically."""
+    """Render the published snapshot as one HTML file; returns its path. The file is replaced atomically.
+
+    HomeError if nothing is published.
+    """
     place = Warehouse.at(home)
+    if not place.partitions():
+        raise HomeError(
+            f"{place.root} is empty; fill it with ssrem run, which takes the corpus that comes with ssrem, or with "
+            "ssrem run DUMP, which takes yours"
+        )
     with progress("writing the report"):
         page = render(report_data(place))
     return str(put_page(place, "report.html", page))

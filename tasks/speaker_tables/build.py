@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from ssrem.errors import HomeError
+from ssrem.registry import did_you_mean
 from ssrem.tables.speaker_sets import TableSettings, create_tables
 from tasks.speaker_tables.similarity import add_set_similarity
 from tasks.speaker_tables.vectors import cached_encode, encoder_for, training_texts
@@ -58,7 +59,8 @@ def landed_corpus(home: Warehouse, corpus: str) -> tuple[str, str]:
             return digest, scope
     known = ", ".join(name for name, *_ in rows) or "none yet"
     raise HomeError(
-        f"no corpus {corpus!r} has landed in {home.root} (landed: {known}); run ssrem ingest first"
+        f"no corpus {corpus!r} has landed in {home.root} (landed: {known})"
+        f"{did_you_mean(corpus, (name for name, *_ in rows)) or '; run ssrem ingest first'}"
     )
 
 

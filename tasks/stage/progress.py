@@ -1,11 +1,22 @@
-"""Progress on stderr for what takes more than a moment; silent where stderr is not a terminal."""
+"""Progress on stderr for what takes more than a moment: bars on a terminal, lines elsewhere if a command wants them."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Protocol
+
+from ssrem.errors import printable
+
+HEARTBEAT_SECONDS = 30.0
+"""Without a terminal, a line says so often how far the work is."""
+
+PATIENCE_SECONDS = 2.0
+"""Work that is no stage, such as the scoring of a file, is silent if it takes no longer."""
 
 
 class Advance(Protocol):
@@ -31,15 +42,117 @@ def listening(listener: Listener) -> Iterator[None]:
         _listeners.remove(listener)
 
 
+@dataclass
+class Work:
+    """A piece of work in progress. counts: rows that it has published, by table, to be printed when it ends."""
+
+    what: str
+    total: float | None = None
+    done: float = 0
+    started: float = field(default_factory=time.monotonic)
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+    def advance(self, done: float, new_total: float | None = None) -> None:
+        self.done, self.total = done, new_total or self.total
+
+    @property
+    def elapsed(self) -> str:
+        seconds = time.monotonic() - self.started
+        minutes, rest = divmod(round(seconds), 60)
+        return f"{minutes} min {rest:02} s" if minutes else f"{seconds:.1f} s"
+
+    @property
+    def share(self) -> str:
+        """How much of it is done, if that is known."""
+        return f" ({min(self.done / self.total, 1):.0%})" if self.total else ""
+
+
+class Lines:
+    """Lines on stderr: when the outermost work starts and ends, and what is done every HEARTBEAT_SECONDS between.
+
+    Those of a stage begin at once, those of other work only if it takes longer than PATIENCE_SECONDS.
+    """
+
+    def __init__(self) -> None:
+        self._running: list[Work] = []
+
+    @contextmanager
+    def of(self, work: Work, *, patience: float) -> Iterator[None]:
+        """The lines of one piece of work, within others or not. patience: seconds until its first line."""
+        self._running.append(work)
+        try:
+            if len(self._running) > 1:
+                yield
+                return
+            ended, started = threading.Event(), threading.Event()
+            teller = threading.Thread(target=self._tell, args=(work, patience, started, ended), daemon=True)
+            teller.start()
+            if not patience:
+                started.wait()
+            try:
+                yield
+            finally:
+                ended.set()
+                teller.join()
+            if started.is_set():
+                counts = ", ".join(f"{what} {count:,}" for what, count in work.counts.items())
+                _say(f"{work.what}: done in {work.elapsed}{counts and f' ({counts})'}")
+        finally:
+            self._running.remove(work)
+
+    def _tell(self, work: Work, patience: float, started: threading.Event, ended: threading.Event) -> None:
+        if ended.wait(patience):
+            return
+        _say(f"{work.what}: started")
+        started.set()
+        while not ended.wait(HEARTBEAT_SECONDS):
+            now = next(iter(self._running[-1:]), work)
+            doing = "" if now is work else f", {now.what}"
+            _say(f"{work.what}: {work.elapsed} so far{doing}{now.share}")
+
+
+_lines: list[Lines] = []
+
+
+@contextmanager
+def lines_without_terminal() -> Iterator[None]:
+    """Until the block ends, print Lines of all progress if stderr is not a terminal."""
+    if sys.stderr.isatty():
+        yield
+        return
+    _lines.append(Lines())
+    try:
+        yield
+    finally:
+        _lines.pop()
+
+
+@contextmanager
+def staged(what: str) -> Iterator[Work]:
+    """A whole stage, with its pieces of work within it; shown in lines alone, since the pieces have bars."""
+    work = Work(what)
+    if not _lines:
+        yield work
+        return
+    with _lines[-1].of(work, patience=0):
+        yield work
+
+
 @contextmanager
 def progress(what: str, total: float | None = None) -> Iterator[Advance]:
-    """Show a bar (a spinner without a total) named `what` until the block ends."""
+    """Show a bar (a spinner without a total) named `what`, or lines, until the block ends."""
     reports = [listener(what, total) for listener in _listeners]
 
     def advance(done: float, new_total: float | None = None) -> None:
         for report in reports:
             report(done, new_total)
 
+    if _lines:
+        work = Work(what, total)
+        reports.append(work.advance)
+        with _lines[-1].of(work, patience=PATIENCE_SECONDS):
+            yield advance
+        return
     if not sys.stderr.isatty():
         yield advance
         return
@@ -64,3 +177,7 @@ def progress(what: str, total: float | None = None) -> Iterator[Advance]:
         task = bar.add_task(what, total=total)
         reports.append(lambda done, new=None: bar.update(task, completed=done, total=new or total))
         yield advance
+
+
+def _say(line: str) -> None:
+    print(f"ssrem: {printable(line)}", file=sys.stderr, flush=True)

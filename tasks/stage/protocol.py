@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from tasks.stage.ledger import Recipe, already_done
-from tasks.stage.progress import progress
+from tasks.stage.progress import progress, staged
 from tasks.stage.stage import Output, Resources, Stage, open_stage
 from tasks.warehouse.home import Warehouse
 from tasks.warehouse.partition import Address
@@ -61,15 +61,22 @@ def run_stage(
     with open_stage(home, name, recipe, resources) as stage:
         if (answer := answer_if_done(stage.recipe)) is not None:
             return answer
-        built = build(stage)
-        if built.outputs:
-            with progress(f"checking what {name} has built"):
-                stage.gate()
-        if built.save is not None:
-            built.save()
-        if built.outputs or built.retired:
-            with progress(f"publishing what {name} has built"):
-                stage.publish(built.outputs, folders=built.folders, retired=built.retired)
-        if built.after is not None:
-            built.after()
-        return built.answer
+        with staged(_title(name, stage.recipe)) as work:
+            built = build(stage)
+            if built.outputs:
+                with progress(f"checking what {name} has built"):
+                    stage.gate()
+            if built.save is not None:
+                built.save()
+            if built.outputs or built.retired:
+                with progress(f"publishing what {name} has built"):
+                    work.counts = stage.publish(built.outputs, folders=built.folders, retired=built.retired)
+            if built.after is not None:
+                built.after()
+            return built.answer
+
+
+def _title(name: str, recipe: Recipe) -> str:
+    """The stage and what it works on: `train ssrem`, `tables chitchat`."""
+    subjects = ("promote", "import", "study", "evaluator", "generator", "corpus", "dataset")
+    return " ".join([name, *(str(recipe.parameters[key]) for key in subjects if key in recipe.parameters)])

@@ -7,6 +7,7 @@ import os
 import secrets
 import shutil
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -112,8 +113,9 @@ class Stage(TableBuilder):
         *,
         folders: Mapping[Path, Path] | None = None,
         retired: Sequence[Address] = (),
-    ) -> None:
-        """Write the outputs as Parquet into a new run folder and replace the catalog in one step.
+    ) -> dict[str, int]:
+        """Write the outputs as Parquet into a new run folder and replace the catalog in one step; returns their rows by
+        table.
 
         `folders` (from, to) are moved first: a model is in its place before the row that names it is published.
         `retired` are partitions that leave the snapshot, since the new ones make them untrue.
@@ -138,6 +140,9 @@ class Stage(TableBuilder):
             )
         # The ledger has a folder of its own: the next run writes it anew, but a folder of outputs may stay for years.
         written = self._write(f"run={self.run_id}", outputs)
+        rows: Counter[str] = Counter()
+        for partition in written:
+            rows[partition.table] += partition.rows
         written += self._write(f"run={self.run_id}.ledger", ledger)
         replaced = {partition.address for partition in written} | set(retired)
         snapshot = [partition for partition in self.partitions if partition.address not in replaced]
@@ -166,6 +171,7 @@ class Stage(TableBuilder):
             raise
         remember_intact(self.home.root, snapshot, written)
         prune_runs(self.home)
+        return dict(rows)
 
     def _draft(self, folder: str) -> Path:
         return self.home.lake / f".{folder}.tmp"

@@ -20,6 +20,7 @@ from ssrem.encoders.word_average import packaged_glove
 from ssrem.errors import AnnotationError, EvaluatorError
 from ssrem.evaluators import evaluator_class, load_evaluator
 from ssrem.evaluators.base import Evaluator
+from ssrem.registry import did_you_mean
 from ssrem.samples import TEST, Progress, Sample
 from ssrem.studies import study_called
 from ssrem.studies.attacks import TrueResponses
@@ -154,7 +155,9 @@ class AnnotatedSet(Source):
         digests = _digests(home)
         if dataset not in digests:
             known = ", ".join(digests)
-            raise AnnotationError(f"no annotated set {dataset!r} in {home.root} (there are: {known})")
+            raise AnnotationError(
+                f"no annotated set {dataset!r} in {home.root} (there are: {known}){did_you_mean(dataset, digests)}"
+            )
         return {dataset: digests[dataset]}
 
 

@@ -15,6 +15,7 @@ from ssrem.annotated_sets.known import known_sets
 from ssrem.annotated_sets.pull import pull as pull_set
 from ssrem.annotation.items import Batch, Plan
 from ssrem.errors import AnnotationError
+from ssrem.registry import did_you_mean
 from tasks.agreement.annotated_sets import pulled
 from tasks.agreement.annotation_batch import export_batch, import_answers
 from tasks.warehouse.home import Warehouse
@@ -49,7 +50,8 @@ def pull(options: argparse.Namespace, home: Warehouse) -> None:
     sets = known_sets()
     names = list(dict.fromkeys(options.name))
     if unknown := [name for name in names if name not in sets]:
-        raise AnnotationError(f"there is no set {unknown[0]!r}; the sets are {', '.join(sets)}")
+        near = did_you_mean(unknown[0], sets)
+        raise AnnotationError(f"there is no set {unknown[0]!r}{near}; the sets are {', '.join(sets)}")
     rows = []
     for name in names:
         known = sets[name]

@@ -20,6 +20,7 @@ from flows.cli import arguments, dispatch
 from flows.cli.main import main
 from flows.cli.parser import GROUPS, RENAMED, VERBS, parse
 from support.paths import ROOT
+from support.progress_lines import other_lines
 from support.small_home import Made
 from tasks.warehouse.home import Warehouse
 
@@ -36,7 +37,7 @@ def one_line(capsys: pytest.CaptureFixture[str]) -> Say:
     def run(*arguments: str | Path, status: int = 1) -> str:
         assert main([str(a) for a in arguments]) == status
         captured = capsys.readouterr()
-        lines = captured.err.splitlines()
+        lines = other_lines(captured.err)
         assert len(lines) == 1, captured.err
         assert lines[0].startswith("ssrem: ")
         return lines[0].removeprefix("ssrem: ")
@@ -165,7 +166,93 @@ def test_verbs_that_write_nothing_start_no_prefect(whole: Warehouse, file: Any) 
     verbs = [["sql", "SELECT 1"], ["status"], ["evaluators"], ["ratings", "list"], ["score", str(responses)]]
     code = READING.format(verbs=[[*verb, "--home", str(whole.root)] for verb in verbs])
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=False)
-    assert (done.returncode, done.stderr) == (0, "[]\n")
+    assert (done.returncode, other_lines(done.stderr)) == (0, ["[]"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        (["trian"], "there is no verb 'trian'; did you mean train?; see ssrem --help"),
+        (
+            ["evaluators", "promot", "ssrem", "1"],
+            "'promot'; did you mean promote?; see ssrem evaluators --help",
+        ),
+        (
+            ["tables", "--sed", "3"],
+            "unrecognized arguments: --sed 3; did you mean --seed?; see ssrem tables --help",
+        ),
+        (["run", "--runer=dask"], "--runer=dask; did you mean --runner"),
+        (["run", "--runner", "dusk"], "(choose from 'process', 'dask'); did you mean dask?"),
+        (["zzz"], "there is no verb 'zzz'; the verbs are run, ingest, tables, "),
+        (["status", "--zzz"], "unrecognized arguments: --zzz; see ssrem status --help"),
+    ],
+)
+def test_a_wrong_verb_or_option_names_the_nearest(
+    arguments: list[str], meant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    line = capsys.readouterr().err
+    assert ended.value.code == 2 and meant in line and line.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        (
+            ["tables", "--corpus", "tinny"],
+            "no corpus 'tinny' has landed in {home} (landed: tiny); did you mean tiny?",
+        ),
+        (["forget", "p1", "--corpus", "tinny"], "did you mean tiny?"),
+        (["ratings", "collect", "b", "--corpus", "tinny"], "did you mean tiny?"),
+        (["study", "atacks"], "no study 'atacks'; did you mean attacks?; the studies are attacks, "),
+        (
+            ["study", "length", "--of", "peple"],
+            "in {home} (there are: people); did you mean people?",
+        ),
+        (["ratings", "pull", "usr-persona"], "there is no set 'usr-persona'; did you mean usr-personachat?"),
+        (["correlate", "usr-persona"], "no set that ssrem ratings list names; did you mean usr-personachat?"),
+        (["ingest", "{dump}", "--format", "jsnl"], "there is no format 'jsnl'; did you mean jsonl?"),
+        (["ingest", "{dump}", "--map", "speeker=who"], "there is no field 'speeker'; did you mean speaker?"),
+        (["correlate", "{annotated}", "--layout", "evl"], "there is no layout 'evl'; did you mean eval?"),
+    ],
+)
+def test_a_wrong_name_names_the_nearest(
+    made: Made,
+    one_line: Say,
+    tmp_path: Path,
+    arguments: list[str],
+    meant: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    values = {"home": made.home.root, "dump": made.dump, "annotated": made.annotated}
+    written = [argument.format(**values) for argument in arguments]
+    assert meant.format(**values) in one_line(*written, "--home", made.home.root)
+
+
+def test_the_report_of_an_empty_home_says_how_to_fill_it(one_line: Say, tmp_path: Path) -> None:
+    said = one_line("report", "--home", tmp_path / "new")
+    assert (
+        said.startswith(f"{tmp_path / 'new'} is empty; fill it with ssrem run, ") and "ssrem run DUMP" in said
+    )
+    assert not (tmp_path / "new").exists()
+
+
+def test_turns_are_shown_when_they_are_built(
+    write_dump: Callable[..., str], home: Warehouse, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [{"conversation": "c", "speaker": who, "text": "hi"} for who in "ab"]
+    for verb, shown in (
+        (["ingest", write_dump(rows)], False),
+        (["tables", "--encoder", "glove-6b-50d"], True),
+        (["status"], True),
+    ):
+        assert main([*verb, "--home", str(home.root)]) == 0
+        header = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("corpus "))
+        assert ("turns" in header.split()) == shown
+    assert main(["status", "--home", str(home.root), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["corpora"][0]["turns"] == 2
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""docs/ssrem.ipynb runs on a home that `ssrem run` made, without Jupyter."""
+"""The notebooks of docs/ run without Jupyter: ssrem.ipynb on a home that `ssrem run` made, python.ipynb without one."""
 
 from __future__ import annotations
 
@@ -8,23 +8,41 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from support.paths import ROOT
 from support.small_home import Made
 
-NOTEBOOK = ROOT / "docs" / "ssrem.ipynb"
+NOTEBOOKS = {path.name: path for path in (ROOT / "docs").glob("*.ipynb")}
 
 
-def test_its_cells_run_in_order(made: Made, tmp_path: Path) -> None:
-    cells = [cell for cell in json.loads(NOTEBOOK.read_text())["cells"] if cell["cell_type"] == "code"]
-    script = "\n".join("".join(cell["source"]) for cell in cells)
-    script += "\nassert all(map(len, (similarity, hardness, curves, agreement)))"
-    (tmp_path / "notebook.py").write_text(script, encoding="utf-8")
-    environment = {**os.environ, "SSREM_HOME": str(made.home.root), "MPLBACKEND": "agg"}
-    subprocess.run([sys.executable, tmp_path / "notebook.py"], env=environment, check=True)
+def run(notebook: str, checks: str, folder: Path, **environment: str) -> None:
+    """Run the notebook's cells in order, and then the checks, in a process of its own."""
+    cells = json.loads(NOTEBOOKS[notebook].read_text(encoding="utf-8"))["cells"]
+    sources = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    (folder / "notebook.py").write_text("\n".join([*sources, checks]), encoding="utf-8")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "MPLBACKEND": "agg", **environment}
+    subprocess.run([sys.executable, "notebook.py"], env=environment, cwd=folder, check=True)
 
 
-def test_it_is_small_and_names_no_machine() -> None:
-    text = NOTEBOOK.read_text()
+def test_the_cells_on_a_home_folder_run_in_order(made: Made, tmp_path: Path) -> None:
+    checks = "assert all(map(len, (similarity, hardness, curves, agreement)))"
+    run("ssrem.ipynb", checks, tmp_path, SSREM_HOME=str(made.home.root))
+
+
+def test_the_cells_without_a_home_folder_run_in_order(tmp_path: Path) -> None:
+    checks = (
+        "assert len(conversations.frames['turns']) == 12_468 and len(conversations.sets) == 4\n"
+        "first, second, _ = model.score([(context, response) for response in responses])\n"
+        "assert first > second"
+    )
+    run("python.ipynb", checks, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["notebook.py"]
+
+
+@pytest.mark.parametrize("name", sorted(NOTEBOOKS))
+def test_they_are_small_and_name_no_machine(name: str) -> None:
+    text = NOTEBOOKS[name].read_text(encoding="utf-8")
     assert len(text) < 300_000
     assert not [place for place in ("/home/", "/Users/", "/tmp/", "/root/", "/work/") if place in text]
     kinds = {o["output_type"] for cell in json.loads(text)["cells"] for o in cell.get("outputs", [])}

@@ -1,0 +1,12 @@
+"""What a command without a terminal says on stderr besides how far it is."""
+
+from __future__ import annotations
+
+import re
+
+PROGRESS = re.compile(r"ssrem: .+: (started|done in \d.* s( \(.*\))?|\d.* s so far.*)")
+
+
+def other_lines(stderr: str) -> list[str]:
+    """The lines that are not about progress."""
+    return [line for line in stderr.splitlines() if not PROGRESS.fullmatch(line)]

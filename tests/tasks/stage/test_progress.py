@@ -1,0 +1,84 @@
+"""Progress without a terminal: a line when work starts and ends, and in between as often as the heartbeat says."""
+
+from __future__ import annotations
+
+import re
+import time
+
+import pytest
+
+from tasks.stage import progress as module
+from tasks.stage.progress import lines_without_terminal, progress, staged
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "HEARTBEAT_SECONDS", 0.05)
+
+
+def test_a_stage_is_silent_unless_lines_are_wanted(capsys: pytest.CaptureFixture[str]) -> None:
+    with staged("tables a") as work, progress("building", 10) as advance:
+        advance(5)
+        work.counts = {"turns": 3}
+    assert capsys.readouterr() == ("", "")
+
+
+def test_it_says_when_a_stage_starts_and_ends_and_what_it_published(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with lines_without_terminal(), staged("tables a") as work:
+        with progress("building"):
+            pass
+        work.counts = {"turns": 3, "candidates": 12_000}
+    first, last = capsys.readouterr().err.splitlines()
+    assert first == "ssrem: tables a: started"
+    assert re.fullmatch(r"ssrem: tables a: done in \d\.\d s \(turns 3, candidates 12,000\)", last)
+
+
+@pytest.mark.usefixtures("quick")
+def test_it_says_again_and_again_what_is_done(capsys: pytest.CaptureFixture[str]) -> None:
+    with lines_without_terminal(), staged("train a"):
+        with progress("training a", 8) as advance:
+            advance(2)
+            time.sleep(0.4)
+        with progress("publishing"):
+            time.sleep(0.4)
+    _, *between, _ = capsys.readouterr().err.splitlines()
+    kinds = {re.sub(r"\d+\.\d s", "…", line) for line in between}
+    assert kinds == {"ssrem: train a: … so far, training a (25%)", "ssrem: train a: … so far, publishing"}
+
+
+@pytest.mark.usefixtures("quick")
+def test_nothing_follows_work_that_has_failed(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(ValueError, match="wrong"), lines_without_terminal(), staged("train a"):
+        raise ValueError("wrong")
+    time.sleep(0.2)
+    assert capsys.readouterr().err == "ssrem: train a: started\n"
+
+
+def test_work_that_is_no_stage_has_lines_if_it_takes_long(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(module, "PATIENCE_SECONDS", 0.2)
+    with lines_without_terminal():
+        with progress("looking"):
+            pass
+        with progress("writing"):
+            time.sleep(0.6)
+    first, last = capsys.readouterr().err.splitlines()
+    assert first == "ssrem: writing: started" and last.startswith("ssrem: writing: done in ")
+
+
+def test_minutes_are_minutes(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    with lines_without_terminal(), staged("ingest a") as work:
+        work.started -= 125
+    assert "ingest a: done in 2 min 05 s" in capsys.readouterr().err
+
+
+def test_a_terminal_has_bars_instead(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    with lines_without_terminal(), staged("ingest a"):
+        pass
+    assert capsys.readouterr().err == ""
