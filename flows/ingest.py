@@ -12,7 +12,7 @@ from tasks.warehouse.home import Warehouse
 
 
 def ingest(
-    source: str = "chitchat",
+    source: str | list[str] = "chitchat",
     home: str = "warehouse",
     dump: DumpOptions = DumpOptions(),
     announce: bool = True,
@@ -21,7 +21,7 @@ def ingest(
     """Land a dump; returns the corpus's name and whether it is new.
 
     Args:
-        source: File or folder; chitchat is the corpus that comes with ssrem
+        source: File, folder, pattern such as logs/*.txt, URL, or several as one corpus; chitchat comes with ssrem
         announce: In a flow run, emit the event `corpus.landed` if the corpus is new
     """
     repair(home)

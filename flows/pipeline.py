@@ -27,7 +27,7 @@ from tasks.warehouse.home import Warehouse
 
 @on_workers
 def pipeline(
-    source: str | None = "chitchat",
+    source: str | list[str] | None = "chitchat",
     home: str = "warehouse",
     dump: DumpOptions = DumpOptions(),
     annotated_sets: AnnotatedSetOptions = AnnotatedSetOptions(),
@@ -41,7 +41,7 @@ def pipeline(
     Evaluators are trained on all corpora that have landed.
 
     Args:
-        source: Dump, a file or folder; chitchat is the corpus that comes with ssrem
+        source: Dump or dumps, as the flow ingest takes them; chitchat is the corpus that comes with ssrem
         evaluators: Names of evaluators; by default ssrem and rsrem
     """
     for file in annotated_sets.files:  # an unreadable file is reported before the first stage, not the last

@@ -7,8 +7,9 @@ import fcntl
 import hashlib
 import json
 import shutil
+import weakref
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
@@ -130,3 +131,12 @@ def delete_abandoned(within: Path | None = None) -> None:
             with suppress(OSError), lock.open("rb") as handle:  # of another user, or deleted meanwhile
                 fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
                 shutil.rmtree(lock.parent)
+
+
+def folder_of(owner: object) -> Path:
+    """An empty temporary folder that exists as long as `owner`."""
+    stack = ExitStack()
+    weakref.finalize(owner, stack.close)
+    folder = stack.enter_context(temporary_folder()) / "files"
+    folder.mkdir()
+    return folder

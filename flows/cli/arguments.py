@@ -22,8 +22,12 @@ from ssrem.evaluators import evaluator_class, route
 from ssrem.evaluators.core.archive import unpack
 from ssrem.files import temporary_folder
 from ssrem.readers import open_dump, parse_mapping
+from ssrem.readers.encodings import checked_encoding
+from ssrem.readers.sources import is_remote
+from ssrem.readers.times import checked_format
 from tasks.agreement.annotated_sets import annotated_file
 from tasks.ingest.dataset_names import checked_name
+from tasks.ingest.land import corpus_name
 from tasks.privacy.ingest_filter import key_for
 from tasks.stage.stage import Resources
 from tasks.training.settings import HumanScores, Margins
@@ -48,10 +52,23 @@ def dump(options: argparse.Namespace, home: Warehouse, pairs: Sequence[str]) -> 
     key = options.pseudonym_key
     key_for(home, options.pseudonymise, key)
     mapping = {field: "+".join(columns) for field, columns in parse_mapping(pairs).items()} or None
-    if options.source is not None:
-        open_dump(options.source, format=options.format, mapping=mapping)
+    encoding, time_format = checked_encoding(options.encoding), checked_format(options.time_format)
+    if options.source and options.name is None:
+        corpus_name(options.source)
+    if options.source and not any(
+        map(is_remote, options.source)
+    ):  # what is remote is fetched once, as it lands
+        open_dump(
+            options.source, format=options.format, mapping=mapping, encoding=encoding, time_format=time_format
+        )
     file = str(Path(key).expanduser().resolve()) if key else None
     return filled(DumpOptions, options, mapping=mapping, pseudonym_key_file=file)
+
+
+def source(options: argparse.Namespace, default: str | None = None) -> str | list[str] | None:
+    """The source or sources of the dump."""
+    sources: list[str] = options.source
+    return sources if len(sources) > 1 else sources[0] if sources else default
 
 
 def annotated_sets(

@@ -196,13 +196,28 @@ RUNNER = (
     text("--runner-address ADDRESS", "a running cluster (default: workers here)"),
     number("--workers", 1, 2, "workers started here"),
 )
+SOURCE = text(
+    "source SOURCE",
+    "dump of conversations: a file, folder, archive, pattern of files such as 'logs/*.txt', URL, or - for what is "
+    "piped in; several are one corpus; chitchat comes with the install",
+    nargs="*",
+)
 DUMP = (
     text(
         "--format FORMAT",
         "a format that README.md lists, such as jsonl or slack (default: guessed from the content)",
     ),
     several("--map FIELD=COLUMN", "which column is which field; FIELD=A+B joins columns to a key"),
-    text("--name NAME", "name of the corpus (default: that of the file)"),
+    text(
+        "--encoding NAME",
+        "encoding of text, such as cp1252 or shift_jis (default: UTF-8, UTF-16 by its mark, cp1252 where the content "
+        "is like it)",
+    ),
+    text(
+        "--time-format FORMAT",
+        "how times are written, such as '%%d.%%m.%%Y %%H:%%M' (default: any common form)",
+    ),
+    text("--name NAME", "name of the corpus (default: that of the file, or of the folder of several)"),
     choice(
         "--speakers",
         ("auto", "person", "conversation"),

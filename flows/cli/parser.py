@@ -22,6 +22,7 @@ from flows.cli.options import (
     RESOURCES,
     RUNNER,
     SEED,
+    SOURCE,
     WAIT,
     Option,
     Parser,
@@ -76,7 +77,7 @@ Verbs = dict[str, tuple[str, *tuple[Option, ...]]]
 STAGES: Verbs = {
     "run": (
         "land, build tables, train, score, correlate and report",
-        text("source SOURCE", "dump, a file or folder", nargs="?", default="chitchat"),
+        SOURCE,
         *DUMP,
         text(
             "--annotations FILE",
@@ -95,7 +96,7 @@ STAGES: Verbs = {
     ),
     "ingest": (
         "land a dump of conversations",
-        text("source SOURCE", "dump, a file or folder; chitchat comes with the install", nargs="?"),
+        SOURCE,
         *DUMP,
         flag("--replace", "land again what has landed, with other options"),
         flag("--retrain", "then retrain the evaluators that have not seen every landed corpus"),

@@ -27,7 +27,13 @@ class DumpOptions(Options):
     mapping: dict[str, str] | None = Field(
         None, description="Field to column; columns joined by + are a key together"
     )
-    name: str | None = Field(None, description="Name of the corpus; by default that of the file")
+    encoding: str | None = Field(
+        None, description="Encoding of text, such as cp1252; by default UTF-8, or guessed from the content"
+    )
+    time_format: str | None = Field(
+        None, description="How times are written, such as %d.%m.%Y %H:%M; by default in any common form"
+    )
+    name: str | None = Field(None, description="Name of the corpus; by default that of the file or folder")
     speakers: Literal["auto", "person", "conversation"] = Field(
         "auto",
         description="What a speaker id names: a person, or a seat in one conversation; auto refuses what looks "

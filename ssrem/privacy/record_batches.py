@@ -30,6 +30,7 @@ _KINDS = {
     "conversation_id": CONVERSATION,
     "utterance_id": UTTERANCE,
     "reply_to": UTTERANCE,
+    "source": CONVERSATION,
 }
 """Column of the raw schema → the kind of its ids; equal ids of one kind get the same pseudonym."""
 
@@ -57,7 +58,7 @@ def without(batches: Iterable[pa.RecordBatch], traces: Traces) -> Iterator[pa.Re
         for where, names in ((to_them, ("addressee",)), (theirs, _THEIRS)):
             for name in names:
                 columns[name] = pc.if_else(where, pa.scalar(None, columns[name].type), columns[name])
-        for name in ("conversation_id", "utterance_id", "reply_to"):
+        for name in ("source", "conversation_id", "utterance_id", "reply_to"):
             columns[name] = _each_value(columns[name], traces.clean_id)
         columns["metadata"] = _each_value(columns["metadata"], traces.clean_json)
         columns["problem"] = pc.if_else(theirs, pa.scalar(FORGOTTEN), columns["problem"])

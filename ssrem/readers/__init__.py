@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ssrem.errors import DumpError
 from ssrem.readers.archives import Unpacked, dump_in, is_archive
+from ssrem.readers.encodings import checked_encoding, guessed_encoding
 from ssrem.readers.fields import FIELDS, checked_mapping, parse_mapping
 from ssrem.readers.prefetch import prefetched
-from ssrem.readers.streams import chunks, is_utf16, text_name
+from ssrem.readers.sources import common_folder, located
+from ssrem.readers.streams import chunks, declare, files_of, is_utf16, text_name
+from ssrem.readers.times import checked_format
 from ssrem.registry import did_you_mean, registered
 
 if TYPE_CHECKING:
@@ -55,68 +59,163 @@ def guess_format(path: Path) -> str | None:
     return next((format for format in FORMATS if reader_class(format).sniff(path)), None)
 
 
+@dataclass(frozen=True)
+class _Found:
+    """A file or folder of a dump, its format, and what must be kept as long as it is read."""
+
+    path: Path
+    format: str
+    kept: tuple[object, ...] = ()
+    guesses: tuple[str, ...] = ()
+    """Why the encoding of a file was guessed."""
+    notes: tuple[str, ...] = ()
+
+
 def open_dump(
-    source: str | Path,
+    source: str | Path | Sequence[str | Path],
     *,
     format: str | None = None,
     mapping: Mapping[str, str | Sequence[str]] | None = None,
+    encoding: str | None = None,
+    time_format: str | None = None,
     batch_rows: int = 65_536,
 ) -> Reader:
-    """A reader for a file, folder or archive, or for the corpus that a package ships with a format's name (`chitchat`).
+    """A reader for a file, folder, archive, pattern of files, URL, `-` (standard input), or several of them together,
+    or for the corpus that a package ships with a format's name (`chitchat`).
 
     format: a key of FORMATS; recognised from the content if None. mapping: field → column, or columns (a sequence, or
-    joined by +) that form a composite; see `parse_mapping`. DumpError if the path does not exist or is empty, the
-    format is unknown or not that of the content, a mapped column is missing, or a needed field has no column.
+    joined by +) that form a composite; see `parse_mapping`. encoding, time_format: of all text and times, guessed if
+    None. DumpError if a path does not exist or is empty, the format is unknown or not that of the content, files differ
+    in format, a mapped column is missing, or a needed field has no column.
     """
     fields = checked_mapping(mapping)
+    encoding = checked_encoding(encoding)
     chosen = reader_class(format) if format else None
-    path = Path(source)
+    sources = [str(source)] if isinstance(source, str | Path) else list(dict.fromkeys(map(str, source)))
+    found: list[_Found] = []
     try:
-        if str(source) in FORMATS and not path.exists():
-            path = reader_class(str(source)).packaged() or path
-        _check_content(path)
-        archive = Unpacked(path) if is_archive(path) else None
-        path = dump_in(archive.folder, path) if archive else path
-        if path.is_dir() and not (guess_format(path) or _missed(path, FORMATS)):
-            path = _only_dump(path, format)
-        guess = format if chosen and chosen.sniff(path) else guess_format(path)
-        if guess is None:
-            raise DumpError(f"{path}: {_unlike(path, format)}")
-        if format and guess != format:
-            missed = _missed(path, [format])
-            raise DumpError(
-                f"{path} is not {format}{missed and f' ({missed})'} but looks like {guess}; leave out --format or give "
-                f"--format {guess}"
-            )
-        reader = reader_class(guess)(path, mapping=fields, batch_rows=batch_rows)
-        reader.archive = archive
-        _check(reader, [] if format else [other for other in FORMATS if other != guess])
+        for one in sources:
+            if chosen is None and one in FORMATS and not Path(one).exists():
+                packaged = reader_class(one).packaged()
+                paths, fetched = ([packaged], None) if packaged else located(one)
+            else:
+                paths, fetched = located(one)
+            several = len(sources) > 1 or len(paths) > 1
+            for path in paths:
+                if several and path.is_file() and not path.stat().st_size:
+                    continue  # such as the log of a day on which nobody spoke
+                found += _found(path, format, encoding, (fetched,) if fetched else ())
+        if not found:
+            raise DumpError(f"{sources[0]}: every file is empty; give one with conversations in it")
+        reader = _reader(found, fields, time_format, batch_rows)
+        if encoding and not reader.is_text:
+            raise DumpError(f"--encoding does not apply to {reader.format}; leave it out")
+        _check(reader, [] if format else [other for other in FORMATS if other != reader.format])
         if any(map(is_utf16, reader.files())):
             reader.notes.append("read as UTF-16, by its first bytes")
-        named = {format, str(source), path.name.removesuffix(".gz").removesuffix(".zst").rpartition(".")[2]}
-        if guess not in named:  # a file `dump.jsonl` says itself what it is
-            reader.notes.append(f"read as {guess}, by its content: {reader.describes}; --format overrides")
+        name = found[0].path.name.removesuffix(".gz").removesuffix(".zst").removesuffix(".bz2")
+        if reader.format not in {
+            format,
+            *sources,
+            name.rpartition(".")[2],
+        }:  # `dump.jsonl` says itself what it is
+            reader.notes.append(
+                f"read as {reader.format}, by its content: {reader.describes}; --format overrides"
+            )
     except OSError as error:  # a name that is too long, a device, permissions
         raise DumpError(
-            f"{source}: cannot be read ({error.strerror or error}); give the path of a dump, or change its permissions"
+            f"{sources[0]}: cannot be read ({error.strerror or error}); give the path of a dump, or change its "
+            "permissions"
         ) from error
     return reader
 
 
-def _only_dump(folder: Path, format: str | None) -> Path:
-    """The one file of a folder that is a dump, such as a chat among its pictures; the folder itself if none is.
-
-    DumpError if several are.
-    """
-    files = [path for path in sorted(folder.iterdir()) if path.is_file() and not path.name.startswith(".")]
-    dumps = [path for path in files if (reader_class(format).sniff(path) if format else guess_format(path))]
-    if len(dumps) > 1:
-        names = ", ".join(text_name(path) for path in dumps[:3])
+def _found(path: Path, format: str | None, encoding: str | None, kept: tuple[object, ...]) -> list[_Found]:
+    """The dump at `path`, or the dumps of one format in it if it is a folder without a format of its own."""
+    _check_content(path)
+    if is_archive(path):
+        archive = Unpacked(path)
+        path, kept = dump_in(archive.folder, path), (*kept, archive)
+    guesses = _declare(path, encoding)
+    if path.is_dir() and not (guess_format(path) or _missed(path, FORMATS)):
+        dumps, unread = _dumps_in(path, format)
+        if dumps:
+            return [_Found(file, known, kept, guesses, unread) for file, known in dumps]
+    guess = _format_of(path, format)
+    if guess is None:
+        raise DumpError(f"{path}: {_unlike(path, format)}")
+    if format and guess != format:
+        missed = _missed(path, [format])
         raise DumpError(
-            f"{folder}: {len(dumps):,} files of the folder are dumps, such as {names}; give one of them, or put each "
-            "through ssrem ingest --inbox FOLDER"
+            f"{path} is not {format}{missed and f' ({missed})'} but looks like {guess}; leave out --format or give "
+            f"--format {guess}"
         )
-    return dumps[0] if dumps else folder
+    if encoding is None and not reader_class(guess).is_text:
+        guesses = ()
+        for file in files_of(path):
+            declare(file, None)
+    return [_Found(path, guess, kept, guesses)]
+
+
+def _dumps_in(folder: Path, format: str | None) -> tuple[list[tuple[Path, str]], tuple[str, ...]]:
+    """The files of a folder that are dumps, with their formats, and a note of those that are none, such as pictures."""
+    formats = {file: _format_of(file, format) for file in files_of(folder)}
+    dumps = [(file, known) for file, known in formats.items() if known and format in (None, known)]
+    unread = [text_name(file) for file in formats.keys() - dict(dumps).keys()]
+    if not unread:
+        return dumps, ()
+    others = f" and {len(unread) - 3:,} more" if len(unread) > 3 else ""
+    what = f"not {format}" if format else "of no known format"
+    return dumps, (f"not read, since they are {what}: {', '.join(sorted(unread)[:3])}{others}",)
+
+
+def _format_of(path: Path, wanted: str | None) -> str | None:
+    """The format wanted, if the content looks like it, else the first one that it looks like."""
+    return wanted if wanted and reader_class(wanted).sniff(path) else guess_format(path)
+
+
+def _declare(path: Path, encoding: str | None) -> tuple[str, ...]:
+    """Settle how the file, or each file of the folder, is decoded; returns why, for each file that was guessed."""
+    notes: list[str] = []
+    for file in (
+        files_of(path) if encoding is None else sorted(filter(Path.is_file, path.rglob("*"))) or [path]
+    ):
+        declare(file, encoding)
+        if encoding is None and (guess := guessed_encoding(file)):
+            name, why = guess
+            declare(file, name)
+            notes.append(why)
+    return tuple(notes)
+
+
+def _reader(
+    found: Sequence[_Found], fields: Mapping[str, tuple[str, ...]], time_format: str | None, batch_rows: int
+) -> Reader:
+    """One reader for all of them; DumpError unless they are of one format."""
+    from ssrem.readers.several import SeveralReader  # imports Arrow
+
+    first = found[0]
+    if other := next((one for one in found if one.format != first.format), None):
+        raise DumpError(
+            f"{first.path} is {first.format}, but {other.path} is {other.format}; the files of a corpus are of one "
+            f"format: give those of one, such as '{other.path.parent / '*'}{other.path.suffix}', or --format"
+        )
+    chosen = reader_class(first.format)
+    if len(found) > 1 and chosen.joins_files and all(one.path.is_file() for one in found):
+        reader = chosen(
+            common_folder([one.path.absolute() for one in found]), mapping=fields, batch_rows=batch_rows
+        )
+        reader.parts = [one.path.absolute() for one in found]
+    else:
+        readers = [chosen(one.path, mapping=fields, batch_rows=batch_rows) for one in found]
+        reader = SeveralReader(readers) if len(readers) > 1 else readers[0]
+    reader.kept = [kept for one in found for kept in one.kept]
+    if guesses := list(dict.fromkeys(guess for one in found for guess in one.guesses)):
+        more = f"; likewise in {len(guesses) - 1:,} more of the files" if len(guesses) > 1 else ""
+        reader.notes.append(guesses[0] + more)
+    reader.notes += dict.fromkeys(note for one in found for note in one.notes)
+    reader.layout.times.format = checked_format(time_format)
+    return reader
 
 
 def _check_content(path: Path) -> None:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import stat
 import tarfile
-import weakref
 import zipfile
 import zlib
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path, PurePosixPath
 from typing import IO, cast
 
 from ssrem.errors import DumpError
-from ssrem.files import temporary_folder
+from ssrem.files import folder_of
 from ssrem.readers.streams import chunks, head
 
 _PIECE = 1 << 20
@@ -40,10 +38,7 @@ class Unpacked:
     """
 
     def __init__(self, path: Path) -> None:
-        stack = ExitStack()
-        weakref.finalize(self, stack.close)
-        self.folder = stack.enter_context(temporary_folder()) / "files"
-        self.folder.mkdir()
+        self.folder = folder_of(self)
         most, size = max(SMALL, MOST_TIMES * path.stat().st_size), 0
         try:
             for number, (name, content) in enumerate(_entries(path), 1):

@@ -10,20 +10,22 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
+from copy import copy
 from pathlib import Path
 from typing import ClassVar
+from weakref import WeakMethod
 
 import pyarrow as pa
 
 from ssrem.errors import DumpError
 from ssrem.readers import streams
-from ssrem.readers.archives import Unpacked
 from ssrem.readers.fields import ALIASES, Layout
 from ssrem.readers.json_members import json_elements, json_members, parse_json
 from ssrem.readers.json_rows import is_array
 from ssrem.readers.metadata import canonical_object, encodable, escaped
 from ssrem.readers.rows import RAW_SCHEMA, MalformedRowError, row_values
 from ssrem.readers.streams import is_utf8
+from ssrem.readers.times import DateOrder, Times
 
 Record = Mapping[str, object]
 """One record: its values by column of RAW_SCHEMA, null if absent."""
@@ -58,6 +60,10 @@ class Reader(ABC):
     """Other files of such a folder that are read if present."""
     unread: ClassVar[tuple[str, ...]] = ()
     """Files of such a folder that belong to the dump, but are not read."""
+    joins_files: ClassVar[bool] = False
+    """Whether one reader reads several files, in `parts`, together; otherwise each has one of its own."""
+    is_text: ClassVar[bool] = True
+    """Whether `--encoding` applies."""
     block_bytes: ClassVar[int] = 8 << 20
 
     def __init__(
@@ -69,9 +75,12 @@ class Reader(ABC):
         self.file = streams.text_name(path)
         self.mapping = dict(mapping or {})
         self.layout = Layout(self.mapping, self.aliases, self.ignored, self.unwrapped)
+        self.layout.times.decide = WeakMethod(self._date_order)  # no cycle: `kept` ends with the reader
         self.batch_rows = batch_rows
-        #: The unpacked archive that `path` is part of, if it is; it exists as long as the reader.
-        self.archive: Unpacked | None = None
+        #: The files to read where they are some below the folder `path`, for a format that `joins_files`.
+        self.parts: list[Path] = []
+        #: The unpacked archive or download that `path` is part of, if it is; it exists as long as the reader.
+        self.kept: list[object] = []
         #: Bytes of the dump read so far, as stored (compressed bytes where it is compressed).
         self.bytes_read = 0
         #: What was left out on purpose, because nobody said it: kind, such as `joined or left`, → rows.
@@ -103,6 +112,7 @@ class Reader(ABC):
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         self.bytes_read = size = 0
         self.left_out.clear()
+        self.layout.times.clear()
         rows: list[Record] = []
         for record in self.records():
             if isinstance(record, Mapping):
@@ -119,6 +129,31 @@ class Reader(ABC):
                 )
         if rows:
             yield _batch(rows)
+
+    @property
+    def ids_may_repeat(self) -> bool:
+        """Whether ids of messages may count anew in each conversation; where fields are known, a format scopes them."""
+        return self.takes_mapping
+
+    def told(self) -> list[str]:
+        """What was decided and left out while the dump was read, a sentence each."""
+        counts = ", ".join(f"{count:,} {kind}" for kind, count in self.left_out.most_common())
+        left_out = [f"left out, because nobody said it: {counts}"] if counts else []
+        return [*dict.fromkeys(self.notes), *left_out, *self.layout.times.told()]
+
+    def _date_order(self) -> str:
+        """`day` or `month`, which comes first in dates such as 03/04/2020, by all times of the dump; notes why."""
+        dates = DateOrder()
+        survey = copy(self)
+        survey.left_out, survey.notes, survey.layout = Counter(), [], copy(self.layout)
+        survey.layout.times = Times(survey=dates)
+        for _ in survey:
+            pass
+        order, why = dates.decided(
+            str(self.path), "say which with --time-format, such as '%d/%m/%Y %H:%M' or '%m/%d/%Y %H:%M'"
+        )
+        self.notes += [why] if why else []
+        return order
 
     def check(self) -> None:
         """Raise DumpError if the start of the dump shows that it cannot be read, or not with this mapping."""
@@ -200,6 +235,7 @@ class Reader(ABC):
         reason = "undecodable"
         try:
             values = row_values(row, self.layout) | known
+            self.layout.times.place(file, line)
             if _all_encodable(values):
                 return {"record": "message", "file": file, "line": line, **values}
         except MalformedRowError:

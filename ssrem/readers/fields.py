@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ssrem.errors import DumpError, SsremError
+from ssrem.readers.times import Times
 from ssrem.registry import did_you_mean
 
 #: Fields of `--map` → columns of RAW_SCHEMA.
@@ -102,7 +103,7 @@ class Layout:
     """Finds the Plan for a set of columns.
 
     mapping: field → columns by `--map`. aliases: field → its well-known names. ignored: columns that are dropped.
-    unwrapped: a column whose object's members become metadata themselves (ConvoKit's `meta`).
+    unwrapped: a column whose object's members become metadata themselves (ConvoKit's `meta`). `times` reads the times.
     """
 
     def __init__(
@@ -114,6 +115,7 @@ class Layout:
     ) -> None:
         self.mapping = dict(mapping or {})
         self.unwrapped = unwrapped
+        self.times = Times()
         self._aliases = aliases
         self._ignored = frozenset(ignored)
         self._mapped = {column for columns in self.mapping.values() for column in columns}

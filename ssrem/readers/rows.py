@@ -9,10 +9,11 @@ import pyarrow.compute as pc
 
 from ssrem.readers.fields import FIELDS, Layout, joiner
 from ssrem.readers.metadata import canonical_object, json_objects
-from ssrem.readers.times import NotVectorisableError, parse_time, parse_times
+from ssrem.readers.times import NotVectorisableError
 
 RAW_SCHEMA = pa.schema(
     [
+        ("source", pa.string()),  # which of several files or folders; null = there is one
         ("record", pa.string()),  # 'message' | 'conversation'; a row with a problem is always a 'message'
         ("file", pa.string()),
         ("line", pa.int64()),  # 1-based; an ordinal if the format has no lines
@@ -48,8 +49,8 @@ def joined_text(row: Mapping[str, object], columns: tuple[str, ...], join: str) 
 def row_values(row: object, layout: Layout) -> dict[str, object]:
     """The values of RAW_SCHEMA's columns for one source row.
 
-    If a time cannot be parsed, `time` is null, and the metadata hold it as written, under "time". Raises
-    MalformedRowError.
+    If a time cannot be parsed, `time` is null, the metadata hold it as written, under "time", and `layout.times` counts
+    it. Raises MalformedRowError.
     """
     if not isinstance(row, dict):
         raise MalformedRowError
@@ -64,9 +65,10 @@ def row_values(row: object, layout: Layout) -> dict[str, object]:
             values[FIELDS[field]] = joined_text(row, columns, joiner(field))
             continue
         written = row[columns[0]] if len(columns) == 1 else joined_text(row, columns, joiner(field))
-        values["time"] = parse_time(written)
+        values["time"] = layout.times.parse(written)
         if values["time"] is None and written is not None and written != "":
             extras["time"] = written
+            layout.times.fail(written)
     if extras:
         values["metadata"] = canonical_object(extras)
     return values
@@ -87,7 +89,7 @@ def raw_batch(columns: Mapping[str, pa.Array], layout: Layout, file: str, lines:
         if field != "time" or len(parts) > 1:
             parts = [_text_column(part) for part in parts]
         values = parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, joiner(field))
-        filled[FIELDS[field]] = parse_times(values) if field == "time" else values
+        filled[FIELDS[field]] = layout.times.parse_column(values) if field == "time" else values
     extras = {name: columns[name] for name in plan.metadata}
     key = layout.unwrapped
     if key is not None and key in extras and pa.types.is_struct(extras[key].type):

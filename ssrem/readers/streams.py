@@ -20,11 +20,37 @@ _WIDEST_OF_ARROW = 1 << 27
 """Most bytes of a window of zstd data that Arrow unpacks."""
 LONGEST_ROW = 128 << 20
 """Most bytes of one row of a dump, such as a line, that are read into memory."""
+GUESSED = "cp1252 where not UTF-8"
+"""In place of an encoding: lines that are not UTF-8 are cp1252."""
+
+_encodings: dict[str, str] = {}
+"""File → its encoding where it is neither UTF-8 nor marked as UTF-16; `declare` keeps it."""
 
 
-def text_name(path: Path) -> str:
-    """The name of a file as text; bytes that are not UTF-8 are escaped."""
-    return os.fsencode(path.name).decode("utf-8", "backslashreplace")
+def declare(path: Path, encoding: str | None) -> None:
+    """Read a file as text in this encoding, or GUESSED, from now on; None: as UTF-8, or UTF-16 by its first bytes."""
+    if encoding is None:
+        _encodings.pop(str(path.absolute()), None)
+    else:
+        _encodings[str(path.absolute())] = encoding
+
+
+def _keep_bytes(error: UnicodeError) -> tuple[str, int]:
+    """Marks bytes that an encoding does not have, so that they stay as they are and are no UTF-8."""
+    if not isinstance(error, UnicodeDecodeError) or error.object[error.start : error.end].isascii():
+        raise error
+    faulty = error.object[error.start : error.end]
+    return "".join(chr(0xDC00 + byte) if byte > 127 else chr(byte) for byte in faulty), error.end
+
+
+codecs.register_error("ssrem-keep-bytes", _keep_bytes)
+
+
+def text_name(path: Path, folder: Path | None = None) -> str:
+    """The name of a file, or its path below `folder` if it is there, as text; bytes that are not UTF-8 are escaped."""
+    inside = folder is not None and path != folder and path.is_relative_to(folder)
+    name = str(path.relative_to(folder)) if folder and inside else path.name
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
 def files_of(path: Path) -> list[Path]:
@@ -115,23 +141,52 @@ def _raw_chunks(path: Path, size: int, progress: Callable[[int], None] | None = 
 
 
 def chunks(path: Path, size: int, progress: Callable[[int], None] | None = None) -> Iterator[bytes]:
-    """As `_raw_chunks`; text in UTF-16, by its byte order mark, becomes UTF-8, in which faults of it stay faults."""
+    """As `_raw_chunks`; text in the encoding that is declared, or in UTF-16 by its byte order mark, becomes UTF-8.
+
+    Bytes that the encoding does not have stay as they are, and half of a surrogate pair stays one: faults for UTF-8.
+    """
     pieces = _raw_chunks(path, size, progress)
+    encoding = _encodings.get(str(path.absolute()))
     first = next(pieces, b"")
-    if not first.startswith(_UTF16_BOMS):
+    if encoding is None and not first.startswith(_UTF16_BOMS):
         yield from (piece for piece in (first,) if piece)
         yield from pieces
         return
-    decoder = codecs.getincrementaldecoder("utf-16")("surrogatepass")
-    for piece in chain((first,), pieces, (None,)):
-        try:
-            text = decoder.decode(piece or b"", final=piece is None)
-        except UnicodeDecodeError as error:
-            raise DumpError(
-                f"{path}: the UTF-16 text is damaged or cut off; save the file as UTF-8"
-            ) from error
-        content = text.encode("utf-8", "surrogatepass")
+    pieces = chain((first,), pieces)
+    recoded = _by_line(pieces) if encoding == GUESSED else _recoded(path, pieces, encoding)
+    for content in recoded:
         yield from (content[at : at + size] for at in range(0, len(content), size))
+
+
+def _recoded(path: Path, pieces: Iterator[bytes], encoding: str | None) -> Iterator[bytes]:
+    """Text in an encoding, by default UTF-16 with a byte order mark, as UTF-8."""
+    decoder = codecs.getincrementaldecoder(encoding or "utf-16")(
+        "ssrem-keep-bytes" if encoding else "surrogatepass"
+    )
+    keep = "surrogateescape" if encoding else "surrogatepass"
+    for piece in chain(pieces, (None,)):
+        try:
+            yield decoder.decode(piece or b"", final=piece is None).encode("utf-8", keep)
+        except UnicodeError as error:
+            way_out = "give its encoding with --encoding" if encoding else "save the file as UTF-8"
+            raise DumpError(
+                f"{path}: the {encoding or 'UTF-16'} text is damaged or cut off; {way_out}"
+            ) from error
+
+
+def _by_line(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Lines of UTF-8 as they are, and all others from cp1252."""
+    held = b""
+    for piece in chain(pieces, (b"",)):
+        held += piece
+        cut = len(held) if not piece or len(held) > LONGEST_ROW else held.rfind(b"\n") + 1
+        block, held = held[:cut], held[cut:]
+        lines = [block] if is_utf8(block) else block.splitlines(keepends=True)
+        yield b"".join(line if is_utf8(line) else _from_cp1252(line) for line in lines)
+
+
+def _from_cp1252(line: bytes) -> bytes:
+    return line.decode("cp1252", "ssrem-keep-bytes").encode("utf-8", "surrogateescape")
 
 
 def is_utf16(path: Path) -> bool:

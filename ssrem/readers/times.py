@@ -1,17 +1,22 @@
-"""Parses times in dumps to microseconds since 1970-01-01 UTC.
+"""Times in dumps, in every common form, as microseconds since 1970-01-01 UTC.
 
-Accepted are ISO 8601, with `T` or a space, with or without `Z` or an offset (UTC by default), and seconds since 1970 as
-a number or a numeric string; years 1 to 9999.
+Forms: ISO 8601, also without dashes; seconds, milli- or microseconds since 1970, told apart by their size; dates of
+numbers such as 31.12.2018 or 12/31/2018, dates with English names of months as in mails (RFC 2822) and tweets, all with
+or without a time of the day, AM or PM, and a zone (UTC by default). Years 1 to 9999.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from contextlib import suppress
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, timezone
+from typing import cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from ssrem.errors import DumpError
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -20,76 +25,319 @@ _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?", re.ASCII)
 # Lengths of YYYY-MM-DD HH:MM:SS without and with milli- or microseconds, which Arrow and Python parse equally.
 _PLAIN_LENGTHS = (19, 23, 26)
 
+_COMPACT = {8: "%Y%m%d", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}
+"""Digits of a number that is a date, if it is a valid one of the years 1900 to 2100, rather than seconds → its form."""
+_MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()  # noqa: SIM905
+_ZONES = {"z": 0, "utc": 0, "gmt": 0, "ut": 0, "est": -5, "edt": -4, "cst": -6, "cdt": -5}
+_ZONES |= {"mst": -7, "mdt": -6, "pst": -8, "pdt": -7}
+"""The names of zones that RFC 2822 defines → hours from UTC."""
+
+_CLOCK = (
+    r"(?P<hour>\d{1,2})[:.](?P<minute>\d\d)(?:[:.](?P<second>\d\d)(?:[.,](?P<fraction>\d+))?)?"
+    r"(?:\s*(?P<half>[ap])\.?m\b\.?)?"
+)
+_ZONE = r"(?:\(?(?P<zone>[+-]\d\d:?\d\d|[a-z]{1,3})\)?)"
+_END = rf"(?:(?:\s*[,T]\s*|\s+(?:at\s+)?){_CLOCK})?(?:\s*{_ZONE})?(?:\s*\([\w ]*\))?"
+_NAME = r"(?P<name>jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
+_WEEKDAY = r"(?:(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*\.?,?\s+)?"
+_FORMS = tuple(
+    re.compile(form, re.IGNORECASE | re.ASCII)
+    for form in (
+        rf"(?P<first>\d{{1,2}})(?P<sign>[./-])(?P<second_number>\d{{1,2}})(?P=sign)(?P<year>\d{{4}}|\d\d){_END}",
+        rf"(?P<year>\d{{4}})([./-])(?P<month>\d{{1,2}})\2(?P<day>\d{{1,2}}){_END}",
+        rf"{_WEEKDAY}(?P<day>\d{{1,2}})(?:st|nd|rd|th)?[\s-]+{_NAME}[\s,-]+(?P<year>\d{{4}}|\d\d){_END}",
+        rf"{_WEEKDAY}{_NAME}\s+(?P<day>\d{{1,2}})(?:st|nd|rd|th)?,?\s+(?P<year>\d{{4}}){_END}",
+        rf"{_WEEKDAY}{_NAME}\s+(?P<day>\d{{1,2}})\s+{_CLOCK}(?:\s+{_ZONE})?\s+(?P<year>\d{{4}})",
+    )
+)
+
 
 class NotVectorisableError(Exception):
     """Only reading row by row is exact for these values; never raised outside the readers."""
 
 
-def parse_time(value: object) -> int | None:
-    """Microseconds since 1970 UTC of one value of a dump; None if it is not a time."""
-    if isinstance(value, str):
-        value = value.strip()
-        try:
-            value = float(value) if _NUMBER.fullmatch(value) else datetime.fromisoformat(value)
-        except ValueError:
+class DateOrder:
+    """Whether the day or the month comes first in the dates of a dump, such as 03/04/2020, by all of them.
+
+    A number above 12 is a day, and messages are in the order of time.
+    """
+
+    def __init__(self) -> None:
+        self._first: str | None = None
+        self._last: dict[str, tuple[int, int, int]] = {}
+        self._above: dict[str, str] = {}  # which is first → a date that only then is one
+        self._backwards = {"day": 0, "month": 0}
+        self._differ = self._dotted = False
+
+    def see(self, first: int, second: int, year: int, written: str) -> None:
+        """Take a date into account."""
+        if first > 12 and second > 12:
+            return  # no date
+        if self._first is None:
+            self._first, self._dotted = written, "." in written
+        self._dotted = self._dotted and "." in written
+        self._differ |= first != second
+        for order, number in (("day", first), ("month", second)):
+            if number > 12:
+                self._above.setdefault(order, written)
+        for order, when in (("day", (year, second, first)), ("month", (year, first, second))):
+            self._backwards[order] += order in self._last and when < self._last[order]
+            self._last[order] = when
+
+    def decided(self, what: str, way_out: str, chosen: str | None = None) -> tuple[str, str | None]:
+        """`day` or `month`, and why where that is no matter of course.
+
+        chosen: what the user says. DumpError if the dates contradict it or each other, or if nothing decides.
+        """
+        if len(self._above) == 2:
+            raise DumpError(
+                f"{what}: {self._above['day']} has the day first, but {self._above['month']} the month; "
+                f"make one dump of each form, or {way_out}"
+            )
+        if chosen or not self._differ:
+            if against := next((date for order, date in self._above.items() if order != chosen), None):
+                raise DumpError(f"{what}: {against} is not {chosen} first; leave out --map")
+            return chosen or "day", None
+        for order, decisive in self._above.items():
+            return order, f"dates are read with the {order} first, because of {decisive}"
+        if self._dotted:
+            return "day", f"dates with dots, such as {self._first}, are read with the day first"
+        for order, other in (("day", "month"), ("month", "day")):
+            if not self._backwards[order] and self._backwards[other]:
+                why = f"with the {other} first time would run backwards"
+                return order, f"dates are read with the {order} first, because {why}"
+        raise DumpError(
+            f"{what}: dates such as {self._first} may have the day or the month first, and none of them decides; "
+            f"{way_out}"
+        )
+
+
+class Times:
+    """Reads the times of one dump, and counts what is none (`failures`).
+
+    format: how texts are written, as `datetime.strptime` takes it; other texts are then no times. decide: gives
+    what is called where the day or the month of a date may be first, and says which. survey: collects such dates
+    instead.
+    """
+
+    def __init__(self, format: str | None = None, survey: DateOrder | None = None) -> None:
+        self.format = format
+        self.order: str | None = None
+        self.decide: Callable[[], Callable[[], str] | None] | None = None
+        self._survey = survey
+        self.clear()
+
+    def clear(self) -> None:
+        """Begin to count anew."""
+        self.failures = 0
+        self._example, self._place = "", ""
+
+    def fail(self, written: object) -> None:
+        """Count a value that is no time."""
+        self.failures += 1
+        self._example = self._example or repr(written)[:60]
+
+    def place(self, file: str, line: int) -> None:
+        """Say which row was just read, the first one of them with a value that is no time if there is one."""
+        if self.failures and not self._place:
+            self._place = f"{file} line {line:,}"
+
+    def told(self) -> list[str]:
+        """What became of values that are no times, in at most one sentence."""
+        if not self.failures:
+            return []
+        what = (
+            "value is no time and became null"
+            if self.failures == 1
+            else "values are no times and became null"
+        )
+        return [
+            f"{self.failures:,} {what}, such as {self._example} ({self._place}); their text is in the metadata, and "
+            "--time-format says how times are written"
+        ]
+
+    def parse(self, value: object) -> int | None:
+        """Microseconds since 1970 UTC of one value of a dump; None if it is not a time."""
+        if isinstance(value, str):
+            return self._text(value.strip())
+        if isinstance(value, date):
+            return _micros(
+                value if isinstance(value, datetime) else datetime(value.year, value.month, value.day)
+            )
+        if isinstance(value, bool) or not isinstance(value, int | float):
             return None
-    if isinstance(value, date):
-        moment = value if isinstance(value, datetime) else datetime(value.year, value.month, value.day)
-        micros = ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH) // _MICROSECOND
-        return micros if _in_years(micros) else None  # an offset may lead out of the years 1 to 9999
-    if isinstance(value, bool) or not isinstance(value, int | float):
+        # Compared before conversion: a JSON integer may be larger than any float. NaN is in no range.
+        compact = _compact(f"{value:.0f}") if 1e7 < value < 1e14 and value == int(value) else None
+        return _since_1970(value) if compact is None else compact
+
+    def parse_column(self, values: pa.Array) -> pa.Array:
+        """`parse` for a column (strings, numbers, timestamps or dates), as timestamp('us').
+
+        Raises NotVectorisableError if a value is neither a time nor an empty string, so that the caller can store it as
+        written.
+        """
+        kind = values.type
+        if pa.types.is_null(kind):
+            return values.cast(pa.timestamp("us"))
+        if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+            return _from_timestamps(values)
+        if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+            return _from_numbers(values)
+        if pa.types.is_string(kind):
+            return self._from_strings(pc.if_else(pc.equal(values, ""), pa.scalar(None, pa.string()), values))
+        raise NotVectorisableError
+
+    def _from_strings(self, values: pa.Array) -> pa.Array:
+        zulu = pc.ends_with(values, "Z")
+        bare = pc.utf8_slice_codeunits(values, 0, -1) if pc.all(zulu).as_py() else values
+        length = pc.min_max(pc.binary_length(bare)).as_py()
+        # Arrow accepts year 0, Python does not.
+        plain = length["min"] == length["max"] in _PLAIN_LENGTHS and not self.format
+        if plain and not pc.any(pc.starts_with(bare, "0000")).as_py():
+            with suppress(pa.ArrowInvalid):
+                return bare.cast(pa.timestamp("us"))
+        parsed = [None if value is None else self.parse(value) for value in values.to_pylist()]
+        times = pa.array(parsed, pa.int64()).cast(pa.timestamp("us"))
+        if times.null_count != values.null_count and self._survey is None:
+            raise NotVectorisableError
+        return times
+
+    def _text(self, text: str) -> int | None:
+        with suppress(ValueError):
+            if self.format:
+                return _micros(datetime.strptime(text, self.format))
+            if _NUMBER.fullmatch(text):
+                compact = _compact(text)
+                return compact if compact is not None else _since_1970(float(text))
+            return _micros(datetime.fromisoformat(text))
+        if self.format or not text[:1].isalnum():
+            return None
+        match = next((match for form in _FORMS if (match := form.fullmatch(text))), None)
+        if match is not None:
+            with suppress(ValueError, OverflowError):
+                return self._matched(match, text)
         return None
-    # Compared before conversion: a JSON integer may be larger than any float. NaN is in no range.
-    return round(float(value) * 1e6) if _EARLIEST_S <= value <= _LATEST_S else None
+
+    def _matched(self, match: re.Match[str], text: str) -> int | None:
+        parts = match.groupdict()
+        year = int(parts["year"])
+        if len(parts["year"]) == 2:
+            year += 2000 if year < 69 else 1900
+        if "first" in parts:
+            first, second = int(parts["first"]), int(parts["second_number"])
+            written = text[: match.end("year")]
+            if self._survey is not None:
+                self._survey.see(first, second, year, written)
+                return None
+            order = "day" if parts["sign"] == "." else self._order()
+            month, day = (second, first) if order == "day" else (first, second)
+        else:
+            month = _MONTHS.index(parts["name"].lower()) + 1 if "name" in parts else int(parts["month"])
+            day = int(parts["day"])
+        hour = int(parts["hour"] or 0)
+        if parts["half"]:
+            if not 1 <= hour <= 12:
+                return None
+            hour = hour % 12 + (12 if parts["half"].lower() == "p" else 0)
+        micros = int(f"{parts['fraction'] or '':0<6.6}")
+        moment = datetime(
+            year, month, day, hour, int(parts["minute"] or 0), int(parts["second"] or 0), micros
+        )
+        return _micros(moment.replace(tzinfo=_zone(parts["zone"])))
+
+    def _order(self) -> str:
+        if self.order is None:
+            decide = self.decide() if self.decide else None
+            self.order = decide() if decide else "day"
+        return self.order
+
+
+def checked_format(format: str | None) -> str | None:
+    """The value of `--time-format`; DumpError if it is none."""
+    if format is None:
+        return None
+    moment = datetime(2003, 4, 5, 13, 7, 9)
+    try:
+        parsed = datetime.strptime(moment.strftime(format), format)
+    except (ValueError, re.error) as error:
+        raise DumpError(f"--time-format {format}: {error}; write for example '%d.%m.%Y %H:%M'") from None
+    if parsed.date() != moment.date():
+        raise DumpError(
+            f"--time-format {format}: has no day, month and year; write for example '%d.%m.%Y %H:%M'"
+        )
+    return format
+
+
+def _zone(written: str | None) -> timezone:
+    """The zone of this name or offset, UTC if there is none; ValueError for an unknown name."""
+    if written is None:
+        return UTC
+    if written[0] in "+-":
+        hours, minutes = int(written[1:3]), int(written[-2:])
+        return timezone((-1 if written[0] == "-" else 1) * timedelta(hours=hours, minutes=minutes))
+    if written.lower() not in _ZONES:
+        raise ValueError(written)
+    return timezone(timedelta(hours=_ZONES[written.lower()]))
+
+
+def _compact(digits: str) -> int | None:
+    if len(digits) not in _COMPACT or not digits.startswith(("19", "20")) or not digits.isdigit():
+        return None
+    with suppress(ValueError):
+        return _micros(datetime.strptime(digits, _COMPACT[len(digits)]))
+    return None
+
+
+def _since_1970(value: float) -> int | None:
+    """Microseconds of seconds since 1970, or of the finer unit with which the number is in the years 1 to 9999."""
+    if _EARLIEST_S <= value <= _LATEST_S:
+        return round(float(value) * 1e6)
+    for exponent in (3, 6):
+        if _LATEST_S < value <= _LATEST_S * 10**exponent:
+            return round(value * 10 ** (6 - exponent))
+    return None
+
+
+def _micros(moment: datetime) -> int | None:
+    """None outside of the years 1 to 9999, where an offset may lead."""
+    micros: int = ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH) // _MICROSECOND
+    return micros if _in_years(micros) else None
 
 
 def _in_years(micros: int) -> bool:
     return _EARLIEST_S * 1_000_000 <= micros < (_LATEST_S + 1) * 1_000_000
 
 
-def parse_times(values: pa.Array) -> pa.Array:
-    """`parse_time` for a column (strings, numbers, timestamps or dates), as timestamp('us').
-
-    Raises NotVectorisableError if a value is neither a time nor an empty string, so that the caller can store it as
-    written.
-    """
-    kind = values.type
-    if pa.types.is_null(kind):
-        return values.cast(pa.timestamp("us"))
-    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
-        # Timestamps with a zone are stored in UTC, so removing the zone leaves UTC.
-        zone = getattr(kind, "tz", None)
-        finer = getattr(kind, "unit", None) == "ns"  # casting ns truncates; casting others may overflow
-        try:
-            times = values.cast(pa.timestamp("us", zone), safe=not finer).cast(pa.timestamp("us"))
-        except pa.ArrowInvalid:
-            raise NotVectorisableError from None
-        ends = pc.min_max(times.cast(pa.int64())).as_py().values()
-        if not all(_in_years(micros) for micros in ends if micros is not None):
-            raise NotVectorisableError
-        return times
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
-        seconds = values.cast(pa.float64(), safe=False)
-        inside = pc.and_(pc.greater_equal(seconds, _EARLIEST_S), pc.less_equal(seconds, _LATEST_S))
-        if pc.all(inside).as_py() is False:
-            raise NotVectorisableError
-        micros = pc.round(pc.multiply(seconds, 1e6), round_mode="half_to_even")
-        return micros.cast(pa.int64()).cast(pa.timestamp("us"))
-    if pa.types.is_string(kind):
-        return _from_strings(pc.if_else(pc.equal(values, ""), pa.scalar(None, pa.string()), values))
-    raise NotVectorisableError
-
-
-def _from_strings(values: pa.Array) -> pa.Array:
-    zulu = pc.ends_with(values, "Z")
-    bare = pc.utf8_slice_codeunits(values, 0, -1) if pc.all(zulu).as_py() else values
-    length = pc.min_max(pc.binary_length(bare)).as_py()
-    # Arrow accepts year 0, Python does not.
-    if length["min"] == length["max"] in _PLAIN_LENGTHS and not pc.any(pc.starts_with(bare, "0000")).as_py():
-        with suppress(pa.ArrowInvalid):
-            return bare.cast(pa.timestamp("us"))
-    parsed = [None if value is None else parse_time(value) for value in values.to_pylist()]
-    times = pa.array(parsed, pa.int64()).cast(pa.timestamp("us"))
-    if times.null_count != values.null_count:
+def _from_timestamps(values: pa.Array) -> pa.Array:
+    # Timestamps with a zone are stored in UTC, so removing the zone leaves UTC.
+    zone = getattr(values.type, "tz", None)
+    finer = getattr(values.type, "unit", None) == "ns"  # casting ns truncates; casting others may overflow
+    try:
+        times = values.cast(pa.timestamp("us", zone), safe=not finer).cast(pa.timestamp("us"))
+    except pa.ArrowInvalid:
+        raise NotVectorisableError from None
+    ends = pc.min_max(times.cast(pa.int64())).as_py().values()
+    if not all(_in_years(micros) for micros in ends if micros is not None):
         raise NotVectorisableError
     return times
+
+
+def _from_numbers(values: pa.Array) -> pa.Array:
+    numbers = values.cast(pa.float64(), safe=False)
+    ends = cast("dict[str, float | None]", pc.min_max(numbers).as_py())
+    low, high = ends["min"], ends["max"]
+    if low is None or high is None:
+        return pa.nulls(len(values), pa.timestamp("us"))
+    scale = 1e6
+    if low > _LATEST_S and high < 9e12:  # milliseconds, whose microseconds float64 holds exactly
+        scale = 1e3
+    elif not (low >= _EARLIEST_S and high <= _LATEST_S):
+        raise NotVectorisableError
+    dates = pc.or_(
+        pc.and_(pc.greater_equal(numbers, 19_000_101.0), pc.less_equal(numbers, 21_001_231.0)),
+        pc.and_(pc.greater_equal(numbers, 190_001_010_000.0), pc.less_equal(numbers, 210_012_312_359.0)),
+    )
+    if pc.any(dates).as_py() or pc.any(pc.is_nan(numbers)).as_py():
+        raise NotVectorisableError
+    micros = pc.round(pc.multiply(numbers, scale), round_mode="half_to_even")
+    return micros.cast(pa.int64()).cast(pa.timestamp("us"))

@@ -78,6 +78,26 @@ def create_raw(tables: TableBuilder, batches: Iterable[pa.RecordBatch]) -> None:
         raise failures[0]
 
 
+def scope_to_files(tables: TableBuilder) -> str | None:
+    """Scope conversations to their file where ids count anew in each of several files; returns a note if so.
+
+    That is where ids of messages repeat across files, or of conversations with messages without ids. A conversation
+    whose messages have ids of their own, of which none repeats, goes on in another file.
+    """
+    tables.create("repeated_across_files", "1_ingest/repeated_across_files")
+    most = tables.connection.execute(
+        "SELECT kind, id, files FROM repeated_across_files ORDER BY files DESC, kind, id LIMIT 1"
+    ).fetchone()
+    if most is None:
+        return None
+    tables.create("raw", "1_ingest/scoped_to_files")
+    kind, id, files = most
+    return (
+        f"ids of {kind}s repeat across files ({id!r} in {files:,}); each conversation was scoped to its file, "
+        "as FILE/ID"
+    )
+
+
 def create_ids(tables: TableBuilder, *, unique: bool) -> str | None:
     """Create the table `ids`; returns a note if ids start anew in each conversation and were scoped to it.
 

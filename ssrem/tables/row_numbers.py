@@ -12,27 +12,29 @@ from ssrem.readers.rows import RAW_SCHEMA
 
 SCHEMA = pa.schema([*RAW_SCHEMA, ("row_no", pa.int64()), ("run_no", pa.int64()), ("reason", pa.string())])
 """RAW_SCHEMA with row_no, the rank in the dump; run_no, the number of the run of consecutive records of one
-conversation; and reason, why the record cannot land regardless of others, or null."""
+conversation of one file; and reason, why the record cannot land regardless of others, or null."""
 
 REQUIRED = (("conversation_id", "no_conversation"), ("speaker", "no_speaker"), ("text", "no_text"))
 
 
 def numbered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The batches of RAW_SCHEMA as batches of SCHEMA; numbers start at 0."""
-    first, run, last = 0, -1, object()
+    first, run, last = 0, -1, (object(), object())
     for batch in batches:
         if batch.num_rows == 0:
             continue
-        ids = batch.column("conversation_id")
+        ids, sources = batch.column("conversation_id"), batch.column("source")
         opens = np.empty(batch.num_rows, dtype=np.int64)
-        opens[0] = ids[0].as_py() != last
+        opens[0] = (sources[0].as_py(), ids[0].as_py()) != last
         same = pc.fill_null(pc.equal(ids[1:], ids[:-1]), False)
+        if sources.null_count == 0:
+            same = pc.and_(same, pc.equal(sources[1:], sources[:-1]))
         opens[1:] = ~same.to_numpy(zero_copy_only=False)
         runs = run + np.cumsum(opens)
         rows = np.arange(first, first + batch.num_rows)
         columns = [*batch.columns, pa.array(rows), pa.array(runs), _reasons(batch)]
         yield pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
-        first, run, last = first + batch.num_rows, int(runs[-1]), ids[-1].as_py()
+        first, run, last = first + batch.num_rows, int(runs[-1]), (sources[-1].as_py(), ids[-1].as_py())
 
 
 def _reasons(batch: pa.RecordBatch) -> pa.Array:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from schemas import LANDED
 from ssrem.errors import DumpError
 from ssrem.files import sha256
 from ssrem.readers import open_dump, prefetched
-from ssrem.tables.landing import create_ids, create_landed, create_raw, reject, seats
+from ssrem.readers.sources import STDIN, absolute, base_name, common_name
+from ssrem.tables.landing import create_ids, create_landed, create_raw, reject, scope_to_files, seats
 from tasks.ingest.dataset_names import as_text, checked_name
 from tasks.privacy.ingest_filter import check_same_way, key_for, private
 from tasks.privacy.purge import derived_partitions, held_texts, purge
@@ -50,11 +51,13 @@ _SUFFIXES = (
 
 @step("land")
 def land(
-    source: str,
+    source: str | Sequence[str],
     home: str,
     *,
     format: str | None = None,
     mapping: Mapping[str, str] | None = None,
+    encoding: str | None = None,
+    time_format: str | None = None,
     name: str | None = None,
     speakers: str = "auto",
     replace: bool = False,
@@ -66,10 +69,12 @@ def land(
 ) -> tuple[str, bool]:
     """Land the dump at `source` in the home folder; returns the corpus's name and whether it is new.
 
-    `speakers` says what an id names: a `person`, a seat in one `conversation`, or `auto`: a person, unless two ids
-    speak in nearly every conversation, which stops the ingest. Ids of messages that repeat across conversations are
-    scoped to their conversation, which stderr says. A dump of which more than the share `max_quarantine` (0 to 1) of
-    the messages cannot land is refused; messages of people who were forgotten do not count.
+    Several sources, or a pattern of files, are one corpus; ids that repeat across them are scoped to their file.
+    `encoding` and `time_format` say how text and times are written, where it is not to be guessed. `speakers` says what
+    an id names: a `person`, a seat in one `conversation`, or `auto`: a person, unless two ids speak in nearly every
+    conversation, which stops the ingest. Ids of messages that repeat across conversations are scoped to their
+    conversation, which stderr says. A dump of which more than the share `max_quarantine` (0 to 1) of the messages
+    cannot land is refused; messages of people who were forgotten do not count.
 
     Content that has landed before is not landed again, even under another file name, unless `replace`. With
     `pseudonymise` nothing that identifies a person is written: ids become keyed hashes, and text is masked.
@@ -87,12 +92,21 @@ def land(
     corpus = checked_name(wanted, "a corpus", "give another with --name", DumpError)
     place = Warehouse.at(home)
     key = key_for(place, pseudonymise, pseudonym_key_file)
-    reader = open_dump(source, format=format, mapping=mapping)
+    reader = open_dump(source, format=format, mapping=mapping, encoding=encoding, time_format=time_format)
     stamps = _stamps(reader)
     digest = content_hash(reader.files())
-    where = as_text(str(Path(source).resolve()) if Path(source).exists() else source)
+    places = [absolute(one) for one in ([source] if isinstance(source, str) else source)]
+    where = as_text(_shown(places))
+    source = source if isinstance(source, str) else _shown(source)
     columns = dict(mapping) if mapping else None
+    parameters: dict[str, Any]
     parameters = {"corpus": corpus, "format": reader.format, "speakers": speakers, "mapping": columns}
+    optional = {
+        "encoding": encoding,
+        "time_format": time_format,
+        "sources": list(map(as_text, places)) if len(places) > 1 else None,
+    }
+    parameters |= {name: value for name, value in optional.items() if value is not None}
     if key:
         parameters["pseudonym_key"] = key.fingerprint
 
@@ -107,9 +121,9 @@ def land(
         _read(stage, reader, source, private(reader, place, corpus, speakers, key))
         if _stamps(reader) != stamps:
             raise DumpError(f"{source} changed while it was read; land it again when it is complete")
-        _say_left_out(reader, source)
-        if note := create_ids(stage, unique=not reader.takes_mapping):
-            print(f"ssrem: {source}: {note}", file=sys.stderr)
+        scoped = (scope_to_files(stage), create_ids(stage, unique=not reader.ids_may_repeat))
+        for sentence in (*reader.told(), *filter(None, scoped)):
+            print(f"ssrem: {source}: {sentence}", file=sys.stderr)
         _reject(stage, reader, source, max_quarantine)
         scope = _speaker_scope(stage, reader, source, speakers)
         values = {
@@ -146,14 +160,22 @@ def land(
     )
 
 
-def corpus_name(source: str) -> str:
-    """Default name of a corpus: the name of its file or folder without the suffixes of formats."""
-    name = Path(source).name
-    if name in ("", ".."):
-        name = Path(source).resolve().name
+def corpus_name(source: str | Sequence[str]) -> str:
+    """Default name of a corpus: of its file or folder without the suffixes of formats, or of the folder of several."""
+    if not isinstance(source, str) and len(source) > 1:
+        return common_name(source)
+    only = source if isinstance(source, str) else source[0]
+    if only == STDIN:
+        raise DumpError("- is what is piped in and has no name; name the corpus with --name")
+    name = base_name(only)
     while Path(name).suffix in _SUFFIXES:
         name = Path(name).stem
     return name
+
+
+def _shown(sources: Sequence[str]) -> str:
+    """Sources as messages name them."""
+    return sources[0] if len(sources) == 1 else f"{sources[0]} and {len(sources) - 1:,} more"
 
 
 def content_hash(files: list[Path]) -> str:
@@ -192,13 +214,6 @@ def _read(stage: Stage, reader: Reader, source: str, batches: Iterable[pa.Record
         create_raw(stage, stream())
 
 
-def _say_left_out(reader: Reader, source: str) -> None:
-    """Print on stderr what the reader decided, and how many rows of which kind it left out."""
-    counts = ", ".join(f"{count:,} {kind}" for kind, count in reader.left_out.most_common())
-    for note in (*reader.notes, *([f"left out, because nobody said it: {counts}"] if counts else ())):
-        print(f"ssrem: {source}: {note}", file=sys.stderr)
-
-
 def _reject(stage: Stage, reader: Reader, source: str, max_quarantine: float) -> None:
     """Create the tables of messages that cannot land; DumpError if they are too many."""
     rejected = reject(stage)
@@ -207,16 +222,19 @@ def _reject(stage: Stage, reader: Reader, source: str, max_quarantine: float) ->
         raise DumpError(
             f"{source} has no message (read as {reader.format}); is it the right file and --format?"
         )
+    is_text = "undecodable" in rejected.reasons and reader.is_text
+    way_out = "name the columns with --map, or the format with --format"
+    way_out = f"{'give their encoding with --encoding, or ' if is_text else ''}{way_out}"
     if messages == rejected.total:
         raise DumpError(
             f"none of the {messages:,} messages of {source} (read as {reader.format}) can land: {rejected.counts}; "
-            "name the columns with --map, or the format with --format"
+            f"{way_out}"
         )
     if rejected.unexpected > max_quarantine * messages:
         raise DumpError(
             f"{rejected.unexpected:,} of the {messages:,} messages of {source} (read as {reader.format}) cannot land, "
-            f"more than {100 * max_quarantine:g}%: {rejected.counts}; such as {rejected.examples}; name the columns "
-            "with --map, or the format with --format, or land the rest with --max-quarantine 100%"
+            f"more than {100 * max_quarantine:g}%: {rejected.counts}; such as {rejected.examples}; {way_out}, or land "
+            "the rest with --max-quarantine 100%"
         )
 
 

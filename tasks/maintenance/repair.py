@@ -156,18 +156,20 @@ def _rebuild(home: Warehouse, partitions: Sequence[Partition], run: _Run | None)
 def _land_again(home: Warehouse, corpus: str, run: _Run | None) -> None:
     runs = {p.run for p in home.partitions() if p.table in LANDED and p.key.corpus == corpus}
     options = dict(run.parameters) if run and run.stage == "ingest" else {}
-    known = {name: options.pop(name, None) for name in ("corpus", "format", "speakers", "mapping")}
+    reading = ("format", "mapping", "encoding", "time_format")
+    known = {name: options.pop(name, None) for name in (*reading, "corpus", "speakers", "sources")}
     # Landing the dump again would undo what was changed since (erasures), and options that the ledger does not hold in
     # full (pseudonyms).
     if run is None or run.stage != "ingest" or len(runs) > 1 or any(options.values()):
         raise HomeError(f"its rows differ from those of its dump, or may; restore {home.root} from a backup")
     ((source, digest),) = run.inputs.items()
+    sources = known["sources"]
     if (moved := Path(source).parent / DONE / Path(source).name).exists() and not Path(source).exists():
         source = str(moved)  # it landed from a drop folder, and was then moved to the folder of landed dumps
     way_out = f"restore {home.root} from a backup, or ssrem ingest SOURCE --name {corpus} --replace"
-    dump: dict[str, Any] = {"format": known["format"], "mapping": known["mapping"]}
+    dump: dict[str, Any] = {name: known[name] for name in reading}
     try:
-        same = content_hash(open_dump(source, **dump).files()) == digest
+        same = content_hash(open_dump(sources or source, **dump).files()) == digest
     except (SsremError, OSError) as error:
         raise HomeError(f"its dump cannot be read again ({error}); {way_out}") from None
     if not same:
@@ -178,7 +180,7 @@ def _land_again(home: Warehouse, corpus: str, run: _Run | None) -> None:
     speakers = known["speakers"] or "auto"
     how: dict[str, Any] = {"name": corpus, "speakers": speakers, "replace": True, "landed_at": landed_at}
     # Whoever landed it first has accepted the rows in quarantine.
-    land(source, str(home.root), **dump, **how, max_quarantine=1.0)
+    land(sources or source, str(home.root), **dump, **how, max_quarantine=1.0)
 
 
 def _rerun(home: Warehouse, run: _Run, partitions: Sequence[Partition]) -> bool:

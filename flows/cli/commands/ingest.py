@@ -17,7 +17,7 @@ from tasks.warehouse.home import Warehouse
 
 def ingest(options: argparse.Namespace, home: Warehouse) -> None:
     """Land a dump or the dumps of --inbox, and retrain if that is wanted."""
-    if (options.source is None) == (options.inbox is None):
+    if (not options.source) == (options.inbox is None):
         raise SsremError("ssrem ingest takes a dump or --inbox FOLDER, one of them")
     if options.inbox is None:
         if options.watch is not None:
@@ -30,7 +30,7 @@ def ingest(options: argparse.Namespace, home: Warehouse) -> None:
 def _one(options: argparse.Namespace, home: Warehouse) -> None:
     dump = arguments.dump(options, home, options.map)
     run = flow("ingest")
-    corpus, new = run(options.source, str(home.root), dump, resources=arguments.resources(options))
+    corpus, new = run(arguments.source(options), str(home.root), dump, resources=arguments.resources(options))
     retrained = _retrain(options, home)
     rows = {
         name: [row for row in some if row["corpus"] == corpus]

@@ -23,7 +23,7 @@ def run(options: argparse.Namespace, home: Warehouse) -> None:
     rating_pairs = [pair for pair in options.map if concerns(pair)]
     annotated_sets = arguments.annotated_sets(options, home, options.annotations, rating_pairs)
     report = flow("pipeline")(
-        options.source,
+        arguments.source(options, "chitchat"),
         str(home.root),
         dump,
         annotated_sets,

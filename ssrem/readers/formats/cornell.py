@@ -25,6 +25,7 @@ class CornellReader(Reader):
 
     format: ClassVar[str] = "cornell"
     describes: ClassVar[str] = "the folder of the Cornell Movie-Dialogs Corpus, as distributed"
+    is_text: ClassVar[bool] = False  # Latin-1, by its publisher
     required: ClassVar = (_LINES, _CONVERSATIONS)
     unread: ClassVar = ("movie_characters_metadata.txt", "movie_titles_metadata.txt")
 

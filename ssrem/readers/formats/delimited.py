@@ -1,4 +1,4 @@
-"""CSV and TSV with a header, in UTF-8."""
+"""CSV and TSV with a header."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class DelimitedReader(Reader):
     def sniff(cls, path: Path) -> bool:
         start = head(path)
         first = next((line for line in start.split(b"\n") if line.strip()), b"")
-        if start.startswith(b"PAR1") or first.lstrip()[:1] in (b"", b"{", b"[", b"<"):
+        if start.startswith(b"PAR1") or b"\0" in first or first.lstrip()[:1] in (b"", b"{", b"[", b"<"):
             return False
         try:
             header = next(csv.reader([first.decode("utf-8")], delimiter=cls.delimiter_of(first)))
@@ -68,9 +68,11 @@ class DelimitedReader(Reader):
         number, line = next(
             ((n, line) for n, line in enumerate(start.split(b"\n"), 1) if line.strip()), (1, b"")
         )
-        if cls.delimiter.encode() not in line or line.lstrip()[:1] in (b"{", b"[", b"<"):
+        if b"\0" in line or cls.delimiter.encode() not in line or line.lstrip()[:1] in (b"{", b"[", b"<"):
             return None
-        fault = "holds a column twice" if is_utf8(line) else "is not UTF-8"
+        fault = (
+            "holds a column twice" if is_utf8(line) else "is not UTF-8 (give its encoding with --encoding)"
+        )
         return f"line {number}, the header, {fault}: {shown(line)}"
 
     def check(self) -> None:
@@ -104,7 +106,8 @@ class DelimitedReader(Reader):
         if reason is not None:
             fault = "is not UTF-8" if reason == "undecodable" else "cannot be read"
             raise DumpError(
-                f"{self.path}: line 1, the header, {fault}; save the file as UTF-8 with one header line"
+                f"{self.path}: line 1, the header, {fault}; give its encoding with --encoding, such as cp1251, or save "
+                "the file as UTF-8 with one header line"
             )
         check_columns(self.path, header, self.layout)
         return header

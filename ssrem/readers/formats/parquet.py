@@ -42,6 +42,7 @@ class ParquetReader(Reader):
     format: ClassVar[str] = "parquet"
     describes: ClassVar[str] = "Parquet, a row an utterance"
     takes_mapping: ClassVar[bool] = True
+    is_text: ClassVar[bool] = False
 
     @classmethod
     def sniff(cls, path: Path) -> bool:

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from functools import cached_property
-from itertools import pairwise
 from pathlib import Path
 from typing import ClassVar
 
@@ -14,6 +13,7 @@ from ssrem.errors import DumpError
 from ssrem.readers.base import Reader, Record, problem
 from ssrem.readers.fields import Layout
 from ssrem.readers.streams import LONGEST_ROW, blocks, head, is_utf8, too_long
+from ssrem.readers.times import DateOrder
 
 _INVISIBLE = re.compile("[\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
 _HEADER = re.compile(
@@ -71,7 +71,7 @@ class WhatsappReader(Reader):
         _ = self._order  # DumpError unless the dates decide
 
     def records(self) -> Iterator[Record]:
-        order = self._order
+        order = self.layout.times.order = self._order
         number, size, held = 0, 0, list[bytes]()
         for ordinal, line in self.lines(self.path):
             opens = _header(line.decode("utf-8", "replace")) is not None
@@ -129,42 +129,21 @@ class WhatsappReader(Reader):
             raise DumpError(
                 "--map of a whatsapp chat takes time=day-first or time=month-first, and nothing else"
             )
-        chosen = wanted[columns]
-        dates: list[_Date] = []
+        dates = DateOrder()
+        last: _Date | None = None
         for block in blocks(self.path, self.block_bytes):
             for line in block.decode("utf-8", "replace").split("\n"):
                 header = _header(line)
                 if header and len(header["first"]) < 3:
                     date = header.group("first", "second", "third", "sign")
-                    if not dates or dates[-1] != date:
-                        dates.append(date)
-        days, months = ([d for d in dates if int(d[part]) > 12] for part in (0, 1))
-        if days and months:
-            raise DumpError(
-                f"{self.path}: {_written(days[0])} has the day first, but {_written(months[0])} the month; "
-                "make one file of each export"
-            )
-        if chosen or not dates or all(int(d[0]) == int(d[1]) for d in dates):
-            if against := {"day": months, "month": days}.get(chosen or ""):
-                raise DumpError(f"{self.path}: {_written(against[0])} is not {chosen} first; leave out --map")
-            return chosen or "day"
-        if days or months:
-            order, decisive = ("day", days[0]) if days else ("month", months[0])
-            self.notes.append(f"dates are read with the {order} first, because of {_written(decisive)}")
-            return order
-        if all(date[3] == "." for date in dates):
-            self.notes.append(f"dates with dots, such as {_written(dates[0])}, are read with the day first")
-            return "day"
-        backwards = {order: _steps_back(dates, order) for order in ("day", "month")}
-        for order, other in (("day", "month"), ("month", "day")):
-            if not backwards[order] and backwards[other]:
-                why = f"with the {other} first time would run backwards"
-                self.notes.append(f"dates are read with the {order} first, because {why}")
-                return order
-        raise DumpError(
-            f"{self.path}: dates such as {_written(dates[0])} may have the day or the month first, and no date of the "
-            "file decides; say which with --map time=day-first or --map time=month-first"
+                    if date != last:
+                        dates.see(int(date[0]), int(date[1]), _year(date), _written(date))
+                        last = date
+        order, why = dates.decided(
+            str(self.path), "say which with --map time=day-first or --map time=month-first", wanted[columns]
         )
+        self.notes += [why] if why else []
+        return order
 
 
 def _header(line: str) -> re.Match[str] | None:
@@ -181,13 +160,12 @@ def _numbers(date: _Date, order: str) -> tuple[int, int, int]:
     first, second, third = map(int, date[:3])
     if len(date[0]) > 2:
         return first, second, third
-    year = third + 2000 if third < 100 else third
-    return (year, second, first) if order == "day" else (year, first, second)
+    return (_year(date), second, first) if order == "day" else (_year(date), first, second)
 
 
-def _steps_back(dates: list[_Date], order: str) -> int:
-    """How often a date is earlier than the one before it."""
-    return sum(_numbers(later, order) < _numbers(earlier, order) for earlier, later in pairwise(dates))
+def _year(date: _Date) -> int:
+    """The year of a date that does not begin with it."""
+    return int(date[2]) + 2000 if int(date[2]) < 100 else int(date[2])
 
 
 def _time(header: re.Match[str], order: str) -> datetime | str:

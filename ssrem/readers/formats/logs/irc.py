@@ -63,6 +63,7 @@ class IrcReader(Reader):
 
     format: ClassVar[str] = "irc"
     describes: ClassVar[str] = "IRC logs, lines such as `[12:30] <nick> text`, a file or a folder of them"
+    joins_files: ClassVar[bool] = True
     aliases: ClassVar = {"time": ("time",)}
 
     @classmethod
@@ -81,15 +82,15 @@ class IrcReader(Reader):
         return None
 
     def files(self) -> list[Path]:
-        return files_of(self.path)
+        return self.parts or files_of(self.path)
 
     def records(self) -> Iterator[Record]:
         people, speakers = self._people()
         self.bytes_read = 0
         files = self.files()
-        stems = {file: _SUFFIXES.sub("", text_name(file)) for file in files}
+        stems = {file: _SUFFIXES.sub("", text_name(file, self.path)) for file in files}
         if len(set(stems.values())) < len(files):
-            stems = {file: text_name(file) for file in files}
+            stems = {file: text_name(file, self.path) for file in files}
         for file in files:
             yield from self._log(file, stems[file], people, speakers[file])
 
@@ -115,7 +116,7 @@ class IrcReader(Reader):
         return {nick: group[0] for nick, group in groups.items()}, speakers
 
     def _log(self, file: Path, stem: str, people: dict[str, str], speakers: set[str]) -> Iterator[Record]:
-        name = text_name(file)
+        name = text_name(file, self.path)
         day = of_name = _date_of(name)
         for number, raw in self.lines(file):
             if not raw.strip():

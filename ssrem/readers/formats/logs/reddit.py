@@ -23,6 +23,7 @@ class RedditReader(Reader):
 
     format: ClassVar[str] = "reddit"
     describes: ClassVar[str] = "comments and submissions of Reddit as Pushshift wrote them, one object a line"
+    joins_files: ClassVar[bool] = True
     aliases: ClassVar = {"speaker": ("author",), "time": ("created_utc",)}
     ignored: ClassVar = ("id", "name", "link_id", "parent_id", "title", "selftext", "body")
 
@@ -41,11 +42,11 @@ class RedditReader(Reader):
         return None
 
     def files(self) -> list[Path]:
-        return files_of(self.path)
+        return self.parts or files_of(self.path)
 
     def records(self) -> Iterator[Record]:
         for file in self.files():
-            name = text_name(file)
+            name = text_name(file, self.path)
             for number, row, raw in self.rows(file):
                 if not isinstance(row, dict):
                     yield no_object(name, number, raw)

@@ -1,0 +1,91 @@
+"""Which encoding a file of text is in: what the user says, else Windows-1252 (cp1252) where its bytes bear it out."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from pathlib import Path
+
+from ssrem.errors import DumpError
+from ssrem.readers.streams import GUESSED, blocks, head, is_utf8, text_name
+
+_BLOCK = 1 << 20
+_ENOUGH = 1_000
+"""So many lines of UTF-8 with letters beyond ASCII, and none that is not UTF-8, tell that a file is UTF-8."""
+_CONTROLS = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c\x7f\x81\x8d\x8f\x90\x9d]")
+"""Bytes that text in cp1252 does not hold, but for those with which IRC formats it."""
+_OF_IRC = re.compile(rb"[\x02\x03\x0f\x11\x16]")
+_SIGNS = frozenset("€‚„…‘’“”•–—™œŒšŠžŽŸ\xa0¡£§©ª«°²³´·º»¿½¼¾®")
+
+
+def checked_encoding(name: str | None) -> str | None:
+    """The value of `--encoding`; DumpError if Python has no such encoding of text."""
+    if name is None:
+        return None
+    try:
+        codec = codecs.lookup(name)
+        codecs.getincrementaldecoder(name)("strict").decode("a\n".encode(name), final=True)
+    except (LookupError, UnicodeError, TypeError, ValueError) as error:
+        raise DumpError(
+            f"--encoding {name}: there is no such encoding of text; write for example cp1252, utf-16 or shift_jis"
+        ) from error
+    return codec.name
+
+
+def guessed_encoding(path: Path) -> tuple[str, str] | None:
+    """`GUESSED` for a file of text with lines in cp1252, and why; None for UTF-8, JSON and what is no text.
+
+    Lines in cp1252 must outnumber those in UTF-8 with letters beyond ASCII, and look like a western language: few of
+    their letters are beyond ASCII, and all of them are usual ones; lines with other bytes are rare. The whole file is
+    read if need be.
+    """
+    if not path.is_file() or _other_kind(head(path, 1 << 12)):
+        return None
+    first: tuple[int, bytes] | None = None
+    wide = broken = faulty = letters = beyond = number = 0
+    try:
+        for block in blocks(path, _BLOCK):
+            if not block.isascii():
+                for at, line in enumerate(block.split(b"\n"), number + 1):
+                    if line.isascii():
+                        continue
+                    if is_utf8(line):
+                        wide += 1
+                        continue
+                    if _CONTROLS.search(_OF_IRC.sub(b"", line)):
+                        faulty += 1
+                        continue
+                    broken += 1
+                    first = first or (at, line)
+                    text = line.decode("cp1252")
+                    letters += sum(map(str.isalpha, text))
+                    others = [sign for sign in text if ord(sign) > 127]
+                    beyond += sum(map(str.isalpha, others))
+                    if not all("À" <= sign <= "þ" or sign in _SIGNS for sign in others):
+                        return None
+            number += block.count(b"\n")
+            if wide >= _ENOUGH and not broken:
+                return None
+    except DumpError:  # damaged; whoever reads the file says so
+        return None
+    if first is None or broken <= max(wide, 20 * faulty) or beyond > 0.3 * letters:
+        return None
+    at, line = first
+    place = next(i for i, byte in enumerate(line) if byte > 127 and not is_utf8(line[: i + 1] + b" "))
+    example = line[max(0, place - 20) : place + 20].decode("cp1252", "replace").strip()
+    where = f"line {at:,} of {text_name(path)}"
+    return (
+        GUESSED,
+        f"lines that are not UTF-8 are read as cp1252, such as {where}: {example!r}; --encoding overrides",
+    )
+
+
+def _other_kind(start: bytes) -> bool:
+    """Whether a file begins as JSON, Parquet, PDF or an archive, or holds null bytes, as no text does."""
+    text = start.lstrip()
+    return (
+        b"\x00" in start
+        or text[:2] in (b"[{", b"[\n", b"PK")
+        or text[:4] in (b"PAR1", b"%PDF")
+        or text[:1] == b"{"
+    )

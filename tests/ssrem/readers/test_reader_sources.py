@@ -1,0 +1,185 @@
+"""Sources: several files, folders, patterns, standard input and URLs as one dump."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ssrem.errors import DumpError
+from ssrem.readers import open_dump
+from ssrem.readers.sources import base_name, common_name
+from support.reader_rows import rows_of
+
+
+def _line(**row: object) -> str:
+    return json.dumps({"conversation_id": "c", "speaker": "a", "text": "x", **row}) + "\n"
+
+
+def _pipe(monkeypatch: pytest.MonkeyPatch, content: bytes, *, terminal: bool = False) -> None:
+    stdin = SimpleNamespace(buffer=io.BytesIO(content), isatty=lambda: terminal)
+    monkeypatch.setattr("sys.stdin", stdin)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "logs" / "old"
+    folder.mkdir(parents=True)
+    for name in ("b", "a"):
+        (folder / f"{name}.jsonl").write_text(_line(text=name) + "broken\n")
+    return folder
+
+
+def _places(source: Any) -> list[tuple[str, int, str]]:
+    return [
+        (row["file"], row["line"], row.get("text", row.get("problem"))) for row in rows_of(open_dump(source))
+    ]
+
+
+def test_a_folder_a_pattern_and_a_list_of_files_are_the_same(folder: Path) -> None:
+    rows = [
+        ("a.jsonl", 1, "a"),
+        ("a.jsonl", 2, "broken_json"),
+        ("b.jsonl", 1, "b"),
+        ("b.jsonl", 2, "broken_json"),
+    ]
+    (folder / "empty.jsonl").touch()
+    assert _places(f"{folder}/*.jsonl") == _places(f"{folder.parent}/**/*.jsonl") == rows
+    assert _places([folder / "b.jsonl", folder / "a.jsonl", folder / "b.jsonl"]) == rows[2:] + rows[:2]
+    (folder / "empty.jsonl").unlink()
+    (folder / "photo.jpg").write_bytes(b"\xff\xd8\x00")
+    reader = open_dump(folder)
+    assert _places(folder) == rows
+    assert "not read, since they are of no known format: photo.jpg" in reader.notes
+    assert [file.name for file in reader.files()] == ["a.jsonl", "b.jsonl"]
+    assert sum(batch.num_rows for batch in reader) == 4
+    assert reader.bytes_read == reader.total_bytes == sum(file.stat().st_size for file in reader.files())
+
+
+def test_files_of_the_same_name_are_told_apart(tmp_path: Path) -> None:
+    for name in ("x", "y"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "chat.log").write_text(f"[10:00] <ann> {name}\n*** ann is now known as {name}\n")
+        (tmp_path / name / "dump.csv").write_text("conversation,speaker,text\n1,a,b\n")
+    for kind in ("log", "csv"):
+        rows = rows_of(open_dump(f"{tmp_path}/*/*.{kind}"))
+        assert [row["file"].split("/")[0] for row in rows] == ["x", "y"]
+    assert len({row["conversation_id"] for row in rows_of(open_dump(f"{tmp_path}/*/*.log"))}) == 2
+
+
+def test_folders_of_a_format_are_sources_too(tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "utterances.jsonl").write_text(_line(id=name))
+    rows = rows_of(open_dump([tmp_path / "first", tmp_path / "second"]))
+    assert [(row["source"], row["file"]) for row in rows] == [
+        ("first", "first/utterances.jsonl"),
+        ("second", "second/utterances.jsonl"),
+    ]
+
+
+def test_files_of_different_formats_are_one_line(folder: Path) -> None:
+    (folder / "c.csv").write_text("conversation,speaker,text\nc,a,x\n")
+    for source in (folder, f"{folder}/*", [folder / "c.csv", folder / "a.jsonl"]):
+        with pytest.raises(
+            DumpError, match=r"is (csv|jsonl), but .* is (csv|jsonl); the files of a corpus are of one"
+        ):
+            open_dump(source)
+    assert len(rows_of(open_dump(folder, format="csv"))) == 1
+
+
+def test_days_and_months_are_decided_by_all_files(tmp_path: Path) -> None:
+    for name, day in (("a", "03/04/2020"), ("b", "25/04/2020")):
+        (tmp_path / f"{name}.csv").write_text(
+            f"conversation,speaker,text,time\nc,a,x,{day} 10:00\nc,a,x,soon\n"
+        )
+    reader = open_dump(tmp_path)
+    assert str(rows_of(reader)[0]["time"]) == "2020-04-03 10:00:00"
+    assert reader.told() == [
+        *open_dump(tmp_path).notes,
+        "dates are read with the day first, because of 25/04/2020",
+        "2 values are no times and became null, such as 'soon' (a.csv line 3); their text is in the metadata, and "
+        "--time-format says how times are written",
+    ]
+    assert str(rows_of(open_dump(tmp_path, time_format="%m/%d/%Y %H:%M"))[0]["time"]) == "2020-03-04 10:00:00"
+
+
+def test_days_and_months_that_nothing_decides_are_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "dump.jsonl"
+    path.write_text(_line(time="03/04/2020 10:00"))
+    with pytest.raises(
+        DumpError, match=r"dump.jsonl: dates such as 03/04/2020 may have .* say which with --time-format"
+    ):
+        rows_of(open_dump(path))
+
+
+def test_what_is_piped_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    _pipe(monkeypatch, _line().encode())
+    reader = open_dump("-")
+    (spool,) = reader.files()
+    assert [row["text"] for row in rows_of(reader)] == ["x"]
+    del reader
+    assert not spool.exists()
+    _pipe(monkeypatch, b"")
+    with pytest.raises(DumpError, match="the file is empty"):
+        open_dump("-")
+    _pipe(monkeypatch, b"", terminal=True)
+    with pytest.raises(DumpError, match="reads what is piped in, and nothing is"):
+        open_dump("-")
+
+
+def test_addresses_are_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
+    import fsspec
+
+    files = fsspec.filesystem("memory")
+    for name in ("a", "b"):
+        files.pipe(f"/dumps/{name}.jsonl", _line(text=name).encode())
+    files.pipe("/chats/c.csv", b"conversation,speaker,text\nc,a,x\n")
+    assert _places("memory://dumps/a.jsonl") == [("a.jsonl", 1, "a")]
+    assert (
+        _places("memory://dumps")
+        == _places("memory://dumps/*.jsonl")
+        == [("a.jsonl", 1, "a"), ("b.jsonl", 1, "b")]
+    )
+    for source, says in (
+        ("memory://dumps/none.jsonl", "cannot be fetched"),
+        ("memory://dumps/*.csv", "cannot be fetched (there is no such file"),
+        ("nosuch://x/y", "there is no such kind of address"),
+    ):
+        with pytest.raises(DumpError) as error:
+            open_dump(source)
+        assert says in str(error.value).replace("[Errno 2] ", "") and source in str(error.value)
+    monkeypatch.setitem(__import__("sys").modules, "aiohttp", None)
+    with pytest.raises(DumpError, match="https:// need a package; pip install aiohttp, or download the dump"):
+        open_dump("https://example.org/x.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        ("logs/chat.csv", "chat.csv"),
+        ("/data/logs/*.txt", "logs"),
+        ("/data/l?gs/2020/*.txt", "data"),
+        ("hf://datasets/org/name/train.parquet", "train.parquet"),
+        ("https://example.org/a/dump.jsonl?download=1#x", "dump.jsonl"),
+    ],
+)
+def test_the_name_of_a_source(source: str, name: str) -> None:
+    assert base_name(source) == name
+
+
+def test_several_sources_are_called_after_their_folder(tmp_path: Path) -> None:
+    assert common_name([f"{tmp_path}/logs/a", f"{tmp_path}/logs/b"]) == "logs"
+    assert common_name([f"{tmp_path}/x/a", f"{tmp_path}/y/b"]) == tmp_path.name
+
+
+@pytest.mark.parametrize("source", ["{}/none-*.csv", "{}/[", "{}/none.csv"])
+def test_a_source_that_is_not_there_is_one_line(tmp_path: Path, source: str) -> None:
+    path = source.format(tmp_path)
+    with pytest.raises(DumpError, match=re.escape(path) + ": there is no such file"):
+        open_dump(path)
