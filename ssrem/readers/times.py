@@ -294,7 +294,8 @@ def _since_1970(value: float) -> int | None:
         return round(float(value) * 1e6)
     for exponent in (3, 6):
         if _LATEST_S < value <= _LATEST_S * 10**exponent:
-            return round(value * 10 ** (6 - exponent))
+            micros: float = value * 10 ** (6 - exponent)
+            return round(micros)
     return None
 
 
