@@ -22,6 +22,7 @@ from ssrem.errors import DumpError
 from tasks.agreement.annotated_sets import annotated_file
 from tasks.agreement.correlate import correlate_all
 from tasks.stage.stage import Resources
+from tasks.studies.study import study_behaviour
 from tasks.warehouse.home import Warehouse
 
 
@@ -36,7 +37,8 @@ def pipeline(
     resources: Resources = Resources(),
     runner: RunnerOptions = RunnerOptions(),
 ) -> str:
-    """Land a dump, build its speaker tables, train, score, correlate and report; returns the report's path.
+    """Land a dump, build its speaker tables, train, score, correlate, study the behaviour and report; returns the
+    report's path.
 
     Evaluators are trained on all corpora that have landed.
 
@@ -67,6 +69,7 @@ def pipeline(
     if annotated_sets.files:
         correlate(annotated_sets, home, evaluators, resources=resources)
     correlate_all(home, resources=resources)  # also of annotated sets that landed before
+    study_behaviour(home, resources=resources)
     path = report(home)
     if rejected:
         raise rejected

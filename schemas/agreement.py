@@ -226,24 +226,28 @@ STUDIES = Table(
     key=("study", "dataset", "evaluator", "version", "condition", "measure"),
     columns=columns(
         study="VARCHAR: name of the study, such as attacks or length",
-        dataset="VARCHAR: corpus whose test split, or annotated set whose scores, are studied",
+        dataset="VARCHAR: corpus whose test split, or annotated set whose scores, are studied; "
+        "everyday-pairs: of behaviour",
         evaluator="VARCHAR: name of the evaluator",
         version="BIGINT: its version",
         position="BIGINT: position among the study's figures, from 0",
         condition="VARCHAR: what the figure is for, such as an attack or a bucket",
-        measure="VARCHAR: fooled: share in which the attack does not score below the true response; "
+        measure="VARCHAR: better: share of pairs whose better response scores higher; fooled: share in which the "
+        "attack does not score below the true response; "
         "identified: share of negatives that the true response is above; spearman; sd, qX: standard "
         "deviation and quantiles of scores brought to [0, 1]",
         value="DOUBLE?: the figure",
         n="BIGINT: responses that the figure is computed from",
         outcome="VARCHAR: ok; constant: a side does not vary; too_few: not enough responses",
+        low="DOUBLE?: lower end of the figure's 95% interval, where the study gives one",
+        high="DOUBLE?: upper end of it",
     ),
     expectations=(
         NotEmpty(),
         References(("evaluator", "version"), "evaluators"),
         OneOf("outcome", ("ok", "constant", "too_few")),
-        Between("value", -1, 1),
-        Finite(("value",)),
+        *(Between(column, -1, 1) for column in ("value", "low", "high")),
+        Finite(("value", "low", "high")),
         *at_least(n=0, position=0),
     ),
 )

@@ -36,7 +36,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
         "comparisons": "dataset criterion level first first_version second second_version p_holm",
         "points": "evaluator version dataset criterion response_id human raters part score",
         "responses": "dataset response_id context response reference system",
-        "studies": "study dataset evaluator version condition measure value n outcome",
+        "studies": "study dataset evaluator version condition measure value n outcome low high",
         "learning_curves": "evaluator version epoch split loss",
         "evaluators": "evaluator version signature encoder promoted why trained_at figures",
         "quality": "run_id stage table expectation passed observed unexpected",

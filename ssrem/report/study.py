@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 
 from ssrem.report.data import Row, Rows, grouped
@@ -48,7 +49,7 @@ def sentences(rows: Rows) -> dict[str, tuple[str, str]]:
     """
     if rows and rows[0]["study"] not in STUDIES:
         return {}
-    columns = ("condition", "measure", "value", "n", "outcome")
+    columns = [field.name for field in fields(Finding)]
     findings: dict[str, list[Finding]] = {name: [] for name in evaluators(rows)}
     for row in rows:
         findings[row["evaluator"]].append(Finding(*(row[column] for column in columns)))
@@ -73,7 +74,10 @@ def markdown(rows: Rows) -> str:
 def _cell(row: Row | None) -> str:
     if row is None:
         return ""
-    return row["outcome"].replace("_", " ") if row["value"] is None else f"{row['value']:.2f}"
+    if row["value"] is None:
+        return str(row["outcome"]).replace("_", " ")
+    interval = "" if row["low"] is None else f" ({row['low']:.2f} to {row['high']:.2f})"
+    return f"{row['value']:.2f}{interval}"
 
 
 def save_plot(rows: Rows, path: Path) -> None:
@@ -102,6 +106,11 @@ def study_panels(rows: Rows) -> dict[tuple[str, str], Panel]:
                 for at, by_name in enumerate(by_condition.values())
                 if (row := by_name.get(name)) is not None and is_figure(row["value"])
             ]
+            intervals = [
+                (row["low"], row["high"], at + offset)
+                for at, by_name in enumerate(by_condition.values())
+                if (row := by_name.get(name)) is not None and is_figure(row["low"])
+            ]
             colours = (paint().accent, paint().line, paint().second, paint().warn)
             axes.plot(
                 [value for value, _ in marks],
@@ -111,6 +120,14 @@ def study_panels(rows: Rows) -> dict[tuple[str, str], Panel]:
                 markersize=6,
                 alpha=0.8,
                 label=name,
+            )
+            axes.hlines(
+                [at for *_, at in intervals],
+                [low for low, *_ in intervals],
+                [high for _, high, _ in intervals],
+                color=colours[place % len(colours)],
+                linewidth=1.2,
+                alpha=0.6,
             )
         for at, condition in enumerate(by_condition):
             axes.axhline(at, color=paint().grid, linewidth=0.7, zorder=0)

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from ssrem.studies.study import Study
 
 STUDIES: dict[str, str] = {
+    "behaviour": "ssrem.studies.behaviour:STUDY",
     "attacks": "ssrem.studies.attacks:STUDY",
     "corpus-buckets": "ssrem.studies.scored:CORPUS_BUCKETS",
     "length": "ssrem.studies.scored:LENGTH",

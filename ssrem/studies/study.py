@@ -19,7 +19,7 @@ FEWEST = 20
 class Finding:
     """One figure. condition: of what, such as an attack or a bucket; measure: which figure; n: what it is over.
 
-    value is None unless outcome is 'ok'.
+    value is None unless outcome is 'ok'. low, high: its 95% interval, where the study gives one.
     """
 
     condition: str
@@ -27,6 +27,8 @@ class Finding:
     value: float | None
     n: int
     outcome: Outcome = "ok"
+    low: float | None = None
+    high: float | None = None
 
 
 Sentences = Callable[[Sequence[Finding]], tuple[str, str]]

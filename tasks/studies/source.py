@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from sql import statement
 from ssrem.agreement.cross_validation import Labelled
+from ssrem.agreement.signature import digest
 from ssrem.encoders.word_average import packaged_glove
 from ssrem.errors import AnnotationError, EvaluatorError
 from ssrem.evaluators import evaluator_class, load_evaluator
@@ -23,7 +24,8 @@ from ssrem.evaluators.base import Evaluator
 from ssrem.registry import did_you_mean
 from ssrem.samples import TEST, Progress, Sample
 from ssrem.studies import study_called
-from ssrem.studies.attacks import TrueResponses
+from ssrem.studies.attacks import Score, TrueResponses
+from ssrem.studies.behaviour import DATASET, FILE, Pairs, everyday_pairs
 from ssrem.studies.learned import Human, Learn, Learning, Transfer
 from ssrem.studies.neighbours import neighbours
 from ssrem.studies.scored import Identified, Scored
@@ -74,7 +76,20 @@ class Source(ABC):
         """The data of each evaluator, loaded one by one; AnnotationError or EvaluatorError without them."""
 
 
-class Corpus(Source):
+class WithoutReference(Source):
+    """Responses scored by evaluators that need no true response."""
+
+    def usable(self, study: str, evaluators: Sequence[Version]) -> list[Version]:
+        usable = without_reference(evaluators)
+        if not usable:
+            names = ", ".join(name for name, _ in evaluators)
+            raise EvaluatorError(
+                f"{names}: scores by the true response, which {study} keeps back; name others with --evaluator"
+            )
+        return usable
+
+
+class Corpus(WithoutReference):
     """A corpus whose test split is studied, by evaluators that score without the true response."""
 
     def datasets(self, home: Warehouse) -> list[str]:
@@ -87,14 +102,24 @@ class Corpus(Source):
             "tables": candidate_sources(home, [dataset]) + sources(home, ["negatives"], negatives),
         }
 
-    def usable(self, study: str, evaluators: Sequence[Version]) -> list[Version]:
-        usable = [version for version in evaluators if "f" in evaluator_class(version[0]).parts]
-        if not usable:
-            names = ", ".join(name for name, _ in evaluators)
-            raise EvaluatorError(
-                f"{names}: scores by the true response, which {study} keeps back; name others with --evaluator"
-            )
-        return usable
+
+class EverydayPairs(WithoutReference):
+    """The packaged pairs of responses, scored by evaluators that need no reference."""
+
+    def datasets(self, home: Warehouse) -> list[str]:
+        return [DATASET]
+
+    def inputs(self, home: Warehouse, dataset: str) -> dict[str, Any]:
+        if dataset != DATASET:
+            raise EvaluatorError(f"no pairs {dataset!r}: this study is of {DATASET} alone")
+        return {dataset: digest(FILE.read_text(encoding="utf-8"))}
+
+    def load(
+        self, stage: Stage, dataset: str, evaluators: Sequence[Version], settings: StudySettings
+    ) -> Iterator[tuple[Version, Pairs]]:
+        pairs = everyday_pairs()
+        for version in evaluators:
+            yield version, Pairs(pairs, _scoring(stage, version, dataset))
 
 
 class TestSplit(Corpus):
@@ -118,12 +143,7 @@ class TestSplit(Corpus):
         more = {"words replaced by near ones": neighbours(packaged_glove())}
         written = _written_negatives(stage, dataset, ids)
         for version in evaluators:
-
-            def score(attacked: Sequence[Sample], version: Version = version) -> Any:
-                (scores,) = score_samples(stage.home, [version], attacked, dataset, stage.scratch)
-                return scores.f
-
-            yield version, TrueResponses(samples, score, more, written)
+            yield version, TrueResponses(samples, _scoring(stage, version, dataset), more, written)
 
 
 class ScoredTestSplit(Corpus):
@@ -221,6 +241,7 @@ class HumanScoresOfAllSets(HumanScores):
 
 
 SOURCES: dict[type, Source] = {
+    Pairs: EverydayPairs(),
     TrueResponses: TestSplit(),
     Identified: ScoredTestSplit(),
     Scored: ScoredSet(),
@@ -228,6 +249,19 @@ SOURCES: dict[type, Source] = {
     Transfer: HumanScoresOfAllSets(),
 }
 """Each class of data that studies take to its source."""
+
+
+def without_reference(evaluators: Sequence[Version]) -> list[Version]:
+    """The evaluators that score without the true response."""
+    return [version for version in evaluators if "f" in evaluator_class(version[0]).parts]
+
+
+def _scoring(stage: Stage, version: Version, dataset: str) -> Score:
+    def score(samples: Sequence[Sample]) -> Any:
+        (scores,) = score_samples(stage.home, [version], samples, dataset, stage.scratch)
+        return scores.f
+
+    return score
 
 
 def _digests(home: Warehouse) -> dict[str, str]:

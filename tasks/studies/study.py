@@ -9,12 +9,14 @@ from pathlib import Path
 from ssrem.report.data import Rows
 from ssrem.report.study import markdown, save_plot, sentences
 from ssrem.studies import study_called
+from ssrem.studies.behaviour import DATASET
 from tasks.scoring.signatures import Version
 from tasks.stage.ledger import Recipe
 from tasks.stage.protocol import Built, run_stage
 from tasks.stage.stage import Output, Resources, Stage
 from tasks.stage.steps import step
-from tasks.studies.source import SOURCES, StudySettings
+from tasks.studies.source import SOURCES, StudySettings, without_reference
+from tasks.training.versions import promoted
 from tasks.warehouse.error_translation import out_of_room
 from tasks.warehouse.home import Warehouse, records
 from tasks.warehouse.partition import PartitionKey
@@ -71,6 +73,14 @@ def study(
         done=False,
         resources=resources,
     )
+
+
+def study_behaviour(home: str, *, resources: Resources | None = None) -> bool:
+    """Publish the study of the packaged pairs for the evaluators in use that need no reference; False if there is none,
+    or nothing is new."""
+    versions = without_reference(promoted(Warehouse.at(home), ()))
+    settings = StudySettings("behaviour")
+    return bool(versions) and study(DATASET, versions, home, settings, resources=resources)
 
 
 def read_study(home: Warehouse, name: str, dataset: str) -> tuple[Rows, dict[str, tuple[str, str]]]:

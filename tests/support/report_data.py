@@ -84,6 +84,7 @@ def make_data() -> ReportData:
             {
                 **{"study": "attacks", "dataset": "talk", "evaluator": name, "version": "v1"},
                 **{"condition": condition, "measure": "fooled", "value": value, "n": 321, "outcome": "ok"},
+                **{"low": value - 0.05, "high": value + 0.05},
             }
             for name in ("ssrem", "rsrem")
             for condition, value in (("context copied", 0.875), ("negated", 0.25))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import asdict
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from ssrem.report.study import markdown, save_plot, sentences
 from ssrem.samples import Sample
 from ssrem.studies import STUDIES, study_called
 from ssrem.studies.attacks import ATTACKS, UNIVERSAL, TrueResponses, attacks
+from ssrem.studies.behaviour import Pairs, everyday_pairs
 from ssrem.studies.neighbours import FUNCTION_WORDS, neighbours
 from ssrem.studies.scored import (
     Identified,
@@ -205,11 +207,11 @@ def test_without_a_system() -> None:
 
 def rows(study: str, findings: Sequence[Finding]) -> list[dict[str, Any]]:
     where = {"study": study, "dataset": "a|b", "evaluator": "ssrem", "version": 1}
-    names = ("condition", "measure", "value", "n", "outcome")
-    return [{**where, **{name: getattr(f, name) for name in names}} for f in findings]
+    return [{**where, **asdict(finding)} for finding in findings]
 
 
 DATA: dict[type, Any] = {
+    Pairs: Pairs(everyday_pairs(), lambda samples: np.array([len(sample.response) for sample in samples])),
     TrueResponses: TrueResponses(SAMPLES, lambda samples: np.zeros(len(samples))),
     Identified: Identified(np.arange(80) / 80, {"turns of the context": np.arange(80.0)}),
     Scored: scored(),

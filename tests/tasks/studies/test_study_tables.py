@@ -33,7 +33,7 @@ def test_every_study_lands_once_and_is_written(copy: Warehouse) -> None:
         assert not study(dataset, [*SSREM, ("rsrem", 1)], root, settings)
         rows, said = read_study(copy, name, dataset)
         assert set(said) == {"ssrem", "rsrem"}
-        assert name == "corpus-buckets" or {row["n"] for row in rows} <= set(range(26))
+        assert name in ("behaviour", "corpus-buckets") or {row["n"] for row in rows} <= set(range(26))
         page = write_study(root, name, dataset)
         assert page.name == f"study-{name}-{dataset}.md"
         assert f"(<{page.stem}.svg>)" in page.read_text() and page.with_suffix(".svg").exists()
@@ -86,7 +86,7 @@ def test_the_human_scores_are_those_that_were_correlated(copy: Warehouse) -> Non
 
 def test_what_cannot_be_studied(made: Made, copy: Warehouse) -> None:
     root = str(made.home.root)
-    with pytest.raises(EvaluatorError, match="no study 'atacks'; one of attacks, corpus-buckets"):
+    with pytest.raises(EvaluatorError, match="no study 'atacks'; one of behaviour, attacks"):
         StudySettings("atacks")
     with pytest.raises(AnnotationError, match=r"no annotated set 'nobody' in .* \(there are: people\)"):
         study("nobody", SSREM, root, StudySettings("length"))
