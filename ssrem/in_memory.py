@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 from schemas import TABLES
 from ssrem.errors import DumpError
 from ssrem.files import temporary_folder
-from ssrem.readers import open_dump
+from ssrem.readers import guess_format, open_dump
 from ssrem.readers.fields import NEEDED, Layout, checked_mapping
 from ssrem.readers.metadata import escaped
 from ssrem.tables.builder import TableBuilder
 from ssrem.tables.candidates import load_candidates
-from ssrem.tables.landing import create_ids, create_landed, create_raw, reject, seats
+from ssrem.tables.landing import create_ids, create_landed, create_raw, reject, scope_to_files, seats
 from ssrem.tables.speaker_sets import DRAWS, TableSettings, create_tables
 
 if TYPE_CHECKING:
@@ -95,6 +95,7 @@ def conversations(
     context_turns: int = 5,
     seed: int = 0,
     max_quarantine: float = 0.05,
+    **reading: str | None,
 ) -> Conversations:
     """Turns, responses, speaker sets and candidates of conversations.
 
@@ -106,7 +107,8 @@ def conversations(
     text, time. speakers: what an id names: a "person", a seat in one "conversation", or "auto": a person, unless two
     ids speak in nearly every conversation, which is an error. context_turns: most turns of a context. seed: of every
     draw. max_quarantine: the largest share, 0 to 1, of messages that may be left out because they cannot be used, such
-    as those without a text; they are in the frame `quarantine`.
+    as those without a text; they are in the frame `quarantine`. reading: `format`, `encoding` and `time_format` of
+    `ssrem.readers.open_dump`, where they are not to be guessed.
 
     What was left out is also told as a warning. Raises DumpError for data of another shape, without a message, or
     without a response, for seats, and if more messages cannot be used; SsremError for other settings.
@@ -122,9 +124,9 @@ def conversations(
         connection.execute("SET temp_directory = $folder", {"folder": f"{scratch}/spill"})
         connection.execute("SET preserve_insertion_order = false")
         tables = _Tables(connection)
-        reader, guessed = _reader(data, columns, scratch)
+        reader = _reader(data, columns, reading, scratch)
         create_raw(tables, reader)
-        scoped = create_ids(tables, unique=not reader.takes_mapping)
+        scoped = (scope_to_files(tables), create_ids(tables, unique=not reader.ids_may_repeat))
         left_out = _left_out(tables, max_quarantine)
         scope = _scope(tables) if speakers == "auto" else speakers
         create_landed(tables, corpus="conversations", speaker_scope=scope)
@@ -138,14 +140,7 @@ def conversations(
                 "there is no response: in each conversation one speaker says everything; name who says what by the "
                 "speaker of each message"
             )
-        counts = ", ".join(f"{count:,} {kind}" for kind, count in reader.left_out.most_common())
-        notes = [
-            *guessed,
-            f"left out, because nobody said it: {counts}" if counts else None,
-            scoped,
-            left_out,
-        ]
-        notes.append(_one_sided(frames["conversations"]))
+        notes = [*reader.told(), *scoped, left_out, _one_sided(frames["conversations"])]
         told = [note for note in notes if note]
         for note in told:
             warnings.warn(note, stacklevel=2)
@@ -179,23 +174,24 @@ def _one_sided(frame: pl.DataFrame) -> str | None:
     return f"in {count:,} of {len(frame):,} conversations one speaker says everything" if count else None
 
 
-def _reader(data: Any, columns: Columns | None, folder: Path) -> tuple[Reader, list[str]]:
-    """A reader of the data, which `folder` holds unless they are a dump; and what it decided about a dump."""
+def _reader(data: Any, columns: Columns | None, reading: Mapping[str, Any], folder: Path) -> Reader:
+    """A reader of the data, which `folder` holds unless they are a dump."""
     import pyarrow as pa
 
     fields = checked_mapping(columns)
     if isinstance(data, str | Path):
-        reader = open_dump(data, mapping=fields)
-        return reader, reader.notes
+        return open_dump(data, mapping=fields, **reading)
     if hasattr(data, "__arrow_c_stream__"):
         table = _table(data)
         if not any(pa.types.is_list(part.type) for part in table.schema if part.name in _LISTS):
-            return open_dump(_parquet(table, fields, folder), mapping=fields), []
+            return open_dump(
+                _parquet(table, fields, folder), mapping=fields, **{"format": "parquet", **reading}
+            )
         data = table.to_pylist()
     path = folder / "data"
     with path.open("wb") as file:
         file.writelines(escaped(row) + b"\n" for row in _rows(data, Layout(fields)))
-    return open_dump(path, mapping=fields), []
+    return open_dump(path, mapping=fields, **{"format": guess_format(path), **reading})
 
 
 def _table(data: Any) -> pa.Table:

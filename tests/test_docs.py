@@ -5,6 +5,7 @@ docs/sql.md and docs/extending.md have tests of their own.
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import re
@@ -34,8 +35,8 @@ PAGES = {
     str(path.relative_to(ROOT)): path for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 }
 TESTED_ELSEWHERE = ("docs/sql.md", "docs/extending.md")
-SHELL = re.compile(r" [<>] |~/|answers-\*")
-"""What a shell has to read: redirections, the home directory, patterns of files."""
+SHELL = re.compile(r" [<>|] |~/|answers-\*")
+"""What a shell has to read: redirections, pipes, the home directory, patterns of files."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,7 @@ class Ran:
     slow: bool = False
 
 
+LOGS = ("SELECT utterances, conversations FROM corpora WHERE corpus = 'logs'", [(8, 2)])
 DUMP = ("SELECT utterances, quarantined FROM corpora WHERE corpus = 'dump'", [(400, 0)])
 
 
@@ -71,10 +73,10 @@ COMMANDS: dict[str, Ran] = {
     ),
     "ssrem correlate human_eval.json": Ran("human", evaluators_on("human", "rsrem", "ssrem")),
     "ssrem correlate human_eval.json --evaluator cosine bleu-2": Ran(
-        "human", evaluators_on("human", "bleu-2", "cosine", "rsrem", "ssrem")
+        "human", evaluators_on("human", "bleu-2", "cosine", "rsrem", "ssrem"), slow=True
     ),
     "ssrem study attacks": Ran(
-        "attacks", ("SELECT count(*) > 0 FROM studies WHERE study = 'attacks'", [(True,)])
+        "attacks", ("SELECT count(*) > 0 FROM studies WHERE study = 'attacks'", [(True,)]), slow=True
     ),
     "ssrem reproduce SIGNATURE": Ran("\nreproduced\n"),
     "ssrem score responses.json > scores.tsv": Ran(file="scores.tsv"),
@@ -93,6 +95,9 @@ COMMANDS: dict[str, Ran] = {
             [(9_989, 0, 1_038)],
         ),
     ),
+    "ssrem ingest logs/": Ran("landed logs, read as irc", LOGS),
+    "ssrem ingest 'logs/2024-*.txt'": Ran("logs has this content already", LOGS),
+    "zcat dump.csv.gz | ssrem ingest - --name dump": Ran("landed dump, read as csv", DUMP),
     "ssrem correlate mine_eval.json": Ran("mine", evaluators_on("mine", "rsrem", "ssrem")),
     "ssrem correlate scores.csv --map context=history response=answer score=Overall": Ran(
         "scores", evaluators_on("scores", "rsrem", "ssrem")
@@ -154,6 +159,7 @@ ONLY_PARSED = {
     "ssrem train roberta-eval --labels human_eval.json --labels-only": "a transformer",
     "ssrem train retrieval --set negatives=random-1+sc": "a transformer",
     "ssrem negatives random-2+mask-and-fill --responses 2000": "fine-tunes a transformer",
+    "ssrem ingest hf://datasets/ORG/NAME/train.parquet": "the network",
     "ssrem ratings pull fed usr-topicalchat": "the network",
     "ssrem correlate fed usr-topicalchat": "what was pulled",
     "ssrem run dump.jsonl --runner dask --runner-address tcp://head:8786": "a cluster",
@@ -164,7 +170,7 @@ NOT_OURS = ("make", "pip", "prefect", ".", "export")
 """First words of lines about other programs. tests/flows/test_server.py serves and deploys."""
 
 SETUP = {
-    "docs/studies.md": ["ssrem correlate persona-zhao_eval.json", "ssrem study attacks"],
+    "docs/studies.md": ["ssrem correlate persona-zhao_eval.json"],
     "docs/operations.md": ["ssrem train ssrem --seed 1", "ssrem train ssrem --seed 2"],
 }
 """Page → what was typed before, according to the page."""
@@ -263,6 +269,14 @@ def write_files(folder: Path) -> None:
     table = [[row["conversation_id"], row["speaker"], row["text"]] for row in rows]
     write_table(folder / "conversations.csv", ["conversation", "speaker", "text"], table)
     write_table(folder / "chats.csv", ["conversation", "who", "said"], table)
+    with gzip.open(folder / "dump.csv.gz", "wb") as file:
+        file.write((folder / "conversations.csv").read_bytes())
+    (folder / "logs").mkdir()
+    for day in ("2024-01-01", "2024-01-02"):
+        lines = [
+            f"[12:3{at}] <{nick}> hello, this is {day}" for at, nick in enumerate(("ann", "ben", "ann", "cy"))
+        ]
+        (folder / "logs" / f"{day}.txt").write_text("\n".join(lines) + "\n")
     rated = annotated_rows()
     for name in ("human", "mine", "persona-zhao"):
         (folder / f"{name}_eval.json").write_text(json.dumps(rated))
