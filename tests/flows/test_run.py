@@ -100,7 +100,7 @@ def test_every_gate_left_its_results(made: Made) -> None:
             "SELECT r.stage, count(*), bool_and(q.passed) FROM check_results AS q "
             "INNER JOIN runs AS r USING (run_id) GROUP BY r.stage"
         ).fetchall()
-    assert {stage for stage, *_ in stages} == {"ingest", "tables", "train", "score", "correlate"}
+    assert {stage for stage, *_ in stages} == {"ingest", "tables", "train", "score", "correlate", "study"}
     assert all(passed for *_, passed in stages)
 
 
