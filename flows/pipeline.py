@@ -57,7 +57,9 @@ def pipeline(
     if options.drop_folder:
         try:
             unnamed = DumpOptions(
-                **dump.model_dump(include={"max_quarantine", "pseudonymise", "pseudonym_key_file"})
+                **dump.model_dump(
+                    include={"max_quarantine", "not_people", "pseudonymise", "pseudonym_key_file"}
+                )
             )
             drop_folder(options.drop_folder, home, dump=unnamed, announce=False, resources=resources)
         except DumpError as error:  # a rejected dump does not stop the others from being used

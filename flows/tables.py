@@ -26,7 +26,7 @@ def tables(
     Args:
         corpora: Names of corpora; by default all that have landed
     """
-    settings = TableSettings(table.seed, table.context_turns, table.encoder or DEFAULT_ENCODER)
+    settings = TableSettings(**{**table.model_dump(), "encoder": table.encoder or DEFAULT_ENCODER})
     repair(home)
     with shown(home, "tables", ["speaker_sets"]):
         return {

@@ -69,6 +69,10 @@ UTTERANCES = Table(
         "where none is named; null if it opens the conversation or what it replies to is not there",
         speaker="VARCHAR: who wrote it",
         addressee="VARCHAR?: who is addressed: by the dump, else the author of the message replied to",
+        addressee_from="VARCHAR?: where the addressee is known from: stated: the dump names them; reply: they wrote "
+        "the message replied to; null without an addressee",
+        is_person="BOOLEAN: false if the speaker is no person, such as a bot, a system or all deleted accounts: "
+        "--not-people",
         reply_to="VARCHAR?: utterance_id of the message that it replies to, if the dump says so",
         reply_absent="BOOLEAN: whether it replies to a message that is not in its conversation: deleted, quarantined, "
         "forgotten, or absent from the dump",
@@ -80,6 +84,7 @@ UTTERANCES = Table(
     expectations=(
         NotEmpty(),
         References(("corpus", "conversation_id"), "conversations"),
+        OneOf("addressee_from", ("stated", "reply")),
         *at_least(position=0, turn=0),
     ),
 )
@@ -91,6 +96,7 @@ REASONS = {
     "no_conversation": "the message names no conversation",
     "no_text": "the message has no text",
     "no_speaker": "the message has no speaker",
+    "removed_text": "the text says only that a text was removed, or media left out",
     "duplicate_id": "an earlier message has the same id",
     "reply_to_self": "the message replies to itself",
     "reply_cycle": "the message is part of a cycle of replies",

@@ -4,6 +4,7 @@
 from schemas.contract import Between, Finite, NotEmpty, OneOf, References, Table, at_least, columns
 
 SPLITS = ("train", "valid", "test")
+ADDRESSEE_FROM = ("stated", "reply", "previous_speaker")
 
 TURNS = Table(
     name="turns",
@@ -18,8 +19,13 @@ TURNS = Table(
         answers="BIGINT?: turn_id of the turn that it answers: that of the message replied to, or the turn before "
         "where none is named; null if it opens the conversation or what it replies to is not there",
         speaker="VARCHAR: who speaks",
+        is_person="BOOLEAN: false if the speaker is no person, such as a bot, a system or all deleted accounts: their "
+        "turns are context, but neither responses nor in anyone's sets",
         addressee="VARCHAR?: who is addressed: the author of the message replied to, else the latest other "
         "speaker along the turns that it answers",
+        addressee_from="VARCHAR?: where the addressee is known from: stated: the dump names them; reply: they wrote "
+        "the message replied to; previous_speaker: a guess, the latest other speaker along the turns that it answers, "
+        "or the first to answer an opening turn; null without an addressee",
         text="VARCHAR: the messages' texts",
         text_hash="UBIGINT: hash of the lower-cased, trimmed text: equal hashes are the same text",
         messages="BIGINT: number of messages",
@@ -30,13 +36,14 @@ TURNS = Table(
         NotEmpty(),
         References(("corpus", "conversation_id"), "conversations"),
         OneOf("split", SPLITS),
+        OneOf("addressee_from", ADDRESSEE_FROM),
         *at_least(turn_id=0, turn=0, answers=0, messages=1),
     ),
 )
 
 RESPONSES = Table(
     name="responses",
-    grain="One row is a response: a turn that answers another turn of its conversation.",
+    grain="One row is a response: a turn of a person that answers another turn of its conversation.",
     part="corpus",
     key=("corpus", "response_id"),
     columns=columns(
@@ -73,7 +80,11 @@ def _set_table(name: str, grain: str) -> Table:
 
 
 SC = _set_table("sc", "One row is a member of SC_A: A's turns in one conversation.")
-SP = _set_table("sp", "One row is a member of SP_A: A's turns towards one partner.")
+SP = _set_table(
+    "sp",
+    "One row is a member of SP_A: A's turns towards one partner; with --addressees stated those alone that state their "
+    "addressee or are replies.",
+)
 SS = _set_table("ss", "One row is a member of SS_A: all turns of A.")
 RAND = _set_table(
     "rand", "One row is a member of Rand_A: turns of anyone but A, as many as SS_A has and eight at least."

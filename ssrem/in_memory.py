@@ -21,6 +21,7 @@ from ssrem.readers.metadata import escaped
 from ssrem.tables.builder import TableBuilder
 from ssrem.tables.candidates import load_candidates
 from ssrem.tables.landing import create_ids, create_landed, create_raw, reject, scope_to_files, seats
+from ssrem.tables.people import people_notes
 from ssrem.tables.speaker_sets import DRAWS, TableSettings, create_tables
 
 if TYPE_CHECKING:
@@ -92,6 +93,8 @@ def conversations(
     *,
     columns: Columns | None = None,
     speakers: str = "auto",
+    not_people: Sequence[str] = (),
+    addressees: str = "all",
     context_turns: int = 5,
     seed: int = 0,
     max_quarantine: float = 0.05,
@@ -105,10 +108,12 @@ def conversations(
     a dump in any of its formats, or "chitchat".
     columns: field → column or columns, as `--map` of `ssrem ingest`: conversation, id, speaker, addressee, reply_to,
     text, time. speakers: what an id names: a "person", a seat in one "conversation", or "auto": a person, unless two
-    ids speak in nearly every conversation, which is an error. context_turns: most turns of a context. seed: of every
-    draw. max_quarantine: the largest share, 0 to 1, of messages that may be left out because they cannot be used, such
-    as those without a text; they are in the frame `quarantine`. reading: `format`, `encoding` and `time_format` of
-    `ssrem.readers.open_dump`, where they are not to be guessed.
+    ids speak in nearly every conversation, which is an error. not_people: names of speakers that are no people, such as
+    bots, beside "system", "unknown" and the like; "none" among them: without those. Their turns are context alone.
+    addressees: which turns are in SP: "all", or those alone whose addressee is "stated" or replied to. context_turns:
+    most turns of a context. seed: of every draw. max_quarantine: the largest share, 0 to 1, of messages that may be
+    left out because they cannot be used, such as those without a text; they are in the frame `quarantine`. reading:
+    `format`, `encoding` and `time_format` of `ssrem.readers.open_dump`, where they are not to be guessed.
 
     What was left out is also told as a warning. Raises DumpError for data of another shape, without a message, or
     without a response, for seats, and if more messages cannot be used; SsremError for other settings.
@@ -119,12 +124,13 @@ def conversations(
         raise DumpError(f"speakers={speakers!r}: it is auto, person or conversation")
     if not 0 <= max_quarantine <= 1:
         raise DumpError(f"max_quarantine={max_quarantine!r}: it is a share from 0 to 1")
-    settings = TableSettings(seed, context_turns)
+    settings = TableSettings(seed, context_turns, addressees=addressees)
     with temporary_folder() as scratch, duckdb.connect() as connection:
         connection.execute("SET temp_directory = $folder", {"folder": f"{scratch}/spill"})
         connection.execute("SET preserve_insertion_order = false")
         tables = _Tables(connection)
         reader = _reader(data, columns, reading, scratch)
+        reader.named_not_people = tuple(not_people)
         create_raw(tables, reader)
         scoped = (scope_to_files(tables), create_ids(tables, unique=not reader.ids_may_repeat))
         left_out = _left_out(tables, max_quarantine)
@@ -140,7 +146,8 @@ def conversations(
                 "there is no response: in each conversation one speaker says everything; name who says what by the "
                 "speaker of each message"
             )
-        notes = [*reader.told(), *scoped, left_out, _one_sided(frames["conversations"])]
+        nobodies = people_notes(tables, not_people, lambda names: f"not_people={[*names]!r}")
+        notes = [*reader.told(), *scoped, *nobodies, left_out, _one_sided(frames["conversations"])]
         told = [note for note in notes if note]
         for note in told:
             warnings.warn(note, stacklevel=2)
@@ -152,7 +159,7 @@ def _left_out(tables: _Tables, max_quarantine: float) -> str | None:
     if not rejected.messages:
         raise DumpError("there is no message; give conversations with at least two messages")
     told = f"{rejected.total:,} of {rejected.messages:,} messages cannot be used: {rejected.counts}"
-    if rejected.total > max_quarantine * rejected.messages or rejected.total == rejected.messages:
+    if rejected.unexpected > max_quarantine * rejected.messages or rejected.total == rejected.messages:
         raise DumpError(
             f"{told}; such as {rejected.examples}; name the columns with columns={{'speaker': …, 'text': …}}, or leave "
             "out what cannot be used with max_quarantine=1"

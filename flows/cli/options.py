@@ -151,6 +151,13 @@ JSON = flag("--json", "print JSON instead of tables")
 CORPORA = text("--corpus NAME", "corpora (default: all that have landed)", nargs="+")
 SEED = number("--seed", 0, 0, "seed of every draw")
 CONTEXT_TURNS = number("--context-turns", 1, 5, "turns of a context at most")
+ADDRESSEES = choice(
+    "--addressees",
+    ("all", "stated"),
+    "turns in SP, the same-partner sets: all, or those alone whose addressee the dump states or that reply to a "
+    "message (default: %(default)s; where neither is so, the addressee is the previous speaker)",
+    default="all",
+)
 LAYOUT = text(
     "--layout LAYOUT",
     "layout of annotated sets: eval, usr, fed, grade, grade:PART, humod, csv, tsv or jsonl (default: guessed from the "
@@ -224,6 +231,11 @@ DUMP = (
         "what a speaker id names: a person, whatever the conversation, or a seat in one conversation (default: person, "
         "but ids that look like seats stop the ingest)",
         default="auto",
+    ),
+    several(
+        "--not-people NAME",
+        "speakers that are no people, such as bots: their turns are context alone. Beside those that the format knows, "
+        "such as AutoModerator; none: everyone is a person",
     ),
     text(
         "--max-quarantine PERCENT",

@@ -17,6 +17,9 @@ from tasks.warehouse.home import Warehouse
 
 Rows = Sequence[Mapping[str, Any]]
 
+SHARES = ("gt_above", "stated", "reply", "previous_speaker")
+"""Columns that hold a share from 0 to 1, printed as a percentage."""
+
 UNBOUNDED = 100_000
 """Output width when stdout is not a terminal: each row stays on one line, to be searched and cut."""
 
@@ -99,7 +102,7 @@ def _cell(name: str, value: Any) -> str:
     if isinstance(value, float):
         if name in ("p", "p_holm"):
             return "<.001" if value < 0.001 else f"{value:.3f}"
-        if name == "gt_above":
+        if name in SHARES:
             return f"{value:.1%}"
         return f"{value:.1f}" if name == "seconds" else f"{value:.3f}"
     if _is_number(value) and name != "version":

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from flows.cli.options import (
+    ADDRESSEES,
     CONTEXT_TURNS,
     CORPORA,
     DUMP,
@@ -89,6 +90,7 @@ STAGES: Verbs = {
         text("--evaluator NAME", "evaluators to train (default: ssrem rsrem)", nargs="+"),
         SEED,
         CONTEXT_TURNS,
+        ADDRESSEES,
         ENCODER,
         MARGINS,
         *RESOURCES,
@@ -115,6 +117,7 @@ STAGES: Verbs = {
         CORPORA,
         SEED,
         CONTEXT_TURNS,
+        ADDRESSEES,
         ENCODER,
         *RESOURCES,
         *RUNNER,

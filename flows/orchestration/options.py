@@ -39,6 +39,11 @@ class DumpOptions(Options):
         description="What a speaker id names: a person, or a seat in one conversation; auto refuses what looks "
         "like seats",
     )
+    not_people: list[str] = Field(
+        [],
+        description="Speakers that are no people, beside those that the format knows, such as AutoModerator; the name "
+        "none stands for everyone being a person. Their turns are context alone",
+    )
     replace: bool = Field(False, description="Land again what has landed, with other options")
     max_quarantine: float = Field(
         0.05,
@@ -61,6 +66,10 @@ class TableOptions(Options):
     seed: int = Seed
     context_turns: int = Field(5, ge=1, description="Turns of a context at most")
     encoder: str | None = Field(None, description="Encoder of utterances; by default glove-6b-50d+word2vec")
+    addressees: Literal["all", "stated"] = Field(
+        "all",
+        description="Turns in SP, the same-partner sets: all, or those alone whose addressee is stated or replied to",
+    )
 
 
 class TrainingOptions(Options):

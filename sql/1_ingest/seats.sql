@@ -4,7 +4,7 @@ WITH spoken AS (
     SELECT DISTINCT ranks.conversation_no, raw.speaker
     FROM raw
     INNER JOIN conversation_ranks AS ranks ON raw.run_no = ranks.run_no
-    WHERE raw.record = 'message' AND raw.reason IS NULL
+    WHERE raw.record = 'message' AND raw.reason IS NULL AND coalesce(raw.is_person, TRUE)
 ),
 
 shared AS (

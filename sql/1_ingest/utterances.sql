@@ -16,7 +16,8 @@ to_forgotten AS (
 
 named AS (
     SELECT
-        raw.* EXCLUDE (addressee, reply_to),
+        raw.* EXCLUDE (addressee, reply_to, is_person),
+        coalesce(raw.is_person, TRUE) AS is_person,
         CASE WHEN to_forgotten.row_no IS NULL THEN raw.reply_to END AS reply_to,
         p.conversation_no,
         p.position,
@@ -24,7 +25,8 @@ named AS (
         p.answers,
         p.reply_absent,
         p.time_backwards,
-        nullif(coalesce(raw.addressee, answered.speaker), raw.speaker) AS addressee
+        nullif(coalesce(raw.addressee, answered.speaker), raw.speaker) AS addressee,
+        CASE WHEN raw.addressee IS NULL THEN 'reply' ELSE 'stated' END AS known_from
     FROM raw
     INNER JOIN places AS p ON raw.row_no = p.row_no
     LEFT JOIN answered ON raw.row_no = answered.row_no
@@ -41,6 +43,8 @@ SELECT
     answers,
     CASE WHEN $speaker_scope = 'person' THEN speaker ELSE conversation_id || '/' || speaker END AS speaker,
     CASE WHEN $speaker_scope = 'person' THEN addressee ELSE conversation_id || '/' || addressee END AS addressee,
+    CASE WHEN addressee IS NOT NULL THEN known_from END AS addressee_from,
+    is_person,
     reply_to,
     reply_absent,
     text,

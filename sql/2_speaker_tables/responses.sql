@@ -1,4 +1,4 @@
--- One row is a response: a turn that answers another one. Grain: response_id.
+-- One row is a response: a turn of a person that answers another one. Grain: response_id.
 SELECT
     turns.corpus,
     turns.turn_id AS response_id,
@@ -11,4 +11,4 @@ SELECT
     turns.split
 FROM turns
 LEFT JOIN chains ON turns.turn_id = chains.turn_id
-WHERE turns.answers IS NOT NULL
+WHERE turns.answers IS NOT NULL AND turns.is_person

@@ -1,11 +1,16 @@
--- One row is a turn with its positions in its speaker's sets; people are numbers, which sort faster than names.
+-- One row is a turn of a person with its positions in their sets; people are numbers, which sort faster than names.
 -- Grain: turn_id. Scratch: sc, sp, ss and the draws are computed from it.
+-- What is no person, such as a bot or all deleted accounts together, has no sets and is nobody's partner. With
+-- $addressees = 'stated', neither is who is only guessed to be addressed.
 WITH people AS (
     SELECT speaker AS person, (row_number() OVER (ORDER BY speaker))::INTEGER AS person_no
     FROM (
-        SELECT speaker FROM turns
+        SELECT speaker FROM turns WHERE is_person
         UNION
-        SELECT addressee FROM turns WHERE addressee IS NOT NULL
+        SELECT addressed.addressee
+        FROM (SELECT addressee FROM turns WHERE addressee IS NOT NULL) AS addressed
+        ANTI JOIN (SELECT speaker FROM turns WHERE NOT is_person) AS no_people
+            ON addressed.addressee = no_people.speaker
     )
 ),
 
@@ -18,12 +23,13 @@ numbered AS (
         t.turn_id - t.turn AS conversation,
         t.text_hash,
         a.person_no AS speaker_no,
-        b.person_no AS addressee_no,
+        CASE WHEN $addressees = 'all' OR t.addressee_from <> 'previous_speaker' THEN b.person_no END AS addressee_no,
         (CASE t.split WHEN 'train' THEN 0 WHEN 'valid' THEN 1 ELSE 2 END)::TINYINT AS split_no
     FROM turns AS t
     INNER JOIN people AS a ON t.speaker = a.person
     LEFT JOIN people AS b ON t.addressee = b.person
     LEFT JOIN chains ON t.turn_id = chains.turn_id
+    WHERE t.is_person
 )
 
 SELECT

@@ -12,7 +12,18 @@ several AS (
 ),
 
 joined AS (
-    SELECT conversation_no, turn, answers, conversation_id, speaker, addressee, text, 1 AS messages, time AS started
+    SELECT
+        conversation_no,
+        turn,
+        answers,
+        conversation_id,
+        speaker,
+        is_person,
+        addressee,
+        addressee_from,
+        text,
+        1 AS messages,
+        time AS started
     FROM messages
     ANTI JOIN several USING (conversation_no, turn)
     UNION ALL
@@ -22,7 +33,9 @@ joined AS (
         any_value(answers) AS answers,
         any_value(conversation_id) AS conversation_id,
         any_value(speaker) AS speaker,
+        bool_and(is_person) AS is_person,
         arg_min(addressee, position) AS addressee,
+        arg_min(addressee_from, position) AS addressee_from,
         string_agg(text, ' ' ORDER BY position) AS text,
         count(*) AS messages,
         min(time) AS started
@@ -64,8 +77,13 @@ SELECT
     j.turn,
     s.first_turn_id + j.answers AS answers,
     j.speaker,
+    j.is_person,
     -- Who answers their own turn is named here; turns_continued replaces them.
     coalesce(j.addressee, before.speaker, after.speaker) AS addressee,
+    CASE
+        WHEN j.addressee IS NOT NULL THEN j.addressee_from
+        WHEN coalesce(before.speaker, after.speaker) IS NOT NULL THEN 'previous_speaker'
+    END AS addressee_from,
     j.text,
     -- trim is slow, and few texts begin or end with a space.
     md5_number_lower(

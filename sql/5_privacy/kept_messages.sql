@@ -30,6 +30,8 @@ SELECT
     placed.answers,
     kept.speaker,
     CASE WHEN NOT list_contains($people, kept.addressee) THEN kept.addressee END AS addressee,
+    CASE WHEN NOT list_contains($people, kept.addressee) THEN kept.addressee_from END AS addressee_from,
+    kept.is_person,
     CASE WHEN forgotten.utterance_id IS NULL OR NOT placed.reply_absent THEN kept.reply_to END AS reply_to,
     placed.reply_absent,
     kept.text,

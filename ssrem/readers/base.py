@@ -23,6 +23,7 @@ from ssrem.readers.fields import ALIASES, Layout
 from ssrem.readers.json_members import json_elements, json_members, parse_json
 from ssrem.readers.json_rows import is_array
 from ssrem.readers.metadata import canonical_object, encodable, escaped
+from ssrem.readers.people import NONE, without_people
 from ssrem.readers.rows import RAW_SCHEMA, MalformedRowError, row_values
 from ssrem.readers.streams import is_utf8
 from ssrem.readers.times import DateOrder, Times
@@ -64,6 +65,9 @@ class Reader(ABC):
     """Whether one reader reads several files, in `parts`, together; otherwise each has one of its own."""
     is_text: ClassVar[bool] = True
     """Whether `--encoding` applies."""
+    not_people: ClassVar[tuple[str, ...]] = ("unknown", "system", "[deleted]", "[removed]")
+    """Speakers of this format that are no people, in any case of letters: systems, bots, what stands for accounts that
+    are gone. Where a row itself says that its speaker is a bot, `records` gives it with `is_person` false."""
     block_bytes: ClassVar[int] = 8 << 20
 
     def __init__(
@@ -79,6 +83,8 @@ class Reader(ABC):
         self.batch_rows = batch_rows
         #: The files to read where they are some below the folder `path`, for a format that `joins_files`.
         self.parts: list[Path] = []
+        #: Names of speakers that are no people; `none` stands for leaving out what the format says of them.
+        self.named_not_people: tuple[str, ...] = ()
         #: The unpacked archive or download that `path` is part of, if it is; it exists as long as the reader.
         self.kept: list[object] = []
         #: Bytes of the dump read so far, as stored (compressed bytes where it is compressed).
@@ -110,6 +116,12 @@ class Reader(ABC):
         """The dump's records in order: single ones by `message`, `conversation` and `problem`, or whole batches."""
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
+        own = NONE not in self.named_not_people
+        names = [name for name in self.named_not_people if name != NONE] + [*(self.not_people if own else ())]
+        for batch in self._batches():
+            yield without_people(batch, names, flagged=own)
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
         self.bytes_read = size = 0
         self.left_out.clear()
         self.layout.times.clear()

@@ -20,6 +20,7 @@ RAW_SCHEMA = pa.schema(
         ("conversation_id", pa.string()),
         ("utterance_id", pa.string()),
         ("speaker", pa.string()),
+        ("is_person", pa.bool_()),  # false for a speaker that is known to be no person, else null
         ("addressee", pa.string()),
         ("reply_to", pa.string()),
         ("text", pa.string()),

@@ -23,6 +23,7 @@ class SeveralReader(Reader):
         first = readers[0]
         # What describes a format is the readers' own.
         self.format, self.describes, self.takes_mapping = first.format, first.describes, first.takes_mapping  # type: ignore[misc]
+        self.not_people = first.not_people  # type: ignore[misc]
         super().__init__(first.path, mapping=first.mapping, batch_rows=first.batch_rows)
         self._readers = readers
         self._labels = labels([reader.path.absolute() for reader in readers])

@@ -26,7 +26,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     name: tuple(columns.split())
     for name, columns in {
         "corpora": "corpus format source conversations utterances quarantined speakers turns responses "
-        "speaker_scope landed_at",
+        "stated reply previous_speaker speaker_scope landed_at",
         "quarantine": "corpus reason rows",
         "set_similarity": "corpus kind mean low high speakers sets pairs encoder",
         "identification": "evaluator version corpus kind mean low high gt_above n",

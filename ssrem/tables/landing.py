@@ -10,7 +10,7 @@ from sql import statement
 from ssrem.errors import SsremError
 from ssrem.privacy.record_batches import FORGOTTEN
 from ssrem.tables.builder import TableBuilder
-from ssrem.tables.row_numbers import SCHEMA, numbered
+from ssrem.tables.row_numbers import REMOVED, SCHEMA, numbered
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class Rejected:
     """messages: of the dump, forgotten ones included. reasons: why messages cannot land → how many, most first.
 
-    examples: the first three of them, each with file and line, reason, and first characters.
+    examples: the first three unexpected ones, each with file and line, reason, and first characters.
     """
 
     messages: int
@@ -34,8 +34,9 @@ class Rejected:
 
     @property
     def unexpected(self) -> int:
-        """As `total`, but without the messages of people who were forgotten."""
-        return self.total - self.reasons.get(FORGOTTEN, 0)
+        """As `total`, but without the messages of people who were forgotten, and texts that only say that one was
+        removed."""
+        return self.total - sum(self.reasons.get(reason, 0) for reason in (FORGOTTEN, REMOVED))
 
     @property
     def counts(self) -> str:
@@ -136,7 +137,7 @@ def _examples(tables: TableBuilder) -> str:
         f"""
         SELECT raw.file, raw.line, rejected.reason, raw.raw, raw.utterance_id, raw.speaker, raw.text
         FROM raw INNER JOIN rejected ON raw.row_no = rejected.row_no
-        WHERE rejected.reason <> '{FORGOTTEN}' ORDER BY raw.row_no LIMIT 3
+        WHERE rejected.reason NOT IN ('{FORGOTTEN}', '{REMOVED}') ORDER BY raw.row_no LIMIT 3
         """
     ).fetchall()
     examples = []

@@ -8,11 +8,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ssrem.readers.people import says_removed
 from ssrem.readers.rows import RAW_SCHEMA
 
 SCHEMA = pa.schema([*RAW_SCHEMA, ("row_no", pa.int64()), ("run_no", pa.int64()), ("reason", pa.string())])
 """RAW_SCHEMA with row_no, the rank in the dump; run_no, the number of the run of consecutive records of one
 conversation of one file; and reason, why the record cannot land regardless of others, or null."""
+
+REMOVED = "removed_text"
+"""Reason of a message whose text says only that a text was removed: nothing is wrong with the dump."""
 
 REQUIRED = (("conversation_id", "no_conversation"), ("speaker", "no_speaker"), ("text", "no_text"))
 
@@ -38,12 +42,16 @@ def numbered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _reasons(batch: pa.RecordBatch) -> pa.Array:
-    """Each record's problem by the reader, else the code of its first required field that is missing or blank."""
+    """Each record's problem by the reader, else the code of its first required field that is missing or blank, else
+    REMOVED."""
     blanks = [_blank(batch.column(name)) for name, _ in REQUIRED]
+    blanks.append(says_removed(batch.column("text")))
     if batch.column("problem").null_count == batch.num_rows and not any(pc.any(b).as_py() for b in blanks):
         return pa.nulls(batch.num_rows, pa.string())
     cases = pc.make_struct(pc.is_valid(batch.column("problem")), *blanks)
-    reasons = pc.case_when(cases, batch.column("problem"), *(pa.scalar(reason) for _, reason in REQUIRED))
+    reasons = pc.case_when(
+        cases, batch.column("problem"), *map(pa.scalar, (*(reason for _, reason in REQUIRED), REMOVED))
+    )
     is_message = pc.equal(batch.column("record"), "message")
     return pc.if_else(is_message, reasons, pa.scalar(None, pa.string()))
 

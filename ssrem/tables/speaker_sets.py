@@ -20,16 +20,21 @@ DRAWS = {"SC": 1, "SP": 1, "SS": 1, "Rand": 4}
 KIND_CODES = {"SC": 1, "SP": 2, "SS": 3, "Rand": 4}
 """Code of a kind in the hash of a draw. Do not change them: the draws would change."""
 
+ADDRESSEES = ("all", "stated")
+"""Which turns SP holds: all, or those alone whose addressee is stated or replied to."""
+
 MACROS = ("mul64", "mix64_first", "mix64_middle", "mix64_last", "mix64", "draw_hash")
 
 
 @dataclass(frozen=True)
 class TableSettings:
-    """Settings of the speaker tables: seed of every draw, most turns of a context, encoder of the set similarity."""
+    """Settings of the speaker tables: seed of every draw, most turns of a context, encoder of the set similarity, and
+    by which addressees turns are in SP, one of ADDRESSEES."""
 
     seed: int = 0
     context_turns: int = 5
     encoder: str = DEFAULT_ENCODER
+    addressees: str = "all"
 
     def __post_init__(self) -> None:
         if self.context_turns < 1 or self.seed < 0:
@@ -37,12 +42,14 @@ class TableSettings:
                 f"context turns {self.context_turns}, seed {self.seed}: a context needs at least one turn, and a seed "
                 "must not be negative"
             )
+        if self.addressees not in ADDRESSEES:
+            raise SsremError(f"addressees {self.addressees!r}: expected one of {', '.join(ADDRESSEES)}")
 
 
 def create_tables(tables: TableBuilder, corpus: str, speaker_scope: str, settings: TableSettings) -> None:
     """Create the tables from `turns` to `candidates`; time and memory grow linearly with the turns."""
     values: dict[str, Any] = {"corpus": corpus, "speaker_scope": speaker_scope}
-    values |= {"seed": settings.seed, "context_turns": settings.context_turns}
+    values |= {name: getattr(settings, name) for name in ("seed", "context_turns", "addressees")}
     define_macros(tables.connection)
     tables.create("turns", "2_speaker_tables/turns", **values)
     tables.create("turns_continued", "2_speaker_tables/turns_continued")

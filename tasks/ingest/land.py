@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import shlex
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -13,8 +15,10 @@ from schemas import LANDED
 from ssrem.errors import DumpError
 from ssrem.files import sha256
 from ssrem.readers import open_dump, prefetched
+from ssrem.readers.people import NONE
 from ssrem.readers.sources import STDIN, absolute, base_name, common_name
 from ssrem.tables.landing import create_ids, create_landed, create_raw, reject, scope_to_files, seats
+from ssrem.tables.people import people_notes
 from tasks.ingest.dataset_names import as_text, checked_name
 from tasks.privacy.ingest_filter import check_same_way, key_for, private
 from tasks.privacy.purge import derived_partitions, held_texts, purge
@@ -60,6 +64,7 @@ def land(
     time_format: str | None = None,
     name: str | None = None,
     speakers: str = "auto",
+    not_people: Sequence[str] = (),
     replace: bool = False,
     max_quarantine: float = 0.05,
     pseudonymise: bool = False,
@@ -74,7 +79,11 @@ def land(
     an id names: a `person`, a seat in one `conversation`, or `auto`: a person, unless two ids speak in nearly every
     conversation, which stops the ingest. Ids of messages that repeat across conversations are scoped to their
     conversation, which stderr says. A dump of which more than the share `max_quarantine` (0 to 1) of the messages
-    cannot land is refused; messages of people who were forgotten do not count.
+    cannot land is refused; messages of people who were forgotten do not count, nor do texts that say only that a text
+    was removed.
+
+    `not_people` names speakers that are no people, beside those of the format; `none` among them leaves these out.
+    stderr names those that are there with their messages, and speakers that probably are no people either.
 
     Content that has landed before is not landed again, even under another file name, unless `replace`. With
     `pseudonymise` nothing that identifies a person is written: ids become keyed hashes, and text is masked.
@@ -93,6 +102,7 @@ def land(
     place = Warehouse.at(home)
     key = key_for(place, pseudonymise, pseudonym_key_file)
     reader = open_dump(source, format=format, mapping=mapping, encoding=encoding, time_format=time_format)
+    reader.named_not_people = tuple(not_people)
     stamps = _stamps(reader)
     digest = content_hash(reader.files())
     places = [absolute(one) for one in ([source] if isinstance(source, str) else source)]
@@ -104,6 +114,7 @@ def land(
     optional = {
         "encoding": encoding,
         "time_format": time_format,
+        "not_people": _fingerprint(not_people) if not_people else None,
         "sources": list(map(as_text, places)) if len(places) > 1 else None,
     }
     parameters |= {name: value for name, value in optional.items() if value is not None}
@@ -126,6 +137,7 @@ def land(
             print(f"ssrem: {source}: {sentence}", file=sys.stderr)
         _reject(stage, reader, source, max_quarantine)
         scope = _speaker_scope(stage, reader, source, speakers)
+        _say_not_people(stage, source, not_people, pseudonyms=key is not None)
         values = {
             "corpus": corpus,
             "format": reader.format,
@@ -212,6 +224,24 @@ def _read(stage: Stage, reader: Reader, source: str, batches: Iterable[pa.Record
                 advance(reader.bytes_read)
 
         create_raw(stage, stream())
+
+
+def _say_not_people(stage: Stage, source: str, named: Sequence[str], *, pseudonyms: bool) -> None:
+    """Print on stderr which speakers count as no people, and who may be none; see `people_notes`."""
+
+    def option(names: Sequence[str]) -> str:
+        hidden = pseudonyms and NONE not in names
+        listed = "NAME, as the dump writes it," if hidden else " ".join(map(shlex.quote, names))
+        return f"--not-people {listed} --replace"
+
+    for note in people_notes(stage, named, option):
+        print(f"ssrem: {source}: {note}", file=sys.stderr)
+
+
+def _fingerprint(names: Sequence[str]) -> str:
+    """16 hex digits that stand for the names in the ledger, which must not hold an id that may have to be forgotten."""
+    content = json.dumps(sorted(set(names)), ensure_ascii=False)
+    return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def _reject(stage: Stage, reader: Reader, source: str, max_quarantine: float) -> None:

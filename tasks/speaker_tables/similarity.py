@@ -51,7 +51,11 @@ def add_set_similarity(stage: Stage, corpus: str, encoder: Encoder, encode: Enco
             stage.insert("vector_norms", pa.table(norms))
             advance(first + len(part))
     # A set has the id of its speaker's first turn in it, so the speaker of that turn is the set's.
-    people = connection.execute("SELECT speaker_no FROM turn_sets ORDER BY turn_id").fetchnumpy()
+    # What is no person has no sets; its 0 only keeps the place.
+    people = connection.execute(
+        "SELECT coalesce(s.speaker_no, 0) AS speaker_no FROM turns AS t LEFT JOIN turn_sets AS s USING (turn_id) "
+        "ORDER BY turn_id"
+    ).fetchnumpy()
     kinds, owners = {}, {}
     for kind, table in SET_TABLES.items():
         columns = connection.execute(

@@ -36,6 +36,7 @@ VALUES: dict[str, Any] = {
     "landed_at": datetime(2026, 1, 1),
     "seed": 0,
     "context_turns": 5,
+    "addressees": "stated",
     "kind": "SS",
     "kind_code": 3,
     "draws": 2,

@@ -57,7 +57,9 @@ def messages(conversations: Mapping[str, Sequence[tuple[Any, ...]]], corpus: str
                     "turn": turn,
                     "answers": turn - 1 if turn else None,
                     "speaker": speaker,
+                    "is_person": True,
                     "addressee": to[0] if to else None,
+                    "addressee_from": "stated" if to and to[0] else None,
                     "reply_to": None,
                     "reply_absent": False,
                     "text": text,
@@ -257,6 +259,7 @@ def test_many_threads_draw_as_one(tmp_path: Path) -> None:
             i % 8 AS position, i % 8 AS turn, nullif(i % 8 - 1, -1) AS answers, 's' ||
             (md5_number_lower((i // 8 * 2 + i % 2)::VARCHAR) % 500 * 2 + i % 2) AS speaker,
             CASE WHEN i % 3 = 0 THEN 'lol' ELSE 'text ' || i % 1000 END AS text, false AS reply_absent,
+            true AS is_person,
             false AS time_backwards
         FROM range(131_072) AS r (i) ORDER BY hash(i + {shuffle})
     """
@@ -304,7 +307,7 @@ def test_draws_are_uniform(home: Warehouse, kind: str, seeds: int) -> None:
             "draws": n,
             "context_turns": 5,
         }
-        values["speaker_scope"] = "person"
+        values |= {"speaker_scope": "person", "addressees": "all"}
         stage.create("candidates")
         for seed in range(100, 100 + seeds):
             draw(stage, values | {"seed": seed})

@@ -7,6 +7,7 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 from ssrem.samples import Candidates
 from ssrem.tables.candidates import load_candidates
 from ssrem.tables.speaker_sets import TableSettings, create_tables
-from support.speaker_sets import Turn, check_draws, context_of, fetch, own_sets
+from support.speaker_sets import Turn, check_draws, context_of, fetch, own_sets, responses_of
 from support.stages import staging
 from tasks.ingest.land import land
 from tasks.speaker_tables.similarity import SET_TABLES
@@ -26,18 +27,23 @@ from tasks.warehouse.home import Warehouse
 
 Message = dict[str, Any]
 TEXTS = ("lol", "LOL", "ok", "no")
+NO_PERSON = "unknown"
+REMOVED = "[deleted]"
 
 
 @st.composite
 def dumps(draw: st.DrawFn) -> list[Message]:
-    """Up to eight conversations whose messages reply to others, to themselves, to nothing, and to what is not there."""
+    """Up to eight conversations whose messages reply to others, to themselves, to nothing, and to what is not there.
+
+    Some of them are by nobody in particular, or removed.
+    """
     rows: list[Message] = []
     for conversation in range(draw(st.integers(1, 8))):
         size = draw(st.integers(1, 14))
         for n in range(size):
             one = {"conversation": f"c{conversation}", "id": f"{conversation}-{n}"}
-            one["speaker"] = draw(st.sampled_from("AABCD"))
-            one["text"] = draw(st.sampled_from([*TEXTS, f"text {conversation} {n}"]))
+            one["speaker"] = draw(st.sampled_from([*"AABCD", NO_PERSON]))
+            one["text"] = draw(st.sampled_from([*TEXTS, *[f"text {conversation} {n}"] * 3, REMOVED]))
             match draw(st.sampled_from(("earlier",) * 6 + ("order",) * 3 + ("any", "absent", "elsewhere"))):
                 case "earlier" if n:
                     one["reply_to"] = f"{conversation}-{draw(st.integers(0, n - 1))}"
@@ -48,7 +54,7 @@ def dumps(draw: st.DrawFn) -> list[Message]:
                 case "elsewhere" if conversation:
                     one["reply_to"] = f"{conversation - 1}-0"
             if draw(st.integers(0, 9)) == 0:
-                one["addressee"] = draw(st.sampled_from("ABCDE"))
+                one["addressee"] = draw(st.sampled_from([*"ABCDE", NO_PERSON]))
             rows.append(one)
     return rows
 
@@ -64,6 +70,8 @@ def landing(rows: Sequence[Message]) -> tuple[dict[str, str], dict[str, list[Mes
             at = by_id[at["reply_to"]]
         if at["id"] == row["id"] and seen:
             rejected[row["id"]] = "reply_to_self" if row["reply_to"] == row["id"] else "reply_cycle"
+        if row["text"] == REMOVED:
+            rejected[row["id"]] = "removed_text"
     conversations: dict[str, list[Message]] = defaultdict(list)
     for row in rows:
         if row["id"] not in rejected:
@@ -111,28 +119,35 @@ def turns_of(conversations: Mapping[str, Sequence[Message]], everyone: Mapping[s
         for rank, block in enumerate(blocks):
             at = answered[block[0]]
             lines = [said[n] for n in block]
+            to, known_from = next(filter(None, (named(line, everyone) for line in lines)), (None, None))
             turns.append(
                 Turn(
                     first + rank,
                     name,
                     rank,
                     lines[0]["speaker"],
-                    next((to for line in lines if (to := named(line, everyone))), None),
+                    to,
                     " ".join(line["text"] for line in lines),
                     len(block),
                     None if at is None else first + of[at],
+                    known_from,
+                    lines[0]["speaker"] != NO_PERSON,
                 )
             )
         for turn in turns[first:]:
-            if turn.addressee is None:
-                object.__setattr__(turn, "addressee", guessed(turns, turn))
+            if turn.addressee is None and (guess := guessed(turns, turn)) is not None:
+                object.__setattr__(turn, "addressee", guess)
+                object.__setattr__(turn, "addressee_from", "previous_speaker")
     return turns
 
 
-def named(message: Message, everyone: Mapping[str, Message]) -> str | None:
-    """Whom a message names, or replies to; nobody where that is its speaker."""
-    to = message.get("addressee") or everyone.get(message.get("reply_to", ""), {}).get("speaker")
-    return None if to == message["speaker"] else to
+def named(message: Message, everyone: Mapping[str, Message]) -> tuple[str, str] | None:
+    """Whom a message names, or replies to, and which of both; None where that is its speaker."""
+    answered = everyone.get(message.get("reply_to", ""), {}).get("speaker")
+    to = message.get("addressee") or answered
+    if to is None or to == message["speaker"]:
+        return None
+    return to, "stated" if message.get("addressee") else "reply"
 
 
 def guessed(turns: Sequence[Turn], turn: Turn) -> str | None:
@@ -148,7 +163,7 @@ def guessed(turns: Sequence[Turn], turn: Turn) -> str | None:
 
 
 @contextmanager
-def tables_of(rows: Sequence[Message], context_turns: int) -> Iterator[Stage]:
+def tables_of(rows: Sequence[Message], context_turns: int, addressees: str = "all") -> Iterator[Stage]:
     """A stage in which the dump has landed and its speaker tables are built."""
     with tempfile.TemporaryDirectory() as folder:
         dump = Path(folder) / "toy.jsonl"
@@ -156,19 +171,23 @@ def tables_of(rows: Sequence[Message], context_turns: int) -> Iterator[Stage]:
         home = Warehouse.at(Path(folder) / "home")
         land(str(dump), str(home.root), max_quarantine=1.0, speakers="person")
         with staging(home, "tables", resources=Resources(threads=1)) as stage:
-            create_tables(stage, "toy", "person", TableSettings(context_turns=context_turns))
+            settings = TableSettings(context_turns=context_turns, addressees=addressees)
+            create_tables(stage, "toy", "person", settings)
             yield stage
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@pytest.mark.parametrize("addressees", ["all", "stated"])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(rows=dumps(), context_turns=st.sampled_from((1, 2, 5, 50)))
-def test_threads_are_what_the_definitions_say(rows: list[Message], context_turns: int) -> None:
+def test_threads_are_what_the_definitions_say(
+    addressees: str, rows: list[Message], context_turns: int
+) -> None:
     rejected, conversations = landing(rows)
     if len(rejected) == len(rows):
         return
     everyone = {row["id"]: row for row in rows}
     turns = turns_of(conversations, everyone)
-    with tables_of(rows, context_turns) as stage:
+    with tables_of(rows, context_turns, addressees) as stage:
         assert (
             dict(
                 fetch(
@@ -179,29 +198,33 @@ def test_threads_are_what_the_definitions_say(rows: list[Message], context_turns
         )
         assert fetch(
             stage,
-            "SELECT utterance_id, reply_absent FROM utterances ORDER BY conversation_no, position",
+            "SELECT utterance_id, reply_absent, is_person, addressee, addressee_from FROM utterances "
+            "ORDER BY conversation_no, position",
         ) == [
-            (row["id"], row.get("reply_to") not in {None, *(one["id"] for one in said)})
+            (
+                row["id"],
+                row.get("reply_to") not in {None, *(one["id"] for one in said)},
+                row["speaker"] != NO_PERSON,
+                *(named(row, everyone) or (None, None)),
+            )
             for said in conversations.values()
             for row in said
         ]
         assert fetch(
             stage,
-            "SELECT turn_id, conversation_id, turn, speaker, addressee, text, messages, answers FROM turns ORDER BY 1",
-        ) == [
-            (t.id, t.conversation, t.rank, t.speaker, t.addressee, t.text, t.messages, t.answers)
-            for t in turns
-        ]
-        responses = [t for t in turns if t.answers is not None]
+            "SELECT turn_id, conversation_id, turn, speaker, addressee, text, messages, answers, addressee_from, "
+            "is_person FROM turns ORDER BY 1",
+        ) == [astuple(t) for t in turns]
+        responses = responses_of(turns)
         contexts = [context_of(turns, t, context_turns) for t in responses]
         assert fetch(stage, "SELECT response_id, context FROM responses ORDER BY 1") == [
             (t.id, context) for t, context in zip(responses, contexts, strict=True)
         ]
-        for kind, sets in own_sets(turns, "person").items():
+        for kind, sets in own_sets(turns, "person", addressees).items():
             assert fetch(
                 stage, f"SELECT set_id, turn_id FROM {SET_TABLES[kind]} ORDER BY set_id, position"
             ) == [(min(ids), turn_id) for ids in sorted(sets.values()) for turn_id in ids], kind
-        check_draws(stage, turns, "person", context_turns)
+        check_draws(stage, turns, "person", context_turns, addressees)
         loaded = load_candidates(stage.connection, ["toy"])
         assert read_contexts(loaded) == [tuple(turns[at].text for at in context) for context in contexts]
         stage.connection.execute("CREATE TABLE vector_norms AS SELECT 1.0::DOUBLE AS norm")
@@ -230,7 +253,12 @@ def test_a_conversation_that_states_its_order_is_the_same_as_one_that_does_not(e
     for rows in (plain, stated):
         with tables_of(rows, 5) as stage:
             names = ("turns", "responses", "sc", "sp", "ss", "rand", "candidates")
+            known_from = fetch(stage, "SELECT DISTINCT addressee_from FROM turns ORDER BY ALL")
+            stage.connection.execute("ALTER TABLE turns DROP COLUMN addressee_from")
             stored.append({name: fetch(stage, f"FROM {name} ORDER BY ALL") for name in names})
+            stored[-1]["addressee_from"] = known_from
+    assert stored[0].pop("addressee_from") == [("previous_speaker",)]
+    assert stored[1].pop("addressee_from") == [("previous_speaker",), ("reply",)]
     assert stored[0] == stored[1]
 
 

@@ -299,3 +299,25 @@ def test_importing_ssrem_is_light() -> None:
 def test_no_attribute_of_another_name() -> None:
     with warnings.catch_warnings(), pytest.raises(AttributeError, match="nothing"):
         ssrem.nothing  # noqa: B018
+
+
+def test_bots_are_context_alone_and_sp_may_go_by_stated_addressees() -> None:
+    rows = [
+        {"conversation": f"c{n}", "speaker": who, "text": f"{who} {n}", "addressee": to}
+        for n in range(20)
+        for who, to in (("ann", None), ("bot", None), ("bob", "ann"))
+    ]
+    with pytest.warns(UserWarning, match=r"no people.*'bot' \(20 messages\); not_people=\['none'\] counts"):
+        data = ssrem.conversations(
+            rows, speakers="person", not_people=["bot"], addressees="stated", max_quarantine=0
+        )
+    for name, frame in data.sets.items():
+        assert "bot" not in frame["speaker"], name
+    assert set(data.sets["SP"]["speaker"]) == {"bob"}
+    assert set(data.frames["responses"]["speaker"]) == {"bob"}
+    assert len(data.candidates.response) == 20
+    with pytest.warns(UserWarning, match=r"probably no people.*'Bye' \(1 text in 20 of 20 messages\)"):
+        data = ssrem.conversations(
+            [[("ann", f"hi {n}"), ("Bye", "bye")] for n in range(20)], speakers="person"
+        )
+    assert set(data.sets["SC"]["speaker"]) == {"ann", "Bye"}

@@ -29,6 +29,8 @@ class Turn:
     text: str
     messages: int
     answers: int | None
+    addressee_from: str | None = None
+    is_person: bool = True
 
     @property
     def split(self) -> str:
@@ -55,15 +57,22 @@ def context_of(turns: Sequence[Turn], turn: Turn, most: int) -> list[int]:
     return chain
 
 
-def own_sets(turns: Sequence[Turn], scope: str) -> dict[str, dict[Any, list[int]]]:
-    """Kind → who and where → turn ids, in order."""
+def partner_of(turns: Sequence[Turn], turn: Turn, addressees: str = "all") -> str | None:
+    """The person to whom a turn is addressed; nobody where that is guessed and only what is stated counts."""
+    if addressees == "stated" and turn.addressee_from == "previous_speaker":
+        return None
+    return None if turn.addressee in {t.speaker for t in turns if not t.is_person} else turn.addressee
+
+
+def own_sets(turns: Sequence[Turn], scope: str, addressees: str = "all") -> dict[str, dict[Any, list[int]]]:
+    """Kind → who and where → turn ids of people, in order."""
     sets: dict[str, dict[Any, list[int]]] = {kind: defaultdict(list) for kind in ("SC", "SP", "SS")}
-    for t in turns:
+    for t in (t for t in turns if t.is_person):
         sets["SC"][t.conversation, t.speaker].append(t.id)
         if scope == "person":
             sets["SS"][t.speaker, t.split].append(t.id)
-            if t.addressee is not None:
-                sets["SP"][t.speaker, t.addressee, t.split].append(t.id)
+            if (partner := partner_of(turns, t, addressees)) is not None:
+                sets["SP"][t.speaker, partner, t.split].append(t.id)
     return sets
 
 
@@ -98,14 +107,21 @@ def draws(stage: Stage) -> list[tuple[Any, ...]]:
     return fetch(stage, "SELECT response_id, kind, k, turn_id FROM candidates ORDER BY ALL")
 
 
-def check_draws(stage: Stage, turns: Sequence[Turn], scope: str, context_turns: int) -> None:
+def responses_of(turns: Sequence[Turn]) -> list[Turn]:
+    """The turns of people that answer another one."""
+    return [t for t in turns if t.answers is not None and t.is_person]
+
+
+def check_draws(
+    stage: Stage, turns: Sequence[Turn], scope: str, context_turns: int, addressees: str = "all"
+) -> None:
     """Every draw is valid, and null where, and only where, its set has nothing valid left."""
-    sets = own_sets(turns, scope)
+    sets = own_sets(turns, scope, addressees)
     others = defaultdict(set)
     for speaker, split, turn_id in fetch(stage, f"SELECT speaker, split, turn_id FROM {RAND}"):
         others[speaker, split].add(turn_id)
     drawn = {(r, kind, k): t for r, kind, k, t in draws(stage)}
-    responses = [t for t in turns if t.answers is not None]
+    responses = responses_of(turns)
     expected = {(r.id, "GT", 0) for r in responses}
     expected |= {(r.id, kind, k) for r in responses for kind, n in DRAWS.items() for k in range(n)}
     assert drawn.keys() == expected
@@ -116,7 +132,7 @@ def check_draws(stage: Stage, turns: Sequence[Turn], scope: str, context_turns: 
             continue
         members = {
             "SC": sets["SC"].get((r.conversation, r.speaker), ()),
-            "SP": sets["SP"].get((r.speaker, r.addressee, r.split), ()),
+            "SP": sets["SP"].get((r.speaker, partner_of(turns, r, addressees), r.split), ()),
             "SS": sets["SS"].get((r.speaker, r.split), ()),
             "Rand": others[r.speaker, r.split],
         }[kind]

@@ -12,7 +12,7 @@ from tasks.warehouse.home import Warehouse
 
 def status(options: argparse.Namespace, home: Warehouse) -> None:
     """Show what has landed, how far each corpus is, and what went wrong."""
-    names = ["corpora", "progress", "quarantine", "annotated", "evaluators"]
+    names = ["corpora", "progress", "addressees", "quarantine", "annotated", "evaluators"]
     rows = summary(home, names, tolerant=True)
     notes = health(home, deep=options.deep)
     if options.json:

@@ -17,12 +17,14 @@ _SAID = ("Default", "Reply")
 class DiscordReader(Reader):
     """One conversation a channel: its 'conversation' record (metadata: guild, channel), then its messages.
 
-    Speakers are ids; a message's metadata hold the name that was shown, and `bot` where the author is one. `line`
-    counts the messages of the file. Notices, and messages of pictures or stickers alone, are left out.
+    Speakers are ids; a message's metadata hold the name that was shown, and `bot` where the author is one, who is no
+    person; nor is 'Deleted User', the one account in place of all that are gone. `line` counts the messages of the
+    file. Notices, and messages of pictures or stickers alone, are left out.
     """
 
     format: ClassVar[str] = "discord"
     describes: ClassVar[str] = "a channel that DiscordChatExporter wrote as JSON"
+    not_people: ClassVar = ("456226577798135808",)  # Deleted User
 
     @classmethod
     def sniff(cls, path: Path) -> bool:
@@ -46,7 +48,7 @@ class DiscordReader(Reader):
                 yield record
 
     def _message(self, line: int, row: object, channel: str | None) -> Record | None:
-        known = {} if channel is None else {"conversation_id": channel}
+        known: dict[str, object] = {} if channel is None else {"conversation_id": channel}
         author = row.get("author") if isinstance(row, dict) else None
         if not isinstance(row, dict) or not isinstance(author, dict):
             return problem("malformed_row", self.file, line, escaped(row), **known)
@@ -68,4 +70,6 @@ class DiscordReader(Reader):
             "name": author.get("nickname") or author.get("name"),
             "bot": True if author.get("isBot") is True else None,
         }
+        if fields["bot"]:
+            known = {**known, "is_person": False}
         return self.message(self.file, line, fields, escaped(row), **known)

@@ -15,8 +15,8 @@ from ssrem.readers.streams import text_name
 
 _DAYS = "*/[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9].json"
 _USERS = ("users.json", "org_users.json")
-_SAID = (None, "me_message", "thread_broadcast", "reply_broadcast", "file_share")
-"""Subtypes of messages that people write; all others are notices (joins, topics, pins) or bots."""
+_SAID = (None, "me_message", "thread_broadcast", "reply_broadcast", "file_share", "bot_message", "tombstone")
+"""Subtypes of messages that people or bots wrote, a deleted one among them; all others are notices (joins, topics)."""
 _LINK = re.compile(r"<([@#!]?)([^<>|]*)(?:\|([^<>]*))?>")
 
 
@@ -25,12 +25,13 @@ class SlackReader(Reader):
 
     Speakers are ids, with the name that users.json gives as metadata. A message's id is CHANNEL/TIME, as times are
     unique in a channel. A message of a thread replies to the one that opened the thread, which is all that Slack
-    states. Notices, bots and messages of files alone are left out. `line` counts the messages of a file. In texts,
-    `<@U1>` is read as `@U1`, `<URL|label>` as its label, and `&amp;` as `&`.
+    states. Bots, by their own ids, are no people. Notices and messages of files alone are left out. `line` counts the
+    messages of a file. In texts, `<@U1>` is read as `@U1`, `<URL|label>` as its label, and `&amp;` as `&`.
     """
 
     format: ClassVar[str] = "slack"
     describes: ClassVar[str] = "the folder of a Slack export"
+    not_people: ClassVar = ("USLACKBOT",)
 
     @classmethod
     def sniff(cls, path: Path) -> bool:
@@ -66,9 +67,6 @@ class SlackReader(Reader):
     ) -> Record | None:
         if not isinstance(row, dict):
             return problem("malformed_row", file, number, escaped(row), conversation_id=channel)
-        if "bot_id" in row or row.get("subtype") == "bot_message" or row.get("user") == "USLACKBOT":
-            self.left_out["messages of bots"] += 1
-            return None
         if row.get("subtype") not in _SAID:
             self.left_out["notices"] += 1
             return None
@@ -78,15 +76,19 @@ class SlackReader(Reader):
             return None
         opened = row.get("thread_ts")
         user = row.get("user")
+        known: dict[str, object] = {"conversation_id": channel}
+        if row.get("bot_id") or row.get("subtype") == "bot_message":
+            user = row.get("bot_id") or row.get("username") or user
+            known["is_person"] = False
         fields = {
             "id": _scoped(channel, row.get("ts")),
             "speaker": user,
             "text": html.unescape(_LINK.sub(_shown, text)) if isinstance(text, str) else text,
             "time": row.get("ts"),
             "reply_to": _scoped(channel, opened) if opened != row.get("ts") else None,
-            "name": names.get(user) if isinstance(user, str) else None,
+            "name": (names.get(user) if isinstance(user, str) else None) or row.get("username"),
         }
-        return self.message(file, number, fields, escaped(row), conversation_id=channel)
+        return self.message(file, number, fields, escaped(row), **known)
 
 
 def _names(users: object) -> dict[object, str]:

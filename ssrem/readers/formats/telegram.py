@@ -24,6 +24,8 @@ class TelegramReader(Reader):
     """
 
     format: ClassVar[str] = "telegram"
+    # Telegram's notifications, and the accounts in place of anonymous administrators, channels and replies.
+    not_people: ClassVar = ("user777000", "user1087968824", "user136817688", "user1271266957")
     describes: ClassVar[str] = "result.json of Telegram Desktop, of one chat or of all"
 
     @classmethod

@@ -12,6 +12,7 @@ from typing import ClassVar
 from ssrem.errors import DumpError
 from ssrem.readers.base import Reader, Record, problem
 from ssrem.readers.fields import Layout
+from ssrem.readers.people import DELETED
 from ssrem.readers.streams import LONGEST_ROW, blocks, head, is_utf8, too_long
 from ssrem.readers.times import DateOrder
 
@@ -36,7 +37,6 @@ _NOTICE = re.compile(
     r"[\"“„«]|end-to-end encrypted| created (?:this )?group| changed (?:the|this|their|your) | added | removed | left$"
     r"| joined using | security code | now an admin",
 )
-_DELETED = re.compile(r"(?:This message was deleted|You deleted this message)\.?")
 _EDITED = " <This message was edited>"
 _Date = tuple[str, ...]
 """The three numbers of a date as written, and the sign between them."""
@@ -45,14 +45,14 @@ _Date = tuple[str, ...]
 class WhatsappReader(Reader):
     """One conversation, called after the file; lines without a date belong to the message before them.
 
-    Speakers are names, or phone numbers, as the phone shows them. Notices, `<Media omitted>` and deleted messages are
-    left out. Whether day or month comes first is decided by all dates of the file, see `_order`. `line` is that of
-    the date.
+    Speakers are names, or phone numbers, as the phone shows them. Notices and `<Media omitted>` are left out. Whether
+    day or month comes first is decided by all dates of the file, see `_order`. `line` is that of the date.
     """
 
     format: ClassVar[str] = "whatsapp"
     describes: ClassVar[str] = "the text file of a chat that WhatsApp exported"
     takes_mapping: ClassVar[bool] = True
+    not_people: ClassVar = ("WhatsApp", "Meta AI")
 
     def __init__(
         self, path: Path, *, mapping: Mapping[str, tuple[str, ...]] | None = None, batch_rows: int = 65_536
@@ -105,12 +105,12 @@ class WhatsappReader(Reader):
         placeholder = _PLACEHOLDER.fullmatch(first.strip()) is not None
         caption = rest if placeholder else "" if marked else _ATTACHED.sub("", first + newline + rest)
         said = caption.strip().removesuffix(_EDITED)
+        if marked and first.strip().rstrip(".").lower() in DELETED:
+            said = first.strip()
         if not spoken or _NOTICE.search(name):
             self.left_out["notices"] += 1
         elif not said and (marked or placeholder):
             self.left_out["media or notices without text"] += 1
-        elif _DELETED.fullmatch(said):
-            self.left_out["deleted messages"] += 1
         else:
             fields = {"speaker": speaker, "text": said, "time": _time(header, order)}
             yield self.message(self.file, number, fields, row, conversation_id=id)

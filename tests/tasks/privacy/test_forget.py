@@ -83,8 +83,8 @@ def test_everybody_else_is_as_if_they_had_never_been_there(home: Warehouse, writ
         )
         assert [(read,)] == before
         assert read == landed + quarantined
-        columns = """utterance_id, conversation_id, conversation_no, position, turn, speaker, addressee, reply_to, text,
-            time, time_backwards, metadata"""
+        columns = """utterance_id, conversation_id, conversation_no, position, turn, speaker, is_person, addressee,
+            addressee_from, reply_to, text, time, time_backwards, metadata"""
         tables = (
             f"SELECT {columns} FROM utterances WHERE corpus = 'd{seed}' ORDER BY conversation_no, position",
             f"SELECT * FROM conversations WHERE corpus = 'd{seed}' ORDER BY conversation_no",

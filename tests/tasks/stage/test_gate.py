@@ -184,6 +184,10 @@ BREAKS = {
         "negatives_stay_in_the_split": [
             "UPDATE candidates SET turn_id = 5 WHERE kind = 'SS'",
         ],
+        "sets_hold_people": [
+            "UPDATE turns SET is_person = false WHERE turn_id = 3",
+            "UPDATE turns SET is_person = false WHERE turn_id = 4",
+        ],
         "sets_nest": [
             "DELETE FROM ss WHERE turn_id = 4",
         ],

@@ -65,6 +65,7 @@ class IrcReader(Reader):
     describes: ClassVar[str] = "IRC logs, lines such as `[12:30] <nick> text`, a file or a folder of them"
     joins_files: ClassVar[bool] = True
     aliases: ClassVar = {"time": ("time",)}
+    not_people: ClassVar = ("ChanServ", "NickServ", "MemoServ", "ubottu", "ubotu")
 
     @classmethod
     def sniff(cls, path: Path) -> bool:

@@ -25,6 +25,7 @@ class RedditReader(Reader):
     describes: ClassVar[str] = "comments and submissions of Reddit as Pushshift wrote them, one object a line"
     joins_files: ClassVar[bool] = True
     aliases: ClassVar = {"speaker": ("author",), "time": ("created_utc",)}
+    not_people: ClassVar = ("[deleted]", "[removed]", "AutoModerator")
     ignored: ClassVar = ("id", "name", "link_id", "parent_id", "title", "selftext", "body")
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Slack exports: people by id with their names, threads as replies, notices and bots left out and counted."""
+"""Slack exports: people by id with their names, threads as replies, bots as no people, notices left out and counted."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ from support.reader_rows import rows_of
 
 def test_channels_days_threads_and_names(tmp_path: Path) -> None:
     reader = open_dump(write_dump(SLACK, tmp_path / "export"))
-    first, reply, other = rows_of(reader)
+    first, bot, reply, other = rows_of(reader)
     assert first["conversation_id"] == reply["conversation_id"] == "general"
     assert (first["file"], first["line"]) == ("general/2023-01-02.json", 2)
     assert first["text"] == "Lunch & a walk, @U2? See the map in #general"
     assert (first["speaker"], first["metadata"]) == ("U1", '{"name":"annie"}')
     assert (reply["speaker"], reply["metadata"]) == ("U2", '{"name":"Bob Ray"}')
-    assert "reply_to" not in first
+    assert (bot["speaker"], bot["text"], bot["is_person"]) == ("B1", "ding", False)
+    assert "reply_to" not in first and "is_person" not in first
     assert reply["reply_to"] == first["utterance_id"] == "general/1672617601.000200"
     assert (other["conversation_id"], other["utterance_id"]) == ("random", "random/1672617601.000200")
     assert f"{first['time']:%Y-%m-%d %H:%M:%S}" == "2023-01-02 00:00:01"
-    assert reader.left_out == {"notices": 1, "messages of bots": 1, "messages without text": 1}
+    assert reader.left_out == {"notices": 1, "messages without text": 1}
 
 
 def test_a_day_that_is_no_list_and_an_entry_that_is_no_message_are_problems(tmp_path: Path) -> None:

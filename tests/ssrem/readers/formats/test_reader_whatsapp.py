@@ -29,11 +29,12 @@ def test_an_export_of_android(tmp_path: Path) -> None:
     assert [(row["line"], row["speaker"], row["text"]) for row in rows] == [
         (3, "Ann Lee", "Who has the key?\nI looked: everywhere\n\nReally"),
         (7, "+49 170 0000000", "I do"),
+        (9, "Ann Lee", "This message was deleted"),
         (10, "Ann Lee", "The door"),
         (12, "Bob", "Fine"),
     ]
     assert _times(reader)[:2] == ["2022-12-30 21:59:00", "2022-12-31 00:05:00"]
-    assert reader.left_out == {"notices": 2, "media or notices without text": 1, "deleted messages": 1}
+    assert reader.left_out == {"notices": 2, "media or notices without text": 1}
     assert reader.notes[0] == "dates are read with the month first, because of 12/30/22"
 
 
@@ -43,6 +44,13 @@ def test_an_export_of_ios(tmp_path: Path) -> None:
     assert rows == [("Ann", "Wer hat den Schlüssel?"), ("+49 170 0000000", "Ich: hier"), ("Ann", "Die Tür")]
     assert _times(reader)[-1] == "2023-01-01 00:00:07"
     assert reader.left_out == {"media or notices without text": 2}
+
+
+def test_a_deleted_message_is_one_that_says_so_also_where_ios_marks_it(tmp_path: Path) -> None:
+    lines = ["31.12.22, 10:00 - A: x", "[31.12.22, 10:01:00] B: \u200eDiese Nachricht wurde gelöscht."]
+    reader = _chat(tmp_path, *lines)
+    assert [row["text"] for row in rows_of(reader)] == ["x", "Diese Nachricht wurde gelöscht."]
+    assert not reader.left_out
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,77 @@
+"""Speakers that are no people, such as bots and deleted accounts, and texts that only stand for one that is gone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+NONE = "none"
+"""The name that stands for a choice of no names: everyone is a person."""
+
+DELETED = frozenset(
+    (
+        "[deleted]",
+        "[removed]",
+        "[deleted by user]",
+        "[removed by reddit]",
+        "[ removed by reddit ]",
+        "this message was deleted",
+        "this message has been deleted",
+        "this message was removed",
+        "you deleted this message",
+        "diese nachricht wurde gelöscht",
+        "du hast diese nachricht gelöscht",
+        "se eliminó este mensaje",
+        "eliminaste este mensaje",
+        "ce message a été supprimé",
+        "vous avez supprimé ce message",
+        "esta mensagem foi apagada",
+        "mensagem apagada",
+        "você apagou esta mensagem",
+        "questo messaggio è stato eliminato",
+        "hai eliminato questo messaggio",
+    )
+)
+"""What platforms write in place of a text that was removed; in lower case, without a final full stop."""
+
+_MEDIA = frozenset(
+    (
+        "<media omitted>",
+        *(f"{kind} omitted" for kind in ("image", "video", "audio", "sticker", "gif", "document")),
+    )
+)
+"""What WhatsApp writes in place of media, in lower case."""
+
+_LONGEST = max(len(text.encode()) for text in DELETED | _MEDIA) + 8  # with blanks and a full stop
+_REMOVED = pa.array(sorted(DELETED | _MEDIA))
+
+
+def says_removed(texts: pa.Array) -> pa.Array:
+    """Whether each text says only that a text was removed, or media left out; null is false."""
+    short = pc.less_equal(pc.binary_length(texts), _LONGEST)
+    if not pc.any(short).as_py():
+        return pa.repeat(False, len(texts))
+    candidates = pc.utf8_trim_whitespace(
+        pc.utf8_lower(pc.if_else(short, texts, pa.scalar(None, pa.string())))
+    )
+    return pc.is_in(pc.utf8_rtrim(candidates, characters="."), _REMOVED)
+
+
+def without_people(batch: pa.RecordBatch, names: Iterable[str], *, flagged: bool) -> pa.RecordBatch:
+    """A batch of RAW_SCHEMA with `is_person` false where the speaker is one of the names, in any case of letters.
+
+    flagged: whether what the reader found to be no person counts as well.
+    """
+    column = batch.schema.get_field_index("is_person")
+    marks = batch.column(column)
+    if not flagged:
+        marks = pa.nulls(len(marks), marks.type)
+    speakers = batch.column("speaker")
+    distinct = pc.unique(speakers)
+    wanted = pa.array([name.lower() for name in names], pa.string())
+    named = distinct.filter(pc.is_in(pc.utf8_lower(distinct), wanted)).drop_null()
+    if len(named):
+        marks = pc.if_else(pc.is_in(speakers, named), pa.scalar(False), marks)
+    return batch.set_column(column, batch.schema.field(column), marks)

@@ -1,0 +1,57 @@
+"""What is told of speakers that are no people: those that count as none, and those that probably are none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from sql import statement
+from ssrem.readers.people import NONE
+from ssrem.tables.builder import TableBuilder
+
+_MOST_NAMED = 5
+
+
+def people_notes(
+    tables: TableBuilder, named: Sequence[str], option: Callable[[Sequence[str]], str]
+) -> list[str]:
+    """A sentence on the speakers of the table `raw` that count as no people, and one on those that probably are none.
+
+    Each gives the counts and, by `option`, how a choice of names is made. named: the choice that was made; where it is
+    that everyone is a person, nobody is suspected.
+    """
+    notes = []
+    if excluded := tables.connection.execute(statement("1_ingest/not_people")).fetchall():
+        counts = [
+            f"{speaker!r} ({messages:,} message{'s' * (messages != 1)})" for speaker, messages in excluded
+        ]
+        notes.append(
+            f"no people, so context alone: {_listed(counts)}; {option([NONE])} counts everyone as a person"
+        )
+    if NONE not in named and (
+        rows := tables.connection.execute(statement("1_ingest/probably_not_people")).fetchall()
+    ):
+        choice = option([speaker for speaker, *_ in rows[:_MOST_NAMED]])
+        notes.append(f"probably no people: {_listed([_suspect(*row) for row in rows])}; if so, give {choice}")
+    return notes
+
+
+def _suspect(
+    speaker: str,
+    conversations: int | None,
+    of_conversations: int | None,
+    texts: int | None,
+    same: int | None,
+    messages: int | None,
+) -> str:
+    """A row of 1_ingest/probably_not_people."""
+    reasons = []
+    if conversations is not None:
+        reasons.append(f"in {conversations:,} of {of_conversations:,} conversations")
+    if texts is not None:
+        reasons.append(f"{texts} text{'s' * (texts > 1)} in {same:,} of {messages:,} messages")
+    return f"{speaker!r} ({', '.join(reasons)})"
+
+
+def _listed(named: Sequence[str]) -> str:
+    more = f" and {len(named) - _MOST_NAMED:,} more" if len(named) > _MOST_NAMED else ""
+    return ", ".join(named[:_MOST_NAMED]) + more

@@ -1,0 +1,62 @@
+"""Speakers that are no people, by name and by what the reader knows, and texts that stand for a removed one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from ssrem.readers import FORMATS, open_dump, reader_class
+from ssrem.readers.people import says_removed
+from support.reader_rows import rows_of
+
+
+@pytest.mark.parametrize(
+    ("named", "nobodies"),
+    [
+        ((), ["System", "UNKNOWN"]),
+        (("Bot",), ["System", "UNKNOWN", "bot"]),
+        (("none",), []),
+        (("none", "bot"), ["bot"]),
+    ],
+)
+@pytest.mark.parametrize("name", ["dump.csv", "dump.jsonl"])
+def test_names_in_any_case_mark_their_messages(
+    tmp_path: Path, name: str, named: tuple[str, ...], nobodies: list[str]
+) -> None:
+    speakers = ["ann", "bot", "System", "UNKNOWN", "systems"]
+    path = tmp_path / name
+    if name.endswith("csv"):
+        path.write_text("conversation,speaker,text\n" + "".join(f"c,{who},hi\n" for who in speakers))
+    else:
+        rows = ({"conversation": "c", "speaker": who, "text": "hi"} for who in speakers)
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    reader = open_dump(path)
+    reader.named_not_people = named
+    assert sorted(row["speaker"] for row in rows_of(reader) if row.get("is_person") is False) == nobodies
+    assert all("is_person" not in row for row in rows_of(reader) if row["speaker"] not in nobodies)
+
+
+def test_texts_that_say_only_that_one_was_removed() -> None:
+    removed = [
+        "[deleted]",
+        " [Removed]\n",
+        "[ Removed by Reddit ]",
+        "This message was deleted.",
+        "DIESE NACHRICHT WURDE GELÖSCHT",
+        "<Media omitted>",
+        "image omitted",
+    ]
+    said = ["", "deleted", "[deleted] my post", "This message was deleted by ann", "omitted", "…" * 400, None]
+    texts = pa.array([*removed, *said], pa.string())
+    assert says_removed(texts).to_pylist() == [True] * len(removed) + [False] * len(said)
+    assert says_removed(texts.slice(len(texts) - 2)).to_pylist() == [False, False]
+    assert says_removed(texts.slice(0, 0)).to_pylist() == []
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_format_names_speakers_not_none(format: str) -> None:
+    names = reader_class(format).not_people
+    assert names and all(names) and "none" not in names
