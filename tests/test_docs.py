@@ -75,6 +75,9 @@ COMMANDS: dict[str, Ran] = {
     "ssrem correlate human_eval.json --evaluator cosine bleu-2": Ran(
         "human", evaluators_on("human", "bleu-2", "cosine", "rsrem", "ssrem"), slow=True
     ),
+    "ssrem study behaviour": Ran(
+        "behaviour", ("SELECT count(*) > 0 FROM studies WHERE study = 'behaviour'", [(True,)])
+    ),
     "ssrem study attacks": Ran(
         "attacks", ("SELECT count(*) > 0 FROM studies WHERE study = 'attacks'", [(True,)]), slow=True
     ),
