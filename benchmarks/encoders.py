@@ -14,15 +14,14 @@ import argparse
 import hashlib
 import time
 from collections import defaultdict
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from ssrem.agreement.identification import identification
 from ssrem.encoders import DEFAULT_ENCODER, Encoder, load_encoder
-from ssrem.evaluators.bilinear.bilinear import RSREM, SSREM, Bilinear
-from ssrem.evaluators.bilinear.config import BilinearConfig
+from ssrem.evaluators.bilinear.bilinear import RSREM, Bilinear, SSREMPaper
+from ssrem.evaluators.bilinear.table import SSREM
 from ssrem.readers import open_dump
 from ssrem.samples import TEST, TRAIN, VALID, Candidates
 
@@ -30,7 +29,7 @@ CONTEXT = 5
 TRIES = 20
 
 # Name, encoder, settings, evaluator.
-Setting = tuple[str, str, dict[str, object], Callable[..., Bilinear]]
+Setting = tuple[str, str, dict[str, object], type[Bilinear]]
 
 
 @dataclass
@@ -133,17 +132,20 @@ def main() -> None:
 
     default = DEFAULT_ENCODER
     lines: list[Setting] = [
-        ("glove-6b-50d:uniform", "glove-6b-50d:uniform", {}, SSREM),
-        ("glove-6b-50d", "glove-6b-50d", {}, SSREM),
-        ("word2vec:uniform", "word2vec:uniform", {}, SSREM),
-        ("word2vec", "word2vec", {}, SSREM),
-        (default, default, {}, SSREM),
-        ("  context_turns 1", default, {"context_turns": 1}, SSREM),
-        ("  context_turns 2", default, {"context_turns": 2}, SSREM),
-        ("  context_turns 5", default, {"context_turns": 5}, SSREM),
-        ("  logits tanh, init identity", default, {"logits": "tanh", "init": "identity"}, SSREM),
-        ("  init normal (authors' code)", default, {"init": "normal"}, SSREM),
-        ("  rsrem", default, {}, RSREM),
+        ("ssrem", default, {}, SSREM),
+        ("  glove-6b-50d", "glove-6b-50d", {}, SSREM),
+        ("ssrem-paper, wordllama", default, {}, SSREMPaper),
+        ("  glove-6b-50d:uniform", "glove-6b-50d:uniform", {}, SSREMPaper),
+        ("  glove-6b-50d", "glove-6b-50d", {}, SSREMPaper),
+        ("  word2vec:uniform", "word2vec:uniform", {}, SSREMPaper),
+        ("  word2vec", "word2vec", {}, SSREMPaper),
+        ("  glove-6b-50d+word2vec", "glove-6b-50d+word2vec", {}, SSREMPaper),
+        ("  context_turns 1", default, {"context_turns": 1}, SSREMPaper),
+        ("  context_turns 2", default, {"context_turns": 2}, SSREMPaper),
+        ("  context_turns 5", default, {"context_turns": 5}, SSREMPaper),
+        ("  logits raw", default, {"logits": "raw"}, SSREMPaper),
+        ("  init normal (authors' code)", default, {"init": "normal"}, SSREMPaper),
+        ("rsrem", default, {}, RSREM),
     ]
     print("| setting | valid loss | GT above SC/SP/SS/Rand, valid | test | mean f, test |")
     print("|---|---|---|---|---|")
@@ -151,7 +153,7 @@ def main() -> None:
         if options.only and not any(part in name for part in options.only):
             continue
         model, prepared = encoder(spec)
-        evaluator = make(model, BilinearConfig.of({"seed": options.seed, **settings}))
+        evaluator = make(model, make.config_class.of({"seed": options.seed, **settings}))
         training = evaluator.fit(candidates)
         shares = []
         for split in (VALID, TEST):

@@ -165,8 +165,8 @@ LAYOUT = text(
 )
 ENCODER = text(
     "--encoder SPEC",
-    "word2vec, glove-6b-50d, all-minilm-l6-v2, a vectors file, a transformer's folder or hf:NAME, a gensim.downloader "
-    "name, or A+B (default: glove-6b-50d+word2vec)",
+    "wordllama, word2vec, glove-6b-50d, all-minilm-l6-v2, a vectors file, a transformer's folder or hf:NAME, a "
+    "gensim.downloader name, or A+B (default: wordllama)",
 )
 MARGINS = several(
     "--margin MEASURE=VALUE",

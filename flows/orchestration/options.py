@@ -65,7 +65,7 @@ class TableOptions(Options):
 
     seed: int = Seed
     context_turns: int = Field(5, ge=1, description="Turns of a context at most")
-    encoder: str | None = Field(None, description="Encoder of utterances; by default glove-6b-50d+word2vec")
+    encoder: str | None = Field(None, description="Encoder of utterances; by default wordllama")
     addressees: Literal["all", "stated"] = Field(
         "all",
         description="Turns in SP, the same-partner sets: all, or those alone whose addressee is stated or replied to",

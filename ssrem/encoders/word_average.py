@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property, lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -108,27 +109,27 @@ class WordAverage(Encoder):
     def _average(self, texts: Sequence[str]) -> NDArray[Any]:
         from scipy.sparse import csr_array
 
-        rows: list[int] = []
-        ends = np.zeros(len(texts) + 1, dtype=np.int64)
-        find = self._row.get
-        for position, text in enumerate(texts, start=1):
-            rows.extend(row for word in words(text) if (row := find(word)) is not None)
-            ends[position] = len(rows)
+        rows = self.rows(texts)
+        ends = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
         # A row of this product is summed in the order of its words, whatever the other rows are.
-        chosen = np.asarray(rows, dtype=np.int64)
+        chosen = np.fromiter(chain.from_iterable(rows), dtype=np.int64, count=int(ends[-1]))
         shape = (len(texts), len(self.vectors))
         weights = csr_array((self.weights[chosen], chosen, ends), shape=shape)
         totals = weights @ np.ones(len(self.vectors), dtype=np.float32)
         totals[totals == 0] = 1
         return np.asarray((weights @ self.vectors) / totals[:, None])
 
+    def rows(self, texts: Sequence[str]) -> list[list[int]]:
+        """The rows of each text's known words, in their order."""
+        find = self._row.get
+        return [[row for word in words(text) if (row := find(word)) is not None] for text in texts]
+
     def bag(self, text: str) -> tuple[Vectors, NDArray[np.float64]]:
         """Words, weighted by how often they occur, and sentences, weighted by their known words."""
         counts = Counter[int]()
         parts: list[NDArray[np.float32]] = []
         sizes: list[int] = []
-        for sentence in sentences(text):
-            rows = [self._row[word] for word in words(sentence) if word in self._row]
+        for rows in self.rows(sentences(text)):
             counts.update(rows)
             if rows:
                 weights = self.weights[rows]

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from ssrem.evaluators.base import Evaluator
 
 EVALUATORS: dict[str, str] = {
-    "ssrem": "ssrem.evaluators.bilinear.bilinear:SSREM",
+    "ssrem": "ssrem.evaluators.bilinear.table:SSREM",
+    "ssrem-paper": "ssrem.evaluators.bilinear.bilinear:SSREMPaper",
     "rsrem": "ssrem.evaluators.bilinear.bilinear:RSREM",
     "ruber": "ssrem.evaluators.ruber.ruber:Ruber",
     "ruber-unref": "ssrem.evaluators.ruber.ruber:RuberUnref",

@@ -19,15 +19,16 @@ PARTS = ("f", "g", "h")
 """The parts of a score: f unreferenced, g referenced, h mixed."""
 
 
-def overall_part(counts: Mapping[str, int], n: int) -> str:
-    """The part that is an evaluator's score of n samples: the first of h, f and g that all samples have.
+def overall_part(counts: Mapping[str, int]) -> str:
+    """The part that is an evaluator's score: h if no fewer samples have it than f, else f.
 
-    If none is complete, the first that any sample has: g or h of an evaluator without f. counts: part → number of
-    samples that have it.
+    g, of an evaluator that has neither. counts: part → number of samples that have it; one without a reference has no h
+    and g, a blank one nothing.
     """
-    complete = (part for part in "hfg" if counts.get(part) == n)
-    partial = (part for part in "hfg" if counts.get(part))
-    return next(complete, next(partial, "f"))
+    h, f = counts.get("h", 0), counts.get("f", 0)
+    if not (h or f):
+        return "g" if counts.get("g") else "f"
+    return "h" if h >= f else "f"
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class Scores:
     def score(self) -> Floats:
         """The evaluator's score of each sample: the part that `overall_part` selects."""
         counts = {part: int((~np.isnan(getattr(self, part))).sum()) for part in PARTS}
-        scores: Floats = getattr(self, overall_part(counts, len(self)))
+        scores: Floats = getattr(self, overall_part(counts))
         return scores
 
 

@@ -160,12 +160,11 @@ def scores_of(
 def overall_part_of(connection: duckdb.DuckDBPyConnection, version: Version, dataset: str) -> str:
     """Which of f, g and h is the version's score of the annotated set."""
     row = connection.execute(
-        "SELECT count(*), count(f), count(g), count(h) FROM scores "
+        "SELECT count(f), count(g), count(h) FROM scores "
         "WHERE evaluator = ? AND version = ? AND dataset = ? AND kind = 'response'",
         [*version, dataset],
     ).fetchone()
-    n, *counts = row or (0, 0, 0, 0)
-    return overall_part(dict(zip(PARTS, counts, strict=True)), n)
+    return overall_part(dict(zip(PARTS, row or (0, 0, 0), strict=True)))
 
 
 def published_options(connection: duckdb.DuckDBPyConnection, dataset: str) -> dict[Version, Options]:

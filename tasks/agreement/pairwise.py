@@ -39,7 +39,7 @@ def comparison_rows(
     the responses that all of them scored.
     """
     parts = {
-        version: overall_part({part: int((~np.isnan(v)).sum()) for part, v in values.items()}, len(data))
+        version: overall_part({part: int((~np.isnan(v)).sum()) for part, v in values.items()})
         for version, values in scores.items()
         if values
     }

@@ -1,4 +1,7 @@
-"""Evaluators of the form f = tanh(V(c)ᵀ M V(r̂)), mixed with a referenced g (Bak and Oh 2020, section 3)."""
+"""The paper's form, f = tanh(V(c)ᵀ M V(r̂)) over a V that stays as it is, mixed with a referenced g.
+
+Bak and Oh 2020, section 3.
+"""
 
 from __future__ import annotations
 
@@ -27,13 +30,16 @@ _BOUND_ROWS = 2_000
 # After training on raw products, M is scaled so that their spread over the validation candidates is this:
 # the order is the same, and tanh still tells good from very good.
 _SPREAD = 0.5
+SPEAKER_SETS: Mapping[str, int] = {"SC": 1, "SP": 1, "SS": 1, "Rand": 1}
+"""Negatives of a response from the sets of its speaker, and a random one: kind → number."""
 
 
 class Bilinear(Encoding[NetworkState]):
     """f from a learned matrix, g from the reference, h their mean on the unit range.
 
     V(c) is the mean of the vectors of the last `context_turns` turns that have a known word. A context or response
-    without a known word gives f = 0. Texts are never truncated. The state holds M, float32 (d, d).
+    without a known word gives f = 0; one that is blank gives none. Texts are never truncated. The state holds M,
+    float32 (d, d).
     """
 
     draws: ClassVar[Mapping[str, int]]
@@ -70,10 +76,8 @@ class Bilinear(Encoding[NetworkState]):
             )
         wanted = self._wanted(candidates)
         vectors = self._vectors(candidates.texts, run.encode)
-        usable, lacking = np.any(wanted[:, 1:] >= 0, axis=1), f"a negative of kind {', '.join(self.draws)}"
         cases = {}
-        for split in (TRAIN, VALID):
-            rows = usable_rows(self.name, candidates, split, usable, lacking)
+        for split, rows in self._usable(candidates, wanted).items():
             start, stop = candidates.context_start[rows], candidates.context_stop[rows]
             cases[split] = EncodedCandidates(vectors, start, stop, wanted[rows], self.config.context_turns)
         data = [array for part in cases.values() for array in part.data()]
@@ -89,9 +93,9 @@ class Bilinear(Encoding[NetworkState]):
             spread = float(np.nanstd(products(matrix, cases[VALID])))
             matrix = matrix * (_SPREAD / spread if spread > 0 else 1.0)
         # Rounded to what is saved, so that a loaded model scores exactly as this one.
-        matrix = matrix.astype(np.float32)
-        f_bounds = Bounds.of(np.tanh(products(matrix, cases[VALID])))
-        state = NetworkState({"matrix": matrix}, {"f": f_bounds, "g": self._g_bounds(candidates, run.encode)})
+        learned = {"matrix": matrix.astype(np.float32)}
+        f_bounds = Bounds.of(self._scores(learned, cases[VALID]))
+        state = NetworkState(learned, {"f": f_bounds, "g": self._g_bounds(candidates, run.encode)})
         training = curve.training(
             run.began,
             {"train": len(cases[TRAIN]), "valid": len(cases[VALID])},
@@ -103,30 +107,41 @@ class Bilinear(Encoding[NetworkState]):
     def components(self, samples: Sequence[Sample], *, encode: Encode | None = None) -> Scores:
         bounds = self.state.bounds
         f = self._f(samples, encode)
-        g = similarity(
-            self.config.reference,
-            self.encoder,
-            [sample.response for sample in samples],
-            [sample.reference for sample in samples],
-            encode=encode,
-        )
+        # A blank response is not compared with its reference either.
+        references = [sample.reference if sample.response.strip() else None for sample in samples]
+        g = self._similarity([sample.response for sample in samples], references, encode)
         f_unit, g_unit = unit_range(f, bounds["f"]), unit_range(g, bounds["g"])
         return Scores(f, g, (f_unit + g_unit) / 2, f_unit, g_unit, np.zeros(len(samples), dtype=bool))
 
     def score_candidates(
         self, candidates: Candidates, split: int | None = TEST, *, encode: Encode | None = None
     ) -> dict[str, Floats]:
-        matrix = self.state.tensors["matrix"]
         columns, turns = CandidateColumns.of(candidates, split), self.config.context_turns
         vectors = self._vectors(candidates.texts, encode)
         cases = EncodedCandidates(vectors, columns.start, columns.stop, columns.joined, turns)
-        return columns.by_kind(np.tanh(products(matrix, cases)))
+        return columns.by_kind(self._scores(self.state.tensors, cases))
 
     def _state_of(self, saved: Saved) -> NetworkState:
         matrix, size = saved.tensors["matrix"], self.encoder.dimensions
         if matrix.shape != (size, size):
             raise EvaluatorError(f"weights of shape {matrix.shape} do not fit {size} dimensions")
         return NetworkState.of(saved)
+
+    def _usable(self, candidates: Candidates, wanted: Rows) -> dict[int, Rows]:
+        """Split → positions of its responses with a negative; EvaluatorError for a split without any."""
+        usable, lacking = np.any(wanted[:, 1:] >= 0, axis=1), f"a negative of kind {', '.join(self.draws)}"
+        return {split: usable_rows(self.name, candidates, split, usable, lacking) for split in (TRAIN, VALID)}
+
+    def _scores(self, tensors: Mapping[str, NDArray[Any]], cases: EncodedCandidates) -> Floats:
+        """f of all candidates (n, k) by the learned `tensors`, NaN for a missing one."""
+        scores: Floats = np.tanh(products(tensors["matrix"], cases))
+        return scores
+
+    def _similarity(
+        self, responses: Sequence[str], references: Sequence[str | None], encode: Encode | None
+    ) -> Floats:
+        """g of each pair (n,), NaN without a reference."""
+        return similarity(self.config.reference, self.encoder, responses, references, encode=encode)
 
     def _wanted(self, candidates: Candidates) -> Rows:
         """Rows (n, 1 + k): the true response, then the negatives that this evaluator learns from."""
@@ -153,8 +168,9 @@ class Bilinear(Encoding[NetworkState]):
         return (encode or self.encoder.encode)(texts).astype(np.float16)
 
     def _f(self, samples: Sequence[Sample], encode: Encode | None) -> Floats:
-        """f of each sample; its last turns and its response are laid out as a conversation of their own."""
-        matrix, turns = self.state.tensors["matrix"], self.config.context_turns
+        """f of each sample, NaN if its context or response is blank; its last turns and its response are laid out as a
+        conversation of their own."""
+        turns = self.config.context_turns
         if not samples:
             return np.zeros(0)
         layout = [text for sample in samples for text in (*sample.context[-turns:], sample.response)]
@@ -163,8 +179,11 @@ class Bilinear(Encoding[NetworkState]):
         row = {text: at for at, text in enumerate(dict.fromkeys(layout))}
         vectors = self._vectors(list(row), encode)[[row[text] for text in layout]]
         cases = EncodedCandidates(vectors, stop - lengths, stop, stop[:, None], turns)
-        f: Floats = np.tanh(products(matrix, cases)[:, 0])
-        return f
+        f = self._scores(self.state.tensors, cases)[:, 0]
+        blank = [
+            not ("".join(sample.context[-turns:]).strip() and sample.response.strip()) for sample in samples
+        ]
+        return np.where(blank, np.nan, f)
 
     def _g_bounds(self, candidates: Candidates, encode: Encode | None) -> Bounds:
         """Bounds of g between true responses and one of their negatives each, over the valid split."""
@@ -176,17 +195,15 @@ class Bilinear(Encoding[NetworkState]):
             if negatives:
                 responses.append(candidates.texts[negatives[row % len(negatives)]])
                 references.append(candidates.texts[int(candidates.response[row])])
-        return Bounds.of(
-            similarity(self.config.reference, self.encoder, responses, references, encode=encode)
-        )
+        return Bounds.of(self._similarity(responses, references, encode))
 
 
-class SSREM(Bilinear):
+class SSREMPaper(Bilinear):
     """Learns f by telling a response from its speaker's others: one each of SC, SP, SS and Rand (eq. 3)."""
 
-    name: ClassVar[str] = "ssrem"
+    name: ClassVar[str] = "ssrem-paper"
     source: ClassVar[str] = "Bak and Oh 2020, section 3"
-    draws: ClassVar[Mapping[str, int]] = {"SC": 1, "SP": 1, "SS": 1, "Rand": 1}
+    draws: ClassVar[Mapping[str, int]] = SPEAKER_SETS
 
 
 class RSREM(Bilinear):

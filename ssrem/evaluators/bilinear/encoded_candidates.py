@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ssrem.samples import Floats, Rows
 
-_CHUNK = 20_000
+_CHUNK = 5_000
 
 
 @dataclass(frozen=True)
@@ -34,13 +34,18 @@ class EncodedCandidates:
         """Everything that is learned from."""
         return [self.vectors, self.start, self.stop, self.candidates]
 
+    def last_turns(self, rows: Rows) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+        """Vectors of the last turns, newest first, float32 (b, turns, d), zero for those that are not known, and which
+        are, (b, turns): they belong to the context and have a known word."""
+        back = last_turns(self.start[rows], self.stop[rows], self.turns)
+        taken = self.vectors[np.maximum(back, 0)].astype(np.float32)
+        known = (back >= 0) & taken.any(axis=-1)
+        taken *= known[:, :, None]
+        return taken, known
+
     def contexts(self, rows: Rows) -> NDArray[np.float32]:
         """V(c), float32 (b, d): the mean over the last turns that have a known word; zero where none has."""
-        back = self.stop[rows, None] - np.arange(1, self.turns + 1)
-        inside = back >= self.start[rows, None]
-        taken = self.vectors[np.maximum(back, 0)].astype(np.float32)
-        known = inside & taken.any(axis=-1)
-        taken *= known[:, :, None]
+        taken, known = self.last_turns(rows)
         counts = np.maximum(known.sum(axis=1), 1).astype(np.float32)
         mean: NDArray[np.float32] = taken.sum(axis=1) / counts[:, None]
         return mean
@@ -49,6 +54,13 @@ class EncodedCandidates:
         """V(r) of the candidates, float32 (b, k, d), and which of them are there (b, k)."""
         wanted = self.candidates[rows]
         return self.vectors[np.maximum(wanted, 0)].astype(np.float32), wanted >= 0
+
+
+def last_turns(start: Rows, stop: Rows, turns: int) -> Rows:
+    """Rows of the last `turns` turns of each context start:stop, newest first (n, turns); -1 before its start."""
+    back = stop[:, None] - np.arange(1, turns + 1)
+    rows: Rows = np.where(back >= start[:, None], back, -1)
+    return rows
 
 
 def products(matrix: NDArray[Any], cases: EncodedCandidates) -> Floats:

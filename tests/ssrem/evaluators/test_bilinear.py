@@ -14,7 +14,7 @@ import torch
 from ssrem.encoders.word_average import WordAverage
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import EVALUATORS, evaluator_class, load_evaluator
-from ssrem.evaluators.bilinear.bilinear import RSREM, SSREM
+from ssrem.evaluators.bilinear.bilinear import RSREM, SSREMPaper
 from ssrem.evaluators.bilinear.config import BilinearConfig
 from ssrem.evaluators.bilinear.encoded_candidates import EncodedCandidates, products
 from ssrem.evaluators.bilinear.training import row_loss, row_scores
@@ -53,8 +53,8 @@ def topical_candidates(n: int = 300) -> Candidates:
 
 
 @pytest.fixture(scope="module")
-def fitted() -> SSREM:
-    evaluator = SSREM(topical_encoder(), CONFIG)
+def fitted() -> SSREMPaper:
+    evaluator = SSREMPaper(topical_encoder(), CONFIG)
     evaluator.fit(topical_candidates())
     return evaluator
 
@@ -64,7 +64,7 @@ SAMPLES = [
 ]
 
 
-def test_learns_what_the_corpus_teaches(fitted: SSREM) -> None:
+def test_learns_what_the_corpus_teaches(fitted: SSREMPaper) -> None:
     f = fitted.score_candidates(topical_candidates(), TEST)
     assert set(f) == {"GT", "SC", "SP", "SS", "Rand", "Context"}
     assert f["GT"].shape == (30, 1) and f["Rand"].shape == (30, 4)
@@ -80,16 +80,16 @@ def test_learns_what_the_corpus_teaches(fitted: SSREM) -> None:
 
 def test_training_is_shuffled_seeded_and_stops_early() -> None:
     calls: list[tuple[int, int]] = []
-    one = SSREM(topical_encoder(), replace(CONFIG, epochs=60, patience=2, learning_rate=0.5))
+    one = SSREMPaper(topical_encoder(), replace(CONFIG, epochs=60, patience=2, learning_rate=0.5))
     training = one.fit(topical_candidates(), progress=lambda done, total: calls.append((done, total)))
     losses = [epoch["valid_loss"] for epoch in training.history]
     assert training.best_epoch == int(np.argmin(losses)) + 1
     assert len(training.history) in (training.best_epoch + 2, 60)
     assert calls[-1] == (60 * 8, 60 * 8)  # 240 responses are 8 batches an epoch
-    again = SSREM(topical_encoder(), one.config)
+    again = SSREMPaper(topical_encoder(), one.config)
     again.fit(topical_candidates())
     assert again.signature == one.signature
-    other = SSREM(topical_encoder(), replace(one.config, seed=6))
+    other = SSREMPaper(topical_encoder(), replace(one.config, seed=6))
     other.fit(topical_candidates())
     assert not np.array_equal(other.state.tensors["matrix"], one.state.tensors["matrix"])
 
@@ -100,7 +100,7 @@ def test_the_result_does_not_depend_on_threads() -> None:
     try:
         for threads in (1, 2):
             torch.set_num_threads(threads)
-            evaluator = SSREM(topical_encoder(), CONFIG)
+            evaluator = SSREMPaper(topical_encoder(), CONFIG)
             evaluator.fit(topical_candidates())
             assert torch.get_num_threads() == threads
             signatures.append(evaluator.signature)
@@ -109,7 +109,7 @@ def test_the_result_does_not_depend_on_threads() -> None:
     assert signatures[0] == signatures[1]
 
 
-def test_score_equals_score_candidates(fitted: SSREM) -> None:
+def test_score_equals_score_candidates(fitted: SSREMPaper) -> None:
     candidates = topical_candidates()
     rows = candidates.rows(TEST)
     samples = [
@@ -120,7 +120,7 @@ def test_score_equals_score_candidates(fitted: SSREM) -> None:
     assert np.array_equal(everything[rows], fitted.score_candidates(candidates)["GT"])
 
 
-def test_scores_do_not_depend_on_batch_or_order(fitted: SSREM, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scores_do_not_depend_on_batch_or_order(fitted: SSREMPaper, monkeypatch: pytest.MonkeyPatch) -> None:
     together = fitted.components(SAMPLES)
     alone = np.concatenate([fitted.score([sample]) for sample in SAMPLES])
     backwards = fitted.score(SAMPLES[::-1])[::-1]
@@ -130,7 +130,7 @@ def test_scores_do_not_depend_on_batch_or_order(fitted: SSREM, monkeypatch: pyte
         assert np.abs(scores - together.h).max() < 1e-5
 
 
-def test_components(fitted: SSREM) -> None:
+def test_components(fitted: SSREMPaper) -> None:
     scores = fitted.components(SAMPLES)
     assert np.allclose(scores.h, (scores.f_unit + scores.g_unit) / 2)
     assert np.array_equal(scores.f_unit, unit_range(scores.f, fitted.state.bounds["f"]))
@@ -147,25 +147,29 @@ def test_components(fitted: SSREM) -> None:
     assert np.array_equal(fitted.score(SAMPLES), scores.h)
 
 
-def test_texts_without_a_known_word_score_zero(fitted: SSREM) -> None:
-    samples = [Sample((), "b1"), Sample(("a1",), ""), Sample(("?",), "b1"), Sample(("a1",), "unknown")]
-    assert fitted.score(samples).tolist() == [0, 0, 0, 0]
+def test_texts_without_a_known_word_score_zero_and_blank_ones_nothing(fitted: SSREMPaper) -> None:
+    assert fitted.score([Sample(("?",), "b1"), Sample(("a1",), "unknown")]).tolist() == [0, 0]
+    blank = fitted.components([Sample((), "b1"), Sample((" ",), "b1"), Sample(("a1",), " \n", "b1")])
+    assert np.isnan([blank.f, blank.g, blank.h]).all()
     assert fitted.score([]).shape == (0,)
+    # One blank response does not change which part is the score of the others.
+    mixed = fitted.components([*SAMPLES, Sample((), "b1", "b1")])
+    assert np.array_equal(mixed.score[:-1], fitted.score(SAMPLES)) and np.isnan(mixed.score[-1])
     # A turn without a known word takes no part in the context's mean.
     assert fitted.score([Sample(("a1", "!"), "b1")]) == fitted.score([Sample(("a1",), "b1")])
 
 
-def test_only_the_last_turns_count(fitted: SSREM) -> None:
+def test_only_the_last_turns_count(fitted: SSREMPaper) -> None:
     assert fitted.config.context_turns == 3
     long = fitted.score([Sample(("a5", "a1", "a2", "a2"), "b1")])
     assert long == fitted.score([Sample(("a1", "a2", "a2"), "b1")])
     assert long != fitted.score([Sample(("a5", "a2", "a2"), "b1")])
 
 
-def test_saved_and_loaded(fitted: SSREM, tmp_path: Path) -> None:
+def test_saved_and_loaded(fitted: SSREMPaper, tmp_path: Path) -> None:
     fitted.save(tmp_path / "m", card={"corpus": "topics"})
     loaded = load_evaluator(tmp_path / "m")
-    assert type(loaded) is SSREM
+    assert type(loaded) is SSREMPaper
     assert loaded.signature == fitted.signature
     assert np.array_equal(loaded.score(SAMPLES), fitted.score(SAMPLES))
     assert loaded.training == replace(
@@ -177,7 +181,7 @@ def test_saved_and_loaded(fitted: SSREM, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", ["weights", "bounds", "encoder", "manifest", "foreign"])
-def test_changed_or_foreign_folders_are_refused(fitted: SSREM, tmp_path: Path, damage: str) -> None:
+def test_changed_or_foreign_folders_are_refused(fitted: SSREMPaper, tmp_path: Path, damage: str) -> None:
     fitted.save(tmp_path)
     manifest = tmp_path / "evaluator.json"
     about = json.loads(manifest.read_text())
@@ -195,7 +199,7 @@ def test_changed_or_foreign_folders_are_refused(fitted: SSREM, tmp_path: Path, d
         del about["sha256"]["weights.safetensors"]
         manifest.write_text(json.dumps(about))
     else:
-        manifest.write_text(json.dumps({"format": "theirs", "name": "ssrem"}))
+        manifest.write_text(json.dumps({"format": "theirs", "name": "ssrem-paper"}))
     with pytest.raises(EvaluatorError) as error:
         load_evaluator(tmp_path)
     assert str(tmp_path) in str(error.value) and "\n" not in str(error.value)
@@ -223,17 +227,17 @@ def test_missing_sets_are_masked_and_said() -> None:
     candidates = topical_candidates()
     none = np.full((len(candidates), 1), -1)
     seats = replace(candidates, negatives={**candidates.negatives, "SP": none, "SS": none})
-    training = SSREM(topical_encoder(), CONFIG).fit(seats)
+    training = SSREMPaper(topical_encoder(), CONFIG).fit(seats)
     assert training.notes == ("no response has a negative of kind SP, SS: learned from SC, Rand",)
     nothing = {kind: np.full((len(candidates), 1), -1) for kind in candidates.negatives}
     with pytest.raises(EvaluatorError, match="no response of the training split"):
-        SSREM(topical_encoder(), CONFIG).fit(replace(candidates, negatives=nothing))
+        SSREMPaper(topical_encoder(), CONFIG).fit(replace(candidates, negatives=nothing))
     with pytest.raises(EvaluatorError, match="validation split"):
-        SSREM(topical_encoder(), CONFIG).fit(replace(candidates, split=np.zeros(300, dtype=np.uint8)))
+        SSREMPaper(topical_encoder(), CONFIG).fit(replace(candidates, split=np.zeros(300, dtype=np.uint8)))
 
 
 def test_before_training_and_bad_settings() -> None:
-    evaluator = SSREM(topical_encoder())
+    evaluator = SSREMPaper(topical_encoder())
     for use in (lambda: evaluator.score(SAMPLES), lambda: evaluator.signature):
         with pytest.raises(EvaluatorError, match="not trained"):
             use()
@@ -243,7 +247,7 @@ def test_before_training_and_bad_settings() -> None:
         BilinearConfig(logits="softmax")
     with pytest.raises(EvaluatorError, match="context_turns is 0"):
         BilinearConfig(context_turns=0)
-    diverging = SSREM(topical_encoder(), replace(CONFIG, learning_rate=1e37))
+    diverging = SSREMPaper(topical_encoder(), replace(CONFIG, learning_rate=1e37))
     with pytest.raises(EvaluatorError, match="diverged"):
         diverging.fit(topical_candidates())
 
@@ -274,9 +278,9 @@ def test_ranking_loss_by_hand() -> None:
 
 def test_ranking_learns_the_order_of_the_kinds_and_needs_one() -> None:
     candidates = topical_candidates()
-    ranked = SSREM(topical_encoder(), replace(CONFIG, loss="ranking"))
+    ranked = SSREMPaper(topical_encoder(), replace(CONFIG, loss="ranking"))
     figures = ranked.fit(candidates).figures
-    plain = SSREM(topical_encoder(), CONFIG)
+    plain = SSREMPaper(topical_encoder(), CONFIG)
     plain.fit(candidates)
     assert figures["valid_gt_above"] > 0.95
     assert "loss:raw-ranking" in ranked.signature
@@ -326,7 +330,7 @@ def test_candidates_are_checked() -> None:
             replace(good, **{name: value})  # type: ignore[arg-type]
 
 
-def test_an_encode_hook_stands_in_for_the_encoder(fitted: SSREM) -> None:
+def test_an_encode_hook_stands_in_for_the_encoder(fitted: SSREMPaper) -> None:
     calls: list[int] = []
 
     def encode(texts: Sequence[str]) -> np.ndarray:

@@ -14,8 +14,9 @@ import torch
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.adem.adem import AdemUnref
 from ssrem.evaluators.adem.config import AdemConfig
-from ssrem.evaluators.bilinear.bilinear import SSREM
+from ssrem.evaluators.bilinear.bilinear import SSREMPaper
 from ssrem.evaluators.bilinear.config import BilinearConfig
+from ssrem.evaluators.bilinear.table import SSREM, TableConfig
 from ssrem.evaluators.ruber.config import RuberConfig
 from ssrem.evaluators.ruber.ruber import RuberUnref
 from ssrem.samples import Candidates, Rows
@@ -145,11 +146,12 @@ def candidates(count: int) -> Candidates:
 @pytest.mark.parametrize(
     ("kind", "config"),
     [
-        (SSREM, BilinearConfig(epochs=3, batch_size=32, seed=1)),
+        (SSREM, TableConfig(epochs=3, batch_size=32, seed=1)),
+        (SSREMPaper, BilinearConfig(epochs=3, batch_size=32, seed=1)),
         (RuberUnref, RuberConfig(hidden=4, mlp=4, epochs=3, batch_size=32, seed=1)),
         (AdemUnref, AdemConfig(utterance=6, context=6, decoder=6, latent=2, epochs=3, batch_size=32, seed=1)),
     ],
-    ids=["ssrem", "ruber-unref", "adem-unref"],
+    ids=["ssrem", "ssrem-paper", "ruber-unref", "adem-unref"],
 )
 def test_an_evaluator_continues_its_training(kind: Any, config: Any, tmp_path: Path) -> None:
     encoder, corpus = topical_encoder(4), candidates(100)
