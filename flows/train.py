@@ -7,7 +7,6 @@ from flows.orchestration.artifacts import shown
 from flows.orchestration.options import RunnerOptions, TableOptions, TrainingOptions
 from flows.orchestration.workers import on_workers
 from flows.tables import tables
-from ssrem.encoders import DEFAULT_ENCODER
 from ssrem.evaluators import DEFAULT_EVALUATORS, evaluator_class, route
 from tasks.maintenance.repair import repair
 from tasks.scoring.test_split import score_corpus
@@ -41,7 +40,6 @@ def train(
         corpora: Names of corpora to learn from; by default all that have landed
     """
     names = evaluators or list(DEFAULT_EVALUATORS)
-    encoder = training.encoder or DEFAULT_ENCODER
     repair(home)
     settings = route(names, training.config)
     for name in names:
@@ -56,7 +54,7 @@ def train(
         return trained
     learned_from = corpora or landed_corpora(home)
     if missing := without_tables(home, learned_from):
-        tables(home, missing, TableOptions(encoder=encoder), resources)
+        tables(home, missing, TableOptions(encoder=training.encoder), resources)
     with shown(home, "train", ["evaluators", "identification"]):
         for name in names:
             if name in trained:
@@ -65,7 +63,7 @@ def train(
                 name,
                 learned_from,
                 home,
-                encoder=encoder,
+                encoder=training.encoder,
                 config=settings[name],
                 labels=training.labels,
                 resources=resources,

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ssrem.encoders import DEFAULT_ENCODER
+
 # Pearson and Spearman on dailydialog-zhao and persona-zhao, as Park et al. 2021 (their table 1) report them.
 PARK = {
     "bleu-2": (".08 / .05", ".19 / .23"),
@@ -104,7 +106,7 @@ def entries(contexts: int, seeds: int, masked_model: str | None) -> Iterator[Ent
     yield from _labelled()
     yield from _trained(contexts, seeds)
     yield from _negatives(contexts, masked_model)
-    yield Entry("corpus", "`ssrem` over MiniLM", "ssrem", {}, "all-minilm-l6-v2", "corpus")
+    yield Entry("corpus", "`ssrem-paper` over MiniLM", "ssrem-paper", {}, "all-minilm-l6-v2", "corpus")
 
 
 def _untrained(masked_model: str | None) -> Iterator[Entry]:
@@ -121,12 +123,10 @@ def _untrained(masked_model: str | None) -> Iterator[Entry]:
 
 
 def _trained(contexts: int, seeds: int) -> Iterator[Entry]:
-    default = "glove-6b-50d+word2vec"
-    for name in ("ssrem", "rsrem"):
-        yield Entry("corpus", f"`{name}`", name, {}, default, "corpus", seeds=seeds)
-    yield Entry(
-        "corpus", "`ssrem`, ranking loss", "ssrem", {"loss": "ranking"}, default, "corpus", seeds=seeds
-    )
+    for name in ("ssrem", "ssrem-paper", "rsrem"):
+        yield Entry("corpus", f"`{name}`", name, {}, DEFAULT_ENCODER, "corpus", seeds=seeds)
+    label, ranking = "`ssrem-paper`, ranking loss", {"loss": "ranking"}
+    yield Entry("corpus", label, "ssrem-paper", ranking, DEFAULT_ENCODER, "corpus", seeds=seeds)
     yield Entry("corpus", "`ruber-unref`", "ruber-unref", _RUBER, "glove-6b-50d", "corpus")
     semi, label = ZHAO["ruber semi-supervised"], "`ruber-unref`, semi-supervised"
     yield Entry("labels", label, "ruber-unref", _RUBER, "glove-6b-50d", "both", paper=semi)

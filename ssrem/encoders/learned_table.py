@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import hashlib
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -22,49 +21,67 @@ from ssrem.files import read_tensors, write_tensors
 class LearnedTable(Encoder):
     """The mean of the vectors of a text's words or tokens, brought to unit length; zero for a text without a known one.
 
-    start: the table before learning. rows (k,): those that were learned. vectors: float16 (k, d), which replace them.
-    Only these are saved, and the start if it has no name.
+    start: the table before learning. rows (k,): those that were learned. change: int8 (k, d), by how many steps of
+    their row, steps float32 (k,), its numbers changed: a quarter of the size of float32, and the error is at most a
+    254th of a row's largest change. Only these are saved, and the start if it has no name.
     """
 
     kind: ClassVar[str] = "learned-table"
     saved: ClassVar[tuple[str, ...]] = ("start", "start_signature", "sha256")
 
-    def __init__(self, start: WordAverage, rows: NDArray[Any], vectors: NDArray[np.float16]) -> None:
-        size = len(start.vectors)
-        if vectors.shape != (len(rows), start.dimensions) or (len(rows) and int(rows.max()) >= size):
-            raise EvaluatorError(f"{len(rows)} rows of shape {vectors.shape} do not fit {start.signature}")
-        self.start, self.learned_rows, self.learned_vectors = start, rows, vectors
+    def __init__(
+        self,
+        start: WordAverage,
+        rows: NDArray[np.int32],
+        change: NDArray[np.int8],
+        steps: NDArray[np.float32],
+    ) -> None:
+        fits = change.shape == (len(rows), start.dimensions) and steps.shape == rows.shape
+        if not fits or (len(rows) and not 0 <= rows.min() <= rows.max() < len(start.vectors)):
+            raise EvaluatorError(f"{len(rows)} rows and {change.shape} changes do not fit {start.signature}")
+        self.start, self.rows, self.change, self.steps = start, rows, change, steps
         self.name, self.dimensions = f"{start.name}-learned", start.dimensions
-        self._table = copy.copy(start)
-        self._table.vectors = start.vectors.copy()
-        self._table.vectors[rows] = vectors
+        vectors = start.vectors.copy()
+        vectors[rows] += change * steps[:, None]
+        self.table = start.with_vectors(vectors, self.name, None)
+
+    @classmethod
+    def of(cls, start: WordAverage, rows: NDArray[Any], vectors: NDArray[Any]) -> Self:
+        """The table with `vectors` (k, d), rounded to steps, in these rows."""
+        change = vectors - start.vectors[rows]
+        steps = (np.abs(change).max(axis=1, initial=0) / 127).astype(np.float32)
+        rounded = np.rint(change / np.where(steps > 0, steps, 1)[:, None]).astype(np.int8)
+        return cls(start, rows.astype(np.int32), rounded, steps)
 
     @cached_property
     def signature(self) -> str:
         digest = hashlib.blake2b(self.start.signature.encode(), digest_size=4)
-        digest.update(self.learned_rows.tobytes())
-        digest.update(self.learned_vectors.tobytes())
+        for part in (self.rows, self.change, self.steps):
+            digest.update(part.tobytes())
         return f"{self.name}-d{self.dimensions}-{digest.hexdigest()}"
 
     def _encode(self, texts: Sequence[str]) -> NDArray[Any]:
-        vectors = self._table._encode(texts)
+        vectors = self.table._encode(texts)
         norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-        return np.divide(vectors, norms, out=np.zeros_like(vectors), where=norms > 0)
+        unit: NDArray[Any] = np.divide(vectors, norms, out=np.zeros_like(vectors), where=norms > 0)
+        return unit
 
     def bag(self, text: str) -> tuple[Vectors, NDArray[np.float64]]:
-        return self._table.bag(text)
+        return self.table.bag(text)
 
     def _save(self, folder: Path) -> Mapping[str, Any]:
         if self.start.origin is None:
             self.start.save(folder / "start")
-        tensors = {"rows": self.learned_rows, "vectors": self.learned_vectors}
+        tensors: dict[str, NDArray[Any]] = {"rows": self.rows, "change": self.change, "steps": self.steps}
         digest = write_tensors(folder / "encoder.safetensors", tensors)
         return {"start": self.start.origin, "start_signature": self.start.signature, "sha256": digest}
 
     @classmethod
     def _load(cls, folder: Path, described: Mapping[str, Any]) -> Self:
-        tensors = read_tensors(folder / "encoder.safetensors", described["sha256"], ("rows", "vectors"))
+        tensors = read_tensors(
+            folder / "encoder.safetensors", described["sha256"], ("rows", "change", "steps")
+        )
         start = encoders.load_again(described["start"], described["start_signature"], folder / "start")
         if not isinstance(start, WordAverage):
             raise EvaluatorError(f"{folder}: {start.signature} is no table of word vectors; train again")
-        return cls(start, tensors["rows"], tensors["vectors"])
+        return cls(start, tensors["rows"], tensors["change"], tensors["steps"])

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
+from ssrem.encoders.learned_table import LearnedTable
 from ssrem.encoders.word_average import WordAverage
 from ssrem.errors import EvaluatorError, one_line
 from ssrem.files import package_folder
 
 WORDLLAMA = "wordllama"
+DISTILLED = "wordllama-minilm"
+_FOLDER = Path(__file__).parent.parent / "packaged" / DISTILLED
 _TOKENIZER, _WEIGHTS = "tokenizers/l2_supercat_tokenizer_config.json", "weights/l2_supercat_256.safetensors"
 
 
@@ -24,8 +27,8 @@ class TokenAverage(WordAverage):
     """
 
     kind: ClassVar[str] = "token-average"
-    specs: ClassVar[tuple[str, ...]] = (WORDLLAMA,)
-    saved: ClassVar[tuple[str, ...]] = ()
+    specs: ClassVar[tuple[str, ...]] = (WORDLLAMA, DISTILLED)
+    saved: ClassVar[tuple[str, ...]] = ("origin",)
 
     def __init__(self) -> None:
         folder = package_folder(WORDLLAMA)
@@ -47,12 +50,12 @@ class TokenAverage(WordAverage):
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
         self._tokenizer.encode_special_tokens = True  # "</s>" in a text is plain characters
-        tokens = [self._tokenizer.id_to_token(row) for row in range(len(vectors))]
+        tokens = [str(self._tokenizer.id_to_token(row)) for row in range(len(vectors))]
         super().__init__(WORDLLAMA, tokens, vectors, weighting="uniform", origin=WORDLLAMA)
 
     @classmethod
     def from_spec(cls, spec: str, *, train_texts: Sequence[str] | None, seed: int) -> WordAverage | None:
-        return packaged_tokens() if spec == WORDLLAMA else None
+        return {WORDLLAMA: packaged_tokens, DISTILLED: distilled_tokens}.get(spec, lambda: None)()
 
     def rows(self, texts: Sequence[str]) -> list[list[int]]:
         # The tokenizer needs UTF-8, which half of a surrogate pair does not have.
@@ -60,15 +63,25 @@ class TokenAverage(WordAverage):
         return [tokens.ids for tokens in self._tokenizer.encode_batch_fast(clean, add_special_tokens=False)]
 
     def _save(self, folder: Path) -> Mapping[str, Any]:
-        """Nothing: the table stays in its package, and the signature has its hash."""
-        return {}
+        """The spec alone: the table stays in its package, and the signature has its hash."""
+        return {"origin": self.origin}
 
     @classmethod
-    def _load(cls, folder: Path, described: Mapping[str, Any]) -> Self:
-        return cls()
+    def _load(cls, folder: Path, described: Mapping[str, Any]) -> WordAverage:  # type: ignore[override]
+        return distilled_tokens() if described["origin"] == DISTILLED else packaged_tokens()
 
 
 @lru_cache(maxsize=1)
 def packaged_tokens() -> TokenAverage:
-    """The packaged table, read once."""
+    """The table of WordLlama, read once."""
     return TokenAverage()
+
+
+@lru_cache(maxsize=1)
+def distilled_tokens() -> WordAverage:
+    """WordLlama's table, moved so that turns are as similar as to the packaged sentence encoder; read once.
+
+    `python -m benchmarks.distil` made it from turns of the default corpus.
+    """
+    learned = LearnedTable.load(_FOLDER)
+    return learned.start.with_vectors(learned.table.vectors, DISTILLED, DISTILLED)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import re
 from collections import Counter
@@ -99,6 +100,13 @@ class WordAverage(Encoder):
         digest.update(self.weights.tobytes())
         slug = re.sub(r"[^A-Za-z0-9._]+", "-", self.name).strip("-.") or "vectors"
         return f"{slug}-{self.weighting}-d{self.dimensions}-t{TOKENIZER_VERSION}-{digest.hexdigest()}"
+
+    def with_vectors(self, vectors: NDArray[np.float32], name: str, origin: str | None) -> Self:
+        """The same words or tokens with other vectors (v, d)."""
+        other = copy.copy(self)
+        other.vectors, other.name, other._origin = vectors, name, origin
+        other.__dict__.pop("signature", None)  # computed for these vectors
+        return other
 
     def _encode(self, texts: Sequence[str]) -> NDArray[Any]:
         result = np.empty((len(texts), self.dimensions), dtype=np.float32)

@@ -117,8 +117,8 @@ class Evaluator(ABC):
         """An evaluator with these settings; `provider` has the encoder or models that it needs."""
 
     @classmethod
-    def encoder_spec(cls, chosen: str) -> str | None:
-        """The spec of the encoder that it uses if `chosen` is selected; None if it uses none."""
+    def encoder_spec(cls, chosen: str | None) -> str | None:
+        """The spec of the encoder that it uses if the user chooses `chosen`, or none; None if it uses no encoder."""
         return None
 
     @classmethod

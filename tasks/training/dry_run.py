@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ssrem.encoders import DEFAULT_ENCODER
 from ssrem.evaluators import evaluator_class, route
 from tasks.speaker_tables.build import landed_corpus
 from tasks.training.versions import versions
@@ -42,7 +41,7 @@ def dry_run(
                 "corpora": ", ".join(sources) or None,
                 "train_responses": home.query(TRAIN_RESPONSES, [sources])[0][0] if sources else None,
                 "labels": labels,
-                "encoder": kind.encoder_spec(encoder or DEFAULT_ENCODER),
+                "encoder": kind.encoder_spec(encoder),
                 "settings": full,
             }
         )

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 
 from ssrem.agreement.annotated import Labels, labels_of
-from ssrem.encoders import DEFAULT_ENCODER
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import evaluator_class
 from ssrem.tables.candidates import load_candidates
@@ -44,7 +43,7 @@ def train(
     corpora: Sequence[str],
     home: str,
     *,
-    encoder: str = DEFAULT_ENCODER,
+    encoder: str | None = None,
     config: Mapping[str, Any] | None = None,
     labels: HumanScores | None = None,
     resources: Resources | None = None,
@@ -63,9 +62,10 @@ def train(
     kind.check_labels(labels is not None, labels is not None and labels.alone)
     scored = annotated_file(place, labels.file) if labels else None
     human = labels_of(scored.read.rows, labels.criterion) if labels and scored else None
+    spec = kind.encoder_spec(encoder)
     parameters: dict[str, Any] = {
         "evaluator": name,
-        "encoder": kind.encoder_spec(encoder),
+        "encoder": spec,
         "config": settings,
     }
     if labels:
@@ -98,7 +98,7 @@ def train(
             raise EvaluatorError(f"{names}: no response to learn from; run ssrem tables first")
         unfinished = place.root / "checkpoints" / stage.recipe.key("train")[:16]
         learned_from = digests()
-        provider = _Provider(place, encoder, settings["seed"], learned_from, stage.connection, candidates)
+        provider = _Provider(place, spec, settings["seed"], learned_from, stage.connection, candidates)
         evaluator: Any = kind.create(settings, provider)
         with progress(f"training {name}") as advance:
             if not (labels and labels.alone):
@@ -160,7 +160,7 @@ class _Provider:
     """What an evaluator is made with: see ssrem.evaluators.base.Provider."""
 
     home: Warehouse
-    spec: str
+    spec: str | None
     seed: int
     digests: Mapping[str, str]
     connection: duckdb.DuckDBPyConnection
@@ -168,6 +168,7 @@ class _Provider:
 
     def encoder(self) -> Encoder:
         texts = partial(training_texts, self.connection, list(self.digests))
+        assert self.spec is not None, "only an evaluator with an encoder asks for one"
         return encoder_for(self.home, self.spec, self.seed, dict(self.digests), texts)
 
     def evaluator(self, name: str) -> Evaluator:

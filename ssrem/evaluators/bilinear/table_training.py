@@ -41,6 +41,40 @@ class Texts:
         return self.tokens[np.repeat(self.start[texts] - begin, lengths) + np.arange(lengths.sum())], begin
 
 
+class LearnedRows:
+    """The rows of `start` that occur in `texts`, as a parameter.
+
+    Those learn that occur `min_count` times in the texts with the numbers `seen`.
+    """
+
+    def __init__(self, start: WordAverage, texts: Texts, seen: Rows, min_count: int) -> None:
+        self.start, self.texts = start, texts
+        self.used, texts.tokens = np.unique(texts.tokens, return_inverse=True)
+        self.frequent = np.bincount(texts.bags(seen)[0], minlength=len(self.used)) >= min_count
+        vectors = start.vectors[self.used]
+        # Steps of Adam are of one size, so the table is brought to one scale.
+        self.scale = float(np.sqrt(np.square(vectors).sum(axis=1).mean())) or 1.0
+        self.table = torch.nn.Parameter(torch.from_numpy(vectors / np.float32(self.scale)))
+        learns = torch.from_numpy(self.frequent[:, None].astype(np.float32))
+        self.table.register_hook(lambda gradient: gradient * learns)  # type: ignore[no-untyped-call]
+        self.weights = torch.from_numpy(start.weights[self.used])
+
+    def vectors(self, texts: Rows) -> torch.Tensor:
+        """V of the texts, of unit length: (…) → (…, d)."""
+        distinct, places = np.unique(texts, return_inverse=True)
+        tokens, begin = self.texts.bags(distinct)
+        chosen = torch.from_numpy(tokens)
+        sums = embedding_bag(
+            chosen, self.table, torch.from_numpy(begin), mode="sum", per_sample_weights=self.weights[chosen]
+        )
+        return normalize(sums, dim=1)[torch.from_numpy(places.reshape(texts.shape))]
+
+    def learned(self) -> tuple[Rows, NDArray[np.float32]]:
+        """The rows that learn (k,) and their vectors now (k, d)."""
+        vectors = self.table.detach().numpy()[self.frequent] * np.float32(self.scale)
+        return self.used[self.frequent], vectors
+
+
 class TableObjective:
     """The rows of `start` that occur often enough, M, the weights of the turns and the temperature.
 
@@ -72,36 +106,27 @@ class TableObjective:
         self.content = np.array(
             [same.setdefault(" ".join(text.lower().split()), len(same)) for text in texts]
         )
-        self.texts = Texts(start, texts)
-        self.used, self.texts.tokens = np.unique(self.texts.tokens, return_inverse=True)
         seen = np.unique(self.rows[TRAIN][self.rows[TRAIN] >= 0])
-        counts = np.bincount(self.texts.bags(seen)[0], minlength=len(self.used))
-        self.frequent = counts >= config.min_count
-        vectors = start.vectors[self.used]
-        # Steps of Adam are of one size, so the table is brought to one scale.
-        self.scale = float(np.sqrt(np.square(vectors).sum(axis=1).mean())) or 1.0
-        self.table = torch.nn.Parameter(torch.from_numpy(vectors / np.float32(self.scale)))
-        learns = torch.from_numpy(self.frequent[:, None].astype(np.float32))
-        self.table.register_hook(lambda gradient: gradient * learns)  # type: ignore[no-untyped-call]
-        self.weights = torch.from_numpy(start.weights[self.used])
+        self.learning = LearnedRows(start, Texts(start, texts), seen, config.min_count)
         self.matrix = torch.nn.Parameter(torch.eye(start.dimensions))
         self.turns = torch.nn.Parameter(-torch.arange(config.context_turns) * float(np.log(2)))
         self.sharpness = torch.nn.Parameter(torch.tensor([float(-np.log(_TEMPERATURE))]))
 
     def data(self) -> list[NDArray[Any]]:
         """Everything that is learned from."""
+        texts = self.learning.texts
         return [
             self.rows[TRAIN],
             self.rows[VALID],
-            self.texts.start,
-            self.texts.tokens,
-            self.used,
+            texts.start,
+            texts.tokens,
+            self.learning.used,
             self.content,
         ]
 
     def groups(self) -> Sequence[Group]:
         rate = self.config.learning_rate
-        slow = {"table": self.table, "matrix": self.matrix}
+        slow = {"table": self.learning.table, "matrix": self.matrix}
         return [Group(slow, rate), Group({"turns": self.turns, "sharpness": self.sharpness}, rate * 10)]
 
     def epochs(self) -> Iterator[Sequence[Rows]]:
@@ -135,10 +160,9 @@ class TableObjective:
 
     def encoder(self, share: float) -> LearnedTable:
         """The table with its learned rows, `share` of the way from where they started."""
-        rows = self.used[self.frequent]
-        learned = self.table.detach().numpy()[self.frequent] * np.float32(self.scale)
+        rows, learned = self.learning.learned()
         mixed = self.start.vectors[rows] + np.float32(share) * (learned - self.start.vectors[rows])
-        return LearnedTable(self.start, rows.astype(np.int32), mixed.astype(np.float16))
+        return LearnedTable.of(self.start, rows, mixed)
 
     def learned(self, share: float) -> dict[str, NDArray[Any]]:
         """M, float32 (d, d), `share` of the way from the identity, and the weights of the turns, float32 (turns,)."""
@@ -155,7 +179,7 @@ class TableObjective:
 
         count = self.config.context_turns
         present = torch.from_numpy(batch >= 0)
-        vectors = self._vectors(np.maximum(batch, 0)) * present[:, :, None]
+        vectors = self.learning.vectors(np.maximum(batch, 0)) * present[:, :, None]
         turns, responses = vectors[:, :count], vectors[:, count:]
         context = normalize(torch.einsum("t,btd->bd", torch.exp(self.turns), turns), dim=1) @ self.matrix
         nearest = torch.einsum("btd,bkd->bkt", turns, responses).max(dim=2).values
@@ -174,13 +198,3 @@ class TableObjective:
         values = values.scatter(1, place[:, :1], own[:, :1])
         values = torch.cat([values, copied.masked_fill(~torch.from_numpy(wrong_copied), _ABSENT)], dim=1)
         return cross_entropy(values * torch.exp(self.sharpness), place[:, 0]), own.detach(), copied.detach()
-
-    def _vectors(self, texts: Rows) -> torch.Tensor:
-        """V of the texts (b, m), of unit length, (b, m, d)."""
-        distinct, places = np.unique(texts, return_inverse=True)
-        tokens, begin = self.texts.bags(distinct)
-        chosen = torch.from_numpy(tokens)
-        sums = embedding_bag(
-            chosen, self.table, torch.from_numpy(begin), mode="sum", per_sample_weights=self.weights[chosen]
-        )
-        return normalize(sums, dim=1)[torch.from_numpy(places.reshape(texts.shape))]

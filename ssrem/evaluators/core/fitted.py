@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 from numpy.typing import NDArray
 
+from ssrem.encoders import DEFAULT_ENCODER
 from ssrem.encoders.base import Encoder
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import MANIFEST
@@ -267,6 +268,8 @@ class Encoding(Fitted[S]):
     """
 
     encoder: Encoder
+    default_encoder: ClassVar[str] = DEFAULT_ENCODER
+    """The spec of the encoder that it uses unless another is chosen."""
 
     def __init__(self, encoder: Encoder | None, config: Any = None) -> None:
         if encoder is None:
@@ -278,8 +281,8 @@ class Encoding(Fitted[S]):
         return cls(provider.encoder(), cls.config_class.of(settings))
 
     @classmethod
-    def encoder_spec(cls, chosen: str) -> str | None:
-        return chosen
+    def encoder_spec(cls, chosen: str | None) -> str | None:
+        return chosen or cls.default_encoder
 
     def _run(self, progress: Progress | None, checkpoint: Path | None, encode: Encode | None = None) -> Run:
         return Run(progress, checkpoint, encode or self.encoder.encode)

