@@ -21,15 +21,16 @@ if TYPE_CHECKING:
 class Model:
     """An evaluator by its name, such as ruber; docs/evaluators.md lists them. One that learns is trained by `fit`.
 
-    encoder: spec of its texts' encoder, if it has one. settings: as `--set` of `ssrem train`, such as epochs=10. Raises
+    encoder: spec of its texts' encoder, by default the evaluator's own, if it has one. settings: as `--set` of `ssrem train`, such as epochs=10. Raises
     EvaluatorError for an unknown name or setting.
     """
 
-    def __init__(self, name: str, *, encoder: str = DEFAULT_ENCODER, **settings: Any) -> None:
-        self.name, self.encoder, self.settings = name, encoder, settings
+    def __init__(self, name: str, *, encoder: str | None = None, **settings: Any) -> None:
+        self.name, self.settings = name, settings
         route([name], settings)
         kind = evaluator_class(name)
-        self._evaluator = None if kind.learns_from else kind.create(settings, _Provider(None, encoder, 0))
+        self._spec = kind.encoder_spec(encoder) or DEFAULT_ENCODER
+        self._evaluator = None if kind.learns_from else kind.create(settings, _Provider(None, self._spec, 0))
 
     @property
     def evaluator(self) -> Evaluator:
@@ -51,7 +52,7 @@ class Model:
             raise EvaluatorError(f"{self.name} learns from {what}")
         known = data if isinstance(data, Conversations) else conversations(data)
         settings = kind.check_settings(self.settings)
-        evaluator = kind.create(settings, _Provider(known, self.encoder, settings["seed"]))
+        evaluator = kind.create(settings, _Provider(known, self._spec, settings["seed"]))
         evaluator.fit(known.candidates, progress=progress)
         self._evaluator = evaluator
         return self
@@ -72,7 +73,7 @@ class Model:
 class SSREM(Model):
     """The evaluator of Bak and Oh (2020), which learns to tell a response from others of the same speaker."""
 
-    def __init__(self, *, encoder: str = DEFAULT_ENCODER, **settings: Any) -> None:
+    def __init__(self, *, encoder: str | None = None, **settings: Any) -> None:
         super().__init__("ssrem", encoder=encoder, **settings)
 
 
