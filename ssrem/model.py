@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 class Model:
     """An evaluator by its name, such as ruber; docs/evaluators.md lists them. One that learns is trained by `fit`.
 
-    encoder: spec of its texts' encoder, by default the evaluator's own, if it has one. settings: as `--set` of `ssrem train`, such as epochs=10. Raises
-    EvaluatorError for an unknown name or setting.
+    encoder: spec of its texts' encoder, by default the evaluator's own. settings: as `--set` of `ssrem train`, such as
+    epochs=10. Raises EvaluatorError for an unknown name or setting.
     """
 
     def __init__(self, name: str, *, encoder: str | None = None, **settings: Any) -> None:
