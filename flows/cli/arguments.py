@@ -8,30 +8,20 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from flows.orchestration.options import (
-    AnnotatedSetOptions,
-    DumpOptions,
-    Options,
-    RunnerOptions,
-    TrainingOptions,
-)
-from ssrem.agreement.annotated import labels_of
-from ssrem.annotated_sets.columns import parse
-from ssrem.errors import AnnotationError, DumpError, SsremError
-from ssrem.evaluators import evaluator_class, route
+from flows.orchestration.options import DumpOptions, Options, RunnerOptions
+from ssrem.errors import DumpError, SsremError
 from ssrem.evaluators.core.archive import unpack
 from ssrem.files import temporary_folder
 from ssrem.readers import open_dump, parse_mapping
 from ssrem.readers.encodings import checked_encoding
 from ssrem.readers.sources import is_remote
 from ssrem.readers.times import checked_format
-from tasks.agreement.annotated_sets import annotated_file
 from tasks.ingest.dataset_names import checked_name
 from tasks.ingest.land import corpus_name
 from tasks.privacy.ingest_filter import key_for
 from tasks.stage.stage import Resources
-from tasks.training.settings import HumanScores, Margins
-from tasks.warehouse.home import Warehouse, landed_corpora
+from tasks.training.settings import Margins
+from tasks.warehouse.home import Warehouse
 
 Model = TypeVar("Model", bound=Options)
 
@@ -69,55 +59,6 @@ def source(options: argparse.Namespace, default: str | None = None) -> str | lis
     """The source or sources of the dump."""
     sources: list[str] = options.source
     return sources if len(sources) > 1 else sources[0] if sources else default
-
-
-def annotated_sets(
-    options: argparse.Namespace, home: Warehouse, files: Sequence[str], pairs: Sequence[str]
-) -> AnnotatedSetOptions:
-    """The annotated sets; pairs: their `--map`. AnnotationError if one cannot be read, or none takes a mapping."""
-    mapping = parse(pairs)
-    sets = [annotated_file(home, file, options.layout, mapping).read for file in files]
-    if mapping and not files:
-        raise AnnotationError(
-            f"--map {next(iter(mapping))}=… is about annotated sets; give one with --annotations"
-        )
-    if mapping and not any(read.mapped for read in sets):
-        layouts = ", ".join(dict.fromkeys(read.layout for read in sets))
-        raise AnnotationError(f"--map does not apply to {layouts}, whose fields are known; leave it out")
-    return filled(AnnotatedSetOptions, options, files=list(files), mapping=mapping or None)
-
-
-def training(options: argparse.Namespace, home: Warehouse, names: Sequence[str]) -> TrainingOptions:
-    """How the evaluators learn.
-
-    Raises an SsremError if an evaluator or setting does not exist, no corpus has landed, or an evaluator cannot learn
-    from the labels.
-    """
-    shortcuts = {"negatives": options.negatives, "model": options.init, "device": options.device}
-    config = {"seed": options.seed, **pairs_of(options.set, "--set", "epochs=10")}
-    config |= {key: value for key, value in shortcuts.items() if value is not None}
-    route(names, config)
-    if any(evaluator_class(name).learns_from for name in names):
-        landed_corpora(str(home.root))
-    labels = _labels(options, home)
-    for name in names:
-        evaluator_class(name).check_labels(labels is not None, labels is not None and labels.alone)
-    return filled(TrainingOptions, options, config=config, labels=labels)
-
-
-def _labels(options: argparse.Namespace, home: Warehouse) -> HumanScores | None:
-    if options.labels is None:
-        if options.criterion or options.labels_only:
-            raise SsremError("--criterion and --labels-only need --labels FILE")
-        return None
-    labels_of(annotated_file(home, options.labels).read.rows, options.criterion)
-    return HumanScores(options.labels, options.criterion, options.labels_only)
-
-
-def check_evaluators(names: Sequence[str]) -> None:
-    """Raise EvaluatorError for a name that is no evaluator's."""
-    for name in names:
-        evaluator_class(name)
 
 
 def check_packed(file: str) -> None:

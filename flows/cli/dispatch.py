@@ -6,9 +6,11 @@ import argparse
 from collections.abc import Callable
 from importlib import import_module
 
+from flows.cli import names
 from ssrem.files import delete_abandoned
+from tasks.maintenance.repair import repair
 from tasks.stage.progress import lines_without_terminal
-from tasks.warehouse.home import Warehouse
+from tasks.warehouse.home import Warehouse, landed_corpora
 
 Command = Callable[[argparse.Namespace, Warehouse], int | None]
 
@@ -24,6 +26,7 @@ WRITING = {
 
 def run(options: argparse.Namespace) -> int:
     """Run the verb of the parsed options; returns the exit status."""
+    names.check(options)
     delete_abandoned()
     with lines_without_terminal():
         return _run(options, Warehouse.at(options.home))
@@ -33,9 +36,9 @@ def _run(options: argparse.Namespace, home: Warehouse) -> int:
     if options.verb != "home restore":
         home.snapshot()  # refuses a home folder of another layout
     if options.verb in WRITING and (home.snapshot().damage or home.damage()):
-        from tasks.maintenance.repair import repair  # imports every stage
-
         repair(str(home.root))
+    if corpora := names.listed(options, "corpus"):
+        landed_corpora(str(home.root), corpora)
     return command(options.verb)(options, home) or 0
 
 

@@ -129,7 +129,12 @@ STAGES: Verbs = {
             "random-2, sc, sp, ss, mask-and-fill, drop-golden, shuffle-golden, …; A+B for several",
         ),
         CORPORA,
-        text("--split SPLIT", "train, valid or test", default="train"),
+        choice(
+            "--split",
+            ("train", "valid", "test"),
+            "split of the responses (default: %(default)s)",
+            default="train",
+        ),
         number("--responses", 0, 1000, "true responses to make negatives for, 0 for all"),
         text(
             "--model SPEC",

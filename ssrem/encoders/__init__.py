@@ -10,7 +10,7 @@ from ssrem.errors import EvaluatorError
 from ssrem.files import read_json
 from ssrem.registry import nearest, registered
 
-__all__ = ["DEFAULT_ENCODER", "ENCODERS", "Encoder", "load_again", "load_encoder", "load_saved"]
+__all__ = ["DEFAULT_ENCODER", "ENCODERS", "Encoder", "check_spec", "load_again", "load_encoder", "load_saved"]
 
 ENCODERS: dict[str, str] = {
     "concatenation": "ssrem.encoders.concatenation:Concatenation",
@@ -37,17 +37,36 @@ def load_encoder(spec: str, *, train_texts: Sequence[str] | None = None, seed: i
     frequent words less weight; without a corpus, rows are assumed to be sorted from frequent to rare.
     Raises EvaluatorError with the nearest names for an unknown spec.
     """
-    names: list[str] = []
-    patterns: list[str] = []
     for place in ENCODERS.values():
         encoder_class: type[Encoder] = registered(place)
         encoder = encoder_class.from_spec(spec, train_texts=train_texts, seed=seed)
         if encoder is not None:
             return encoder
-        for known in encoder_class.specs:
-            (patterns if ":" in known else names).append(known)
+    names, patterns = _specs()
     near = nearest(spec.rpartition(":")[0] or spec, names, cutoff=0.3)
     raise EvaluatorError(f"no encoder or file {spec!r}; did you mean {near}, {', '.join(patterns)}?")
+
+
+def check_spec(spec: str) -> None:
+    """Raise EvaluatorError for a spec that names no encoder, or a file or folder that does not exist; loads none."""
+    names, patterns = _specs()
+    kinds = dict(pattern.split(":", 1) for pattern in patterns)  # such as "file" to "PATH"
+    for part in [spec] if _is_path(spec) else spec.split("+"):
+        name = part.rpartition(":")[0]
+        kind, _, value = part.partition(":")
+        exists = kind in kinds and (kinds[kind] == "NAME" or _is_path(value))
+        if not (exists or part in names or name in names or _is_path(part) or _is_path(name)):
+            load_encoder(part)
+
+
+def _specs() -> tuple[list[str], list[str]]:
+    """The names of encoders, and the patterns of specs, such as "file:PATH"."""
+    specs = [spec for place in ENCODERS.values() for spec in registered(place).specs]
+    return [spec for spec in specs if ":" not in spec], [spec for spec in specs if ":" in spec]
+
+
+def _is_path(text: str) -> bool:
+    return bool(text) and Path(text).expanduser().exists()
 
 
 def load_saved(folder: Path) -> Encoder:

@@ -56,10 +56,15 @@ DEFAULT_EVALUATORS = ("ssrem", "rsrem")
 """The evaluators that are trained unless others are named."""
 
 
-def evaluator_class(name: str) -> type[Evaluator]:
-    """The class registered under `name`; EvaluatorError with the nearest names if there is none."""
+def check_name(name: str) -> None:
+    """Raise EvaluatorError with the nearest names for a name that is no evaluator's; no evaluator is imported."""
     if name not in EVALUATORS:
         raise EvaluatorError(f"no evaluator {name!r}; did you mean {nearest(name, EVALUATORS, 0.3)}?")
+
+
+def evaluator_class(name: str) -> type[Evaluator]:
+    """The class registered under `name`; raises as `check_name` does."""
+    check_name(name)
     evaluator: type[Evaluator] = registered(EVALUATORS[name])
     return evaluator
 

@@ -26,11 +26,16 @@ STUDIES: dict[str, str] = {
 """Name → module:object of every study."""
 
 
-def study_called(name: str) -> Study[Any]:
-    """The study of that name; EvaluatorError that lists all studies if there is none."""
+def check_name(name: str) -> None:
+    """Raise EvaluatorError that lists all studies for a name that is no study's."""
     if name not in STUDIES:
         raise EvaluatorError(
             f"no study {name!r}{did_you_mean(name, STUDIES)}; the studies are {', '.join(STUDIES)}"
         )
+
+
+def study_called(name: str) -> Study[Any]:
+    """The study of that name; raises as `check_name` does."""
+    check_name(name)
     study: Study[Any] = registered(STUDIES[name])
     return study

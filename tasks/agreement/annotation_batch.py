@@ -21,7 +21,6 @@ from ssrem.annotation.retrieval import NAME as BM25
 from ssrem.annotation.retrieval import Retrieval
 from ssrem.errors import AnnotationError, HomeError
 from ssrem.files import read_text
-from ssrem.registry import did_you_mean
 from tasks.warehouse.files import check_target, delete, whole_file
 from tasks.warehouse.home import Warehouse, landed_corpora
 
@@ -114,14 +113,10 @@ def import_answers(
 
 def _corpus(home: Warehouse, corpus: str | None) -> str:
     """The corpus to draw from, by default the only one that has landed; HomeError if its tables are not built."""
-    landed = landed_corpora(str(home.root))
+    landed = landed_corpora(str(home.root), corpus and [corpus])
     if corpus is None and len(landed) > 1:
         raise HomeError(f"{len(landed)} corpora have landed ({', '.join(landed)}); choose one with --corpus")
     name = landed[0] if corpus is None else corpus
-    if name not in landed:
-        raise HomeError(
-            f"no corpus {name!r} has landed in {home.root} (landed: {', '.join(landed)}){did_you_mean(name, landed)}"
-        )
     with home.reader() as connection:
         if not connection.execute("SELECT 1 FROM responses WHERE corpus = ? LIMIT 1", [name]).fetchone():
             raise HomeError(f"the tables of {name} are not built in {home.root}; run ssrem tables first")

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from ssrem.errors import HomeError
-from tasks.training.versions import model_damage
 from tasks.warehouse.clock import utc_now
 from tasks.warehouse.home import Warehouse
 from tasks.warehouse.incidents import incidents
-from tasks.warehouse.integrity import find_damage, forget_verified
+from tasks.warehouse.integrity import find_damage, forget_verified, model_damage
 
 SHOWN = 10
 """How many incidents are shown, the newest."""
@@ -75,7 +74,9 @@ def _about(scratch: Path) -> dict[str, Any]:
 def _models(home: Warehouse, deep: bool) -> list[str]:
     """Versions in use whose model is incomplete or, if `deep`, was changed."""
     versions = home.query("SELECT evaluator, version FROM evaluators WHERE promoted ORDER BY ALL")
-    damages = ((name, version, model_damage(home, name, version, deep=deep)) for name, version in versions)
+    damages = (
+        (name, version, model_damage(home.models, name, version, deep=deep)) for name, version in versions
+    )
     return [
         f"{name} version {version} is in use, but {damage}; restore it from a backup, or train it again"
         for name, version, damage in damages

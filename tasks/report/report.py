@@ -9,9 +9,10 @@ from pathlib import Path
 from sql import queries
 from ssrem import __version__
 from ssrem.errors import HomeError, SsremError
-from ssrem.report import ReportData, render
 from ssrem.report.cases import chosen
+from ssrem.report.data import ReportData
 from ssrem.report.export import export
+from ssrem.report.page import render
 from tasks.stage.progress import progress
 from tasks.stage.steps import step
 from tasks.warehouse.clock import utc_now

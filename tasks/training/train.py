@@ -26,8 +26,9 @@ from tasks.stage.protocol import Built, run_stage
 from tasks.stage.stage import Output, Resources, Stage
 from tasks.stage.steps import step
 from tasks.training.settings import HumanScores
-from tasks.training.versions import DECIDED, in_use, model_damage, published_keys, stage_version, versions
+from tasks.training.versions import DECIDED, in_use, published_keys, stage_version, versions
 from tasks.warehouse.home import Warehouse
+from tasks.warehouse.integrity import model_damage
 from tasks.warehouse.partition import PartitionKey
 
 if TYPE_CHECKING:
@@ -87,7 +88,9 @@ def train(
         curves = {p.key for p in place.partitions() if p.table == "learning_curves"}
         query = "SELECT outputs FROM runs WHERE key = ? ORDER BY started DESC"
         trained = published_keys(place.query(query, [wanted.key("train")]), "learning_curves")
-        intact = (k.version for k, *_ in trained if k in curves and not model_damage(place, name, k.version))
+        intact = (
+            k.version for k, *_ in trained if k in curves and not model_damage(place.models, name, k.version)
+        )
         return next(((version, False) for version in intact), None)
 
     def build(stage: Stage) -> Built[tuple[int, bool]]:
@@ -145,7 +148,7 @@ def register(
         if not already_done(place, "train", recipe):
             return None
         newest = int(versions(place, name)[-1]["version"])
-        return None if model_damage(place, name, newest) else (newest, False)
+        return None if model_damage(place.models, name, newest) else (newest, False)
 
     def build(stage: Stage) -> Built[tuple[int, bool]]:
         row, built = stage_version(stage, evaluator, evaluator.settings)

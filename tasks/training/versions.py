@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ssrem.errors import EvaluatorError
-from ssrem.evaluators import EVALUATORS, MANIFEST, evaluator_class, load_evaluator, packaged
+from ssrem.evaluators import EVALUATORS, check_name, evaluator_class, load_evaluator, packaged
 from tasks.stage.ledger import read_outputs
 from tasks.stage.protocol import Built
 from tasks.stage.stage import Output, Stage
 from tasks.warehouse.clock import utc_now
-from tasks.warehouse.files import folder_damage
 from tasks.warehouse.home import Warehouse, records
+from tasks.warehouse.integrity import model_damage
 from tasks.warehouse.partition import PartitionKey
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ def promoted(home: Warehouse, names: Sequence[str] = ()) -> list[tuple[str, int]
     Raises EvaluatorError for a name that does not exist or was never trained, and if none was trained at all.
     """
     for name in names:
-        evaluator_class(name)
+        check_name(name)
     rows = home.query("SELECT evaluator, version FROM evaluators WHERE promoted ORDER BY ALL")
     if not rows:
         what = " ".join(names)
@@ -59,8 +58,8 @@ def catalogue() -> list[dict[str, Any]]:
                 "learns": bool(kind.learns_from),
                 "needs": ", ".join(sorted(kind.needs | {"reference"} if "g" in kind.parts else kind.needs))
                 or None,
-                "lowest": None if np.isinf(kind.range[0]) else kind.range[0],
-                "highest": None if np.isinf(kind.range[1]) else kind.range[1],
+                "lowest": None if math.isinf(kind.range[0]) else kind.range[0],
+                "highest": None if math.isinf(kind.range[1]) else kind.range[1],
                 "source": kind.source,
             }
         )
@@ -106,11 +105,6 @@ def known_version(home: Warehouse, name: str, version: int) -> int:
     return version
 
 
-def model_damage(home: Warehouse, name: str, version: int, *, deep: bool = False) -> str | None:
-    """What is missing from the model of a version or, if `deep`, was changed in it; None if nothing."""
-    return folder_damage(home.models / name / str(version), MANIFEST, deep=deep)
-
-
 def published_keys(runs: Iterable[tuple[Any, ...]], table: str) -> Iterator[tuple[Any, ...]]:
     """(key, …) of each partition of the table that runs published. runs: column `outputs` of `runs`, and any others."""
     for outputs, *more in runs:
@@ -140,7 +134,7 @@ def stage_version(
     """
     name = evaluator.name
     old = versions(stage.home, name)
-    low, high = (float(bound) if np.isfinite(bound) else None for bound in evaluator.range)
+    low, high = (float(bound) if math.isfinite(bound) else None for bound in evaluator.range)
     now = utc_now()
     row = {
         "evaluator": name,
@@ -159,7 +153,7 @@ def stage_version(
         **(learned or {}),
     }
     champion = next((r["version"] for r in old if r["promoted"]), None)
-    if challenges and champion is not None and not model_damage(stage.home, name, champion):
+    if challenges and champion is not None and not model_damage(stage.home.models, name, champion):
         row |= {"promoted": False, "why": f"waits for comparison with version {champion}"}
         outputs = stage_rows(stage, [*old, row], [row])
     else:

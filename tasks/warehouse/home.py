@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ssrem.errors import HomeError
+from ssrem.registry import did_you_mean
 from tasks.warehouse.catalog import (
     LAYOUT,
     DamagedCatalogError,
@@ -196,12 +197,18 @@ class Warehouse:
         drop_manifests(self.lake, keep=KEPT_SNAPSHOTS)
 
 
-def landed_corpora(home: str) -> list[str]:
-    """Names of the corpora that have landed, oldest first; HomeError where none has."""
+def landed_corpora(home: str, chosen: Sequence[str] | None = None) -> list[str]:
+    """Names of the corpora that have landed, oldest first; HomeError where none has, or one of `chosen` has not."""
     place = Warehouse.at(home)
     names = [name for (name,) in place.query("SELECT corpus FROM corpora ORDER BY landed_at")]
     if not names:
         raise HomeError(f"no corpus has landed in {place.root}; run ssrem ingest SOURCE first")
+    for name in chosen or ():
+        if name not in names:
+            raise HomeError(
+                f"no corpus {name!r} has landed in {place.root} (landed: {', '.join(names)})"
+                f"{did_you_mean(name, names) or '; run ssrem ingest first'}"
+            )
     return names
 
 

@@ -15,7 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ssrem.errors import HomeError
+from ssrem.evaluators import MANIFEST
 from ssrem.files import sha256
+from tasks.warehouse.files import folder_damage
 from tasks.warehouse.partition import Partition
 
 _VERIFIED = ".verified.json"
@@ -128,3 +130,8 @@ def _verified(root: Path) -> dict[str, list[int]]:
 def _stat(path: Path) -> list[int]:
     stat = path.stat()
     return [stat.st_size, stat.st_mtime_ns]
+
+
+def model_damage(models: Path, name: str, version: int, *, deep: bool = False) -> str | None:
+    """What is missing from the model of an evaluator's version or, if `deep`, was changed in it; None if nothing."""
+    return folder_damage(models / name / str(version), MANIFEST, deep=deep)

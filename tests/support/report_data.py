@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ssrem.report import ReportData
-from ssrem.report.data import COLUMNS
+from ssrem.report.data import COLUMNS, ReportData
 
 
 def correlation(**changes: Any) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from flows.cli import arguments, output
+from flows.cli import arguments, learning, output
 from flows.cli.start import flow
 from tasks.agreement.reproduce import reproduce as compute_again
 from tasks.training.versions import promoted, unregistered
@@ -18,7 +18,7 @@ def correlate(options: argparse.Namespace, home: Warehouse) -> None:
     new = unregistered(home, named)
     if not new or len(new) < len(named):
         promoted(home, [name for name in named if name not in new])
-    annotated_sets = arguments.annotated_sets(options, home, options.file, options.map)
+    annotated_sets = learning.annotated_sets(options, home, options.file, options.map)
     new_figures = flow("correlate")(
         annotated_sets,
         str(home.root),

@@ -7,8 +7,7 @@ import argparse
 from flows.cli import arguments, output
 from flows.cli.start import flow
 from tasks.query.summaries import summary
-from tasks.training.transfer import export_evaluator
-from tasks.training.versions import catalogue
+from tasks.training.versions import catalogue, known_version
 from tasks.warehouse.home import Warehouse, landed_corpora
 
 
@@ -37,7 +36,8 @@ def rollback(options: argparse.Namespace, home: Warehouse) -> None:
 
 
 def _promote(options: argparse.Namespace, home: Warehouse, version: int | None) -> None:
-    arguments.check_evaluators([options.evaluator])
+    if version is not None:
+        known_version(home, options.evaluator, version)
     chosen, replaced = flow("promote")(
         options.evaluator, version, str(home.root), arguments.resources(options)
     )
@@ -47,7 +47,6 @@ def _promote(options: argparse.Namespace, home: Warehouse, version: int | None) 
 
 def retrain(options: argparse.Namespace, home: Warehouse) -> None:
     """Retrain the evaluators that have not seen every landed corpus."""
-    arguments.check_evaluators(options.evaluator)
     runner, margins = arguments.runner(options), arguments.margins(options)
     landed_corpora(str(home.root))
     outcomes = flow("retrain")(
@@ -59,6 +58,8 @@ def retrain(options: argparse.Namespace, home: Warehouse) -> None:
 
 def export(options: argparse.Namespace, home: Warehouse) -> None:
     """Write an evaluator into one file."""
+    from tasks.training.transfer import export_evaluator  # imports numpy
+
     file = export_evaluator(home, options.evaluator, options.version, options.output)
     if options.json:
         output.as_json({"file": str(file)})

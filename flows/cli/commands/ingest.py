@@ -52,12 +52,12 @@ def _one(options: argparse.Namespace, home: Warehouse) -> None:
 
 def _folder(options: argparse.Namespace, home: Warehouse) -> None:
     dump = arguments.dump(options, home, options.map)
-    run = flow("drop_folder")
     resources = arguments.resources(options)
     while True:
         outcomes: dict[str, str] = {}
         try:
             if complete(Path(options.inbox), settle=0):  # an empty folder starts no flow
+                run = flow("drop_folder")
                 outcomes = run(options.inbox, str(home.root), options.settle, dump, resources=resources)
                 outcomes |= _retrain(options, home)
         except SsremError as error:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from flows.cli import output
 from flows.cli.start import flow
+from ssrem.errors import SsremError
 from tasks.warehouse.home import Warehouse
 
 
@@ -18,7 +19,7 @@ def report(options: argparse.Namespace, home: Warehouse) -> None:
     if options.compare:
         path = answer["comparison"] = flow("compare", module="report")(*options.compare, str(home.root))
     else:
-        figures = options.figures and str(options.figures.expanduser().resolve())
+        figures = options.figures and str(_folder(options.figures))
         path = answer["report"] = flow("report")(str(home.root), figures, options.raw)
         if figures:
             answer["figures"] = figures
@@ -30,6 +31,15 @@ def report(options: argparse.Namespace, home: Warehouse) -> None:
     print(path)
     if "figures" in answer:
         print(f"figures and tables: {answer['figures']}")
+
+
+def _folder(path: Path) -> Path:
+    """The path, resolved; SsremError where no folder can be made."""
+    folder = path.expanduser().resolve()
+    nearest = next(place for place in (folder, *folder.parents) if place.exists())
+    if not nearest.is_dir():
+        raise SsremError(f"cannot write figures into {path}: {nearest} is not a folder; name another folder")
+    return folder
 
 
 def opened(path: Path) -> bool:

@@ -7,7 +7,7 @@ import os
 import shlex
 from pathlib import Path
 
-from flows.cli import arguments, output
+from flows.cli import arguments, learning, output
 from flows.cli.start import flow
 from flows.orchestration.options import PipelineOptions
 from ssrem.annotated_sets.columns import concerns
@@ -19,9 +19,8 @@ def run(options: argparse.Namespace, home: Warehouse) -> None:
     """Run the pipeline; print its summaries, the report's path and what may come next."""
     runner = arguments.runner(options)
     dump = arguments.dump(options, home, [pair for pair in options.map if not concerns(pair)])
-    arguments.check_evaluators(options.evaluator or ())
     rating_pairs = [pair for pair in options.map if concerns(pair)]
-    annotated_sets = arguments.annotated_sets(options, home, options.annotations, rating_pairs)
+    annotated_sets = learning.annotated_sets(options, home, options.annotations, rating_pairs)
     report = flow("pipeline")(
         arguments.source(options, "chitchat"),
         str(home.root),

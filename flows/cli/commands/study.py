@@ -9,11 +9,13 @@ from flows.cli import arguments, output
 from flows.cli.start import flow
 from ssrem.errors import printable
 from tasks.query.summaries import summary
+from tasks.training.versions import promoted
 from tasks.warehouse.home import Warehouse
 
 
 def study(options: argparse.Namespace, home: Warehouse) -> None:
     """Study the evaluators in use; print the figures and, for each evaluator, what they say."""
+    promoted(home, options.evaluator or ())
     pages = flow("study")(
         options.study,
         str(home.root),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from flows.cli import arguments, output
+from flows.cli import arguments, learning, output
 from flows.cli.start import flow
 from flows.orchestration.options import TrainingOptions
 from ssrem.evaluators import DEFAULT_EVALUATORS
@@ -16,7 +16,7 @@ def train(options: argparse.Namespace, home: Warehouse) -> None:
     """Train evaluators, score their test splits, and promote those that are not worse."""
     runner = arguments.runner(options)
     names = options.evaluator or list(DEFAULT_EVALUATORS)
-    training = arguments.training(options, home, names)
+    training = learning.training(options, home, names)
     if options.dry_run:
         _show_plan(options, home, names, training)
         return

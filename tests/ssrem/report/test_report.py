@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from ssrem.report import ReportData, render
-from ssrem.report.data import COLUMNS
+from ssrem.report.data import COLUMNS, ReportData
+from ssrem.report.page import render
 from support.report_data import make_data
 
 SECTIONS = [

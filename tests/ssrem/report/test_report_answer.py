@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from ssrem.report import ReportData
 from ssrem.report.answer import answer
-from ssrem.report.data import COLUMNS
+from ssrem.report.data import COLUMNS, ReportData
 from ssrem.report.page import jinja_environment
 
 

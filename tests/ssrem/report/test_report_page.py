@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from ssrem.report import render
 from ssrem.report.comparison import OF_EVALUATOR, Comparison, Side
-from ssrem.report.page import render_comparison
+from ssrem.report.page import render, render_comparison
 from support.browser import CONTRAST, browser, opened
 from support.report_data import correlation, make_data
 

@@ -18,6 +18,7 @@ from benchmarks.attack.inputs import content
 from flows.forget import forget as forget_all
 from ssrem.errors import DumpError, PrivacyError
 from ssrem.privacy.key import PseudonymKey
+from ssrem.tables.speaker_sets import TableSettings
 from support.small_home import Made, command
 from support.stages import run_python
 from support.whole_home import contents, occurrences
@@ -25,7 +26,7 @@ from tasks.ingest.land import land
 from tasks.privacy.forget import forget
 from tasks.privacy.people import who_is
 from tasks.privacy.purge import held_texts
-from tasks.speaker_tables.build import TableSettings, build
+from tasks.speaker_tables.build import build
 from tasks.training.outdated import outdated
 from tasks.warehouse.home import Warehouse
 from tasks.warehouse.partition import PartitionKey
