@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-import random
 import shutil
 import signal
 import subprocess
@@ -18,6 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from benchmarks.attack.inputs import content, write_dump, write_rated
 from benchmarks.fault_child import CORPUS, STAGES
 from schemas import TABLES
 from ssrem.errors import SsremError
@@ -27,22 +26,6 @@ from tasks.warehouse.home import Warehouse
 from tasks.warehouse.partition import Partition
 
 ROOT = Path(__file__).parent.parent
-WORDS = """
-pizza bread cheese soup dinner cook guitar song band piano concert sing football goal team coach match beach hotel city
-train island trip i you really like the a of my do think yes no very great today was with
-""".split()  # noqa: SIM905
-VOLATILE = {
-    "run_id",
-    "started",
-    "ended",
-    "landed_at",
-    "trained_at",
-    "decided_at",
-    "promoted_at",
-    "seconds",
-    "run",
-}
-"""Columns that tell when, not what."""
 
 
 @dataclass(frozen=True)
@@ -54,42 +37,12 @@ class Dump:
     messages: int
 
 
-def write_dump(folder: Path, seed: int, conversations: int = 40, people: int = 10) -> Dump:
-    """A corpus of ten messages a conversation, some of which cannot land, and an annotated set of 20 responses."""
-    draw = random.Random(seed)
-    rows = []
-    for number in range(conversations):
-        pair = draw.sample(range(people), 2)
-        for turn in range(10):
-            text = " ".join(draw.choices(WORDS, k=7)) if draw.random() > 0.03 else ""
-            who = {"conversation_id": f"c{number}", "utterance_id": f"c{number}-{turn}"}
-            rows.append({**who, "speaker": f"p{pair[turn % 2]}", "text": text})
+def write_inputs(folder: Path, seed: int) -> Dump:
+    """A corpus of 40 conversations of ten messages, some of which cannot land, and an annotated set."""
     path, annotated = folder / "tiny.jsonl", folder / "people.json"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    rated = [
-        {
-            "dialogue_id": str(number),
-            "context": [" ".join(draw.choices(WORDS, k=5)) for _ in range(2)],
-            "response": " ".join(draw.choices(WORDS, k=5)),
-            "reference": " ".join(draw.choices(WORDS, k=5)),
-            "model": "abcde"[number % 5],
-            "annotations": {"overall": [draw.randint(1, 5) for _ in range(3)]},
-        }
-        for number in range(20)
-    ]
-    annotated.write_text(json.dumps(rated))
-    return Dump(path, annotated, len(rows))
-
-
-def content(home: Warehouse) -> dict[str, str]:
-    """Table to a digest of its rows in any order, without columns of times and run ids."""
-    digests = {}
-    with home.reader() as connection:
-        for table in TABLES.values():
-            names = ", ".join(f'"{c}"' for c in table.column_names if c not in VOLATILE)
-            rows = connection.execute(f"SELECT DISTINCT {names} FROM {table.name} ORDER BY ALL").fetchall()
-            digests[table.name] = hashlib.sha256(repr(rows).encode()).hexdigest()[:12] if rows else ""
-    return digests
+    write_dump(path, seed, 40)
+    write_rated(annotated)
+    return Dump(path, annotated, 400)
 
 
 def counts_equal(home: Warehouse, messages: int) -> bool:

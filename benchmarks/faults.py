@@ -28,7 +28,7 @@ from pathlib import Path
 
 from benchmarks import fault_damage
 from benchmarks.fault_child import STAGES
-from benchmarks.fault_home import Bench, Child, Outcome, write_dump
+from benchmarks.fault_home import Bench, Child, Outcome, write_inputs
 from tasks.warehouse.home import Warehouse
 
 PUBLISHING = 0.2
@@ -39,7 +39,7 @@ PUBLISHING = 0.2
 def prepared(folder: Path, seed: int) -> Iterator[Bench]:
     """A bench with copies of the home folder before and after each undisturbed stage."""
     folder.mkdir(parents=True, exist_ok=True)
-    dump = write_dump(folder, seed)
+    dump = write_inputs(folder, seed)
     with Child(folder, dump) as child:
         bench = Bench(folder, Warehouse.at(folder / "home"), dump, child)
         child.timed(

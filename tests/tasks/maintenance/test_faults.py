@@ -16,10 +16,11 @@ import pytest
 from benchmarks import fault_damage
 from benchmarks.attack.bench import Bench as Attacked
 from benchmarks.attack.fuzz import KINDS, fuzz
+from benchmarks.attack.inputs import content
 from benchmarks.attack.kills import kills
 from benchmarks.attack.signals import signals
 from benchmarks.fault_child import CORPUS, STAGES
-from benchmarks.fault_home import Bench, content
+from benchmarks.fault_home import Bench
 from benchmarks.faults import kill, prepared
 from flows.cli.main import main
 from ssrem.errors import HomeError
