@@ -103,10 +103,12 @@ def read_json(path: Path, keys: Iterable[str]) -> dict[str, Any]:
         ) from None
     except (OSError, ValueError, RecursionError) as error:
         raise EvaluatorError(f"{path}: cannot be read as JSON ({error}); train or copy it again") from error
-    missing = [key for key in keys if not isinstance(content, dict) or key not in content]
+    if not isinstance(content, dict):
+        raise EvaluatorError(f"{path}: is no JSON object; it was not written by this ssrem")
+    missing = [key for key in keys if key not in content]
     if missing:
         raise EvaluatorError(f"{path}: lacks {', '.join(missing)}; it was not written by this ssrem")
-    return dict(content)
+    return content
 
 
 _TEMPORARY = "ssrem-"

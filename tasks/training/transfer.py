@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from ssrem.agreement.annotated import shown
 from ssrem.encoders import trusted_sources
 from ssrem.errors import EvaluatorError, SsremError, one_line
 from ssrem.evaluators import load_evaluator
@@ -112,7 +114,7 @@ def _json_object(value: object) -> dict[str, Any]:
     """A JSON object, or one as text, all of whose text is short and can be printed; ValueError otherwise."""
     try:
         content: Any = json.loads(value) if isinstance(value, str) else value
-        text = json.dumps(content, ensure_ascii=False)
+        text = json.dumps(content, ensure_ascii=False, allow_nan=False)
     except (TypeError, RecursionError) as error:
         raise ValueError(one_line(error)) from None
     short = isinstance(content, dict) and len(text) <= _LONGEST
@@ -138,15 +140,24 @@ def _learned(card: dict[str, Any]) -> dict[str, Any]:
         raise EvaluatorError(
             f"card.json: corpora are no names ({error}); export the evaluator again"
         ) from None
-    for name in corpora:
+    for name, digest in corpora.items():
         checked_name(name, "card.json: a corpus", "export the evaluator again", EvaluatorError)
+        if not isinstance(digest, str):
+            raise EvaluatorError(f"card.json: corpus {name} has no sha256; export the evaluator again")
     if "corpora" in learned:
         learned["corpora"] = json.dumps(corpora, sort_keys=True)
     for column, value in learned.items():
-        number = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _LARGEST
-        whole = column not in ("valid_loss", "seconds", "corpora")
-        if column != "corpora" and (not number or (whole and value != int(value))):
+        whole = column not in ("valid_loss", "seconds")
+        if column not in ("corpora", "labels") and not _is_number(value, whole):
             raise EvaluatorError(
-                f"card.json: {column} is {value!r}, not a number; export the evaluator again"
+                f"card.json: {column} is {shown(value)}, not a number from 0; export the evaluator again"
             )
+    if not re.fullmatch("[0-9a-f]{64}", str(learned.get("labels", "0" * 64))):
+        raise EvaluatorError("card.json: labels is not the sha256 of a file; export the evaluator again")
     return learned
+
+
+def _is_number(value: object, whole: bool) -> bool:
+    """Whether it is a number from 0 that a table can hold."""
+    kind = int if whole else (int, float)
+    return isinstance(value, kind) and not isinstance(value, bool) and 0 <= value < _LARGEST

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 
 import pytest
 
 from ssrem.errors import EvaluatorError, HomeError
-from ssrem.evaluators import load_evaluator
+from ssrem.evaluators import PACKAGED, load_evaluator
+from ssrem.evaluators.core.archive import pack, unpack
 from ssrem.samples import Sample
 from tasks.training.transfer import export_evaluator, import_evaluator
 from tasks.training.versions import promoted, versions
@@ -44,17 +47,12 @@ def test_the_same_evaluator_is_taken_in_once(copy: Warehouse, other: Warehouse, 
 
 
 def test_another_one_is_a_new_version(copy: Warehouse, tmp_path: Path) -> None:
-    from ssrem.evaluators import PACKAGED
-    from ssrem.evaluators.core.archive import pack
-
     pack(PACKAGED / "ssrem", tmp_path / "x.ssrem")
     assert import_evaluator(str(tmp_path / "x.ssrem"), str(copy.root)) == ("ssrem", 2, True)
     assert promoted(copy, ["ssrem"]) == [("ssrem", 2)]
 
 
 def test_a_changed_model_is_not_taken_in(copy: Warehouse, other: Warehouse, tmp_path: Path) -> None:
-    from ssrem.evaluators.core.archive import pack, unpack
-
     unpack(export_evaluator(copy, "ssrem", 1, tmp_path / "x.ssrem"), tmp_path / "open")
     weights = tmp_path / "open" / "weights.safetensors"
     content = bytearray(weights.read_bytes())
@@ -64,6 +62,51 @@ def test_a_changed_model_is_not_taken_in(copy: Warehouse, other: Warehouse, tmp_
     with pytest.raises(EvaluatorError, match=r"weights\.safetensors"):
         import_evaluator(str(tmp_path / "y.ssrem"), str(other.root))
     assert other.partitions() == []
+
+
+def imported(home: Warehouse, folder: Path, card: str) -> None:
+    """Import the packaged ssrem with the JSON text as its card."""
+    shutil.copytree(PACKAGED / "ssrem", folder / "open")
+    (folder / "open" / "card.json").write_text(card)
+    pack(folder / "open", folder / "x.ssrem")
+    assert import_evaluator(str(folder / "x.ssrem"), str(home.root)) == ("ssrem", 1, True)
+
+
+@pytest.mark.parametrize(
+    ("card", "says"),
+    [
+        ('{"seconds": 1e999}', "seconds is inf, not a number from 0"),
+        ('{"valid_loss": NaN}', "valid_loss is nan, not"),
+        ('{"epochs": 1e3}', "epochs is 1000.0, not"),
+        (f'{{"epochs": {10**400}}}', "epochs is 1000000000"),
+        (f'{{"epochs": {"9" * 9000}}}', "cannot be read as JSON"),
+        ('{"train_responses": "5"}', "train_responses is '5', not"),
+        ('{"test_responses": -1}', "test_responses is -1, not"),
+        ('{"best_epoch": true}', "best_epoch is True, not"),
+        ('{"test_sample": [1]}', r"test_sample is \[1\], not"),
+        ('{"labels": "../x"}', "labels is not the sha256"),
+        ('{"labels": 7}', "labels is not the sha256"),
+        ('{"config": {"epochs": NaN}}', "config holds no settings"),
+        ('{"corpora": {"tiny": NaN}}', "corpora are no names"),
+        ('{"corpora": {"tiny": 10}}', "corpus tiny has no sha256"),
+        ("[1, 2]", "is no JSON object"),
+        ("1e999", "is no JSON object"),
+        ('"card"', "is no JSON object"),
+    ],
+)
+def test_a_card_with_odd_values_is_refused_in_one_line(
+    other: Warehouse, tmp_path: Path, card: str, says: str
+) -> None:
+    with pytest.raises(EvaluatorError, match=says) as error:
+        imported(other, tmp_path, card)
+    assert len(str(error.value)) < 400
+    assert other.partitions() == []
+
+
+def test_what_learned_from_human_scores_is_taken_in(other: Warehouse, tmp_path: Path) -> None:
+    imported(other, tmp_path, json.dumps({"labels": "a" * 64, "seconds": 0.5, "epochs": 0}))
+    (row,) = versions(other, "ssrem")
+    assert (row["labels"], row["seconds"], row["epochs"]) == ("a" * 64, 0.5, 0)
 
 
 def test_what_is_not_there_is_not_exported(copy: Warehouse, tmp_path: Path) -> None:
