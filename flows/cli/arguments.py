@@ -16,8 +16,7 @@ from ssrem.readers import open_dump, parse_mapping
 from ssrem.readers.encodings import checked_encoding
 from ssrem.readers.sources import is_remote
 from ssrem.readers.times import checked_format
-from tasks.ingest.dataset_names import checked_name
-from tasks.ingest.land import corpus_name
+from tasks.ingest.dataset_names import checked_name, corpus_name
 from tasks.privacy.ingest_filter import key_for
 from tasks.stage.stage import Resources
 from tasks.training.settings import Margins

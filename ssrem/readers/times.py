@@ -11,12 +11,12 @@ import re
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta, timezone
-from typing import cast
-
-import pyarrow as pa
-import pyarrow.compute as pc
+from typing import TYPE_CHECKING, cast
 
 from ssrem.errors import DumpError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -176,6 +176,9 @@ class Times:
         Raises NotVectorisableError if a value is neither a time nor an empty string, so that the caller can store it as
         written.
         """
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
         kind = values.type
         if pa.types.is_null(kind):
             return values.cast(pa.timestamp("us"))
@@ -188,6 +191,9 @@ class Times:
         raise NotVectorisableError
 
     def _from_strings(self, values: pa.Array) -> pa.Array:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
         zulu = pc.ends_with(values, "Z")
         bare = pc.utf8_slice_codeunits(values, 0, -1) if pc.all(zulu).as_py() else values
         length = pc.min_max(pc.binary_length(bare)).as_py()
@@ -310,6 +316,9 @@ def _in_years(micros: int) -> bool:
 
 
 def _from_timestamps(values: pa.Array) -> pa.Array:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
     # Timestamps with a zone are stored in UTC, so removing the zone leaves UTC.
     zone = getattr(values.type, "tz", None)
     finer = getattr(values.type, "unit", None) == "ns"  # casting ns truncates; casting others may overflow
@@ -324,6 +333,9 @@ def _from_timestamps(values: pa.Array) -> pa.Array:
 
 
 def _from_numbers(values: pa.Array) -> pa.Array:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
     numbers = values.cast(pa.float64(), safe=False)
     ends = cast("dict[str, float | None]", pc.min_max(numbers).as_py())
     low, high = ends["min"], ends["max"]

@@ -3,8 +3,27 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from pathlib import Path
 
-from ssrem.errors import SsremError
+from ssrem.errors import DumpError, SsremError
+from ssrem.readers.sources import STDIN, base_name, common_name
+
+_SUFFIXES = (
+    ".jsonl",
+    ".json",
+    ".csv",
+    ".tsv",
+    ".parquet",
+    ".gz",
+    ".zst",
+    ".bz2",
+    ".zip",
+    ".tar",
+    ".tgz",
+    ".ndjson",
+    ".txt",
+)
 
 _LONGEST = 200
 
@@ -32,3 +51,16 @@ def checked_name(name: str, what: str, way_out: str, error: type[SsremError]) ->
 def as_text(path: str) -> str:
     """A path as text that tables can store: bytes that are not UTF-8 are escaped."""
     return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
+def corpus_name(source: str | Sequence[str]) -> str:
+    """Default name of a corpus: of its file or folder without the suffixes of formats, or of the folder of several."""
+    if not isinstance(source, str) and len(source) > 1:
+        return common_name(source)
+    only = source if isinstance(source, str) else source[0]
+    if only == STDIN:
+        raise DumpError("- is what is piped in and has no name; name the corpus with --name")
+    name = base_name(only)
+    while Path(name).suffix in _SUFFIXES:
+        name = Path(name).stem
+    return name

@@ -16,10 +16,10 @@ from ssrem.errors import DumpError
 from ssrem.files import sha256
 from ssrem.readers import open_dump, prefetched
 from ssrem.readers.people import NONE
-from ssrem.readers.sources import STDIN, absolute, base_name, common_name
+from ssrem.readers.sources import absolute
 from ssrem.tables.landing import create_ids, create_landed, create_raw, reject, scope_to_files, seats
 from ssrem.tables.people import people_notes
-from tasks.ingest.dataset_names import as_text, checked_name
+from tasks.ingest.dataset_names import as_text, checked_name, corpus_name
 from tasks.privacy.ingest_filter import check_same_way, key_for, private
 from tasks.privacy.purge import derived_partitions, held_texts, purge
 from tasks.stage.ledger import Recipe
@@ -36,21 +36,6 @@ if TYPE_CHECKING:
     from ssrem.readers.base import Reader
 
 SCOPES = ("auto", "person", "conversation")
-_SUFFIXES = (
-    ".jsonl",
-    ".json",
-    ".csv",
-    ".tsv",
-    ".parquet",
-    ".gz",
-    ".zst",
-    ".bz2",
-    ".zip",
-    ".tar",
-    ".tgz",
-    ".ndjson",
-    ".txt",
-)
 
 
 @step("land")
@@ -170,19 +155,6 @@ def land(
         done=landed_before,
         resources=resources,
     )
-
-
-def corpus_name(source: str | Sequence[str]) -> str:
-    """Default name of a corpus: of its file or folder without the suffixes of formats, or of the folder of several."""
-    if not isinstance(source, str) and len(source) > 1:
-        return common_name(source)
-    only = source if isinstance(source, str) else source[0]
-    if only == STDIN:
-        raise DumpError("- is what is piped in and has no name; name the corpus with --name")
-    name = base_name(only)
-    while Path(name).suffix in _SUFFIXES:
-        name = Path(name).stem
-    return name
 
 
 def _shown(sources: Sequence[str]) -> str:

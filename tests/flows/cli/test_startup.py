@@ -26,8 +26,8 @@ print(*(name for name in sys.argv[1].split(",") if name in sys.modules))
     ("arguments", "imported", "says"),
     [
         ("--help", "", ""),
-        ("nonsense", "", "invalid choice: 'nonsense'"),
-        ("study lenght", "", "no study 'lenght'; one of attacks, "),
+        ("nonsense", "", "there is no verb 'nonsense'"),
+        ("study lenght", "", "no study 'lenght'; did you mean length"),
         ("evaluators promote srem 1", "", "no evaluator 'srem'; did you mean ssrem"),
         ("run --evaluator srem", "", "no evaluator 'srem'; did you mean ssrem"),
         ("run --annotations none.json", "", "none.json does not exist"),

@@ -12,7 +12,8 @@ import pytest
 from flows.cli.main import main
 from ssrem.errors import AnnotationError, DumpError
 from tasks.agreement.correlate import correlate
-from tasks.ingest.land import corpus_name, land
+from tasks.ingest.dataset_names import corpus_name
+from tasks.ingest.land import land
 from tasks.warehouse.home import Warehouse
 
 BAD = {
