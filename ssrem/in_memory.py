@@ -124,6 +124,8 @@ def conversations(
         raise DumpError(f"speakers={speakers!r}: it is auto, person or conversation")
     if not 0 <= max_quarantine <= 1:
         raise DumpError(f"max_quarantine={max_quarantine!r}: it is a share from 0 to 1")
+    if isinstance(not_people, str):
+        raise DumpError(f"not_people={not_people!r}: it is a list of names, such as [{not_people!r}]")
     settings = TableSettings(seed, context_turns, addressees=addressees)
     with temporary_folder() as scratch, duckdb.connect() as connection:
         connection.execute("SET temp_directory = $folder", {"folder": f"{scratch}/spill"})

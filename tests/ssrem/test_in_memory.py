@@ -238,7 +238,8 @@ def test_another_shape_is_refused_in_one_line(data: Any, message: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"speakers": "seat"}, {"max_quarantine": 5}, {"seed": -1}, {"context_turns": 0}]
+    "wrong",
+    [{"speakers": "seat"}, {"not_people": "bot"}, {"max_quarantine": 5}, {"seed": -1}, {"context_turns": 0}],
 )
 def test_wrong_settings_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(SsremError, match=str(next(iter(wrong.values())))):
