@@ -76,6 +76,10 @@ def _lines(rows: list[dict[str, Any]]) -> bytes:
     return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
 
 
+TURN = {"message_id": "m", "user_id": "u", "text": "é"}
+TREE = _lines([{"message_tree_id": 1, "prompt": {**TURN, "replies": [{**TURN, "replies": ["x", {**TURN}]}]}}])
+TREE += _lines([{"id": "d", "dialog": ["x", "é", "\ud800"], "act": [1]}, {"id": "e", "turns": [TURN, 7]}])
+
 DUMPS: dict[str, list[dict[str, bytes]]] = {
     "openai": [{"": _lines(CHATS)}, {"": json.dumps(CHATS).encode()}],
     "reddit": [{"": _lines(REDDIT)}, {"RC": _lines(REDDIT[1:]), "RS": _lines(REDDIT[:1])}],
@@ -85,7 +89,8 @@ DUMPS: dict[str, list[dict[str, bytes]]] = {
     "cornell": [CORNELL],
     "parquet": [{"": _parquet()}],
     "chitchat": [{"": CHITCHAT}],
-    "jsonl": [{"": LINES}, {"": TALK + LINES}],
+    "jsonl": [{"": LINES}, {"": TALK + LINES}, {"": TREE}, {"": b"[%s]" % TREE.strip().replace(b"\n", b",")}],
+    "dailydialog": [{"": "Hi , Ann . __eou__ é __eou__\n\nBye __eou__\n".encode()}],
     "csv": [{"": CELLS}],
     "tsv": [{"": CELLS.replace(b",", b"\t")}],
 }

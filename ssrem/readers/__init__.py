@@ -13,7 +13,7 @@ from ssrem.readers.encodings import checked_encoding, guessed_encoding
 from ssrem.readers.fields import FIELDS, checked_mapping, parse_mapping
 from ssrem.readers.prefetch import prefetched
 from ssrem.readers.sources import common_folder, located
-from ssrem.readers.streams import chunks, declare, files_of, is_utf16, text_name
+from ssrem.readers.streams import chunks, declare, files_of, foreign, is_utf16, text_name
 from ssrem.readers.times import checked_format
 from ssrem.registry import did_you_mean, registered
 
@@ -38,6 +38,7 @@ FORMATS: Mapping[str, str] = {
     "discord": "ssrem.readers.formats.discord:DiscordReader",
     "telegram": "ssrem.readers.formats.telegram:TelegramReader",
     "whatsapp": "ssrem.readers.formats.whatsapp:WhatsappReader",
+    "dailydialog": "ssrem.readers.formats.dailydialog:DailyDialogReader",
     "personachat": "ssrem.readers.formats.personachat:PersonaChatReader",
     "empathetic-dialogues": "ssrem.readers.formats.empathetic_dialogues:EmpatheticDialoguesReader",
     "jsonl": "ssrem.readers.formats.jsonl:JsonlReader",
@@ -56,6 +57,8 @@ def reader_class(format: str) -> type[Reader]:
 
 def guess_format(path: Path) -> str | None:
     """The first format that the content of `path` looks like, or None."""
+    if foreign(path):
+        return None
     return next((format for format in FORMATS if reader_class(format).sniff(path)), None)
 
 
@@ -133,9 +136,15 @@ def open_dump(
 def _found(path: Path, format: str | None, encoding: str | None, kept: tuple[object, ...]) -> list[_Found]:
     """The dump at `path`, or the dumps of one format in it if it is a folder without a format of its own."""
     _check_content(path)
+    kind, where = foreign(path), path
     if is_archive(path):
         archive = Unpacked(path)
         path, kept = dump_in(archive.folder, path), (*kept, archive)
+        kind = "an office document" if (archive.folder / "[Content_Types].xml").exists() else foreign(path)
+    if kind:
+        raise DumpError(
+            f"{where}: is {kind}, which no reader takes; export its conversations as CSV or JSON lines"
+        )
     guesses = _declare(path, encoding)
     if path.is_dir() and not (guess_format(path) or _missed(path, FORMATS)):
         dumps, unread = _dumps_in(path, format)
@@ -240,6 +249,11 @@ def _check(reader: Reader, others: Iterable[str]) -> None:
 
 def _unlike(path: Path, format: str | None) -> str:
     missed = _missed(path, [format] if format else FORMATS)
+    if path.is_dir() and not files_of(path) and not missed:
+        inner = next((file for file in sorted(path.rglob("*")) if file.is_file()), path / "*" / "*")
+        return (
+            f"the folder holds no files, but folders; give their files, such as '{path}/**/*{inner.suffix}'"
+        )
     kind = "folder" if path.is_dir() else "content"
     fault = f"the {kind} is not {format}" if format else f"the {kind} is of no known format"
     return f"{fault}{missed and f' ({missed})'}; {_formats()}"

@@ -21,7 +21,7 @@ from ssrem.errors import DumpError
 from ssrem.readers import streams
 from ssrem.readers.fields import ALIASES, Layout
 from ssrem.readers.json_members import json_elements, json_members, parse_json
-from ssrem.readers.json_rows import is_array
+from ssrem.readers.json_rows import is_array, is_parquet, parquet_rows
 from ssrem.readers.metadata import canonical_object, encodable, escaped
 from ssrem.readers.people import NONE, without_people
 from ssrem.readers.rows import RAW_SCHEMA, MalformedRowError, row_values
@@ -147,6 +147,11 @@ class Reader(ABC):
         """Whether ids of messages may count anew in each conversation; where fields are known, a format scopes them."""
         return self.takes_mapping
 
+    @property
+    def ways_to_people(self) -> str:
+        """How a dump whose speakers are seats can say who the people are."""
+        return "name what holds the person with --map speaker=KEY" if self.takes_mapping else ""
+
     def told(self) -> list[str]:
         """What was decided and left out while the dump was read, a sentence each."""
         counts = ", ".join(f"{count:,} {kind}" for kind, count in self.left_out.most_common())
@@ -216,13 +221,18 @@ class Reader(ABC):
         return b"".join(blocks)
 
     def rows(self, path: Path) -> Iterator[tuple[int, object, bytes]]:
-        """Number, value and bytes of each row of JSON lines, or of the entries of one array, as canonical JSON.
+        """Number, value and bytes of each row of JSON lines, or, as canonical JSON, of one array or of Parquet.
 
         The value of a line that is not JSON is None. DumpError as `json_elements` for an array that breaks off.
         """
         if is_array(path):
             for number, (_, row) in enumerate(self.elements(path, ["item"]), 1):
                 yield number, row, escaped(row)
+        elif is_parquet(path):
+            before = self.bytes_read
+            for number, row in enumerate(parquet_rows(path), 1):
+                yield number, row, escaped(row)
+            self.bytes_read = before + path.stat().st_size
         else:
             for number, line in self.lines(path):
                 if line.strip():

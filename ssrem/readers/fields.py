@@ -24,13 +24,30 @@ FIELDS: Mapping[str, str] = {
 
 #: Names that need no `--map`, best first, as `normalise` writes them.
 ALIASES: Mapping[str, tuple[str, ...]] = {
-    "conversation": ("conversation_id", "conversation", "dialogue_id", "dialog_id", "conv_id", "thread_id"),
-    "id": ("utterance_id", "id", "message_id", "utt_id"),
-    "speaker": ("speaker", "speaker_id", "sender", "author", "user", "user_id"),
-    "addressee": ("addressee", "addressee_id", "recipient", "listener"),
+    "conversation": (
+        *(
+            "conversation_id",
+            "conversation",
+            "dialogue_id",
+            "dialog_id",
+            "conv_id",
+            "thread_id",
+            "conversationid",
+        ),
+        *("session_id", "chat_id", "message_tree_id"),
+    ),
+    "id": ("utterance_id", "id", "message_id", "utt_id", "messageid"),
+    "speaker": (
+        *("speaker", "speaker_id", "sender", "author", "user", "user_id", "speakerid", "userid", "username"),
+        *("nick", "from"),
+    ),
+    "addressee": ("addressee", "addressee_id", "recipient", "listener", "to"),
     "reply_to": ("reply_to", "replyto", "in_reply_to", "parent_id"),
     "text": ("text", "utterance", "message", "body", "content"),
-    "time": ("time", "timestamp", "created_at", "datetime"),
+    "time": (
+        *("time", "timestamp", "created_at", "datetime", "date", "created_date", "create_time", "created"),
+        *("created_utc", "sent_at", "tstamp"),
+    ),
 }
 
 NEEDED = ("conversation", "speaker", "text")

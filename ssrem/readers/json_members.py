@@ -23,6 +23,10 @@ _SURROGATES = re.compile(_PAIR + rb"|\\u[dD][89a-fA-F]")
 _DECODER = json.JSONDecoder(parse_constant=lambda _: None)
 
 
+_CUT_OFF = re.compile("premature EOF|[Ii]ncomplete")
+"""What parsers say of JSON that breaks off."""
+
+
 class _HalfPairError(Exception):
     """The content holds an escape such as \\ud800, half of a pair."""
 
@@ -39,7 +43,7 @@ class _Readable:
         self._halves = halves
         self._open = b""  # what follows the last quote: an escape in it may go on in the next piece
         self._started = False
-        self.since_member = 0
+        self.since_member = self.lines = 0
 
     def read(self, size: int) -> bytes:
         """The next piece, of any size; for `size` 0, by which ijson detects the type, an empty one."""
@@ -47,6 +51,7 @@ class _Readable:
         if size and not self._started:
             piece, self._started = piece.removeprefix(UTF8_BOM), True
         self.since_member += len(piece)
+        self.lines += piece.count(b"\n")
         if self.since_member > LONGEST_ROW + _CHUNK:
             raise too_long(self._path, "a member")
         if not self._halves:
@@ -136,8 +141,9 @@ def _checked(pieces: _Pieces, parser: Any, source: _Readable, path: Path) -> Ite
     except (ijson.JSONError, ValueError) as error:
         reason = error.args[0] if error.args else error
         text = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(error)
+        ends = f", where line {source.lines + 1:,} breaks off" if _CUT_OFF.search(text) else ""
         raise DumpError(
-            f"{path}: broken JSON after {count:,} members ({' '.join(text.split())[:120]}); fetch the file again"
+            f"{path}: broken JSON after {count:,} members{ends} ({' '.join(text.split())[:120]}); fetch the file again"
         ) from error
 
 

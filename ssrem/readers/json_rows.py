@@ -1,12 +1,15 @@
-"""Rows of JSON: one object a line, or the entries of one array."""
+"""Rows of JSON: one object a line, or the entries of one array; or rows of Parquet that hold lists of objects."""
 
 from __future__ import annotations
 
 import io
+from collections.abc import Iterator
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from ssrem.errors import DumpError
 from ssrem.readers.json_members import parse_json
 from ssrem.readers.streams import head
 
@@ -17,8 +20,36 @@ def is_array(path: Path) -> bool:
     return start.startswith(b"[") and start[1:].lstrip().startswith(b"{")
 
 
+def is_parquet(path: Path) -> bool:
+    """Whether a file is Parquet, by its first bytes."""
+    return head(path, 4) == b"PAR1"
+
+
+def parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
+    """The rows of a Parquet file with a column of lists of objects; of others none. DumpError if it is damaged."""
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    try:
+        with pyarrow.parquet.ParquetFile(path) as file:
+            lists = [
+                kind
+                for kind in file.schema_arrow.types
+                if pa.types.is_list(kind) or pa.types.is_large_list(kind)
+            ]
+            if any(pa.types.is_struct(kind.value_type) for kind in lists):
+                for batch in file.iter_batches(256):
+                    yield from batch.to_pylist()
+    except (OSError, pa.ArrowException, ValueError, OverflowError) as error:
+        raise DumpError(f"{path}: not a whole Parquet file; fetch the file again") from error
+
+
 def first_objects(path: Path) -> list[dict[str, Any]]:
     """The JSON objects at the head of a file of rows; the last one may be cut off."""
+    if is_parquet(path):
+        with suppress(DumpError):
+            return list(islice(parquet_rows(path), 8))
+        return []
     start = head(path)
     rows = [] if is_array(path) else [parse_json(line) for line in start.split(b"\n")]
     if not any(isinstance(row, dict) for row in rows):

@@ -23,6 +23,15 @@ LONGEST_ROW = 128 << 20
 GUESSED = "cp1252 where not UTF-8"
 """In place of an encoding: lines that are not UTF-8 are cp1252."""
 
+_FOREIGN = {b"%pdf": "a PDF file", b"sqlite format 3": "an SQLite database", b"{\\rtf": "an RTF document"}
+_FOREIGN |= dict.fromkeys((b"\x89png", b"gif8", b"\xff\xd8\xff"), "a picture")
+_FOREIGN |= {
+    b"<?xml": "XML",
+    b"<!doctype": "HTML",
+    b"<html": "HTML",
+    b"\xd0\xcf\x11\xe0": "an office document",
+}
+
 _encodings: dict[str, str] = {}
 """File → its encoding where it is neither UTF-8 nor marked as UTF-16; `declare` keeps it."""
 
@@ -58,6 +67,12 @@ def files_of(path: Path) -> list[Path]:
     if not path.is_dir():
         return [path]
     return sorted(file for file in path.iterdir() if file.is_file() and not file.name.startswith("."))
+
+
+def foreign(path: Path) -> str | None:
+    """What a file is that no reader takes, by its first bytes, such as a picture; None for all others."""
+    start = head(path, 64).lstrip().lower()
+    return next((kind for first, kind in _FOREIGN.items() if start.startswith(first)), None)
 
 
 def is_utf8(content: bytes) -> bool:

@@ -245,7 +245,7 @@ def _speaker_scope(stage: Stage, reader: Reader, source: str, speakers: str) -> 
         return speakers
     if (named := seats(stage)) is None:
         return "person"
-    owner = ", or name what holds the person with --map speaker=KEY" if reader.takes_mapping else ""
+    owner = f", or {way}" if (way := reader.ways_to_people) else ""
     raise DumpError(
         f"{source}: {named}; use --speakers conversation to keep them apart by conversation, or --speakers person if "
         f"they are two people{owner}"

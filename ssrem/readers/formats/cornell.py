@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import ClassVar
 
 from ssrem.readers.base import Reader, Record, problem
 from ssrem.readers.metadata import canonical_object
+from ssrem.readers.streams import head
 
 _LINES, _CONVERSATIONS = "movie_lines.txt", "movie_conversations.txt"
 _SEPARATOR = re.compile(rb" \+\+\+\$\+\+\+ ?")
@@ -28,6 +30,12 @@ class CornellReader(Reader):
     is_text: ClassVar[bool] = False  # Latin-1, by its publisher
     required: ClassVar = (_LINES, _CONVERSATIONS)
     unread: ClassVar = ("movie_characters_metadata.txt", "movie_titles_metadata.txt")
+
+    @classmethod
+    def missed(cls, path: Path) -> str | None:
+        if not path.is_dir() and _SEPARATOR.search(head(path).partition(b"\n")[0]):
+            return f"a file alone, with +++$+++ between its fields; give the folder with {_LINES} and {_CONVERSATIONS}"
+        return super().missed(path)
 
     def records(self) -> Iterator[Record]:
         self.check()

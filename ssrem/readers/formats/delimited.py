@@ -18,7 +18,7 @@ from ssrem.readers.base import BATCH_BYTES, Reader, Record, problem
 from ssrem.readers.fields import ALIASES, check_columns, normalise
 from ssrem.readers.rows import raw_batch
 from ssrem.readers.streams import LONGEST_ROW, head, is_utf8, shown
-from ssrem.readers.times import NotVectorisableError
+from ssrem.readers.times import NotVectorisableError, Times
 
 #: A quoted cell with more lines is treated as a stray quote, which otherwise would swallow the rest of the file.
 _MOST_LINES_A_ROW = 1_000
@@ -102,12 +102,18 @@ class DelimitedReader(Reader):
         return rows_of_cells(lines, self.delimiter_of(first))
 
     def _header(self, source: Iterator[_Row]) -> list[str]:
-        _, _, header, reason = next(source, (1, b"", [], "malformed_row"))
+        _, raw, header, reason = next(source, (1, b"", [], "malformed_row"))
         if reason is not None:
             fault = "is not UTF-8" if reason == "undecodable" else "cannot be read"
             raise DumpError(
                 f"{self.path}: line 1, the header, {fault}; give its encoding with --encoding, such as cp1251, or save "
                 "the file as UTF-8 with one header line"
+            )
+        if any(not cell or (len(cell) > 9 and Times().parse(cell)) for cell in header) and not self.mapping:
+            names = self.delimiter_of(raw).join(("time", "speaker", "addressee", "text"))
+            raise DumpError(
+                f"{self.path}: line 1 is a row, not a header: {shown(raw)}; add a line before it that names the "
+                f"columns, such as {names!r}"
             )
         check_columns(self.path, header, self.layout)
         return header

@@ -1,4 +1,4 @@
-"""JSON lines: an utterance a line, or a conversation a line with `utterances`; plain, gzip or zstd.
+"""JSON lines: an utterance a line, or a conversation a line with `utterances`; or the entries of one array.
 
 Arrow reads blocks of similar rows as whole columns. A block with anything unusual in it is read again line by line,
 which gives the same rows, and the exact bytes of the lines that cannot be read.
@@ -18,16 +18,18 @@ import pyarrow.json
 from ssrem.errors import DumpError
 from ssrem.readers.base import Reader, Record, no_object, problem
 from ssrem.readers.fields import NEEDED, check_header, unknown_columns
-from ssrem.readers.json_members import parse_json
+from ssrem.readers.json_members import parse_json, top_level_names
 from ssrem.readers.json_rows import is_array
 from ssrem.readers.learned_schema import LearnedSchema
-from ssrem.readers.metadata import encodable
+from ssrem.readers.metadata import encodable, escaped
 from ssrem.readers.rows import MalformedRowError, joined_text, raw_batch
 from ssrem.readers.streams import blocks, head, is_utf8, shown, text_name
 from ssrem.readers.times import NotVectorisableError
 
 #: The key whose list makes a line a conversation.
 UTTERANCES = "utterances"
+_OTHER_LISTS = ("turns", "dialog", "dialogue")
+"""Keys whose list does so in rows without a text of their own; its entries may be texts alone."""
 _SAMPLE_ROWS = 1_000
 _NEWLINE, _RETURN = ord("\n"), ord("\r")
 
@@ -35,11 +37,13 @@ _NEWLINE, _RETURN = ord("\n"), ord("\r")
 class JsonlReader(Reader):
     """JSON lines. Keys that no field uses go to the metadata; null is the same as an absent key.
 
-    A conversation line gives one 'conversation' record and then its messages, all with the line's number.
+    A conversation line gives one 'conversation' record and then its messages, all with the line's number. Turns that
+    are texts alone are said by two seats, A and B, one after the other. A tree of messages, a `prompt` with nested
+    `replies`, is a conversation, too. Of one array, `line` is the number of the entry.
     """
 
     format: ClassVar[str] = "jsonl"
-    describes: ClassVar[str] = "JSON lines, an utterance or a conversation a line; plain, .gz or .zst"
+    describes: ClassVar[str] = "JSON lines or one array, an utterance or a conversation each"
     takes_mapping: ClassVar[bool] = True
     parse_bytes: ClassVar[int] = 2 << 20
 
@@ -59,46 +63,69 @@ class JsonlReader(Reader):
         start = head(path)
         if start.lstrip().startswith(b"{") and b"\n" not in start.strip():
             return True  # the first line is the only one, or longer than the bytes inspected
+        if is_array(path):
+            return True
         lines = [line for line in start.split(b"\n") if line.strip()]
-        if lines and lines[0].strip() == b"[":
-            return False  # one array over many lines
         return any(isinstance(parse_json(line), dict) for line in lines)
 
     @classmethod
     def missed(cls, path: Path) -> str | None:
         start = head(path)
-        if is_array(path):
-            return (
-                "one array, not an object a line: jq -c '.[]' FILE > FILE.jsonl writes its entries as lines"
-            )
         if not start.lstrip().startswith((b"{", b"[")) or cls.sniff(path):
             return None
         number, line = next((n, line) for n, line in enumerate(start.split(b"\n"), 1) if line.strip())
+        if names := top_level_names(path):
+            return (
+                f"one object with the keys {', '.join(names[:10])}, not an object a line or an array of them"
+            )
         return f"line {number} is not a whole JSON object: {shown(line)}"
 
     def check(self) -> None:
         super().check()
         rows = 0
         keys: dict[str, None] = {}
+        whole = False  # whether a row is a conversation
         mapped = {column for parts in self.mapping.values() for column in parts}
-        for line in next(blocks(self.lines_path, self.block_bytes), b"").split(b"\n"):
-            row = parse_json(line)
-            if not isinstance(row, dict):
-                continue
+        for row in self._first_rows():
             rows += 1
-            entries = row.get(UTTERANCES)
+            entries = self._entries(row)
+            whole |= entries is not None
             for entry in (row, *(entries if isinstance(entries, list) else ())):
                 keys.update(dict.fromkeys(entry if isinstance(entry, dict) else ()))
             if rows >= _SAMPLE_ROWS and mapped <= keys.keys():
                 break
+        self.bytes_read = 0
         if not rows:
             return
         check_header(self.path, list(keys), self.mapping, DumpError, "key")
-        if UTTERANCES not in keys and not set(NEEDED) & self.layout.plan(tuple(keys)).sources.keys():
+        if not whole and not set(NEEDED) & self.layout.plan(tuple(keys)).sources.keys():
             raise unknown_columns(self.path, list(keys), NEEDED, DumpError, "key")
+
+    def _first_rows(self) -> Iterator[dict[str, Any]]:
+        """The objects of the first block, or of an array."""
+        if is_array(self.lines_path):
+            rows: Iterator[object] = (row for _, row, _ in self.rows(self.lines_path))
+        else:
+            rows = map(parse_json, next(blocks(self.lines_path, self.block_bytes), b"").split(b"\n"))
+        return (row for row in rows if isinstance(row, dict))
+
+    def _entries(self, row: Mapping[str, Any]) -> object:
+        """The messages of a row that is a conversation; None for a message."""
+        if row.get(UTTERANCES) is not None:
+            return row[UTTERANCES]
+        prompt = row.get("prompt")
+        if "text" in self.layout.plan(tuple(row)).sources:
+            return None
+        if isinstance(prompt, dict) and isinstance(prompt.get("replies"), list):
+            return _of_tree(prompt)
+        return next((row[key] for key in _OTHER_LISTS if isinstance(row.get(key), list)), None)
 
     def records(self) -> Iterator[Record | pa.RecordBatch]:
         self.file = text_name(self.lines_path)
+        if is_array(self.lines_path):
+            for number, row, raw in self.rows(self.lines_path):
+                yield from self._row(row, number, raw)
+            return
         first = 1
         for block in self.blocks(self.lines_path):
             if first == 1:
@@ -114,7 +141,7 @@ class JsonlReader(Reader):
     def _learn(self, block: bytes) -> None:
         for line in block.split(b"\n", _SAMPLE_ROWS)[:_SAMPLE_ROWS]:
             row = parse_json(line)
-            if isinstance(row, dict) and UTTERANCES not in row:
+            if isinstance(row, dict) and self._entries(row) is None:
                 self._learned.learn(row)
 
     def _vectorised(self, block: bytes, newlines: np.ndarray[Any, Any], first: int) -> pa.RecordBatch | None:
@@ -139,24 +166,27 @@ class JsonlReader(Reader):
 
     def _row_by_row(self, block: bytes, first: int) -> Iterator[Record]:
         for number, line in enumerate(block.split(b"\n"), first):
-            if not line.strip():
-                continue
-            row = parse_json(line)
-            if not isinstance(row, dict):
-                yield no_object(self.file, number, line)
-            elif b"\\u" in line.lower() and not encodable(json.dumps(row, ensure_ascii=False)):
-                yield problem("undecodable", self.file, number, line)
-            elif row.get(UTTERANCES) is not None:
-                yield from self._conversation(row, number, line)
-            else:
-                message = self.message(self.file, number, row, line)
-                if number % 32 == 0 and "problem" not in message:
-                    self._learned.learn(row)
-                yield message
+            if line.strip():
+                yield from self._row(parse_json(line), number, line)
 
-    def _conversation(self, row: dict[str, Any], number: int, line: bytes) -> Iterator[Record]:
+    def _row(self, row: object, number: int, line: bytes) -> Iterator[Record]:
+        """The records of a row; line: its bytes."""
+        if not isinstance(row, dict):
+            yield no_object(self.file, number, line)
+        elif b"\\u" in line.lower() and not encodable(json.dumps(row, ensure_ascii=False)):
+            yield problem("undecodable", self.file, number, line)
+        elif (entries := self._entries(row)) is not None:
+            yield from self._conversation(row, entries, number, line)
+        else:
+            message = self.message(self.file, number, row, line)
+            if number % 32 == 0 and "problem" not in message:
+                self._learned.learn(row)
+            yield message
+
+    def _conversation(
+        self, row: dict[str, Any], entries: object, number: int, line: bytes
+    ) -> Iterator[Record]:
         """The records of a line that holds a conversation."""
-        entries = row[UTTERANCES]
         sources = self.layout.plan(tuple(row)).sources
         columns = sources.get("conversation") or (
             () if "conversation" in self.mapping else sources.get("id", ())
@@ -168,11 +198,46 @@ class JsonlReader(Reader):
         if not isinstance(entries, list):
             yield problem("malformed_row", self.file, number, line)
             return
-        about = {name: value for name, value in row.items() if name not in (*columns, UTTERANCES)}
+        texts = bool(entries) and all(isinstance(entry, str) for entry in entries)
+        if not columns and texts:
+            id = str(number)
+        about = {
+            name: value
+            for name, value in row.items()
+            if name not in (*columns, UTTERANCES)
+            and value is not entries
+            and "replies" not in _members(value)
+        }
         yield self.conversation(self.file, number, id, about)
         known: dict[str, Any] = {} if id is None else {"conversation_id": id}
-        for entry in entries:
-            yield self.message(self.file, number, entry, **known)
+        for at, entry in enumerate(entries):
+            if texts:
+                seat = {"speaker": "AB"[at % 2], "text": entry}
+                yield self.message(self.file, number, {}, escaped(entry), **known, **seat)
+            else:
+                yield self.message(self.file, number, entry, **known)
+
+
+def _members(value: object) -> tuple[str, ...]:
+    return tuple(value) if isinstance(value, dict) else ()
+
+
+def _of_tree(root: dict[str, Any]) -> list[object]:
+    """The messages of a tree of nested `replies`, parents first; `parent_id` says which each replies to."""
+    messages: list[object] = []
+    nodes: list[tuple[object, object]] = [(root, None)]
+    while nodes:
+        node, parent = nodes.pop()
+        if not isinstance(node, dict):
+            messages.append(node)
+            continue
+        replies = node.get("replies")
+        id = node.get("message_id", node.get("id"))
+        messages.append(
+            {"parent_id": parent, **{key: value for key, value in node.items() if key != "replies"}}
+        )
+        nodes += [(reply, id) for reply in reversed(replies if isinstance(replies, list) else [])]
+    return messages
 
 
 def _one_object_a_line(block: bytes, newlines: np.ndarray[Any, Any]) -> bool:

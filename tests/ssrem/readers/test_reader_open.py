@@ -52,6 +52,7 @@ SAMPLES: dict[str, Callable[[Path], object]] = {
     ),
     "jsonl": lambda path: path.write_text(json.dumps(UTTERANCE) + "\n"),
     "csv": lambda path: path.write_text('conversation_id,speaker,text\nc,a,"x, y"\n'),
+    "dailydialog": lambda path: path.write_text("Hi . __eou__ Hello . __eou__\n"),
     "tsv": lambda path: path.write_text("conversation_id\tspeaker\ttext\tnote, said\nc\ta\tx, y\t\n"),
     **{name: partial(write_dump, dumps[0]) for name, dumps in EXPORTS.items()},
 }
@@ -76,7 +77,7 @@ def test_a_format_that_the_content_is_not_is_one_line(sample: tuple[str, Path], 
     format, path = sample
     # A header may hold tabs and commas, and lines of objects may be any kind of JSON.
     tables = {"csv", "tsv", "whatsapp", "empathetic-dialogues"}
-    several = tables, {"chitchat", "jsonl"}, {"openai", "jsonl"}, {"reddit", "jsonl"}
+    several = tables, {"chitchat", "jsonl"}, {"openai", "jsonl"}, {"reddit", "jsonl"}, {"sharegpt", "jsonl"}
     if wrong == format or any({wrong, format} <= kinds for kinds in several):
         return
     with pytest.raises(DumpError) as error:
@@ -120,7 +121,7 @@ def _file(content: bytes) -> Callable[[Path], Any]:
         (lambda path: path.mkdir(), "the folder is empty"),
         (lambda path: (path.mkdir(), (path / "x").touch()), "the folder is of no known format"),
         (_file(b"just words\n"), "of no known format; the formats are chitchat, convokit"),
-        (_file(b'[\n {"a": 1}\n]'), "of no known format"),
+        (_file(b'["a",\n "b"]'), "of no known format"),
         (_file(b"\x00\x01\x02, \xff"), "of no known format"),
         (_file(b"PAR1 and nothing"), "not a whole Parquet file"),
     ],
@@ -140,7 +141,8 @@ def test_dumps_that_cannot_be_read_are_one_line(
 
 def test_an_unknown_format_lists_those_there_are(tmp_path: Path) -> None:
     with pytest.raises(
-        DumpError, match="no format 'xml'; the formats are chitchat, convokit, cornell, csv, discord"
+        DumpError,
+        match="no format 'xml'; the formats are chitchat, convokit, cornell, csv, dailydialog, discord",
     ):
         open_dump(tmp_path, format="xml")
 
@@ -153,8 +155,22 @@ def test_a_reader_says_what_it_reads() -> None:
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        ('[{"a": 1}]', "jsonl: one array, not an object a line: jq -c '.[]' FILE > FILE.jsonl"),
-        ('\n{"a":\n 1}', "jsonl: line 2 is not a whole JSON object: '{\"a\":'"),
+        ('[{"a": 1}]', "no key is known as conversation or speaker or text; the keys are a;"),
+        ('[{"text": "x"},\n{"te', "broken JSON after 1 members, where line 2 breaks off"),
+        ('["a", "b"]', 'jsonl: line 1 is not a whole JSON object: \'["a", "b"]\''),
+        ('\n{"a":\n 1}', "jsonl: one object with the keys a, not an object a line or an array of them"),
+        (
+            "<?xml version='1.0'?>\n<m>Hi</m>\n",
+            "is XML, which no reader takes; export its conversations as CSV",
+        ),
+        ("%PDF-1.4\n", "is a PDF file, which no reader takes"),
+        (
+            "id,name\n1,a\n",
+            "no column is known as conversation or speaker or text; the columns are id, name;",
+        ),
+        ("2008-04-23T14:55:00.000Z\tann\t\thi\n", "line 1 is a row, not a header: '2008-04-23T14:55:00.000Z"),
+        ("L1 +++$+++ u0 +++$+++ m0 +++$+++ ANN +++$+++ Hi\n", "cornell: a file alone, with +++$+++ between"),
+        ("Hi . __eou__ Ho . __eou__\nmore\n", "dailydialog: line 2 does not end with __eou__: 'more'"),
         ("a,a\n1,2\n", "csv: line 1, the header, holds a column twice: 'a,a'"),
         ('{"messages": [{"author": "a"}]}\n', "openai: row 1 has 'messages', but its entries have no 'role'"),
         (

@@ -40,13 +40,13 @@ class ChatLogReader(Reader):
     """Roles that are no speakers."""
     aliases: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "id": ("id", "message_id"),
-        "time": (*ALIASES["time"], "create_time", "created"),
+        "time": ALIASES["time"],
     }
     owners: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "conversation": (*ALIASES["conversation"], "session_id", "chat_id", "conversation_hash", "id"),
-        "speaker": (*ALIASES["speaker"], "owner", "owner_id"),
+        "conversation": (*ALIASES["conversation"], "conversation_hash", "id"),
+        "speaker": (*ALIASES["speaker"], "owner", "owner_id", "hashed_ip"),
     }
-    """Field → the keys of a row that hold it, best first."""
+    """Field → the keys of a row, or of its `metadata`, that hold it, best first."""
 
     def __init__(
         self, path: Path, *, mapping: Mapping[str, tuple[str, ...]] | None = None, batch_rows: int = 65_536
@@ -84,18 +84,32 @@ class ChatLogReader(Reader):
 
     def check(self) -> None:
         keys = self._keys()
-        self.bytes_read = 0
         if keys:
             check_header(self.path, keys, self._rows.mapping, DumpError, "key")
+        owners = self._rows.plan(tuple(keys)).sources.get("speaker")
+        if owners and "speaker" not in self._rows.mapping:
+            self.notes.append(
+                f"the turns of users are those of {owners[0]!r} of their conversation; --map speaker=KEY names another"
+            )
+
+    @property
+    def ways_to_people(self) -> str:
+        keys = [key for key in self._keys() if key not in self.lists]
+        if not keys:
+            return "give each conversation a key such as user_id with the person who speaks as user"
+        return (
+            f"name the key that holds the person with --map speaker=KEY (the keys are {', '.join(keys[:20])})"
+        )
 
     def _keys(self) -> list[str]:
-        """The keys of the first rows, in order."""
+        """The keys of the first rows and their `metadata`, in order."""
         rows = (row for _, row, _ in islice(self.rows(self.path), _SAMPLE_ROWS))
-        return list(dict.fromkeys(key for row in rows if isinstance(row, dict) for key in row))
+        keys = dict.fromkeys(key for row in rows if isinstance(row, dict) for key in _fields(row))
+        self.bytes_read = 0
+        return list(keys)
 
     def records(self) -> Iterator[Record]:
         sources = self._rows.plan(tuple(self._keys())).sources
-        self.bytes_read = 0
         ids: set[str | None] = set()
         for number, row, raw in self.rows(self.path):
             if not isinstance(row, dict):
@@ -103,7 +117,9 @@ class ChatLogReader(Reader):
                 continue
             messages = self._messages(row)
             try:
-                named = [_joined(row, sources[field]) if field in sources else None for field in _OWNED]
+                named = [
+                    _joined(_fields(row), sources[field]) if field in sources else None for field in _OWNED
+                ]
             except MalformedRowError:
                 messages = None
             if messages is None:
@@ -151,6 +167,16 @@ class ChatLogReader(Reader):
                 if role != known["speaker"]:
                     rest["role"] = role
             yield self.message(self.file, number, rest, escaped(message), **known)
+
+
+def _fields(row: Mapping[str, Any]) -> dict[str, Any]:
+    """What a row says of its conversation: its members, and those of its `metadata`."""
+    about = row.get("metadata")
+    return (
+        {**row, **{key: about[key] for key in about if key not in row}}
+        if isinstance(about, dict)
+        else {**row}
+    )
 
 
 def _joined(row: Mapping[str, Any], columns: tuple[str, ...]) -> str | None:

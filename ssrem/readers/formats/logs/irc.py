@@ -15,7 +15,7 @@ from ssrem.readers.streams import files_of, head, is_utf8, shown, text_name
 _STAMP = re.compile(
     r"\[?(?:(\d{4}-\d\d-\d\d)[T ]|([A-Z][a-z]{2} +\d{1,2}) )?(\d{1,2}:\d\d(?::\d\d)?)Z?\]?\s+"
 )
-_SAID = re.compile(r"<[ @+%&~!]*(?!/)([^\s<>]+)>\s?(.*)")
+_SAID = re.compile(r"<[ @+%&~!]*([^\s<>/=\"]+)>\s?(.*)")
 _TABBED = re.compile(r"[@+%&~]?([^\s<>*=-][^\s<>]*)\t(.*)")
 """A message of WeeChat, whose columns are time, nick and text."""
 _RENAME = re.compile(r"(?:\*+|-!-|===?|---?)\s+(\S+) (?:is|are) now known as (\S+)")

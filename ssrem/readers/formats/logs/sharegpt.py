@@ -16,7 +16,7 @@ class SharegptReader(ChatLogReader):
     describes: ClassVar[str] = (
         "chat logs, JSON lines or one array of objects with `conversations` of `from` and `value`"
     )
-    lists: ClassVar = ("conversations", "conversation")
+    lists: ClassVar = ("conversations", "conversation", "items")
     role: ClassVar = "from"
     silent: ClassVar = (
         *ChatLogReader.silent,

@@ -365,3 +365,46 @@ def test_memory_does_not_grow_with_the_dump(
 
     assert path.stat().st_size > 6_000_000
     assert peak() < 2_500_000
+
+
+def test_the_entries_of_one_array_are_rows(write: Callable[..., Path], tmp_path: Path) -> None:
+    rows = [HELLO, {"id": "c2", "utterances": [{"speaker": "a", "text": "x"}]}, 7]
+    path = tmp_path / "dump.json"
+    for indent in (None, 2):
+        path.write_text(json.dumps(rows, indent=indent))
+        of_array, of_lines = rows_of(open_dump(path)), rows_of(open_dump(write(*rows)))
+        for one in (*of_array, *of_lines):
+            del one["file"]
+        assert of_array == of_lines
+    reader = open_dump(path)
+    assert sum(batch.num_rows for batch in reader) == 4 and reader.bytes_read == reader.total_bytes
+
+
+def test_turns_that_are_texts_are_said_by_two_seats(write: Callable[..., Path]) -> None:
+    rows = rows_of(
+        open_dump(write({"dialog": ["hi", "ho", "hi"], "act": [1, 2, 1]}, {"id": "d", "turns": ["x"]}))
+    )
+    assert rows[0]["metadata"] == '{"act":[1,2,1]}'
+    said = [(r["conversation_id"], r["speaker"], r["text"]) for r in rows if r["record"] == "message"]
+    assert said == [("1", "A", "hi"), ("1", "B", "ho"), ("1", "A", "hi"), ("d", "A", "x")]
+    (message,) = rows_of(open_dump(write({**HELLO, "turns": ["x"]})))  # a message that has such a key
+    assert message["text"] == HELLO["text"]
+
+
+def test_a_tree_of_replies_is_a_conversation(write: Callable[..., Path]) -> None:
+    leaf = {"message_id": "m3", "user_id": "ann", "text": "thanks", "replies": []}
+    answers = [
+        {"message_id": "m2", "user_id": "bob", "text": "yes", "replies": [leaf]},
+        {"message_id": "m4", "user_id": "eve", "text": "no"},
+        "oops",
+    ]
+    prompt = {"message_id": "m1", "user_id": "ann", "text": "so?", "replies": answers}
+    rows = rows_of(open_dump(write({"message_tree_id": "t", "tree_state": "ready", "prompt": prompt})))
+    assert rows[0]["metadata"] == '{"tree_state":"ready"}'
+    assert [(r["utterance_id"], r["speaker"], r.get("reply_to")) for r in rows[1:-1]] == [
+        ("m1", "ann", None),
+        ("m2", "bob", "m1"),
+        ("m3", "ann", "m2"),
+        ("m4", "eve", "m1"),
+    ]
+    assert {row["conversation_id"] for row in rows} == {"t"} and rows[-1]["problem"] == "malformed_row"

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
 from ssrem.errors import DumpError
@@ -191,3 +193,47 @@ def test_rows_of_another_form_are_not_taken_and_told(write: Callable[..., Path])
     assert guess_format(path) != "openai"
     with pytest.raises(DumpError, match="row 1 has 'messages', but its entries have no 'role'"):
         open_dump(path, format="openai")
+
+
+CHAT = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}]
+
+
+def test_rows_of_parquet_are_chats_too(tmp_path: Path) -> None:
+    rows = [{"conversation_id": f"c{n}", "model": "m", "conversation": CHAT} for n in range(3)]
+    path = tmp_path / "train.parquet"
+    pyarrow.parquet.write_table(pa.Table.from_pylist(rows), path)
+    reader = open_dump(path)
+    assert reader.format == "openai"
+    said = [
+        (r["conversation_id"], r["speaker"], r["text"]) for r in rows_of(reader) if r["record"] == "message"
+    ]
+    assert said[:3] == [("c0", "user", "hi"), ("c0", "assistant", "hello"), ("c1", "user", "hi")]
+    assert reader.bytes_read == reader.total_bytes
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(DumpError, match="not a whole Parquet file"):
+        open_dump(path)
+
+
+@pytest.mark.parametrize("owner", [{"user_id": "u"}, {"metadata": {"user_id": "u"}}, {"hashed_ip": "u"}])
+def test_the_owner_of_a_conversation_says_the_turns_of_users(tmp_path: Path, owner: dict[str, Any]) -> None:
+    path = tmp_path / "dump.jsonl"
+    path.write_text(json.dumps({**owner, "messages": CHAT}) + "\n")
+    reader = open_dump(path)
+    assert [row["speaker"] for row in rows_of(reader) if row["record"] == "message"] == ["u", "assistant"]
+    key = next(iter(owner.get("metadata", owner)))
+    assert (
+        f"the turns of users are those of {key!r} of their conversation; --map speaker=KEY names another"
+        in reader.notes
+    )
+    assert reader.ways_to_people.startswith(
+        "name the key that holds the person with --map speaker=KEY (the keys are "
+    )
+
+
+def test_logs_without_an_owner_say_what_can_be_done(tmp_path: Path) -> None:
+    (tmp_path / "dump.jsonl").write_text(json.dumps({"messages": CHAT}) + "\n")
+    reader = open_dump(tmp_path / "dump.jsonl")
+    assert (
+        reader.ways_to_people
+        == "give each conversation a key such as user_id with the person who speaks as user"
+    )
