@@ -52,6 +52,9 @@ _FORMS = tuple(
 )
 
 
+_CLOCK_ALONE = re.compile(r"'\d{1,2}:\d\d(?!.*\d{4})")
+
+
 class NotVectorisableError(Exception):
     """Only reading row by row is exact for these values; never raised outside the readers."""
 
@@ -151,9 +154,12 @@ class Times:
             if self.failures == 1
             else "values are no times and became null"
         )
+        way_out = "--time-format says how times are written"
+        if _CLOCK_ALONE.match(self._example):
+            way_out = "a time of the day needs a date: --map time=DATE+TIME joins two columns"
         return [
-            f"{self.failures:,} {what}, such as {self._example} ({self._place}); their text is in the metadata, and "
-            "--time-format says how times are written"
+            f"{self.failures:,} {what}, such as {self._example} ({self._place}); their text is in the metadata, "
+            f"and {way_out}"
         ]
 
     def parse(self, value: object) -> int | None:

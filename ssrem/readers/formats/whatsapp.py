@@ -68,6 +68,10 @@ class WhatsappReader(Reader):
         return _header(first) is not None and any(": " in (header["rest"] or "") for header in headers)
 
     def check(self) -> None:
+        if self.layout.times.format:
+            raise DumpError(
+                "--time-format does not apply to whatsapp; say --map time=day-first or time=month-first, if need be"
+            )
         _ = self._order  # DumpError unless the dates decide
 
     def records(self) -> Iterator[Record]:

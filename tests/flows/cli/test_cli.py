@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -11,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import duckdb
@@ -322,6 +324,35 @@ def test_people_need_a_key_and_a_name(
 
 def test_empty_dump(whole: Warehouse, says: Say, file: Any) -> None:
     assert "empty" in says("ingest", file("empty.jsonl", ""), "--home", whole.root)
+
+
+def test_sources_and_settings_that_cannot_be_are_one_line(whole: Warehouse, says: Say, file: Any) -> None:
+    dump, home = file("d.jsonl", LINE), ("--home", whole.root)
+    assert "name the corpus with --name" in says("ingest", "-", *home)
+    assert "there is no such encoding of text" in says("ingest", dump, "--encoding", "latin-99", *home)
+    assert "has no day, month and year" in says("ingest", dump, "--time-format", "%H:%M", *home)
+    other = file("other.csv", "conversation,speaker,text\nc,a,x\n")
+    assert "the files of a corpus are of one format" in says("run", dump, other, *home)
+
+
+def test_several_sources_and_what_is_piped_in_land(
+    tmp_path: Path, file: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = str(tmp_path / "home")
+    content = "conversation,speaker,text,time\nc,a,caf\xe9,02.05.2018 19:38\nc,b,hi,soon\n".encode("cp1252")
+    pipe = SimpleNamespace(buffer=io.BytesIO(content), isatty=lambda: False)
+    monkeypatch.setattr("sys.stdin", pipe)
+    assert main(["ingest", "-", "--name", "piped", "--home", home]) == 0
+    said = capsys.readouterr()
+    assert "1 value is no time and became null, such as 'soon' (stdin line 3)" in said.err
+    assert "lines that are not UTF-8 are read as cp1252" in said.err
+    files = [str(file(name, LINE.replace("hi", name))) for name in ("one.jsonl", "two.jsonl")]
+    assert main(["ingest", *files, "--name", "both", "--home", home, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["utterances"] == 2
+    rows = Warehouse.at(home).query(
+        "SELECT text, CAST(time AS VARCHAR) FROM utterances WHERE corpus = 'piped' ORDER BY ALL"
+    )
+    assert rows == [("café", "2018-05-02 19:38:00"), ("hi", None)]
 
 
 def test_wrong_format(whole: Warehouse, says: Say, file: Any) -> None:
