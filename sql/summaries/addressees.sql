@@ -1,4 +1,4 @@
--- addressees: of the turns that have one, the shares in which it is stated, the author of the message replied to, or guessed as the previous speaker
+-- addressees: shares of the turns that have one, by where it is known from; previous_speaker is a guess
 SELECT
     corpus,
     count(*) FILTER (WHERE addressee_from = 'stated') / count(*) AS stated,
