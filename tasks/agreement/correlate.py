@@ -260,11 +260,14 @@ def _stage_scores(stage: Stage, dataset: str, versions: Sequence[Version]) -> li
 
 
 def _score_rows(parts: Sequence[str], samples: Sequence[Sample], scores: Scores) -> Iterator[dict[str, Any]]:
-    # A part that a response cannot have is null. A part that should be a number and is not stays: the gate refuses it.
+    # A part that a response cannot have is null, also where it or its context is blank and the evaluator gives none. A
+    # part that should be a number and is not stays: the gate refuses it.
     columns = {part: getattr(scores, part).tolist() for part in (*PARTS, "f_unit", "g_unit")}
     for number, sample in enumerate(samples):
         has = {part: part in parts and (part == "f" or sample.reference is not None) for part in PARTS}
         has |= {f"{part}_unit": has[part] and "h" in parts for part in ("f", "g")}  # scaled to be mixed
+        if not all(text.strip() for text in (*(sample.context or [""]), sample.response)):
+            has = {part: has[part] and not np.isnan(columns[part][number]) for part in columns}
         yield {
             "response_id": str(number),
             "kind": "response",

@@ -216,6 +216,17 @@ def test_each_set_that_fails_is_reported_and_the_others_are_published(
 # Scores that are no numbers
 
 
+def test_an_empty_side_has_no_score_and_the_others_keep_theirs(copy: Warehouse, write_set: Any) -> None:
+    rows = annotated_rows()
+    rows[3]["response"], rows[9]["context"] = " ", [" "]
+    name, _ = correlate(write_set(rows, "empty"), [("ssrem", 1)], str(copy.root))
+    query = "SELECT response_id, f, g, h FROM scores WHERE evaluator = 'ssrem' AND dataset = ? ORDER BY ALL"
+    scores = {row[0]: row[1:] for row in copy.query(query, [name])}
+    assert scores["3"] == (None, None, None)
+    assert scores["9"][0] is None and scores["9"][1] is not None and scores["9"][2] is None
+    assert all(None not in score for response, score in scores.items() if response not in "39")
+
+
 @pytest.mark.parametrize("part", ["f", "h"])
 def test_a_nan_score_is_stopped_by_the_gate(
     copy: Warehouse, write_set: Any, monkeypatch: pytest.MonkeyPatch, part: str
