@@ -6,19 +6,20 @@ and the steps that it calls are tasks of its run. Called directly, it runs witho
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import import_module
-from pkgutil import iter_modules
+from importlib.util import find_spec
 
 from prefect import Flow, flow
 
-import flows
 from flows.orchestration.failure_hook import notify
 
 
-def _deployed(module: str, name: str) -> Flow[..., object]:
-    function = getattr(import_module(f"flows.{module}"), name)
+@cache
+def __getattr__(name: str) -> Flow[..., object]:
+    """The flow `name`, whose module is imported only now."""
+    module = f"flows.{'report' if name == 'compare' else name}"
+    if find_spec(module) is None:
+        raise AttributeError(f"there is no flow {name!r} in flows/")
+    function = getattr(import_module(module), name)
     return flow(name=name, on_failure=[notify], on_crashed=[notify])(function)
-
-
-globals().update({m.name: _deployed(m.name, m.name) for m in iter_modules(flows.__path__) if not m.ispkg})
-compare = _deployed("report", "compare")

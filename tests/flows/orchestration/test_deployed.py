@@ -37,7 +37,7 @@ def test_a_flow_of_prefect_runs_its_steps_as_tasks(
 
     monkeypatch.setattr(expectations, "broken_rows", both)
     write_conversations(tmp_path / "tiny.jsonl", conversations=20)
-    run: Any = vars(deployed)["ingest"]
+    run: Any = deployed.ingest
     assert run(str(tmp_path / "tiny.jsonl"), str(home.root)) == ("tiny", True)
     with get_client(sync_client=True) as client:
         tasks = Counter(one.name.rsplit("-", 1)[0] for one in client.read_task_runs())
