@@ -55,11 +55,9 @@ def run_stage(stage: str, home: str, dump: str, annotated: str) -> None:
 
 def _shift_clock(seconds: float) -> None:
     """Shift every clock that ssrem reads by `seconds`."""
-    import tasks.ingest.land
     import tasks.maintenance.repair
     import tasks.report.report
     import tasks.stage.stage
-    import tasks.training.versions
     import tasks.warehouse.home
 
     true_now, true_time = tasks.warehouse.home.utc_now, time.time
@@ -68,7 +66,6 @@ def _shift_clock(seconds: float) -> None:
         tasks.maintenance.repair,
         tasks.report.report,
         tasks.stage.stage,
-        tasks.training.versions,
     ):
         module.utc_now = lambda: true_now() + timedelta(seconds=seconds)  # type: ignore[attr-defined]
     time.time = lambda: true_time() + seconds

@@ -81,6 +81,10 @@ class Stage(TableBuilder):
     partitions: list[Partition]
     staged: list[str] = field(default_factory=list)
 
+    def now(self) -> datetime:
+        """The time now, or the start of the run where the clock says that this lies ahead."""
+        return max(utc_now(), self.started)
+
     def gate(self) -> None:
         """Check every staged table against its contract and the stage's SQL checks.
 
@@ -128,7 +132,7 @@ class Stage(TableBuilder):
             "inputs": json.dumps(self.recipe.inputs, sort_keys=True),
             "outputs": write_outputs([output.address for output in outputs]),
             "started": self.started,
-            "ended": max(utc_now(), self.started),
+            "ended": self.now(),
             "state": "published",
             "ssrem_version": __version__,
         }

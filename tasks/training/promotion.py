@@ -27,7 +27,6 @@ from tasks.training.versions import (
     stage_rows,
     versions,
 )
-from tasks.warehouse.clock import utc_now
 from tasks.warehouse.home import Warehouse
 
 
@@ -96,7 +95,7 @@ def decide(
         decision = {
             "compared_with": challenge.champion,
             "comparison": json.dumps([asdict(comparison) for comparison in comparisons]),
-            "decided_at": utc_now(),
+            "decided_at": stage.now(),
             "why": why,
         }
         return Built((promoted, why), _outputs(stage, name, version, decision, promoted))
@@ -134,7 +133,7 @@ def promote(
         chosen, used = choice()
         how = "rolled back from" if version is None else "promoted by hand over"
         why = f"{how} version {used}{' by hand' if version is None else ''}"
-        decision = {"why": why, "decided_at": utc_now()}
+        decision = {"why": why, "decided_at": stage.now()}
         return Built((chosen, used), _outputs(stage, name, chosen, decision, True))
 
     return run_stage(

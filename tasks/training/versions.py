@@ -12,7 +12,6 @@ from ssrem.evaluators import EVALUATORS, check_name, evaluator_class, load_evalu
 from tasks.stage.ledger import read_outputs
 from tasks.stage.protocol import Built
 from tasks.stage.stage import Output, Stage
-from tasks.warehouse.clock import utc_now
 from tasks.warehouse.home import Warehouse, records
 from tasks.warehouse.integrity import model_damage
 from tasks.warehouse.partition import PartitionKey
@@ -135,7 +134,7 @@ def stage_version(
     name = evaluator.name
     old = versions(stage.home, name)
     low, high = (float(bound) if math.isfinite(bound) else None for bound in evaluator.range)
-    now = utc_now()
+    now = stage.now()
     row = {
         "evaluator": name,
         "version": old[-1]["version"] + 1 if old else 1,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -178,6 +179,21 @@ def test_a_rollback_that_was_killed_before_the_rankings_followed_is_completed(
     assert promote_and_rank("ssrem", None, root) == (1, None)
     assert challenged.query(ranked) == [(1,)]
     assert promote_and_rank("ssrem", None, root) == (2, 1)
+
+
+def test_versions_stay_in_order_whatever_the_clock_does(
+    copy: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tasks.training.train.published_keys", lambda *_: [])
+    monkeypatch.setattr("tasks.stage.stage.utc_now", lambda: datetime(2001, 1, 1))
+    assert train("ssrem", ["tiny"], str(copy.root)) == (2, True)
+    first, second = row(copy, 1), row(copy, 2)
+    assert first["promoted_at"] < second["trained_at"]
+    for chosen in (2, 1):
+        before = max(row(copy, 1)["promoted_at"], row(copy, 2)["trained_at"])
+        assert promote("ssrem", chosen, str(copy.root)) == (chosen, 3 - chosen)
+        assert before < row(copy, chosen)["promoted_at"] == row(copy, chosen)["decided_at"]
+    assert promote("ssrem", None, str(copy.root)) == (2, 1)
 
 
 def test_margins_that_do_not_exist() -> None:
