@@ -13,6 +13,7 @@ CHECKS = {
     "evaluator": "ssrem.evaluators:check_name",
     "encoder": "ssrem.encoders:check_spec",
     "generator": "ssrem.negatives:needs_model",
+    "file": "flows.cli.names:check_annotated",
     "annotations": "flows.cli.names:check_annotated",
     "labels": "flows.cli.names:check_annotated",
 }

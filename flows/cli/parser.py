@@ -270,7 +270,7 @@ OF_GROUPS: Verbs = {
     ),
     "evaluators import": (
         "add an evaluator that ssrem evaluators export wrote",
-        text("file FILE", "file that ssrem evaluators export wrote"),
+        text("archive FILE", "file that ssrem evaluators export wrote"),
         text(
             "--allow SPEC",
             "encoders and models, names or paths, that it may read or download though the file lacks them",

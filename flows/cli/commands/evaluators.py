@@ -69,9 +69,9 @@ def export(options: argparse.Namespace, home: Warehouse) -> None:
 
 def import_(options: argparse.Namespace, home: Warehouse) -> None:
     """Add an evaluator from one file."""
-    arguments.check_packed(options.file)
+    arguments.check_packed(options.archive)
     name, version, new = flow("import_evaluator")(
-        options.file, str(home.root), options.allow, arguments.resources(options)
+        options.archive, str(home.root), options.allow, arguments.resources(options)
     )
     what = "imported" if new else "is there already"
     output.after(options, home, ["evaluators"], {name: f"version {version} {what}"})

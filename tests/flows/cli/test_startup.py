@@ -31,6 +31,8 @@ print(*(name for name in sys.argv[1].split(",") if name in sys.modules))
         ("evaluators promote srem 1", "", "no evaluator 'srem'; did you mean ssrem"),
         ("run --evaluator srem", "", "no evaluator 'srem'; did you mean ssrem"),
         ("run --annotations none.json", "", "none.json does not exist"),
+        ("correlate none.json", "", "none.json does not exist"),
+        ("score none.json", "", "none.json does not exist"),
         ("tables --encoder glove", "numpy", "no encoder or file 'glove'; did you mean glove-6b-50d"),
         ("train --encoder word2vec+file:none", "numpy", "none: no such file of word vectors"),
         ("negatives shuffle", "numpy", "no negatives 'shuffle'; did you mean shuffle-golden"),
