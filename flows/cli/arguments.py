@@ -56,7 +56,7 @@ def dump(options: argparse.Namespace, home: Warehouse, pairs: Sequence[str]) -> 
 
 def source(options: argparse.Namespace, default: str | None = None) -> str | list[str] | None:
     """The source or sources of the dump."""
-    sources: list[str] = options.source
+    sources = list(dict.fromkeys(options.source))
     return sources if len(sources) > 1 else sources[0] if sources else default
 
 

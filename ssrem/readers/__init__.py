@@ -205,9 +205,11 @@ def _reader(
 
     first = found[0]
     if other := next((one for one in found if one.format != first.format), None):
+        pattern = f"{other.path.parent / '*'}{other.path.suffix}"
+        example = "" if other.path.suffix in ("", first.path.suffix) else f", such as {pattern!r}"
         raise DumpError(
             f"{first.path} is {first.format}, but {other.path} is {other.format}; the files of a corpus are of one "
-            f"format: give those of one, such as '{other.path.parent / '*'}{other.path.suffix}', or --format"
+            f"format: give those of one{example}, or --format"
         )
     chosen = reader_class(first.format)
     if len(found) > 1 and chosen.joins_files and all(one.path.is_file() for one in found):

@@ -23,6 +23,9 @@ from ssrem.readers.times import NotVectorisableError, Times
 #: A quoted cell with more lines is treated as a stray quote, which otherwise would swallow the rest of the file.
 _MOST_LINES_A_ROW = 1_000
 
+#: Most bytes of the name of a column; what is longer is text.
+_LONGEST_NAME = 30
+
 #: Most bytes of the lines of a quoted cell, for the same reason.
 _MOST_BYTES_A_ROW = LONGEST_ROW
 
@@ -68,8 +71,11 @@ class DelimitedReader(Reader):
         number, line = next(
             ((n, line) for n, line in enumerate(start.split(b"\n"), 1) if line.strip()), (1, b"")
         )
-        if b"\0" in line or cls.delimiter.encode() not in line or line.lstrip()[:1] in (b"{", b"[", b"<"):
+        names = line.split(cls.delimiter.encode())
+        if b"\0" in line or len(names) < 2 or line.lstrip()[:1] in (b"{", b"[", b"<"):
             return None
+        if any(len(name) > _LONGEST_NAME for name in names):
+            return None  # text, not a header
         fault = (
             "holds a column twice" if is_utf8(line) else "is not UTF-8 (give its encoding with --encoding)"
         )
