@@ -27,9 +27,8 @@ from ssrem.training import Training
 
 # Sentence mover's similarity solves a transport problem a pair: this many pairs fix its bounds well enough.
 _BOUND_ROWS = 2_000
-# After training on raw products, M is scaled so that their spread over the validation candidates is this:
-# the order is the same, and tanh still tells good from very good.
-_SPREAD = 0.5
+# f of this quantile of the validation candidates is ± the second number, see `scale_of`.
+_QUANTILE, _HIGH = 0.999, 0.9
 SPEAKER_SETS: Mapping[str, int] = {"SC": 1, "SP": 1, "SS": 1, "Rand": 1}
 """Negatives of a response from the sets of its speaker, and a random one: kind → number."""
 
@@ -90,8 +89,7 @@ class Bilinear(Encoding[NetworkState]):
         curve = train(objective, plan, progress=run.progress, checkpoint=unfinished)
         matrix = objective.learned()
         if self.config.logits == "raw":
-            spread = float(np.nanstd(products(matrix, cases[VALID])))
-            matrix = matrix * (_SPREAD / spread if spread > 0 else 1.0)
+            matrix = matrix * scale_of(products(matrix, cases[VALID]))
         # Rounded to what is saved, so that a loaded model scores exactly as this one.
         learned = {"matrix": matrix.astype(np.float32)}
         f_bounds = Bounds.of(self._scores(learned, cases[VALID]))
@@ -196,6 +194,15 @@ class Bilinear(Encoding[NetworkState]):
                 responses.append(candidates.texts[negatives[row % len(negatives)]])
                 references.append(candidates.texts[int(candidates.response[row])])
         return Bounds.of(self._similarity(responses, references, encode))
+
+
+def scale_of(values: Floats) -> float:
+    """By what the products of candidates, NaN for missing ones, are multiplied before tanh.
+
+    The order stays the same, real pairs spread, and few come near ±1, where tanh could not tell good from very good.
+    """
+    high = float(np.nanquantile(np.abs(values), _QUANTILE)) if np.isfinite(values).any() else 0.0
+    return float(np.arctanh(_HIGH)) / high if high > 0 else 1.0
 
 
 class SSREMPaper(Bilinear):

@@ -15,7 +15,7 @@ from ssrem.encoders.learned_table import LearnedTable
 from ssrem.encoders.token_average import DISTILLED
 from ssrem.encoders.word_average import WordAverage
 from ssrem.errors import EvaluatorError
-from ssrem.evaluators.bilinear.bilinear import SPEAKER_SETS, Bilinear
+from ssrem.evaluators.bilinear.bilinear import SPEAKER_SETS, Bilinear, scale_of
 from ssrem.evaluators.bilinear.encoded_candidates import EncodedCandidates
 from ssrem.evaluators.bilinear.similarity import METRICS, similarity
 from ssrem.evaluators.core.fitted import NetworkState, Run
@@ -26,9 +26,6 @@ from ssrem.training import Training
 
 COPY_FROM, COPY_COST = 0.7, 1.0
 """From which cosine with a turn of the context a response counts as copied, in part, and what a whole copy loses."""
-# After training, scores are multiplied so that f of this quantile of the validation candidates is ± the second number:
-# real pairs spread over the range, and the best of them stay away from its end.
-_QUANTILE, _HIGH = 0.999, 0.9
 _CHUNK = 5_000
 
 
@@ -132,9 +129,7 @@ class SSREM(Bilinear):
             settings.context_turns,
         )
         learned = {**learned, "cost": np.array([COPY_COST], dtype=np.float32)}
-        values = np.abs(table_products(learned, cases))
-        high = float(np.nanquantile(values, _QUANTILE)) if np.isfinite(values).any() else 0.0
-        scale = np.float32(np.arctanh(_HIGH) / high if high > 0 else 1.0)
+        scale = np.float32(scale_of(table_products(learned, cases)))
         learned |= {name: learned[name] * scale for name in ("matrix", "cost")}
         f_bounds = Bounds.of(self._scores(learned, cases))
         state = NetworkState(learned, {"f": f_bounds, "g": self._g_bounds(candidates, None)})
