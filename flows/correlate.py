@@ -7,12 +7,14 @@ import sys
 from flows.orchestration.artifacts import shown
 from flows.orchestration.options import AnnotatedSetOptions, RunnerOptions
 from flows.orchestration.workers import on_workers
+from ssrem.evaluators import evaluator_class
 from tasks.agreement.correlate import SET_ERRORS
 from tasks.agreement.correlate import correlate as correlate_set
 from tasks.maintenance.repair import repair
 from tasks.stage.stage import Resources
 from tasks.training.train import register
-from tasks.training.versions import promoted, unregistered
+from tasks.training.transfer import register_packaged
+from tasks.training.versions import promoted, to_correlate, unregistered
 from tasks.warehouse.home import Warehouse
 
 
@@ -26,21 +28,23 @@ def correlate(
     resources: Resources = Resources(),
     runner: RunnerOptions = RunnerOptions(),
 ) -> dict[str, bool]:
-    """Score annotated sets with the promoted evaluators and correlate; returns for each dataset whether it is new.
+    """Score annotated sets with evaluators and correlate; returns for each dataset whether it is new.
 
-    An evaluator that learns nothing is registered first if it is named and not yet registered. Of several sets that
-    fail, each is reported in a line, the last as the error.
+    An evaluator that learns nothing or comes with ssrem is registered first. The untrained baselines are compared too. Of
+    several sets that fail, each is reported in a line, the last as the error.
 
     Args:
-        evaluators: Names of evaluators; by default all that are promoted
+        evaluators: Names of evaluators; by default all in use, or the best that is packaged and installed
         keep_ground_truth: Correlate ground-truth responses too
         force_systems: Figures at system level of fewer than five systems too; by default as before for the set
     """
     repair(home)
     warehouse = Warehouse.at(home)
-    for name in unregistered(warehouse, evaluators or ()):
-        register(name, home, resources=resources)
-    versions = promoted(warehouse, evaluators or ())
+    names = to_correlate(warehouse, evaluators or ())
+    for name in unregistered(warehouse, names):
+        publish = register_packaged if evaluator_class(name).learns_from else register
+        publish(name, home, resources=resources)
+    versions = promoted(warehouse, names)
     with shown(home, "correlate", ["agreement", "best"]):
         new, failed = {}, []
         for file in annotated_sets.files:

@@ -10,7 +10,7 @@ from tasks.maintenance.repair import repair
 from tasks.stage.stage import Resources
 from tasks.training.outdated import outdated
 from tasks.training.settings import Margins
-from tasks.training.versions import any_promoted, version_status
+from tasks.training.versions import any_trained, version_status
 from tasks.warehouse.home import Warehouse
 
 
@@ -25,14 +25,14 @@ def retrain(
     """Retrain on all landed corpora the evaluators that have not seen them all; returns each evaluator's outcome.
 
     The ledger says what there is to do: a second or a late call retrains nothing again. In a home folder without any
-    trained evaluator, the default evaluators are trained.
+    evaluator trained there, the default evaluators are trained.
 
     Args:
         evaluators: Names of evaluators; by default all in use
     """
     repair(home)
     warehouse = Warehouse.at(home)
-    if not any_promoted(warehouse):
+    if not any_trained(warehouse):
         first = train(home, evaluators or list(DEFAULT_EVALUATORS), margins=margins, resources=resources)
         return {name: version_status(warehouse, name, version) for name, (version, _) in first.items()}
     outcome = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from flows.orchestration.artifacts import shown
+from ssrem.evaluators import BASELINES
 from tasks.maintenance.repair import repair
 from tasks.stage.stage import Resources
 from tasks.studies.source import StudySettings
@@ -28,13 +29,14 @@ def study(
     Args:
         name: Name of the study, such as attacks or length
         datasets: Names of corpora or annotated sets; by default all that the study applies to
-        evaluators: Names of evaluators; by default all that are promoted
+        evaluators: Names of evaluators; by default all that are promoted but the baselines of ssrem correlate
         responses: Number of true responses to attack; 0 for all of the test split
         seed: Seed of every draw
     """
     settings = StudySettings(name, responses, seed)
     repair(home)
-    versions = promoted(Warehouse.at(home), evaluators or ())
+    used = promoted(Warehouse.at(home), evaluators or ())
+    versions = used if evaluators else [one for one in used if one[0] not in BASELINES] or used
     with shown(home, "study", ["studies"]):
         pages = {}
         for dataset in datasets or datasets_of(home, name):

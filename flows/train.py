@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from flows.decide import decide
 from flows.orchestration.artifacts import shown
 from flows.orchestration.options import RunnerOptions, TableOptions, TrainingOptions
@@ -12,6 +14,7 @@ from tasks.maintenance.repair import repair
 from tasks.scoring.test_split import score_corpus
 from tasks.speaker_tables.build import without_tables
 from tasks.stage.stage import Resources
+from tasks.training.dry_run import too_small
 from tasks.training.promotion import challenges
 from tasks.training.settings import Margins
 from tasks.training.train import register
@@ -55,6 +58,10 @@ def train(
     learned_from = corpora or landed_corpora(home)
     if missing := without_tables(home, learned_from):
         tables(home, missing, TableOptions(encoder=training.encoder), resources)
+    if not (training.labels and training.labels.alone) and (
+        warning := too_small(Warehouse.at(home), learned_from)
+    ):
+        print(f"ssrem: {warning}", file=sys.stderr)
     with shown(home, "train", ["evaluators", "identification"]):
         for name in names:
             if name in trained:

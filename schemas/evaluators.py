@@ -73,7 +73,8 @@ SCORES = Table(
         kind="VARCHAR: response: of an annotated set; GT, SC, SP, SS, Rand: candidate; Context: the last "
         "turn, copied",
         k="BIGINT: number of the candidate of that kind, from 0",
-        f="DOUBLE?: score of the response given the context; null if the evaluator has no such part",
+        f="DOUBLE?: score of the response given the context; null if the evaluator has no such part, or one of "
+        "the two is empty",
         g="DOUBLE?: score of the response given the reference; null without a reference",
         f_unit="DOUBLE?: f scaled to [0, 1]; null if it is not scaled",
         g_unit="DOUBLE?: g scaled to [0, 1]",

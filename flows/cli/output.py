@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import Any
 
 from ssrem.errors import printable
-from tasks.query.summaries import summary, title
+from tasks.query.summaries import no_better, summary, title
 from tasks.warehouse.home import Warehouse
 
 Rows = Sequence[Mapping[str, Any]]
@@ -60,15 +60,23 @@ def tables(titled: Mapping[str, Rows], *, raw: bool = False) -> None:
 def after(
     options: argparse.Namespace, home: Warehouse, names: list[str], outcomes: Mapping[str, str]
 ) -> None:
-    """Print what was done to what, and the named summaries of the home folder."""
+    """Print what was done to what, the named summaries of the home folder, and where an evaluator is no better than
+    chance or a baseline."""
     rows = summary(home, names)
     if options.json:
-        as_json({"done": outcomes, **rows})
+        as_json({"done": outcomes, **rows, "no_better": no_better(home)})
         return
     for name, outcome in outcomes.items():
         print(f"{name}: {outcome}")
     print()
     summaries(rows)
+    sentences(no_better(home))
+
+
+def sentences(lines: Sequence[str]) -> None:
+    """Print sentences, and a blank line behind them."""
+    if lines:
+        print(*map(printable, lines), "", sep="\n")
 
 
 def summaries(rows: Mapping[str, Rows]) -> None:
@@ -83,6 +91,11 @@ def summaries(rows: Mapping[str, Rows]) -> None:
             for row in some:
                 print(f"{row['evaluator']} version {row['version']}: {row['signature']}")
             print()
+
+
+def say(line: str) -> None:
+    """Print a line about the command itself on stderr."""
+    print(f"ssrem: {printable(line)}", file=sys.stderr)
 
 
 def count(number: int, what: str) -> str:

@@ -162,12 +162,30 @@ STAGES: Verbs = {
         *RUNNER,
     ),
     "score": (
-        "print a score for each response in a file",
-        text("file FILE", "responses with their contexts, a JSON list or one object a line"),
+        "print a score for each response in a file, or for one",
+        text(
+            "file FILE",
+            "responses with their contexts; - for standard input (default: the one of --response)",
+            nargs="?",
+        ),
+        choice(
+            "--format",
+            ("json", "jsonl", "csv", "tsv", "text", "parquet"),
+            "json, a list of objects; jsonl, one a line; csv and tsv with a header; text, a context, a tab and a "
+            "response a line; parquet (default: guessed from the content)",
+        ),
+        several(
+            "--map FIELD=COLUMN",
+            "which column or key is which field: context response reference id; context=A+B for a turn each; "
+            "separator=TEXT between turns (default: a line break)",
+        ),
+        text("--context TURN", "a turn before --response; repeat it, the oldest first", action="append"),
+        text("--response TEXT", "score this response alone"),
+        text("--reference TEXT", "true response to compare --response with"),
         text(
             "--evaluator NAME",
-            "evaluator; one without a trained version comes with ssrem",
-            default="ssrem",
+            "evaluator; one without a version of its own here comes with ssrem (default: the best that is packaged "
+            "and installed)",
         ),
         text("--output FILE", "write there instead of to the terminal"),
     ),

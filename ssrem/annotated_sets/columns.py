@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ssrem.errors import AnnotationError, DumpError
 from ssrem.readers.fields import check_header, normalise, parse_mapping, unknown_columns
@@ -54,14 +55,14 @@ def divided(mapping: Mapping[str, str] | None) -> tuple[dict[str, str] | None, d
     return dump or None, sets or None
 
 
-def parse(pairs: Iterable[str]) -> dict[str, str]:
+def parse(pairs: Iterable[str], known: Collection[str] = FIELDS.keys()) -> dict[str, str]:
     """Parse values of `--map` to field → columns, joined by +. AnnotationError on another form or an unknown field."""
     pairs = list(pairs)
     separators = [pair for pair in pairs if pair.startswith(f"{_SEPARATOR}=")]
-    named = [pair for pair in pairs if pair.startswith(_SCORE_OF)]
+    named = [pair for pair in pairs if pair.startswith(_SCORE_OF) and "score" in known]
     others = [pair for pair in pairs if pair not in separators and pair not in named]
     try:
-        fields = parse_mapping(others, [name for name in FIELDS if name != _SEPARATOR])
+        fields = parse_mapping(others, [name for name in known if name != _SEPARATOR])
         fields |= parse_mapping(named, {pair.partition("=")[0] for pair in named})
     except DumpError as error:
         raise AnnotationError(str(error)) from None
@@ -83,16 +84,42 @@ def _several(name: str) -> bool:
 
 
 @dataclass(frozen=True)
+class ContextColumns:
+    """Where the turns of a context are: in one column, a list or text that the separator splits, or one column each."""
+
+    columns: tuple[str, ...]
+    separator: str
+
+    @classmethod
+    def of(cls, columns: tuple[str, ...], mapping: Mapping[str, str] | None) -> ContextColumns:
+        """With the separator of `--map`, by default a line break."""
+        separator = (mapping or {}).get(_SEPARATOR, "\n")
+        for written, meant in _ESCAPES:
+            separator = separator.replace(written, meant)
+        return cls(columns, separator)
+
+    def turns(self, row: Mapping[str, Any]) -> tuple[str, ...]:
+        """The turns of a row, oldest first, stripped, without blank ones; ValueError, with the reason, for no text."""
+        values = [row.get(column) for column in self.columns]
+        if len(values) == 1 and isinstance(values[0], list | tuple):
+            values = list(values[0])
+        elif len(values) == 1 and isinstance(values[0], str):
+            values = list(values[0].split(self.separator))
+        if not all(value is None or isinstance(value, str) for value in values):
+            raise ValueError("context is neither text nor a list of turns")
+        return tuple(value.strip() for value in values if value and value.strip())
+
+
+@dataclass(frozen=True)
 class Columns:
     """Which columns of a table hold which field.
 
-    scores: criterion → its columns, one a rater. single: each other field → its column. separator: between turns.
+    scores: criterion → its columns, one a rater. single: each other field → its column.
     """
 
-    context: tuple[str, ...]
+    context: ContextColumns
     scores: Mapping[str, tuple[str, ...]]
     single: Mapping[str, str]
-    separator: str
 
     @classmethod
     def of(cls, path: Path, header: Sequence[str], mapping: Mapping[str, str] | None) -> Columns:
@@ -113,10 +140,7 @@ class Columns:
                 "name one with --map score=COLUMN"
             )
         single = {name: columns[0] for name, columns in fields.items() if not _several(name)}
-        separator = (mapping or {}).get(_SEPARATOR, "\n")
-        for written, meant in _ESCAPES:
-            separator = separator.replace(written, meant)
-        return cls(fields["context"], scores, single, separator)
+        return cls(ContextColumns.of(fields["context"], mapping), scores, single)
 
 
 def _well_known(header: Sequence[str], mapped: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ssrem.agreement.annotated import file_text, json_objects
-from ssrem.annotated_sets.base import Content, Layout, Response, turns
+from ssrem.annotated_sets.base import Content, Layout, Response
 from ssrem.annotated_sets.columns import Columns
 from ssrem.errors import AnnotationError
 from ssrem.readers.formats.delimited import CsvReader, TsvReader
@@ -118,15 +118,10 @@ def _response(where: str, row: Mapping[str, Any], columns: Columns, number: str)
 
 
 def _context(where: str, row: Mapping[str, Any], columns: Columns) -> tuple[str, ...]:
-    """One column is a list, or text that the separator splits; of several columns each is a turn."""
-    values = [row.get(column) for column in columns.context]
-    if len(values) == 1 and isinstance(values[0], list):
-        values = values[0]
-    elif len(values) == 1 and isinstance(values[0], str):
-        return turns(values[0], columns.separator)
-    if not all(value is None or isinstance(value, str) for value in values):
-        raise AnnotationError(f"{where}: context is neither text nor a list of turns")
-    return tuple(value.strip() for value in values if value and value.strip())
+    try:
+        return columns.context.turns(row)
+    except ValueError as error:
+        raise AnnotationError(f"{where}: {error}") from None
 
 
 def _scores(

@@ -52,6 +52,13 @@ MANIFEST = "evaluator.json"
 
 PACKAGED = Path(__file__).parent.parent / "packaged"
 
+BEST_PACKAGED = ("blend", "ssrem")
+"""The packaged evaluators that `ssrem score` and `ssrem correlate` choose from, best first: by their agreement with
+human ratings (docs/agreement.md)."""
+
+BASELINES = ("cosine", "length")
+"""The untrained evaluators that others are compared with."""
+
 DEFAULT_EVALUATORS = ("ssrem", "rsrem")
 """The evaluators that are trained unless others are named."""
 
@@ -81,6 +88,24 @@ def load_evaluator(where: Path | str) -> Evaluator:
 def packaged() -> list[str]:
     """Names of the trained evaluators that come with the package."""
     return sorted(path.parent.name for path in PACKAGED.glob(f"*/{MANIFEST}"))
+
+
+def best_packaged() -> tuple[str, dict[str, list[str]]]:
+    """The first of BEST_PACKAGED of which everything is installed; of those before it the packages that are missing."""
+    missing: dict[str, list[str]] = {}
+    for name in BEST_PACKAGED:
+        lacking = evaluator_class(name).missing_packages(PACKAGED / name)
+        if not lacking:
+            return name, missing
+        missing[name] = lacking
+    raise EvaluatorError(f"no packaged evaluator can be used: {', '.join(missing)} need more packages")
+
+
+def comes_packaged(name: str, signature: str) -> bool:
+    """Whether an evaluator of that name and signature comes with the package."""
+    return (
+        name in packaged() and read_json(PACKAGED / name / MANIFEST, ("signature",))["signature"] == signature
+    )
 
 
 def route(names: Sequence[str], settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self
 
@@ -17,6 +17,11 @@ from ssrem.samples import Floats, Sample
 
 PARTS = ("f", "g", "h")
 """The parts of a score: f unreferenced, g referenced, h mixed."""
+
+
+EMPTY_RESPONSE = "empty response"
+EMPTY_CONTEXT = "empty context"
+NO_REFERENCE = "no reference"
 
 
 def overall_part(counts: Mapping[str, int]) -> str:
@@ -62,6 +67,14 @@ class Scores:
         counts = {part: int((~np.isnan(getattr(self, part))).sum()) for part in PARTS}
         scores: Floats = getattr(self, overall_part(counts))
         return scores
+
+    def placed(self, rows: Sequence[int], n: int) -> Scores:
+        """These scores as those of `rows` among n samples, of which the others have none."""
+        columns = {}
+        for field in fields(self):
+            columns[field.name] = np.full(n, False if field.name == "truncated" else np.nan)
+            columns[field.name][rows] = getattr(self, field.name)
+        return Scores(**columns)
 
 
 class Provider(Protocol):
@@ -143,12 +156,44 @@ class Evaluator(ABC):
         """Name, settings, encoder and hash of the weights: evaluators with equal signatures give equal scores."""
 
     def score(self, samples: Sequence[Sample], **reading: Any) -> Floats:
-        """`Scores.score` of the samples, in order, float64 (n,). reading: further arguments of `components`."""
+        """`Scores.score` of the samples, in order, float64 (n,). reading: further arguments of `compute`."""
         return self.components(samples, **reading).score
 
+    @classmethod
+    def missing_packages(cls, folder: Path) -> list[str]:
+        """What has to be installed before the evaluator saved in `folder` can be loaded; nothing is loaded."""
+        return []
+
+    @classmethod
+    def lacks(cls, sample: Sample) -> str | None:
+        """Why the sample has no score: what it lacks; None if it has one."""
+        if not sample.response.strip():
+            return EMPTY_RESPONSE
+        if "context" in cls.needs and not any(turn.strip() for turn in sample.context):
+            return EMPTY_CONTEXT
+        if "f" not in cls.parts and not (sample.reference or "").strip():
+            return NO_REFERENCE
+        return None
+
+    def components(self, samples: Sequence[Sample], **reading: Any) -> Scores:
+        """The parts of the score of each sample, in order; all are NaN where a sample `lacks` something.
+
+        reading: further arguments of `compute`. A blank reference counts as none.
+        """
+        rows = [row for row, sample in enumerate(samples) if self.lacks(sample) is None]
+        if not rows:
+            return Scores.of(np.zeros(len(samples), dtype=bool))
+        usable = [
+            sample
+            if sample.reference is None or sample.reference.strip()
+            else replace(sample, reference=None)
+            for sample in map(samples.__getitem__, rows)
+        ]
+        return self.compute(usable, **reading).placed(rows, len(samples))
+
     @abstractmethod
-    def components(self, samples: Sequence[Sample]) -> Scores:
-        """The parts of the score of each sample, in order."""
+    def compute(self, samples: Sequence[Sample]) -> Scores:
+        """The parts of the score of samples that lack nothing, in order; a part without reference is NaN."""
 
     @abstractmethod
     def save(self, folder: Path, *, card: Mapping[str, Any] | None = None) -> None:

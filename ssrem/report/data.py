@@ -33,7 +33,8 @@ COLUMNS: dict[str, tuple[str, ...]] = {
         "correlations": "evaluator version dataset criterion aggregation level score pearson pearson_p pearson_low "
         "pearson_high spearman spearman_p spearman_low spearman_high kendall kendall_p n excluded outcome resampled "
         "ceiling cluster",
-        "comparisons": "dataset criterion level first first_version second second_version p_holm",
+        "comparisons": "dataset criterion level first first_version second second_version first_statistic "
+        "second_statistic p_holm",
         "points": "evaluator version dataset criterion response_id human raters part score",
         "responses": "dataset response_id context response reference system",
         "studies": "study dataset evaluator version condition measure value n outcome low high",

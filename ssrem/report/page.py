@@ -22,6 +22,7 @@ from ssrem.report.plots import (
     similarity_panels,
 )
 from ssrem.report.study import GLYPHS, conditions, described, evaluators, sentences, study_panels
+from ssrem.report.verdict import verdict
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -58,6 +59,7 @@ def render(data: ReportData) -> str:
             data=data,
             title=data.title,
             answer=answer(data),
+            no_better=verdict(data.identification, data.correlations, data.comparisons, data.title),
             facts=_facts(data),
             correlations=correlations,
             by_aggregation=grouped(correlations, "aggregation"),

@@ -86,10 +86,10 @@ def attacks(data: TrueResponses, seed: int) -> list[Finding]:
     """Share of the true responses (n) that each attack does not score below: how often it fools the evaluator, in
     [0, 1].
 
-    A tie counts as fooled: the evaluator cannot tell the two apart. Samples are scored without references, as a true
-    response equals its own. A response that an attack does not change is not counted. The universal response is the
-    one of `POOL` true responses that scores highest on average in the contexts of half of the samples; it is tried in
-    those of the other half.
+    A tie counts as fooled: the evaluator cannot tell the two apart. An attack without a score, as an empty response is,
+    fools nobody. Samples are scored without references, as a true response equals its own. A response that an attack
+    does not change is not counted. The universal response is the one of `POOL` true responses that scores highest on
+    average in the contexts of half of the samples; it is tried in those of the other half.
     """
     samples = [replace(sample, reference=None) for sample in data.samples]
     true = np.asarray(data.score(samples), dtype=np.float64)

@@ -16,7 +16,7 @@ from ssrem.agreement.raters import rater_figures
 from ssrem.annotated_sets import EVAL
 from ssrem.errors import AnnotationError, EvaluatorError, GateError
 from ssrem.evaluators import evaluator_class
-from ssrem.evaluators.base import PARTS, Scores
+from ssrem.evaluators.base import PARTS, Evaluator, Scores
 from ssrem.samples import Sample
 from tasks.agreement.annotated_sets import AnnotatedFile, annotated_file
 from tasks.agreement.landed_set import (
@@ -253,21 +253,21 @@ def _stage_scores(stage: Stage, dataset: str, versions: Sequence[Version]) -> li
         [
             {"evaluator": name, "version": version, "dataset": dataset, **row}
             for (name, version), of_version in zip(versions, scores, strict=True)
-            for row in _score_rows(evaluator_class(name).parts, samples, of_version)
+            for row in _score_rows(evaluator_class(name), samples, of_version)
         ],
     )
     return _version_outputs("scores", dataset, versions)
 
 
-def _score_rows(parts: Sequence[str], samples: Sequence[Sample], scores: Scores) -> Iterator[dict[str, Any]]:
-    # A part that a response cannot have is null, also where it or its context is blank and the evaluator gives none. A
-    # part that should be a number and is not stays: the gate refuses it.
+def _score_rows(kind: type[Evaluator], samples: Sequence[Sample], scores: Scores) -> Iterator[dict[str, Any]]:
+    # A part that a response cannot have is null. A part that should be a number and is not stays: the gate refuses it.
     columns = {part: getattr(scores, part).tolist() for part in (*PARTS, "f_unit", "g_unit")}
     for number, sample in enumerate(samples):
-        has = {part: part in parts and (part == "f" or sample.reference is not None) for part in PARTS}
-        has |= {f"{part}_unit": has[part] and "h" in parts for part in ("f", "g")}  # scaled to be mixed
-        if not all(text.strip() for text in (*(sample.context or [""]), sample.response)):
-            has = {part: has[part] and not np.isnan(columns[part][number]) for part in columns}
+        own = () if kind.lacks(sample) else kind.parts
+        has = {
+            part: part in own and (part == "f" or bool((sample.reference or "").strip())) for part in PARTS
+        }
+        has |= {f"{part}_unit": has[part] and "h" in own for part in ("f", "g")}  # scaled to be mixed
         yield {
             "response_id": str(number),
             "kind": "response",

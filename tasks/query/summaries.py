@@ -8,6 +8,7 @@ from typing import Any
 import duckdb
 
 from sql import queries
+from ssrem.report.verdict import verdict
 from tasks.warehouse.home import Warehouse, records
 from tasks.warehouse.integrity import damage_behind
 
@@ -38,6 +39,17 @@ def summary(
             if rows:
                 summaries[name] = rows
     return summaries
+
+
+def no_better(home: Warehouse) -> list[str]:
+    """Where an evaluator in use is no better than chance or than an untrained baseline, a sentence each."""
+    texts = queries("report")
+    with home.reader() as connection:
+        rows = [
+            records(connection, texts[name].text)
+            for name in ("identification", "correlations", "comparisons")
+        ]
+    return verdict(*rows, lambda name, _: str(name))
 
 
 def gate_results(home: Warehouse, stage: str) -> list[dict[str, Any]]:

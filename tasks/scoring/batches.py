@@ -116,7 +116,7 @@ def score_samples(
 
 
 def _encodes(name: str) -> bool:
-    return "encode" in signature(evaluator_class(name).components).parameters
+    return "encode" in signature(evaluator_class(name).compute).parameters
 
 
 def score_shard(home: str, evaluator: str, shard: str) -> str:

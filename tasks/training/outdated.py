@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ssrem.evaluators import EVALUATORS, evaluator_class
+from ssrem.evaluators import EVALUATORS, comes_packaged, evaluator_class
 from tasks.training.versions import published_keys
 from tasks.warehouse.home import Warehouse
 from tasks.warehouse.partition import PartitionKey
@@ -32,14 +32,16 @@ class Outdated:
 def outdated(home: Warehouse, names: Sequence[str] = ()) -> list[Outdated]:
     """The stale ones of the evaluators named, or of all in use that learn; blends come after their members.
 
-    A corpus from which a person was erased after the training counts as unseen.
+    Those that come with ssrem stay as they are. A corpus from which a person was erased after the training counts as
+    unseen.
     """
     with home.reader() as connection:
         landed = dict(
             connection.execute("SELECT corpus, sha256 FROM corpora ORDER BY landed_at, corpus").fetchall()
         )
         rows = connection.execute(
-            "SELECT evaluator, version, corpora, config, labels, trained_at FROM evaluators WHERE promoted"
+            "SELECT evaluator, version, signature, corpora, config, labels, trained_at FROM evaluators "
+            "WHERE promoted"
         ).fetchall()
         erasures = connection.execute(
             "SELECT outputs, started FROM runs WHERE stage = 'forget' ORDER BY started"
@@ -51,14 +53,15 @@ def outdated(home: Warehouse, names: Sequence[str] = ()) -> list[Outdated]:
     # Only a training publishes a learning curve; an imported evaluator has none in the ledger.
     parameters_of = dict(published_keys(trainings, "learning_curves"))
     result = []
-    for name, version, corpora, config, labels, trained_at in rows:
+    for name, version, signature, corpora, config, labels, trained_at in rows:
         seen = json.loads(corpora)
         unseen = tuple(
             corpus
             for corpus, digest in landed.items()
             if seen.get(corpus) != digest or (corpus in erased_at and erased_at[corpus] > trained_at)
         )
-        if not unseen or not evaluator_class(name).learns_from or (names and name not in names):
+        fixed = not evaluator_class(name).learns_from or comes_packaged(name, signature)
+        if not unseen or fixed or (names and name not in names):
             continue
         parameters = json.loads(parameters_of.get(PartitionKey(evaluator=name, version=version), "{}"))
         result.append(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 from ssrem.agreement.annotated import shown
 from ssrem.encoders import trusted_sources
 from ssrem.errors import EvaluatorError, SsremError, one_line
-from ssrem.evaluators import load_evaluator
+from ssrem.evaluators import PACKAGED, load_evaluator
 from ssrem.evaluators.base import Evaluator
 from ssrem.evaluators.core.archive import SUFFIX, pack, unpack
 from ssrem.files import read_json
@@ -84,6 +85,26 @@ def import_evaluator(
         done=lambda _: None,  # only the unpacked evaluator shows whether it is known
         resources=resources,
     )
+
+
+@step("register packaged evaluator")
+def register_packaged(name: str, home: str, *, resources: Resources | None = None) -> tuple[int, bool]:
+    """Publish the evaluator that comes with ssrem as a version, where there is none of its name; returns the version
+    and whether it is new. EvaluatorError if a package that it needs is missing."""
+    place = Warehouse.at(home)
+    with progress(f"loading {name}"):
+        evaluator = load_evaluator(name)
+
+    def build(stage: Stage) -> Built[tuple[int, bool]]:
+        if known := versions(place, name):
+            return Built((int(known[-1]["version"]), False))
+        shutil.copytree(PACKAGED / name, stage.scratch / "model")
+        card = read_json(PACKAGED / name / "card.json", ())
+        _, built = stage_version(stage, evaluator, _settings(card), _learned(card))
+        return built
+
+    recipe = Recipe({"evaluator": name, "signature": evaluator.signature}, {})
+    return run_stage(place, "train", lambda: recipe, build, done=lambda _: None, resources=resources)
 
 
 def _checked(file: str, folder: Path, allowed: Sequence[str]) -> Evaluator:

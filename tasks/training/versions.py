@@ -8,7 +8,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ssrem.errors import EvaluatorError
-from ssrem.evaluators import EVALUATORS, check_name, evaluator_class, load_evaluator, packaged
+from ssrem.evaluators import (
+    BASELINES,
+    EVALUATORS,
+    best_packaged,
+    check_name,
+    comes_packaged,
+    evaluator_class,
+    load_evaluator,
+    packaged,
+)
 from tasks.stage.ledger import read_outputs
 from tasks.stage.protocol import Built
 from tasks.stage.stage import Output, Stage
@@ -66,20 +75,46 @@ def catalogue() -> list[dict[str, Any]]:
 
 
 def unregistered(home: Warehouse, names: Sequence[str]) -> list[str]:
-    """The names that learn nothing and have no version yet; EvaluatorError for a name that does not exist."""
-    return [name for name in names if not evaluator_class(name).learns_from and not versions(home, name)]
+    """The names without a version here that need no training, because they learn nothing or come with ssrem.
+
+    EvaluatorError for a name that does not exist.
+    """
+    ready = [name for name in names if not evaluator_class(name).learns_from or name in packaged()]
+    return [name for name in ready if not versions(home, name)]
+
+
+def to_correlate(home: Warehouse, names: Sequence[str] = ()) -> list[str]:
+    """The evaluators to correlate: those named, by default those in use here, and BASELINES beside them.
+
+    In a home folder that uses none but baselines, the best packaged evaluator is the default. Baselines that are named
+    alone stay alone.
+    """
+    if not names:
+        used = [
+            name for (name,) in home.query("SELECT evaluator FROM evaluators WHERE promoted ORDER BY ALL")
+        ]
+        names = used if set(used) - set(BASELINES) else [best_packaged()[0], *used]
+    beside = BASELINES if set(names) - set(BASELINES) else ()
+    return list(dict.fromkeys([*names, *beside]))
+
+
+def best_line(home: Warehouse) -> tuple[str, str]:
+    """The best evaluator that is packaged and installed, and a line that says which version of it is used, and why."""
+    name, missing = best_packaged()
+    better = "".join(f" ({other} needs {', '.join(needs)})" for other, needs in missing.items())
+    version = next((row["version"] for row in versions(home, name) if row["promoted"]), None)
+    which = f"version {version} in {home.root}" if version else "as packaged"
+    return name, f"{name}, {which}: the best that is installed{better}; --evaluator names another"
 
 
 def in_use(home: Warehouse, name: str) -> Evaluator:
     """The promoted version of an evaluator, loaded.
 
-    Without a version here: an evaluator that learns nothing, with its default settings, or the packaged one of that
-    name. Raises EvaluatorError if there is none of these.
+    Without a version here: the packaged one of that name, or, if it learns nothing, one with its default settings.
+    Raises EvaluatorError if there is none of these.
     """
     if unregistered(home, [name]):
-        return evaluator_class(name)()
-    if name in packaged() and not versions(home, name):
-        return load_evaluator(name)
+        return load_evaluator(name) if name in packaged() else evaluator_class(name)()
     ((_, version),) = promoted(home, [name])
     return load_evaluator(home.models / name / str(version))
 
@@ -90,9 +125,10 @@ def versions(home: Warehouse, name: str) -> list[dict[str, Any]]:
         return records(connection, "SELECT * FROM evaluators WHERE evaluator = ? ORDER BY version", [name])
 
 
-def any_promoted(home: Warehouse) -> bool:
-    """Whether any evaluator is in use."""
-    return bool(home.query("SELECT 1 FROM evaluators WHERE promoted LIMIT 1"))
+def any_trained(home: Warehouse) -> bool:
+    """Whether an evaluator is in use that learns, and does not come with ssrem."""
+    rows = home.query("SELECT evaluator, signature FROM evaluators WHERE promoted")
+    return any(evaluator_class(name).learns_from and not comes_packaged(name, sign) for name, sign in rows)
 
 
 def known_version(home: Warehouse, name: str, version: int) -> int:
@@ -127,9 +163,9 @@ def stage_version(
     """Stage the evaluator as its newest version; returns its row, and what to publish: the row and the model's folder,
     `model` in the stage's scratch, which the caller saves.
 
-    It comes into use at once, unless it `challenges` an intact version in use: then it waits for
-    `tasks.training.promotion`. learned: columns that only a training fills. Call it under the lock of the home folder,
-    so that each version number is used once.
+    It comes into use at once, unless it `challenges` an intact version in use that does not come with ssrem: then it
+    waits for `tasks.training.promotion`. learned: columns that only a training fills. Call it under the lock of the
+    home folder, so that each version number is used once.
     """
     name = evaluator.name
     old = versions(stage.home, name)
@@ -152,11 +188,13 @@ def stage_version(
         **(learned or {}),
     }
     champion = next((r["version"] for r in old if r["promoted"]), None)
-    if challenges and champion is not None and not model_damage(stage.home.models, name, champion):
+    packed = any(r["promoted"] and comes_packaged(name, r["signature"]) for r in old)
+    if challenges and champion is not None and not (packed or model_damage(stage.home.models, name, champion)):
         row |= {"promoted": False, "why": f"waits for comparison with version {champion}"}
         outputs = stage_rows(stage, [*old, row], [row])
     else:
         why = "first version" if champion is None else f"newest; replaces version {champion}"
+        why += ", which comes with ssrem" if packed else ""
         row |= {"promoted": True, "why": why, "decided_at": now, "promoted_at": now}
         outputs = replace_promoted(stage, [*old, row], row)
     folders = {stage.scratch / "model": stage.home.models / name / str(row["version"])}

@@ -6,19 +6,24 @@ import argparse
 
 from flows.cli import arguments, learning, output
 from flows.cli.start import flow
+from ssrem.evaluators import BASELINES
 from tasks.agreement.reproduce import reproduce as compute_again
-from tasks.training.versions import promoted, unregistered
+from tasks.training.versions import best_line, promoted, to_correlate, unregistered
 from tasks.warehouse.home import Warehouse
 
 
 def correlate(options: argparse.Namespace, home: Warehouse) -> None:
     """Score annotated sets and correlate the scores with human scores."""
     runner = arguments.runner(options)
-    named = options.evaluator or []
-    new = unregistered(home, named)
-    if not new or len(new) < len(named):
-        promoted(home, [name for name in named if name not in new])
+    names = to_correlate(home, options.evaluator or ())
+    new = unregistered(home, names)
+    if known := [name for name in names if name not in new]:
+        promoted(home, known)
     annotated_sets = learning.annotated_sets(options, home, options.file, options.map)
+    if not options.evaluator and (best := best_line(home))[0] in new:
+        output.say(f"correlating {best[1]}")
+    if not set(options.evaluator or ()).issuperset(names) and set(names) & set(BASELINES):
+        output.say(f"beside the untrained baselines {' and '.join(BASELINES)}")
     new_figures = flow("correlate")(
         annotated_sets,
         str(home.root),

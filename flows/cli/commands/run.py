@@ -11,7 +11,7 @@ from flows.cli import arguments, learning, output
 from flows.cli.start import flow
 from flows.orchestration.options import PipelineOptions
 from ssrem.annotated_sets.columns import concerns
-from tasks.query.summaries import AFTER_RUN, summary
+from tasks.query.summaries import AFTER_RUN, no_better, summary
 from tasks.warehouse.home import Warehouse
 
 
@@ -33,9 +33,10 @@ def run(options: argparse.Namespace, home: Warehouse) -> None:
     )
     rows = summary(home, AFTER_RUN)
     if options.json:
-        output.as_json({**rows, "report": report})
+        output.as_json({**rows, "no_better": no_better(home), "report": report})
         return
     output.summaries(rows)
+    output.sentences(no_better(home))
     print(f"report: {report}")
     usual = options.home == Path(os.environ.get("SSREM_HOME", "warehouse"))
     shown = "" if usual else f" --home {shlex.quote(str(options.home))}"

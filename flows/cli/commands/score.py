@@ -1,4 +1,4 @@
-"""`ssrem score`: scores of the responses in a file."""
+"""`ssrem score`: scores of the responses in a file, or of one."""
 
 from __future__ import annotations
 
@@ -6,50 +6,111 @@ import argparse
 import json
 import math
 import sys
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ssrem.agreement.annotated import read_samples
-from ssrem.errors import AnnotationError, SsremError
+from flows.cli.output import count, say
+from ssrem.annotated_sets.columns import parse
+from ssrem.errors import SsremError, printable
 from ssrem.evaluators import packaged
+from ssrem.evaluators.base import PARTS
+from ssrem.responses import FIELDS, Row, read_responses
+from ssrem.samples import Sample
 from tasks.stage.progress import progress
-from tasks.training.versions import in_use, versions
+from tasks.training.versions import best_line, in_use, versions
 from tasks.warehouse.files import check_target, whole_file
 from tasks.warehouse.home import Warehouse
 
+if TYPE_CHECKING:
+    from ssrem.evaluators.base import Evaluator
+
+MALFORMED = "malformed row"
+
 
 def score(options: argparse.Namespace, home: Warehouse) -> None:
-    """Print or write a score for each response; rows count from 1, as in messages about the file."""
+    """Print or write a score for each response; a response that cannot be scored has the reason instead."""
     target = Path(options.output) if options.output else None
     with _writing(target):
         if target:
             check_target(target)  # scoring may take long
-    samples = read_samples(Path(options.file))
-    if not samples:
-        raise AnnotationError(f"{options.file} is an empty list; there is nothing to score")
-    if options.evaluator in packaged() and not versions(home, options.evaluator):
-        print(
-            f"{options.evaluator}: none trained in {home.root}, so the one that comes with ssrem",
-            file=sys.stderr,
-        )
-    with progress(f"scoring {options.file} with {options.evaluator}"):
-        evaluator = in_use(home, options.evaluator)
-        parts = evaluator.components(samples)
-    lines = [] if options.json else ["row\tscore\tf\tg\th"]
-    for number, value in enumerate(parts.score):
-        values: dict[str, Any] = {"row": number + 1, "score": _or_none(value)}
-        values |= {part: _or_none(getattr(parts, part)[number]) for part in ("f", "g", "h")}
-        lines.append(
-            json.dumps({**values, "signature": evaluator.signature}) if options.json else _tabbed(values)
-        )
-    text = "\n".join(lines) + "\n"
+    rows, source, notes = _rows(options)
+    name, line = best_line(home) if options.evaluator is None else (options.evaluator, "")
+    if options.evaluator in packaged() and not versions(home, name):
+        line = f"{name}, as none is trained in {home.root} the one that comes with ssrem"
+    with progress(f"scoring {source} with {name}"):
+        evaluator = in_use(home, name)
+        notes += [f"scoring with {line}"] if line else []
+        for note in notes:  # not beside the one line of an error
+            say(note)
+        scored = _scored(evaluator, rows)
+    text = _text(scored, evaluator.signature, options)
     if target is None:
         sys.stdout.write(text)
-        return
-    with _writing(target), whole_file(target) as draft:
-        draft.write_text(text, encoding="utf-8")
+    else:
+        with _writing(target), whole_file(target) as draft:
+            draft.write_text(text, encoding="utf-8")
+    if options.response is None:
+        say(_summary(scored, rows, f"{source} with {name}"))
+
+
+def _rows(options: argparse.Namespace) -> tuple[Sequence[Row], str, list[str]]:
+    """The rows to score, what messages call their source, and what to say about it."""
+    single = options.response is not None
+    if single == (options.file is not None):
+        raise SsremError("give a file of responses, - for standard input, or one response by --response")
+    if single:
+        sample = Sample(tuple(options.context or ()), options.response, options.reference)
+        return [Row("--response", None, sample)], "--response", []
+    if options.context or options.reference:
+        raise SsremError("--context and --reference belong to --response; a file has its own")
+    responses = read_responses(options.file, options.format, parse(options.map, FIELDS))
+    source = "standard input" if options.file == "-" else options.file
+    notes = [f"{source}: read as {responses.guessed}; --format overrides"] if responses.guessed else []
+    return responses.rows, source, notes
+
+
+def _scored(evaluator: Evaluator, rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """Row, id where the input has ids, score, its parts, and the reason where there is no score."""
+    samples = [row.sample or Sample((), "") for row in rows]
+    scores = evaluator.components(samples)
+    columns = {name: getattr(scores, name).tolist() for name in ("score", *PARTS)}
+    identified = any(row.id is not None for row in rows)
+    scored = []
+    for number, row in enumerate(rows):
+        reason = None if row.sample is None else evaluator.lacks(row.sample)
+        parts = {name: _or_none(values[number]) for name, values in columns.items()}
+        if parts["score"] is None:
+            reason = f"{MALFORMED}: {row.fault}" if row.sample is None else reason or "no score"
+        scored.append(
+            {"row": number + 1, **({"id": row.id} if identified else {}), **parts, "reason": reason}
+        )
+    return scored
+
+
+def _text(scored: Sequence[dict[str, Any]], signature: str, options: argparse.Namespace) -> str:
+    if options.json:
+        lines = [json.dumps({**row, "signature": signature}) for row in scored]
+    elif options.response is not None:
+        (row,) = scored
+        lines = [f"no score: {row['reason']}" if row["score"] is None else f"{row['score']:.6f}"]
+    else:
+        lacking = any(row["reason"] for row in scored)
+        rows = scored if lacking else [{k: v for k, v in row.items() if k != "reason"} for row in scored]
+        lines = ["\t".join(rows[0]), *map(_tabbed, rows)]
+    return "\n".join(lines) + "\n"
+
+
+def _summary(scored: Sequence[dict[str, Any]], rows: Sequence[Row], of: str) -> str:
+    """How many responses have a score, and how many have none for which reason."""
+    reasons = Counter(row["reason"].partition(":")[0] for row in scored if row["reason"])
+    line = f"scored {len(scored) - reasons.total():,} of {count(len(scored), 'response')} of {of}"
+    if reasons:
+        line += f"; without a score: {', '.join(f'{reason} {n:,}' for reason, n in reasons.items())}"
+    malformed = next((row for row in rows if row.sample is None), None)
+    return line + (f" (the first: {malformed.where}: {malformed.fault})" if malformed else "")
 
 
 def _or_none(value: float) -> float | None:
@@ -57,7 +118,10 @@ def _or_none(value: float) -> float | None:
 
 
 def _tabbed(values: dict[str, Any]) -> str:
-    cells = ("" if v is None else f"{v:.6f}" if isinstance(v, float) else str(v) for v in values.values())
+    cells = (
+        "" if v is None else f"{v:.6f}" if isinstance(v, float) else printable(str(v))
+        for v in values.values()
+    )
     return "\t".join(cells)
 
 

@@ -40,7 +40,8 @@ def train(options: argparse.Namespace, home: Warehouse) -> None:
 def _show_plan(
     options: argparse.Namespace, home: Warehouse, names: list[str], training: TrainingOptions
 ) -> None:
-    from tasks.training.dry_run import dry_run  # imports Prefect
+    from tasks.training.dry_run import dry_run, too_small  # imports Prefect
+    from tasks.training.train import without_tables
 
     rows = dry_run(home, names, options.corpus, training.config, training.encoder, options.labels)
     if options.json:
@@ -48,6 +49,9 @@ def _show_plan(
         return
     short = [{key: value for key, value in row.items() if key != "settings"} for row in rows]
     output.tables({"what would be trained, on what": short})
+    sources = sorted({corpus for row in rows for corpus in (row["corpora"] or "").split(", ") if corpus})
+    if sources and not without_tables(str(home.root), sources) and (warning := too_small(home, sources)):
+        output.say(warning)
     for row in rows:
         settings = " ".join(f"{key}={value}" for key, value in row["settings"].items())
         print(f"{row['evaluator']}: {settings or 'no settings'}")

@@ -82,7 +82,7 @@ class Adem(Encoding[State]):
             )
         return net
 
-    def components(self, samples: Sequence[Sample], *, encode: Encode | None = None) -> Scores:
+    def compute(self, samples: Sequence[Sample], *, encode: Encode | None = None) -> Scores:
         state = self.state
         products = {part: np.zeros(len(samples)) for part in self._pieces()}
         truncated = np.zeros(len(samples), dtype=bool)

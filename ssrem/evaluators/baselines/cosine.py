@@ -57,10 +57,10 @@ class Cosine(Metric):
     def engine(self) -> str:
         return self.encoder.signature
 
-    def components(self, samples: Sequence[Sample], *, encode: Encode | None = None) -> Scores:
+    def compute(self, samples: Sequence[Sample], *, encode: Encode | None = None) -> Scores:
         metric = copy.copy(self)
         metric._encode = encode or self.encoder.encode
-        return super(Cosine, metric).components(samples)
+        return super(Cosine, metric).compute(samples)
 
     def values(self, samples: Sequence[Sample]) -> Scored:
         row: dict[str, int] = {}

@@ -102,7 +102,7 @@ class Bilinear(Encoding[NetworkState]):
         )
         return state, training
 
-    def components(self, samples: Sequence[Sample], *, encode: Encode | None = None) -> Scores:
+    def compute(self, samples: Sequence[Sample], *, encode: Encode | None = None) -> Scores:
         bounds = self.state.bounds
         f = self._f(samples, encode)
         # A blank response is not compared with its reference either.

@@ -12,13 +12,15 @@ import numpy as np
 
 from ssrem.encoders.base import Encoder
 from ssrem.errors import EvaluatorError
+from ssrem.evaluators import MANIFEST, evaluator_class
 from ssrem.evaluators.base import Evaluator, Provider, Scores
 from ssrem.evaluators.blend.config import BlendConfig, BlendRefConfig
-from ssrem.evaluators.blend.members import Members, load_members
+from ssrem.evaluators.blend.members import FOLDER, Members, load_members
 from ssrem.evaluators.blend.state import State
 from ssrem.evaluators.core.candidate_columns import score_as_samples
 from ssrem.evaluators.core.fitted import Fitted, Run
 from ssrem.evaluators.core.saved import Saved
+from ssrem.files import read_json
 from ssrem.samples import TEST, Candidates, Floats, Sample
 from ssrem.training import Training
 
@@ -72,6 +74,14 @@ class Blend(Fitted[State]):
         self.members = Members(self.config.members, referenced="reference" in self.needs, at_hand=at_hand)
 
     @classmethod
+    def missing_packages(cls, folder: Path) -> list[str]:
+        parts = sorted((folder / FOLDER).iterdir())
+        kinds = {part: evaluator_class(read_json(part / MANIFEST, ("name",))["name"]) for part in parts}
+        return list(
+            dict.fromkeys(name for part, kind in kinds.items() for name in kind.missing_packages(part))
+        )
+
+    @classmethod
     def create(cls, settings: Mapping[str, Any], provider: Provider) -> Self:
         """With the provider's evaluators for the parts that have to be trained first."""
         config: BlendConfig = cls.config_class.of(settings)
@@ -115,7 +125,7 @@ class Blend(Fitted[State]):
 
         return tune(self.name, self.members, annotated, scale, self._state, self.config, run.progress)
 
-    def components(self, samples: Sequence[Sample]) -> Scores:
+    def compute(self, samples: Sequence[Sample]) -> Scores:
         """f and f_unit; the other parts are NaN."""
         values, truncated = self.members.scores(samples)
         f = self.state.f(values, self.config.clip)
@@ -156,7 +166,7 @@ class BlendRef(Blend):
     def _fit(self, candidates: Candidates, run: Run) -> tuple[State, Training]:
         raise EvaluatorError(f"{self.name} learns from human scores alone; call fine_tuned, or fit a blend")
 
-    def components(self, samples: Sequence[Sample]) -> Scores:
+    def compute(self, samples: Sequence[Sample]) -> Scores:
         """h; the other parts are NaN."""
         referenced = np.array([sample.reference is not None for sample in samples], dtype=bool)
         h, truncated = np.full(len(samples), np.nan), np.zeros(len(samples), dtype=bool)

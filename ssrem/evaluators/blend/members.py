@@ -83,7 +83,7 @@ class Members:
             raise EvaluatorError(f"{lacking} of {len(samples)} samples have no reference; give each one")
         columns, truncated = [], np.zeros(len(samples), dtype=bool)
         for name, member in self.evaluators.items():
-            scores = member.components(samples)
+            scores = member.compute(samples)
             columns.append(scores.score if self.referenced else scores.f)
             if broken := int((~np.isfinite(columns[-1])).sum()):
                 raise EvaluatorError(

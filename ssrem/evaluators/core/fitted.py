@@ -130,7 +130,7 @@ class Fitted(Evaluator, Generic[S]):
         """Learn from the train split of `candidates`; the valid split chooses the epoch and gives the bounds.
 
         checkpoint: a folder for the unfinished training; a fit with equal settings and data continues from there and
-        gives the result of an uninterrupted one. The folder is not deleted. reading: as `components` takes it.
+        gives the result of an uninterrupted one. The folder is not deleted. reading: as `compute` takes it.
         EvaluatorError if the folder holds a training with other settings or data.
         """
         state, self.training = self._fit(candidates, self._run(progress, checkpoint, **reading))

@@ -71,7 +71,7 @@ class Metric(Evaluator):
     def values(self, samples: Sequence[Sample]) -> Scored:
         """Finite scores of one batch of samples that have what is needed, in order, independent of one another.
 
-        A context may be empty. `components` clips the scores to `range`, as rounding may exceed it.
+        A context may be empty. `compute` clips the scores to `range`, as rounding may exceed it.
         """
 
     @property
@@ -79,7 +79,7 @@ class Metric(Evaluator):
         settings = "".join(f"|{name}:{value}" for name, value in sorted(self.settings.items()))
         return f"{self.name}{settings}|{self.engine}"
 
-    def components(self, samples: Sequence[Sample]) -> Scores:
+    def compute(self, samples: Sequence[Sample]) -> Scores:
         values, truncated = np.full(len(samples), np.nan), np.zeros(len(samples), dtype=bool)
         for rows in self._batches(samples):
             scored = self.values([samples[row] for row in rows])

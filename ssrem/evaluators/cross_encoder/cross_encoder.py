@@ -83,7 +83,7 @@ class CrossEncoder(Fitted[NetworkState]):
         generator = load_generator(spec, **settings)
         return fit(self.name, self._fresh_net(), candidates, generator, run)
 
-    def components(self, samples: Sequence[Sample]) -> Scores:
+    def compute(self, samples: Sequence[Sample]) -> Scores:
         f, truncated = self._f(samples)
         return Scores.of(truncated, f=f, f_unit=self.f_unit(f))
 

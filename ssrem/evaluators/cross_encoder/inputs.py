@@ -112,7 +112,7 @@ class Base:
             first[at] = len(before) + len(context_ids) + len(between)
             truncated[at] = len(context_ids) < len(context) or len(response_ids) < len(all_ids)
         if self.cosine is not None:
-            output = self.cosine.components(samples)
+            output = self.cosine.compute(samples)
             prior, truncated = output.f.astype(np.float32), truncated | output.truncated
         return Inputs(tuple(rows), first, prior, truncated)
 

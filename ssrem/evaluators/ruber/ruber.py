@@ -62,7 +62,7 @@ class RuberUnref(Encoding[NetworkState]):
 
         return tune(self, annotated, scale, run)
 
-    def components(self, samples: Sequence[Sample], *, encode: Encode | None = None) -> Scores:
+    def compute(self, samples: Sequence[Sample], *, encode: Encode | None = None) -> Scores:
         f, truncated = self._f(samples, encode)
         return Scores.of(truncated, f=f, f_unit=self.f_unit(f))
 
@@ -117,7 +117,7 @@ class Ruber(RuberUnref):
     parts: ClassVar[tuple[str, ...]] = ("f", "g", "h")
     source: ClassVar[str] = "Tao et al. 2018; Zhao et al. 2020, section 3 and 5.2"
 
-    def components(self, samples: Sequence[Sample], *, encode: Encode | None = None) -> Scores:
+    def compute(self, samples: Sequence[Sample], *, encode: Encode | None = None) -> Scores:
         """All parts; g and h are NaN for samples without a reference."""
         f, truncated = self._f(samples, encode)
         responses = [sample.response for sample in samples]

@@ -315,7 +315,7 @@ def test_scores_by_hand(fitted: Adem) -> None:
     constants = Constants(1.5, 2.5)
     evaluator = Adem(fitted.encoder, CONFIG)
     evaluator.set_state(replace(fitted.state, matrices=matrices, constants=constants))
-    parts = evaluator.components(SAMPLES)
+    parts = evaluator.compute(SAMPLES)
     net, projection = seeded_like(fitted), fitted.state.projection
 
     def vector(dialogue: tuple[str, ...]) -> np.ndarray:
@@ -333,7 +333,7 @@ def test_scores_by_hand(fitted: Adem) -> None:
     for kind, part, whole in ((AdemUnref, "f", parts.f), (AdemRef, "g", parts.g)):
         alone = of(kind, evaluator)
         assert alone.score(SAMPLES) == pytest.approx(whole - 1.5 / 2.5, abs=1e-9)
-        own = alone.components(SAMPLES)
+        own = alone.compute(SAMPLES)
         assert np.array_equal(getattr(own, part), alone.score(SAMPLES))
         assert np.isnan(own.h).all() and np.isnan(own.g if part == "f" else own.f).all()
 
@@ -353,17 +353,17 @@ def test_what_is_missing(fitted: Adem) -> None:
         replace(full, reference=""),
         replace(full, reference=None),
     ]
-    parts = fitted.components([full, *odd])
+    parts = fitted.compute([full, *odd])
     assert parts.f[1:5].tolist() == [0] * 4 and parts.g[3:6].tolist() == [0] * 3
     assert parts.h[3:5] == pytest.approx(-alpha / beta)
     assert parts.g[1] == parts.g[0] and parts.f[5] == pytest.approx(parts.f[0])
     assert np.isnan(parts.g[6]) and np.isnan(parts.h[6]) and parts.f[6] == pytest.approx(parts.f[0])
     assert np.isfinite(parts.h[:6]).all() and not parts.truncated.any()
-    assert fitted.score([]).shape == (0,)
+    assert fitted.compute([]).score.shape == (0,)
     unref, ref = of(AdemUnref, fitted), of(AdemRef, fitted)
-    assert np.isfinite(unref.score([full, *odd])).all()
-    assert np.isnan(ref.score([full, *odd])).tolist() == [False] * 6 + [True]
-    assert np.isfinite(fitted.score([Sample(("?",), "!", "…")])).all()
+    assert np.isfinite(unref.compute([full, *odd]).score).all()
+    assert np.isnan(ref.compute([full, *odd]).score).tolist() == [False] * 6 + [True]
+    assert np.isfinite(fitted.compute([Sample(("?",), "!", "…")]).score).all()
 
 
 def test_what_is_cut_is_said(fitted: Adem) -> None:
@@ -377,11 +377,11 @@ def test_what_is_cut_is_said(fitted: Adem) -> None:
         replace(full, context=(cut, *full.context)),
         replace(full, response=long.replace(" ", " ? unknown ")),
     ]
-    parts = fitted.components([full, *more])
+    parts = fitted.compute([full, *more])
     assert parts.truncated.tolist() == [False, True, True, True, False, False]
     assert np.abs(parts.h - parts.h[0]).max() < 1e-6
-    assert of(AdemRef, fitted).components(more).truncated.tolist() == [True, True, False, False, False]
-    assert of(AdemUnref, fitted).components(more).truncated.tolist() == [True, False, True, False, False]
+    assert of(AdemRef, fitted).compute(more).truncated.tolist() == [True, True, False, False, False]
+    assert of(AdemUnref, fitted).compute(more).truncated.tolist() == [True, False, True, False, False]
 
 
 @pytest.mark.parametrize("kind", FAMILY)
@@ -394,17 +394,17 @@ def test_scores_do_not_depend_on_batch_order_or_threads(
         for n, sample in enumerate(SAMPLES)
     ]
     evaluator = of(kind, fitted)
-    together = evaluator.score(mixed)
-    assert np.array_equal(evaluator.score(mixed), together)
+    together = evaluator.compute(mixed).score
+    assert np.array_equal(evaluator.compute(mixed).score, together)
     assert evaluator.net is not None and all(p.grad is None for p in evaluator.net.parameters())
-    alone = np.concatenate([evaluator.score([sample]) for sample in mixed])
-    backwards = evaluator.score(mixed[::-1])[::-1]
+    alone = np.concatenate([evaluator.compute([sample]).score for sample in mixed])
+    backwards = evaluator.compute(mixed[::-1]).score[::-1]
     monkeypatch.setattr("ssrem.encoders.hierarchical_gru._TURNS", 3)
     monkeypatch.setattr("ssrem.encoders.hierarchical_gru._DIALOGUES", 5)
     monkeypatch.setattr("ssrem.evaluators.adem.adem._CHUNK", 7)
     before = torch.get_num_threads()
     torch.set_num_threads(2)
-    chunked = evaluator.score(mixed)
+    chunked = evaluator.compute(mixed).score
     assert torch.get_num_threads() == 2
     torch.set_num_threads(before)
     for scores in (alone, backwards, chunked):
@@ -432,7 +432,7 @@ def test_score_equals_score_candidates(fitted: Adem, monkeypatch: pytest.MonkeyP
                 Sample((texts[true - 2], texts[true - 1]), texts[row], texts[true])
                 for true, row in zip(candidates.response[rows], wanted, strict=True)
             ]
-            parts = evaluator.components(samples)
+            parts = evaluator.compute(samples)
             part, unit = (parts.g, parts.g_unit) if kind is AdemRef else (parts.f, parts.f_unit)
             assert np.abs(part - by_kind[name][:, 0]).max() < 1e-5
             assert evaluator.f_unit(by_kind[name][:, 0]) == pytest.approx(unit, abs=1e-5)
@@ -497,7 +497,7 @@ def test_off_the_shelf() -> None:
 
     # With all components, products are those of the centred vectors. The last two turns are "?" and "x3".
     f, g = vector("x3") @ vector("b1 x0"), vector("b2") @ vector("b1 x0")
-    parts = evaluator.components([sample])
+    parts = evaluator.compute([sample])
     assert parts.f[0] == pytest.approx(f / constants.beta, abs=1e-4)
     assert parts.h[0] == pytest.approx((f + g - constants.alpha) / constants.beta, abs=1e-4)
     assert "|encoder|" in evaluator.signature and not evaluator.state.encoder
@@ -519,10 +519,10 @@ def test_what_an_encoder_off_the_shelf_leaves_out_is_said(fitted: Adem) -> None:
     full = Sample(("x1",) * 5, "b1", "b2")
     samples = [full, replace(full, response=long), replace(full, reference=long)]
     samples += [replace(full, context=context) for context in ((long, *full.context), (*full.context, long))]
-    assert evaluator.components(samples).truncated.tolist() == [False, True, True, False, True]
+    assert evaluator.compute(samples).truncated.tolist() == [False, True, True, False, True]
     alone = AdemUnref(short, SHELF)
     alone.fit(candidates_of(60))
-    assert alone.components(samples).truncated.tolist() == [False, True, False, False, True]
+    assert alone.compute(samples).truncated.tolist() == [False, True, False, False, True]
 
 
 def test_an_encode_hook_is_given_single_words(fitted: Adem) -> None:
@@ -626,7 +626,7 @@ def test_fine_tuned_follows_human_scores(fitted: Adem, kind: type[Adem]) -> None
     assert figures["valid_loss"] < figures["valid_loss_untuned"]
     assert figures["valid_rmse"] == pytest.approx(figures["valid_loss"] ** 0.5)
     part = tuned.parts[0]
-    bounds, values = tuned.state.bounds[part], getattr(tuned.components(samples), part)
+    bounds, values = tuned.state.bounds[part], getattr(tuned.compute(samples), part)
     assert (bounds.low, bounds.high) == pytest.approx((values.min(), values.max()), abs=1e-6)
 
 

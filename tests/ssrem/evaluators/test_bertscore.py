@@ -84,7 +84,7 @@ def test_the_encoder_of_a_pair(tmp_path: Path) -> None:
     assert np.abs(evaluator.score(PAIRS) - expected).max() < 1e-5
     # Neither model nor tokenizer has a limit, so the usual one holds: 510 words, [CLS] and [SEP].
     long = [Sample((), "red", "the " * words) for words in (510, 511)]
-    assert evaluator.components(long).truncated.tolist() == [False, True]
+    assert evaluator.compute(long).truncated.tolist() == [False, True]
 
 
 def test_every_text_has_a_score(bert: Path, tmp_path: Path) -> None:
@@ -94,16 +94,16 @@ def test_every_text_has_a_score(bert: Path, tmp_path: Path) -> None:
     check_parts(evaluator, samples)
     check_saved(evaluator, samples, tmp_path / "saved")
     for odd in ODD[:2]:
-        assert evaluator.score([Sample((), odd, "red"), Sample((), "red", odd)]).tolist() == [0, 0]
+        assert evaluator.compute([Sample((), odd, "red"), Sample((), "red", odd)]).score.tolist() == [0, 0]
 
 
 def test_long_texts_are_cut_at_the_end(bert: Path) -> None:
     evaluator = BertScore(model=str(bert))  # reads 12 tokens: ten words, [CLS] and [SEP]
     whole, long = "red cat " * 5, "red cat " * 5 + "blue"
-    scores = evaluator.components([Sample((), text, "the dog") for text in (whole, long)])
+    scores = evaluator.compute([Sample((), text, "the dog") for text in (whole, long)])
     assert scores.truncated.tolist() == [False, True]
     assert scores.g[0] == scores.g[1]
-    assert evaluator.components([Sample((), "the dog", long)]).truncated.tolist() == [True]
+    assert evaluator.compute([Sample((), "the dog", long)]).truncated.tolist() == [True]
 
 
 def test_blanks_around_a_text_say_nothing(bert: Path) -> None:

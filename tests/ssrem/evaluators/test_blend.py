@@ -183,7 +183,10 @@ def test_length_has_a_weight_from_human_scores_alone() -> None:
     for before in (blend, Blend(None, CONFIG, members=members)):
         tuned = before.fine_tuned(pairs)
         assert tuned.weights["length"] < -0.2 < 0.2 < tuned.weights["good"]
-    assert Length().score([Sample((), ""), Sample((), "one two")]).tolist() == [0.0, pytest.approx(np.log(3))]
+    assert Length().compute([Sample((), ""), Sample((), "one two")]).score.tolist() == [
+        0.0,
+        pytest.approx(np.log(3)),
+    ]
 
 
 def test_strong_regularisation_gives_equal_weights() -> None:
@@ -276,12 +279,12 @@ def test_scores_by_hand() -> None:
     state = blend.state
     values = np.array([[float(word) for word in sample.response.split()[:2]] for sample in SAMPLES])
     z = np.clip((values - state.centre) / state.spread, -4, 4)
-    assert blend.score(SAMPLES) == pytest.approx(z @ state.weights, abs=1e-12)
+    assert blend.compute(SAMPLES).score == pytest.approx(z @ state.weights, abs=1e-12)
     wild = blend.score([Sample((), text([1e9, -1e9])), Sample((), text([-1e9, -1e9]))])
     assert wild == pytest.approx([4 * state.weights[0] - 4 * state.weights[1], -4], abs=1e-9)
-    unit = blend.components(SAMPLES).f_unit
+    unit = blend.compute(SAMPLES).f_unit
     low, high = state.f_bounds.low, state.f_bounds.high
-    assert unit == pytest.approx(np.clip((blend.score(SAMPLES) - low) / (high - low), 0, 1))
+    assert unit == pytest.approx(np.clip((blend.compute(SAMPLES).score - low) / (high - low), 0, 1))
 
 
 def test_scales_leave_the_outer_percent_out() -> None:
@@ -308,7 +311,7 @@ def test_scores_do_not_depend_on_neighbours(monkeypatch: pytest.MonkeyPatch) -> 
 def test_what_a_part_cut_is_truncated_and_a_reference_is_not_read() -> None:
     blend = fitted(planted([1.0, 0.3]))
     samples = [Sample((), "1 2 cut"), Sample((), "1 2"), Sample((), "1 2", "0 0")]
-    scores = blend.components(samples)
+    scores = blend.compute(samples)
     assert scores.truncated.tolist() == [True, False, False]
     assert scores.f[1] == scores.f[2] and np.isnan(scores.g).all() and np.isnan(scores.h).all()
 
@@ -332,9 +335,9 @@ def test_score_candidates_equals_score(monkeypatch: pytest.MonkeyPatch) -> None:
     assert {kind: f.shape for kind, f in scores.items()} == {"GT": (60, 1), "SC": (60, 1), "Context": (60, 1)}
     assert np.array_equal(np.isnan(scores["SC"]), candidates.negatives["SC"][rows] < 0)
     true = [Sample(tuple(texts[row - 2 : row]), texts[row]) for row in candidates.response[rows]]
-    assert scores["GT"][:, 0] == pytest.approx(blend.score(true))
+    assert scores["GT"][:, 0] == pytest.approx(blend.compute(true).score)
     assert scores["GT"].mean() > np.nanmean(scores["SC"]) + 0.3
-    assert scores["Context"][0, 0] == pytest.approx(blend.score([Sample((), "0 hi")])[0])
+    assert scores["Context"][0, 0] == pytest.approx(blend.compute([Sample((), "0 hi")]).score[0])
 
 
 # --- parts
@@ -387,7 +390,7 @@ def test_parts_that_cannot_be(tmp_path: Path) -> None:
     with pytest.raises(EvaluatorError, match="two members have one name"):
         Blend(None, members=[Number(), Number(position=1)])
     with pytest.raises(EvaluatorError, match="blend is not trained yet; call fit or fine_tuned"):
-        Blend(None, members=[Number()]).score([Sample((), "1")])
+        Blend(None, members=[Number()]).score([Sample(("0",), "1")])
     Words().save(tmp_path / "words")
     settings = json.dumps({"number": {"folder": str(tmp_path / "words")}})
     with pytest.raises(EvaluatorError, match="holds words, not number"):
@@ -448,7 +451,7 @@ def test_parts_with_one_language_model_share_its_passes() -> None:
     assert values == pytest.approx(np.array([[1, 2, -9], [1 / 3, 1, -29 / 3], [0, 0, -10]]))
     # With and without context; the last one has none.
     assert len(model.computed) == len(set(model.computed)) == 5
-    alone = np.column_stack([part.score(samples) for part in parts.values()])
+    alone = np.column_stack([part.compute(samples).score for part in parts.values()])
     assert np.array_equal(alone, values)
 
 
@@ -542,7 +545,7 @@ def test_blend_ref_reads_the_reference(tmp_path: Path, monkeypatch: pytest.Monke
     ]
     blend = BlendRef(None, members=[Number(), Same()]).fine_tuned(annotated, scale=(1, 5))
     samples = [sample for sample, _ in annotated]
-    scores = blend.components(samples)
+    scores = blend.compute(samples)
     assert scores.h == pytest.approx([(score - 1) / 4 for _, score in annotated], abs=0.01)
     assert np.isnan(scores.f).all() and np.array_equal(blend.score(samples), scores.h)
     mixed = blend.score([samples[0], Sample((), "1 2"), samples[1]])

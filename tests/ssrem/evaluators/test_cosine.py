@@ -29,7 +29,7 @@ def colours(tmp_path: Path) -> str:
 
 
 def one(evaluator: Cosine, *context: str, response: str = "green") -> float:
-    return float(evaluator.score([Sample(context, response)])[0])
+    return float(evaluator.compute([Sample(context, response)]).score[0])
 
 
 def test_two_turns_by_hand(colours: str) -> None:
@@ -74,7 +74,7 @@ def test_every_text_has_a_score(colours: str, tmp_path: Path, settings: dict[str
     check_independent(evaluator, odd_contexts())
     check_parts(evaluator, odd_contexts())
     check_saved(evaluator, odd_contexts(), tmp_path / "saved")
-    assert not evaluator.components(odd_contexts()).truncated.any()
+    assert not evaluator.compute(odd_contexts()).truncated.any()
 
 
 def test_with_a_transformer(tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_nothing_depends_on_the_number_of_threads(tmp_path: Path) -> None:
     try:
         for threads in (1, 2, 3):
             torch.set_num_threads(threads)
-            scores.append(evaluator.score(odd_contexts()))
+            scores.append(evaluator.compute(odd_contexts()).score)
     finally:
         torch.set_num_threads(before)
     assert np.ptp(scores, axis=0).max() < 1e-5
@@ -107,9 +107,9 @@ def test_truncated_where_a_text_does_not_fit(tmp_path: Path) -> None:
         Sample((), eleven),
     ]
     expected = [False, True, True, True, True, False, True]
-    assert Cosine(encoder=spec).components(samples).truncated.tolist() == expected
+    assert Cosine(encoder=spec).compute(samples).truncated.tolist() == expected
     alone = [False, True, True, False, False, False, True]
-    assert Cosine(encoder=spec, context_turns=1).components(samples).truncated.tolist() == alone
+    assert Cosine(encoder=spec, context_turns=1).compute(samples).truncated.tolist() == alone
 
 
 def test_encode_stands_in_for_the_encoder(colours: str) -> None:
@@ -124,15 +124,15 @@ def test_encode_stands_in_for_the_encoder(colours: str) -> None:
     assert np.array_equal(evaluator.score(samples, encode=cached), evaluator.score(samples))
     assert sorted(encoded) == ["blue", "green", "red blue"]  # each text once
     encoded.clear()
-    assert np.array_equal(evaluator.components(samples, encode=cached).f, evaluator.score(samples))
+    assert np.array_equal(evaluator.compute(samples, encode=cached).f, evaluator.score(samples))
     assert encoded
 
 
 def test_nothing_depends_on_what_is_held_at_a_time(colours: str, monkeypatch: pytest.MonkeyPatch) -> None:
     evaluator = Cosine(encoder=colours)
-    expected = evaluator.components(odd_contexts())
+    expected = evaluator.compute(odd_contexts())
     monkeypatch.setattr(Cosine, "batch_samples", 3)
-    assert np.abs(evaluator.score(odd_contexts()) - expected.f).max() < 1e-12
+    assert np.abs(evaluator.compute(odd_contexts()).score - expected.f).max() < 1e-12
 
 
 def test_signature_follows_settings_and_encoder(colours: str) -> None:

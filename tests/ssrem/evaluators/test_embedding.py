@@ -34,7 +34,7 @@ def colours(tmp_path: Path) -> str:
 
 
 def one(metric: type[EncoderMetric], encoder: str, response: str, reference: str) -> float:
-    return float(metric(encoder=encoder).score([Sample((), response, reference)])[0])
+    return float(metric(encoder=encoder).compute([Sample((), response, reference)]).score[0])
 
 
 @pytest.mark.parametrize(
@@ -147,10 +147,13 @@ def test_every_text_has_a_score(metric: type[EncoderMetric], colours: str, tmp_p
     check_independent(evaluator, samples)
     check_parts(evaluator, samples)
     check_saved(evaluator, samples, tmp_path / "saved")
-    assert not evaluator.components(samples).truncated.any()
+    assert not evaluator.compute(samples).truncated.any()
     for odd in ODD[:3]:
-        assert evaluator.score([Sample((), odd, "the cat"), Sample((), "the cat", odd)]).tolist() == [0, 0]
-    assert evaluator.score([Sample((), "the cat", "The cat!")])[0] == pytest.approx(1)
+        assert evaluator.compute([Sample((), odd, "the cat"), Sample((), "the cat", odd)]).score.tolist() == [
+            0,
+            0,
+        ]
+    assert evaluator.compute([Sample((), "the cat", "The cat!")]).score[0] == pytest.approx(1)
 
 
 @pytest.mark.parametrize("metric", METRICS)
@@ -178,7 +181,7 @@ def test_truncated_where_a_piece_does_not_fit(tmp_path: Path) -> None:
         EmbeddingExtrema: [False, False, False, False, True],
     }
     for metric, truncated in expected.items():
-        assert metric(encoder=spec).components(samples).truncated.tolist() == truncated
+        assert metric(encoder=spec).compute(samples).truncated.tolist() == truncated
 
 
 @pytest.mark.parametrize("metric", METRICS)
@@ -187,11 +190,11 @@ def test_nothing_depends_on_what_is_held_at_a_time(
 ) -> None:
     texts = ["red", "blue dark", "green. Red dark blue", "", "grey grey red dark green blue"]
     samples = [Sample((), a, b) for a in texts for b in texts]
-    expected = metric(encoder=colours).score(samples)
+    expected = metric(encoder=colours).compute(samples).score
     embedding = "ssrem.evaluators.reference_based.embedding"
     for name, limit in (("PairMetric.batch_samples", 3), ("PairMetric.batch_characters", 20), ("_ROWS", 2)):
         monkeypatch.setattr(f"{embedding}.{name}", limit)
-        assert np.abs(metric(encoder=colours).score(samples) - expected).max() < 1e-12
+        assert np.abs(metric(encoder=colours).compute(samples).score - expected).max() < 1e-12
 
 
 def test_nearest_by_blocks(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -201,13 +201,13 @@ def test_odd_texts_have_scores(cls: type[Likelihood], causal: Path, masked: Path
     samples = [Sample(("hi how are you",), text) for text in texts]
     samples += [Sample((text,), "fine") for text in texts] + [Sample((), "fine")]
     evaluator = evaluator_of(cls, causal, masked)
-    scores = evaluator.components(samples)
+    scores = evaluator.compute(samples)
     assert np.isfinite(scores.f).all()
     assert scores.truncated.tolist() == [*[False] * 6, True, *[False] * 6, True, False]
     nothing = -np.log(len(SPECIAL + WORDS))
     expected = {"lm-pmi": 0.0, "lm-sum": (nothing + 3) / 0.5 + (0 - 0.1) / 2}.get(cls.name, nothing)
     np.testing.assert_allclose(scores.f[:2], expected, atol=1e-9)
-    none, blank = evaluator.score([Sample((), "fine"), Sample(("", " "), "fine")])
+    none, blank = evaluator.compute([Sample((), "fine"), Sample(("", " "), "fine")]).score
     assert blank == pytest.approx(none, abs=1e-9)
     if cls is LmPmi:
         assert none == 0
@@ -226,22 +226,22 @@ def test_oldest_context_goes_first(causal: Path, masked: Path) -> None:
     whole = lines(sample)
     assert len(whole) == 10
     evaluator = LmCoherence(model=causal, speakers="", max_length=1 + 3 + 4)
-    scores = evaluator.components([sample, SAMPLES[3]])
+    scores = evaluator.compute([sample, SAMPLES[3]])
     assert scores.truncated.tolist() == [True, False]
     cut = causal_log_p(causal, [5, *whole[-3:]], ids(sample.response))
     assert scores.f[0] == pytest.approx(np.mean(cut), abs=1e-5)
-    exact = LmCoherence(model=causal, speakers="", max_length=1 + 10 + 4).components([sample])
+    exact = LmCoherence(model=causal, speakers="", max_length=1 + 10 + 4).compute([sample])
     assert not exact.truncated[0]
 
-    short = LmPmi(model=causal, speakers="", max_length=1 + 2).components([sample])
+    short = LmPmi(model=causal, speakers="", max_length=1 + 2).compute([sample])
     assert short.truncated[0]
     assert short.f[0] == 0  # the response alone fills the window
-    short = LmCoherence(model=causal, speakers="", max_length=1 + 2).components([sample])
+    short = LmCoherence(model=causal, speakers="", max_length=1 + 2).compute([sample])
     first = causal_log_p(causal, [5], ids("no i"))
     assert short.f[0] == pytest.approx(np.mean(first), abs=1e-5)
 
     context = ids("\n".join(sample.context))
-    components = MlmLikelihood(model=masked, max_length=3 + 2 + 4).components([sample])
+    components = MlmLikelihood(model=masked, max_length=3 + 2 + 4).compute([sample])
     assert components.truncated[0]
     expected = masked_log_p(masked, context[-2:], ids(sample.response))
     assert components.f[0] == pytest.approx(np.mean(expected), abs=1e-5)
@@ -265,15 +265,17 @@ def test_speakers_take_turns_before_what_is_said(causal: Path) -> None:
     after_context = causal_log_p(causal, [5, *said, *ids("cats :")], ids(sample.response))
     alone = causal_log_p(causal, [5, *ids("cats :")], ids(sample.response))
     settings = {"model": causal, "speakers": "cats+dogs", "context_turns": 2}
-    assert LmCoherence(**settings).score([sample])[0] == pytest.approx(np.mean(after_context), abs=1e-5)
-    assert LmPmi(**settings).score([sample])[0] == pytest.approx(
+    assert LmCoherence(**settings).compute([sample]).score[0] == pytest.approx(
+        np.mean(after_context), abs=1e-5
+    )
+    assert LmPmi(**settings).compute([sample]).score[0] == pytest.approx(
         np.mean(after_context) - np.mean(alone), abs=1e-5
     )
-    assert LmPmi(**settings).score([Sample((), "fine")])[0] == 0
+    assert LmPmi(**settings).compute([Sample((), "fine")]).score[0] == 0
     # The name stays where the context has to go.
-    scores = LmCoherence(
-        **settings, max_length=1 + len(ids("cats :")) + len(ids(sample.response))
-    ).components([sample])
+    scores = LmCoherence(**settings, max_length=1 + len(ids("cats :")) + len(ids(sample.response))).compute(
+        [sample]
+    )
     assert scores.truncated[0]
     assert scores.f[0] == pytest.approx(np.mean(alone), abs=1e-5)
 
@@ -309,7 +311,7 @@ def test_responses_to_one_context_share_its_pass(
         return forward(*arguments, **options)
 
     monkeypatch.setattr(model.model, "forward", counted)
-    scores = evaluator.score([Sample(context, response) for response in responses])
+    scores = evaluator.compute([Sample(context, response) for response in responses]).score
     before = [5, *lines(Sample(context, ""))]
     expected = [sum(causal_log_p(causal, before, ids(response))) for response in responses]
     expected[2] = -math.log(model.vocabulary)

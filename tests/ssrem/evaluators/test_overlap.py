@@ -36,7 +36,7 @@ WORDS = st.lists(
 
 
 def one(metric: type[OverlapMetric], response: str, reference: str) -> float:
-    return float(metric().score([Sample((), response, reference)])[0])
+    return float(metric().compute([Sample((), response, reference)]).score[0])
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_every_text_has_a_score(metric: type[OverlapMetric], tmp_path: Path) -> 
     check_independent(metric(), samples)
     check_parts(metric(), samples)
     check_saved(metric(), samples, tmp_path)
-    assert not metric().components(samples).truncated.any()
+    assert not metric().compute(samples).truncated.any()
     for odd in ODD:
         assert one(metric, odd, "") == one(metric, "", odd) == 0
 

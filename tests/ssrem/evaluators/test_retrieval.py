@@ -119,7 +119,7 @@ def test_scores_do_not_depend_on_batch_order_or_threads(
 
 
 def test_components(fitted: Retrieval) -> None:
-    parts = fitted.components(SAMPLES)
+    parts = fitted.compute(SAMPLES)
     assert np.array_equal(parts.f, fitted.score(SAMPLES)) and fitted.parts == ("f",)
     assert ((parts.f > 0) & (parts.f < 1)).all()
     assert np.isnan(parts.g).all() and np.isnan(parts.h).all()
@@ -134,8 +134,8 @@ def test_components(fitted: Retrieval) -> None:
 
 def test_odd_texts_have_scores(fitted: Retrieval) -> None:
     odd = [Sample((), "red"), Sample((" ", ""), ""), Sample(("red",), ""), Sample(("你好",), "мир \ud800")]
-    f = fitted.score(odd)
-    assert np.isfinite(f).all() and f[1] == pytest.approx(fitted.score([Sample((), "")])[0], abs=1e-5)
+    f = fitted.compute(odd).score
+    assert np.isfinite(f).all() and f[1] == pytest.approx(fitted.compute([Sample((), "")]).score[0], abs=1e-5)
 
 
 # --- the prior

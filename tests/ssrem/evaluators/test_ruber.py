@@ -102,15 +102,15 @@ def test_ruber_ref(tmp_path: Path) -> None:
         Sample((), "cat " * 20_000, "cat"),
         Sample(("hello",), "the cat sat"),
     ]
-    scores = metric.score(samples)
+    scores = metric.compute(samples).score
     assert scores[[0, 6]] == pytest.approx([1, 1], abs=1e-9)
     assert 0 < scores[1] < 0.99
     assert scores[[2, 3, 5]].tolist() == [0, 0, 0]
     assert np.isfinite(scores[:7]).all() and np.isnan(scores[7])
     assert (np.abs(scores[:7]) <= 1).all()
-    backwards = np.concatenate([metric.score([sample]) for sample in samples[::-1]])[::-1]
+    backwards = np.concatenate([metric.compute([sample]).score for sample in samples[::-1]])[::-1]
     assert np.array_equal(scores, backwards, equal_nan=True)
-    parts = metric.components(samples)
+    parts = metric.compute(samples)
     assert np.array_equal(parts.g, scores, equal_nan=True) and np.isnan(parts.f).all()
     assert not parts.truncated.any()
     metric.save(tmp_path / "m")
@@ -155,9 +155,9 @@ def test_score_equals_score_candidates(fitted: Ruber) -> None:
             for true, row in zip(candidates.response[rows], wanted, strict=True)
         ]
         column = {"GT": 0, "Rand": 1}[kind]
-        assert np.abs(fitted.components(samples).f - by_kind[kind][:, column]).max() < 1e-5
+        assert np.abs(fitted.compute(samples).f - by_kind[kind][:, column]).max() < 1e-5
     copied = [Sample((texts[row - 2], texts[row - 1]), texts[row - 1]) for row in candidates.response[rows]]
-    assert np.abs(fitted.components(copied).f - by_kind["Context"][:, 0]).max() < 1e-5
+    assert np.abs(fitted.compute(copied).f - by_kind["Context"][:, 0]).max() < 1e-5
     assert np.allclose(fitted.score_candidates(candidates, None)["GT"][rows], by_kind["GT"], atol=1e-5)
 
 
@@ -166,13 +166,13 @@ def test_scores_do_not_depend_on_batch_or_order(fitted: Ruber, monkeypatch: pyte
     mixed = [
         replace(sample, response=sample.response + " b1" * (7 * n % 31)) for n, sample in enumerate(SAMPLES)
     ]
-    together = fitted.components(mixed)
-    alone = np.concatenate([fitted.components([sample]).f for sample in mixed])
-    backwards = fitted.components(mixed[::-1]).f[::-1]
+    together = fitted.compute(mixed)
+    alone = np.concatenate([fitted.compute([sample]).f for sample in mixed])
+    backwards = fitted.compute(mixed[::-1]).f[::-1]
     monkeypatch.setattr("ssrem.evaluators.ruber.model._ENCODED", 3)
     monkeypatch.setattr("ssrem.evaluators.ruber.model._SCORED", 5)
     monkeypatch.setattr("ssrem.evaluators.ruber.ruber._CHUNK", 7)
-    chunked = fitted.components(mixed)
+    chunked = fitted.compute(mixed)
     for f in (alone, backwards, chunked.f):
         assert np.abs(f - together.f).max() < 1e-5
     assert np.abs(chunked.h - together.h).max() < 1e-5
@@ -224,7 +224,7 @@ def test_texts_without_a_known_word_score_a_half(fitted: Ruber) -> None:
         Sample(("a1",), "unknown", "b1"),
         Sample(("a1",), "你好 мир", "b1"),
     ]
-    parts = fitted.components(odd)
+    parts = fitted.compute(odd)
     assert parts.f.tolist() == [0.5] * 5
     assert parts.g.tolist() == pytest.approx([1, 0, 1, 0, 0])
     assert np.isfinite(parts.h).all() and not parts.truncated.any()
@@ -245,12 +245,10 @@ def test_what_is_cut_is_said(fitted: Ruber) -> None:
         replace(full, context=("a4", "", "", "", *full.context)),
         replace(full, context=("a1 " * 20_000, "a2 " * 6), response="b1 b2 b3 b4 " * 20_000),
     ]
-    parts = fitted.components([full, *more])
+    parts = fitted.compute([full, *more])
     assert parts.truncated.tolist() == [False, True, True, False, False, True, False, True]
     assert np.abs(parts.f - parts.f[0]).max() < 1e-6
-    other = fitted.components(
-        [replace(full, context=("a2 " * 6, "a1 " * 6)), replace(full, response="b4 b2")]
-    )
+    other = fitted.compute([replace(full, context=("a2 " * 6, "a1 " * 6)), replace(full, response="b4 b2")])
     assert np.abs(other.f - parts.f[0]).min() > 1e-6
 
 
@@ -321,7 +319,7 @@ def test_only_texts_that_are_needed_are_laid_out() -> None:
 
 
 def test_components(fitted: Ruber) -> None:
-    parts = fitted.components(SAMPLES)
+    parts = fitted.compute(SAMPLES)
     state = fitted.state
     assert np.array_equal(parts.f_unit, unit_range(parts.f, state.bounds["f"]))
     assert np.array_equal(parts.g_unit, unit_range(parts.g, state.bounds["g"]))
@@ -330,7 +328,7 @@ def test_components(fitted: Ruber) -> None:
     responses, references = [s.response for s in SAMPLES], [s.reference or "" for s in SAMPLES]
     assert np.array_equal(parts.g, pooled_cosine(responses, references, fitted.encoder.encode))
     unreferenced = [replace(sample, reference=None) for sample in SAMPLES[:3]]
-    partly = fitted.components([*unreferenced, SAMPLES[3]])
+    partly = fitted.compute([*unreferenced, SAMPLES[3]])
     assert np.isnan(partly.g[:3]).all() and np.isnan(partly.h[:3]).all() and np.isfinite(partly.f).all()
     assert partly.h[3] == pytest.approx(parts.h[3], abs=1e-6)
     # The bounds are those of the validation split.
@@ -341,7 +339,7 @@ def test_components(fitted: Ruber) -> None:
     )
     unref = RuberUnref(fitted.encoder, CONFIG)
     unref.fit(candidates_of())
-    alone = unref.components(SAMPLES)
+    alone = unref.compute(SAMPLES)
     assert np.allclose(alone.f, parts.f, atol=1e-5) and np.allclose(unref.score(SAMPLES), alone.f)
     assert np.isnan(alone.g).all() and np.isnan(alone.h).all()
     assert unref.parts == ("f",) and fitted.parts == ("f", "g", "h")
@@ -359,7 +357,7 @@ def test_combine_by_hand() -> None:
 def test_combine_is_a_setting(fitted: Ruber) -> None:
     lowest = Ruber(fitted.encoder, replace(CONFIG, combine="min"))
     lowest.set_state(fitted.state)
-    parts = fitted.components(SAMPLES)
+    parts = fitted.compute(SAMPLES)
     assert np.array_equal(lowest.score(SAMPLES), np.minimum(parts.f_unit, parts.g_unit))
     assert lowest.signature != fitted.signature
 
@@ -387,7 +385,7 @@ def test_fine_tuned_follows_human_scores(fitted: Ruber) -> None:
     assert fast.signature == before and fast.training is None
     assert type(tuned) is Ruber and "tuned:144" in tuned.signature
     samples, human = [sample for sample, _ in annotated], np.array([score for _, score in annotated])
-    untuned_f, f = (evaluator.components(samples).f for evaluator in (fast, tuned))
+    untuned_f, f = (evaluator.compute(samples).f for evaluator in (fast, tuned))
     assert abs(np.corrcoef(untuned_f, human)[0, 1]) < 0.5
     assert np.corrcoef(f, human)[0, 1] > 0.9
     # f predicts the scaled scores: (1.5 - 1) / 4 and 1.

@@ -233,14 +233,14 @@ def test_a_nan_score_is_stopped_by_the_gate(
 ) -> None:
     from ssrem.evaluators.bilinear.bilinear import Bilinear
 
-    sound = Bilinear.components
+    sound = Bilinear.compute
 
     def broken(self: Bilinear, samples: Any, **options: Any) -> Any:
         scores = sound(self, samples, **options)
         getattr(scores, part)[3] = np.nan
         return scores
 
-    monkeypatch.setattr(Bilinear, "components", broken)
+    monkeypatch.setattr(Bilinear, "compute", broken)
     before, catalog = copy.partitions(), copy.catalog.read_bytes()
     with pytest.raises(
         GateError, match=r"table scores: expected .*\bf.* to be finite|h_lies_between_its_parts"

@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 
 from ssrem.errors import EvaluatorError, HomeError
-from ssrem.evaluators import PACKAGED, load_evaluator
+from ssrem.evaluators import PACKAGED, best_packaged, comes_packaged, load_evaluator
 from ssrem.evaluators.core.archive import pack, unpack
 from ssrem.samples import Sample
-from tasks.training.transfer import export_evaluator, import_evaluator
-from tasks.training.versions import promoted, versions
+from tasks.training.outdated import outdated
+from tasks.training.train import train
+from tasks.training.transfer import export_evaluator, import_evaluator, register_packaged
+from tasks.training.versions import any_trained, promoted, to_correlate, unregistered, versions
 from tasks.warehouse.home import Warehouse
 
 SAMPLES = [
@@ -115,3 +117,38 @@ def test_what_is_not_there_is_not_exported(copy: Warehouse, tmp_path: Path) -> N
     with pytest.raises((EvaluatorError, HomeError), match="ruber"):
         export_evaluator(copy, "ruber", None, tmp_path / "x.ssrem")
     assert not (tmp_path / "x.ssrem").exists()
+
+
+# Evaluators that come with ssrem
+
+
+def test_a_packaged_evaluator_becomes_a_version_once(tmp_path: Path) -> None:
+    home = Warehouse.at(tmp_path / "home")
+    assert unregistered(home, ["ssrem", "rsrem", "length"]) == ["ssrem", "length"]
+    assert register_packaged("ssrem", str(home.root)) == (1, True)
+    assert register_packaged("ssrem", str(home.root)) == (1, False)
+    (row,) = versions(home, "ssrem")
+    assert row["promoted"] and comes_packaged("ssrem", row["signature"])
+    assert load_evaluator(home.models / "ssrem" / "1").signature == load_evaluator("ssrem").signature
+    assert not unregistered(home, ["ssrem"]) and not any_trained(home) and not outdated(home)
+
+
+def test_an_own_version_replaces_the_packaged_one_without_a_comparison(
+    copy: Warehouse, tmp_path: Path
+) -> None:
+    pack(PACKAGED / "ssrem", tmp_path / "x.ssrem")
+    assert import_evaluator(str(tmp_path / "x.ssrem"), str(copy.root)) == ("ssrem", 2, True)
+    assert any_trained(copy)  # rsrem
+    assert "ssrem" not in [old.evaluator for old in outdated(copy)]
+    assert train("ssrem", ["tiny"], str(copy.root), config={"seed": 3}) == (3, True)
+    row = versions(copy, "ssrem")[-1]
+    assert (row["promoted"], row["why"]) == (True, "newest; replaces version 2, which comes with ssrem")
+
+
+def test_what_is_correlated_by_default(copy: Warehouse, tmp_path: Path) -> None:
+    fresh = Warehouse.at(tmp_path / "fresh")
+    best, _ = best_packaged()
+    assert to_correlate(fresh) == [best, "cosine", "length"]
+    assert to_correlate(fresh, ["bleu-2"]) == ["bleu-2", "cosine", "length"]
+    assert to_correlate(fresh, ["length"]) == ["length"]
+    assert to_correlate(copy) == ["cosine", "length", "rsrem", "ssrem"]

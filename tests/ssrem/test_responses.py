@@ -1,0 +1,164 @@
+"""Files of responses to score: every format gives the same samples, and what cannot be read is counted or refused."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+from ssrem.errors import AnnotationError
+from ssrem.responses import Row, read_responses
+from ssrem.samples import Sample
+
+ROWS: list[dict[str, Any]] = [
+    {"id": "a", "context": ["Hi!", "How are you?"], "response": "Fine, and you?", "reference": "Well."},
+    {"id": "b", "context": ["Any pets?"], "response": "Two cats", "reference": None},
+]
+SAMPLES = [
+    Sample(("Hi!", "How are you?"), "Fine, and you?", "Well."),
+    Sample(("Any pets?",), "Two cats"),
+]
+TABLE = "\n".join(
+    [
+        "id{0}context{0}response{0}reference",
+        'a{0}Hi!|How are you?{0}"Fine, and you?"{0}Well.',
+        "b{0}Any pets?{0}Two cats{0}",
+        "",
+    ]
+)
+
+
+def contents() -> dict[str, tuple[bytes, dict[str, str]]]:
+    """Name of a file → its content, and the mapping that it needs."""
+    lines = "\n".join(map(json.dumps, ROWS)).encode()
+    parquet = io.BytesIO()
+    pa.parquet.write_table(pa.Table.from_pylist(ROWS), parquet)
+    separator = {"separator": "|"}
+    return {
+        "x.json": (json.dumps(ROWS).encode(), {}),
+        "x.jsonl": (lines, {}),
+        "x.jsonl.gz": (gzip.compress(lines), {}),
+        "x.csv": (TABLE.format(",").encode(), separator),
+        "bom.csv": (b"\xef\xbb\xbf" + TABLE.format(",").encode(), separator),
+        "utf16.csv": (TABLE.format(";").encode("utf-16"), separator),
+        "x.tsv": (TABLE.format("\t").encode(), separator),
+        "x.parquet": (parquet.getvalue(), {}),
+    }
+
+
+@pytest.mark.parametrize("name", contents())
+def test_every_format_gives_the_same_samples(tmp_path: Path, name: str) -> None:
+    content, mapping = contents()[name]
+    (tmp_path / name).write_bytes(content)
+    rows = read_responses(str(tmp_path / name), mapping=mapping).rows
+    assert [row.sample for row in rows] == SAMPLES
+    assert [row.id for row in rows] == ["a", "b"]
+
+
+def test_text_is_a_context_a_tab_and_a_response(tmp_path: Path) -> None:
+    (tmp_path / "x.txt").write_bytes(b"Hi!|How are you?\tFine, and you?\r\n\nAny pets?\tTwo cats\n\tAlone\n")
+    read = read_responses(str(tmp_path / "x.txt"), mapping={"separator": "|"})
+    assert [row.sample for row in read.rows] == [
+        Sample(SAMPLES[0].context, SAMPLES[0].response),
+        SAMPLES[1],
+        Sample((), "Alone"),
+    ]
+    assert read.guessed is not None and read.guessed.startswith("text, ")
+    assert read_responses(str(tmp_path / "x.txt"), "text").guessed is None
+
+
+def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Stdin:
+        buffer = io.BytesIO(json.dumps(ROWS).encode())
+
+    monkeypatch.setattr("sys.stdin", Stdin)
+    assert [row.sample for row in read_responses("-").rows] == SAMPLES
+
+
+def test_columns_by_mapping(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("first,second,answer,n\nHi!,How are you?,Fine,7\n")
+    mapping = {"context": "first+second", "response": "answer", "id": "n"}
+    (row,) = read_responses(str(tmp_path / "x.csv"), mapping=mapping).rows
+    assert row == Row("line 2", "7", Sample(("Hi!", "How are you?"), "Fine"))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "faults"),
+    [
+        (
+            "x.jsonl",
+            b'{"context": "a", "response": "b"}\n{"context": "a", "resp\n[1]\n{"context": {"a": 1}, "response": "b"}\n'
+            b'{"context": "a", "response": ["b"]}\n{"context": "a", "response": "\xff"}\n',
+            {
+                "line 2": "not a JSON object",
+                "line 3": "not a JSON object",
+                "line 4": "context is neither text nor a list of turns",
+                "line 5": "response is not text",
+                "line 6": "not UTF-8",
+            },
+        ),
+        (
+            "x.csv",
+            b'context,response\na,b\na\na,"b\na,c\na,\xff\n',
+            {
+                "line 3": "1 cells, the header has 2",
+                "line 4": "a quote that is not closed",
+                "line 6": "not UTF-8",
+            },
+        ),
+        (
+            "x.txt",
+            b"a\tb\na b\na\tb\tc\n\xff\tb\n",
+            {
+                "line 2": "0 tabs, expected one, between context and response",
+                "line 3": "2 tabs, expected one, between context and response",
+                "line 4": "not UTF-8",
+            },
+        ),
+        ("x.json", b'[{"context": "a", "response": "b"}, 7]', {"row 2": "not an object"}),
+    ],
+)
+def test_what_cannot_be_read_is_kept_with_its_place(
+    tmp_path: Path, name: str, content: bytes, faults: dict[str, str]
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    rows = read_responses(str(tmp_path / name)).rows
+    assert {row.where: row.fault for row in rows if row.sample is None} == faults
+    assert any(row.sample == Sample(("a",), "b") for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("none.json", None, "does not exist"),
+        ("x.json", b" \n", "is empty"),
+        ("x.json", b"[]", "holds no response"),
+        ("x.json", b'[{"context": "a"', "line 1: not JSON"),
+        ("x.json", b'{"a": 1}', "no column is known as context or response"),
+        ("x.json", b"[1, 2]", "none of the 2 rows can be read as json"),
+        ("x.csv", b"a,b,c\n1,2,3\n", "no column is known as context or response; the columns are a, b, c"),
+        ("x.txt", b"just a line\nand another\n", "is of no format that is read"),
+        ("x.png", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "is of no format that is read"),
+        ("x.parquet", b"PAR1 and no more", "not a Parquet file"),
+    ],
+)
+def test_a_file_in_the_wrong_format_is_refused_in_one_line(
+    tmp_path: Path, name: str, content: bytes | None, said: str
+) -> None:
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(AnnotationError, match=said) as raised:
+        read_responses(str(tmp_path / name))
+    assert name in str(raised.value) and "\n" not in str(raised.value)
+
+
+def test_a_format_that_is_not_the_contents(tmp_path: Path) -> None:
+    (tmp_path / "x").write_text("context,response\na,b\n")
+    with pytest.raises(AnnotationError, match=r"none of the 2 rows can be read as text .*line 1: 0 tabs"):
+        read_responses(str(tmp_path / "x"), "text")
