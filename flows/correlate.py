@@ -30,8 +30,8 @@ def correlate(
 ) -> dict[str, bool]:
     """Score annotated sets with evaluators and correlate; returns for each dataset whether it is new.
 
-    An evaluator that learns nothing or comes with ssrem is registered first. The untrained baselines are compared too. Of
-    several sets that fail, each is reported in a line, the last as the error.
+    An evaluator that learns nothing or comes with ssrem is registered first. The untrained baselines are compared too.
+    Of several sets that fail, each is reported in a line, the last as the error.
 
     Args:
         evaluators: Names of evaluators; by default all in use, or the best that is packaged and installed
