@@ -5,11 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import atanh, sqrt, tanh
-from typing import Any, Literal
+from itertools import accumulate
+from math import atanh, factorial, sqrt, tanh
+from typing import Literal
 
 import numpy as np
 
+from ssrem.agreement.coefficients import kendall_rows, pearson_rows, spearman_rows
 from ssrem.agreement.inputs import Floats, Numbers, Outcome, unvarying
 
 Z_95 = 1.959963984540054
@@ -41,31 +43,80 @@ class Line:
 
 
 def pearson(x: Numbers, y: Numbers) -> Correlation:
-    """Pearson's r. p from the t distribution; interval by Fisher's z, standard error 1 / √(n - 3).
+    """Pearson's r. p from its exact distribution; interval by Fisher's z, standard error 1 / √(n - 3).
 
     ValueError where a value is not finite: nothing is dropped in silence.
     """
-    from scipy import stats
-
-    return _correlated(stats.pearsonr, x, y, lambda r, n: 1 / sqrt(n - 3), fewest=4)
+    return _correlated(_pearson, x, y, lambda r, n: 1 / sqrt(n - 3), fewest=4)
 
 
 def spearman(x: Numbers, y: Numbers) -> Correlation:
     """Spearman's ρ, ties at their mean rank. p from the t distribution; interval by Fisher's z with Bonett
     and Wright's (2000) standard error √((1 + ρ²/2) / (n - 3)). ValueError as in `pearson`.
     """
-    from scipy import stats
-
-    return _correlated(stats.spearmanr, x, y, lambda rho, n: sqrt((1 + rho**2 / 2) / (n - 3)), fewest=4)
+    return _correlated(_spearman, x, y, lambda rho, n: sqrt((1 + rho**2 / 2) / (n - 3)), fewest=4)
 
 
 def kendall(x: Numbers, y: Numbers) -> Correlation:
-    """Kendall's τ-b. p by SciPy (exact for small n without ties, otherwise normal); interval by Fisher's z
-    with Fieller, Hartley and Pearson's (1957) standard error √(.437 / (n - 4)). ValueError as in `pearson`.
+    """Kendall's τ-b. p as SciPy's: exact without ties for up to 33 pairs, or at most one discordant or concordant
+    pair, otherwise normal; interval by Fisher's z with Fieller, Hartley and Pearson's (1957) standard error
+    √(.437 / (n - 4)). ValueError as in `pearson`.
     """
-    from scipy import stats
+    return _correlated(_kendall, x, y, lambda tau, n: sqrt(0.437 / (n - 4)), fewest=5)
 
-    return _correlated(stats.kendalltau, x, y, lambda tau, n: sqrt(0.437 / (n - 4)), fewest=5)
+
+# The statistic and its two-sided p, without scipy.stats, which takes longer to import than all else a command does.
+
+
+def _pearson(a: Floats, b: Floats) -> tuple[float, float]:
+    from scipy import special
+
+    r = float(pearson_rows(a[None], b[None])[0])
+    half = len(a) / 2 - 1
+    return r, 2 * float(special.betainc(half, half, (1 - abs(r)) / 2))
+
+
+def _spearman(a: Floats, b: Floats) -> tuple[float, float]:
+    from scipy import special
+
+    rho, freedom = float(spearman_rows(a[None], b[None])[0]), len(a) - 2
+    if abs(rho) == 1:
+        return rho, 0.0
+    return rho, 2 * float(special.stdtr(freedom, -abs(rho) * sqrt(freedom / ((1 + rho) * (1 - rho)))))
+
+
+def _kendall(a: Floats, b: Floats) -> tuple[float, float]:
+    from scipy import special
+
+    tau, n = float(kendall_rows(a[None], b[None])[0]), len(a)
+    pairs, ties = n * (n - 1), [np.unique(one, return_counts=True)[1].astype(np.float64) for one in (a, b)]
+    tied = [float((t * (t - 1)).sum()) for t in ties]
+    excess = tau * sqrt((pairs - tied[0]) * (pairs - tied[1])) / 2  # concordant less discordant pairs
+    rarer = round((pairs / 2 - abs(excess)) / 2)
+    if not any(tied) and (n <= 33 or rarer <= 1):
+        return tau, _exact(n, rarer)
+    third, fifth = ([float((t * (t - 1) * part(t)).sum()) for t in ties] for part in (_less_two, _twice_five))
+    variance = (pairs * (2 * n + 5) - sum(fifth)) / 18 + tied[0] * tied[1] / (2 * pairs)
+    variance += third[0] * third[1] / (9 * pairs * (n - 2))
+    return tau, 2 * float(special.ndtr(-abs(excess) / sqrt(variance)))
+
+
+def _less_two(ties: Floats) -> Floats:
+    return ties - 2
+
+
+def _twice_five(ties: Floats) -> Floats:
+    return 2 * ties + 5
+
+
+def _exact(n: int, inversions: int) -> float:
+    """Twice the share of the orders of n values that have so many inversions or fewer, at most 1."""
+    counts = [1]
+    for values in range(2, n + 1):
+        sums = [0, *accumulate(counts)]
+        size = min(len(counts) + values - 1, inversions + 1)
+        counts = [sums[min(at + 1, len(counts))] - sums[max(at + 1 - values, 0)] for at in range(size)]
+    return min(1.0, 2 * sum(counts) / factorial(n))
 
 
 CORRELATIONS: dict[Literal["pearson", "spearman", "kendall"], Callable[[Numbers, Numbers], Correlation]] = {
@@ -96,21 +147,21 @@ def _finite(x: Numbers, y: Numbers) -> tuple[Floats, Floats]:
 
 
 def _correlated(
-    test: Callable[[Floats, Floats], Any],
+    test: Callable[[Floats, Floats], tuple[float, float]],
     x: Numbers,
     y: Numbers,
     error: Callable[[float, int], float],
     *,
     fewest: int,
 ) -> Correlation:
-    """test: SciPy's; error: the standard error of z from the statistic and n, defined from `fewest` pairs on."""
+    """test: statistic and p. error: the standard error of z from the statistic and n, from `fewest` pairs on."""
     a, b = _finite(x, y)
     n = len(a)
     if n < 3 or unvarying(a, b):
         return Correlation(None, None, None, None, n, "too_few" if n < 3 else "constant")
-    result = test(a, b)
-    statistic = max(-1.0, min(1.0, float(result.statistic)))
-    p = min(max(float(result.pvalue), _SMALLEST), 1.0)  # one that underflows is small, not zero
+    statistic, p = test(a, b)
+    statistic = max(-1.0, min(1.0, statistic))
+    p = min(max(p, _SMALLEST), 1.0)  # one that underflows is small, not zero
     if n < fewest:
         return Correlation(statistic, p, None, None, n, "ok")
     if abs(statistic) == 1:
