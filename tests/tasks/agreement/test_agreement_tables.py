@@ -62,7 +62,8 @@ def test_every_level_grouping_and_measure_is_there_once_and_none_is_silent(made:
     silent = "SELECT * FROM agreement WHERE (statistic IS NULL) <> (outcome <> 'ok' AND reason IS NOT NULL)"
     assert query(made.home, silent) == []
     ((rows, signatures),) = query(made.home, "SELECT count(*), count(DISTINCT signature) FROM agreement")
-    assert rows == signatures == 2 * 3 * 4 * 17  # evaluators, scores, aggregations
+    scores = 2 * 3 + 2 * 1  # of ssrem and rsrem, and of the baselines
+    assert rows == signatures == scores * 4 * 17  # aggregations
 
 
 def test_raters_agree_by_hand(made: Made) -> None:
@@ -78,20 +79,24 @@ def test_raters_agree_by_hand(made: Made) -> None:
 
 def test_who_is_compared_and_ranked(made: Made) -> None:
     compared = query(
-        made.home, "SELECT level, difference, p, p_holm, low, high, n FROM comparisons ORDER BY level"
+        made.home, "SELECT level, difference, p, p_holm, low, high, n FROM comparisons ORDER BY level, p"
     )
-    corrected = {}
-    for level, difference, p, p_holm, low, high, n in compared:
-        assert difference >= 0 < p == p_holm and low <= high and n == 25
-        corrected[level] = p_holm
-    assert list(corrected) == ["segment", "system"]
+    for level in ("segment", "system"):
+        rows = [row[1:] for row in compared if row[0] == level]
+        assert len(rows) == 6  # pairs of the two evaluators and the two baselines
+        highest = 0.0
+        for rank, (difference, p, p_holm, low, high, n) in enumerate(rows):
+            assert difference >= 0 < p and low <= high and n == 25
+            highest = max(highest, min(1.0, (len(rows) - rank) * p))
+            assert p_holm == pytest.approx(highest)
     ranked = query(
         made.home,
         "SELECT place, cluster, evaluator, score FROM rankings WHERE level = 'segment' ORDER BY place",
     )
     places, clusters, evaluators, scores = zip(*ranked, strict=True)
-    assert (places, set(evaluators), set(scores)) == ((1, 2), {"ssrem", "rsrem"}, {"h"})
-    assert clusters == ((1, 2) if corrected["segment"] < 0.05 else (1, 1))
+    assert places == (1, 2, 3, 4) and list(clusters) == sorted(clusters)
+    parts = {"ssrem": "h", "rsrem": "h", "cosine": "f", "length": "f"}
+    assert dict(zip(evaluators, scores, strict=True)) == parts
 
 
 def test_measured_once_and_again_only_what_changed(copy: Warehouse, made: Made) -> None:
@@ -156,10 +161,10 @@ def test_only_what_is_in_use_is_compared(copy: Warehouse, monkeypatch: pytest.Mo
     assert correlate_landed("people", [], str(copy.root)) is False
     promote("rsrem", 2, str(copy.root))
     assert correlate_all(str(copy.root)) == ["people"]
-    assert query(copy, "SELECT evaluator, place, reason FROM rankings WHERE level = 'segment'") == [
-        ("ssrem", None, "there is no other evaluator to compare it with")
-    ]
-    assert query(copy, "SELECT DISTINCT evaluator FROM agreement ORDER BY ALL") == [("rsrem",), ("ssrem",)]
+    ranked = "SELECT evaluator, place IS NOT NULL FROM rankings WHERE level = 'segment' ORDER BY ALL"
+    assert query(copy, ranked) == [("cosine", True), ("length", True), ("ssrem", True)]
+    measured = [name for (name,) in query(copy, "SELECT DISTINCT evaluator FROM agreement ORDER BY ALL")]
+    assert measured == ["cosine", "length", "rsrem", "ssrem"]
 
 
 def test_a_set_may_have_blanks_in_its_name(copy: Warehouse, tmp_path: Path) -> None:

@@ -122,7 +122,10 @@ def test_a_figure_that_was_changed_is_told(copy: Warehouse) -> None:
             {"dataset": "others", "data": "0123456789abcdef"},
             r"others is not in .*\(available: people\); ssrem correlate",
         ),
-        ({"evaluator": "ssrem@7"}, r"ssrem@7 has not scored people .*those that have: rsrem@1, ssrem@1"),
+        (
+            {"evaluator": "ssrem@7"},
+            r"ssrem@7 has not scored people .*those that have: cosine@1, length@1, rsrem@1, ssrem@1",
+        ),
         ({"criterion": "humour"}, r"no human score humour \(mean\) of people .*overall \(mad_mean\)"),
         ({"score": "z"}, r"no score z of people .*available: f, g, h"),
         ({"measure": "bleu"}, "no figure such as bleu"),

@@ -84,7 +84,7 @@ def test_versions_one_at_a_time(copy: Warehouse) -> None:
     assert train("ssrem", ["tiny"], str(copy.root), config=SHORT) == (2, False)
     assert copy.partitions() == after
     assert train("ssrem", ["tiny"], str(copy.root)) == (1, False)
-    assert promoted(copy) == [("rsrem", 1), ("ssrem", 1)]
+    assert promoted(copy, ["ssrem", "rsrem"]) == [("rsrem", 1), ("ssrem", 1)]
     first, second = (load_evaluator(copy.models / "ssrem" / v) for v in "12")
     assert first.signature != second.signature
     assert "seed:7" in second.signature
