@@ -75,7 +75,7 @@ def read_responses(
     be read at all, has no row, or of which no row can be read.
     """
     if source == STDIN:
-        with temporary_folder("ssrem-stdin") as folder:
+        with temporary_folder() as folder:
             with (folder / "content").open("wb") as file:
                 shutil.copyfileobj(sys.stdin.buffer, file)
             return _Source(folder / "content", "standard input", dict(mapping or {})).read(format)
