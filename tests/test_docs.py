@@ -25,6 +25,7 @@ from flows.cli.main import main
 from flows.cli.parser import VERBS, parse
 from ssrem.annotation.items import Batch
 from ssrem.annotation.page import ANSWERS_FORMAT
+from ssrem.evaluators import BASELINES
 from support.paths import ROOT, SHARED
 from support.small_home import Made, annotated_rows, made, write_conversations
 from tasks.warehouse.home import Warehouse
@@ -58,18 +59,27 @@ DUMP = ("SELECT utterances, quarantined FROM corpora WHERE corpus = 'dump'", [(4
 
 
 def evaluators_on(dataset: str, *names: str) -> tuple[str, list[tuple[str]]]:
+    """The query of the evaluators on a set, and these names with the baselines'."""
     query = f"SELECT DISTINCT evaluator FROM correlations WHERE dataset = '{dataset}' ORDER BY ALL"
-    return query, [(name,) for name in names]
+    return query, [(name,) for name in sorted({*names, *BASELINES})]
 
 
 COMMANDS: dict[str, Ran] = {
+    'ssrem score --context "What do you want to do tonight?" --response "Let\'s see a movie."': Ran(
+        r"^-?\d\.\d{6}\n"
+    ),
+    "ssrem score answers.csv --map context=history response=answer reference=gold id=n > scores.tsv": Ran(
+        "scored 30 of 30 responses", file="scores.tsv"
+    ),
     "ssrem score responses.json": Ran(r"row\tscore\tf\tg\th\n1\t\S+\t\S+\t\t\n2\t"),
     "ssrem score responses.json --evaluator blend": Ran(r"row\tscore\tf\tg\th\n1\t", slow=True),
     "ssrem run dump.jsonl --annotations human_eval.json": Ran(r"report: ", DUMP, slow=True),
     "ssrem ingest dump.jsonl": Ran("landed dump, read as jsonl", DUMP),
     "ssrem tables": Ran("dump", ("SELECT count(*) FROM turns WHERE corpus = 'dump'", [(400,)])),
     "ssrem train ssrem rsrem": Ran(
-        "version 2", ("SELECT max(version) FROM evaluators GROUP BY evaluator", [(2,), (2,)]), slow=True
+        "version 2",
+        ("SELECT max(version) FROM evaluators WHERE evaluator LIKE '%srem' GROUP BY evaluator", [(2,), (2,)]),
+        slow=True,
     ),
     "ssrem correlate human_eval.json": Ran("human", evaluators_on("human", "rsrem", "ssrem")),
     "ssrem correlate human_eval.json --evaluator cosine bleu-2": Ran(
@@ -286,6 +296,8 @@ def write_files(folder: Path) -> None:
     samples = [{"context": row["context"], "response": row["response"]} for row in rated[:2]]
     (folder / "responses.json").write_text(json.dumps(samples))
     plain = [("\n".join(row["context"]), row["response"], row["annotations"]["overall"]) for row in rated]
+    answers = [[n, *row[:2], rated[n]["reference"]] for n, row in enumerate(plain)]
+    write_table(folder / "answers.csv", ["n", "history", "answer", "gold"], answers)
     write_table(folder / "scores.csv", ["history", "answer", "Overall"], [[c, r, s[0]] for c, r, s in plain])
     write_table(
         folder / "a.csv", ["history", "answer", "r1", "r2", "r3"], [[c, r, *s[:3]] for c, r, s in plain]

@@ -45,11 +45,11 @@ def no_better(home: Warehouse) -> list[str]:
     """Where an evaluator in use is no better than chance or than an untrained baseline, a sentence each."""
     texts = queries("report")
     with home.reader() as connection:
-        rows = [
+        identified, correlated, compared = (
             records(connection, texts[name].text)
             for name in ("identification", "correlations", "comparisons")
-        ]
-    return verdict(*rows, lambda name, _: str(name))
+        )
+    return verdict(identified, correlated, compared, lambda name, _: str(name))
 
 
 def gate_results(home: Warehouse, stage: str) -> list[dict[str, Any]]:

@@ -8,6 +8,7 @@ from flows.cli import arguments, learning, output
 from flows.cli.start import flow
 from flows.orchestration.options import TrainingOptions
 from ssrem.evaluators import DEFAULT_EVALUATORS
+from tasks.speaker_tables.build import without_tables
 from tasks.training.versions import version_status
 from tasks.warehouse.home import Warehouse
 
@@ -41,7 +42,6 @@ def _show_plan(
     options: argparse.Namespace, home: Warehouse, names: list[str], training: TrainingOptions
 ) -> None:
     from tasks.training.dry_run import dry_run, too_small  # imports Prefect
-    from tasks.training.train import without_tables
 
     rows = dry_run(home, names, options.corpus, training.config, training.encoder, options.labels)
     if options.json:
