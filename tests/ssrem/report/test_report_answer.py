@@ -22,7 +22,7 @@ def correlation(evaluator: str, dataset: str, spearman: float | None, **changes:
 
 def answer_text(correlations: list[dict[str, Any]], **rows: list[dict[str, Any]]) -> str:
     data = ReportData("now", "0", "home", correlations=correlations, **rows)
-    html = jinja_environment().get_template("answer.html").render(answer=answer(data))
+    html = jinja_environment().get_template("answer.html").render(answer=answer(data), no_better=["a & b."])
     return " ".join(unescape(re.sub("<.*?>", "", html)).split())
 
 
@@ -47,6 +47,10 @@ def test_the_best_has_the_highest_mean_over_the_sets_that_all_share() -> None:
     )
     assert "next is b with 0.200." in text
     assert "from 0.200 (one, overall, p < 0.001) to 0.400 (two, overall, p < 0.001)" in text
+
+
+def test_what_is_no_better_than_chance_stands_at_the_top() -> None:
+    assert "a & b." in answer_text([correlation("a", "one", 0.2)])
 
 
 def test_a_set_weighs_by_its_responses_not_by_its_criteria() -> None:
