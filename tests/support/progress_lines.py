@@ -1,10 +1,12 @@
-"""What a command without a terminal says on stderr besides how far it is."""
+"""What a command without a terminal says on stderr besides how far it is, and that the small corpus is small."""
 
 from __future__ import annotations
 
 import re
 
-PROGRESS = re.compile(r"ssrem: .+: (started|done in \d.* s( \(.*\))?|\d.* s so far.*)")
+PROGRESS = re.compile(
+    r"ssrem: .+: (too small to judge a training by: .*|started|done in \d.* s( \(.*\))?|\d.* s so far.*)"
+)
 
 
 def other_lines(stderr: str) -> list[str]:

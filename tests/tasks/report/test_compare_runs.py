@@ -53,7 +53,9 @@ def test_a_published_run_is_known_completely(made: Made) -> None:
     assert {row["table"]: row["rows"] for row in known.outputs if row["table"] == "rated_responses"} == {
         "rated_responses": 30
     }
-    assert {(row["evaluator"], row["version"]) for row in known.evaluators} == {("ssrem", 1), ("rsrem", 1)}
+    assert {(row["evaluator"], row["version"]) for row in known.evaluators} == {
+        *(("ssrem", 1), ("rsrem", 1), ("cosine", 1), ("length", 1))
+    }
     assert {row["aggregation"] for row in known.correlations} == {"mean"}
     assert {row["dataset"] for row in known.correlations} == {"people"}
     assert known.gates and known.lost == []
