@@ -189,7 +189,11 @@ def stage_version(
     }
     champion = next((r["version"] for r in old if r["promoted"]), None)
     packed = any(r["promoted"] and comes_packaged(name, r["signature"]) for r in old)
-    if challenges and champion is not None and not (packed or model_damage(stage.home.models, name, champion)):
+    if (
+        challenges
+        and champion is not None
+        and not (packed or model_damage(stage.home.models, name, champion))
+    ):
         row |= {"promoted": False, "why": f"waits for comparison with version {champion}"}
         outputs = stage_rows(stage, [*old, row], [row])
     else:

@@ -131,6 +131,7 @@ def test_an_empty_side_is_null_and_f_tells_degrees() -> None:
     assert scores[:2].tolist() == pytest.approx([float("nan")] * 2, nan_ok=True)
     low, high = evaluator.range
     assert (scores[2:] > low).all() and (scores[2:] < high).all()
+    assert (abs(scores[2:] - high) > 1e-4).all() and (abs(scores[2:] - low) > 1e-4).all()
 
 
 def test_correlate_needs_no_training(responses: str, capsys: pytest.CaptureFixture[str]) -> None:
