@@ -212,7 +212,7 @@ SOURCE = text(
 DUMP = (
     text(
         "--format FORMAT",
-        "a format that README.md lists, such as jsonl or slack (default: guessed from the content)",
+        "a format that docs/formats.md lists, such as jsonl or slack (default: guessed from the content)",
     ),
     several("--map FIELD=COLUMN", "which column is which field; FIELD=A+B joins columns to a key"),
     text(

@@ -22,7 +22,7 @@ class DumpOptions(Options):
 
     format: str | None = Field(
         None,
-        description="A format that README.md lists, such as jsonl or slack; by default guessed from the content",
+        description="A format that docs/formats.md lists, such as jsonl or slack; by default guessed from the content",
     )
     mapping: dict[str, str] | None = Field(
         None, description="Field to column; columns joined by + are a key together"

@@ -418,11 +418,11 @@ def test_seats_stop_the_ingest_and_the_ways_out_work(own: Warehouse, home: Wareh
 
 
 @pytest.mark.skipif(not MELD.exists(), reason="needs the dump meld_train.csv in ../shared")
-def test_the_series_in_the_readme_lands_whole(home: Warehouse) -> None:
+def test_the_series_in_the_docs_lands_whole(home: Warehouse) -> None:
     from tasks.ingest.land import land
 
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    (example,) = re.findall(r"^ssrem (ingest meld_train.csv .*)$", readme, re.MULTILINE)
+    page = (ROOT / "docs" / "formats.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"^ssrem (ingest meld_train.csv .*)$", page, re.MULTILINE)
     options = parse([str(MELD) if word == MELD.name else word for word in example.split()])
     dump = arguments.dump(options, home, options.map)
     land(str(MELD), str(home.root), **dump.model_dump())
