@@ -33,8 +33,8 @@ def test_the_cells_on_a_home_folder_run_in_order(made: Made, tmp_path: Path) -> 
 def test_the_cells_without_a_home_folder_run_in_order(tmp_path: Path) -> None:
     checks = (
         "assert len(conversations.frames['turns']) == 12_468 and len(conversations.sets) == 4\n"
-        "first, second, _ = model.score([(context, response) for response in responses])\n"
-        "assert first > second"
+        "assert all(abs(score) <= 1 for score in model.score([(context, response) for response in responses]))\n"
+        "assert model.evaluator.training.figures['valid_gt_above'] > 0.55"
     )
     run("python.ipynb", checks, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["notebook.py"]
