@@ -32,7 +32,9 @@ def test_every_study_lands_once_and_is_written(copy: Warehouse) -> None:
         assert study(dataset, [*SSREM, ("rsrem", 1)], root, settings)
         assert not study(dataset, [*SSREM, ("rsrem", 1)], root, settings)
         rows, said = read_study(copy, name, dataset)
-        assert set(said) == {"ssrem", "rsrem"}
+        assert (
+            {"ssrem", "rsrem"} <= set(said) <= {"ssrem", "rsrem", "cosine", "length"}
+        )  # every run studies behaviour
         assert name in ("behaviour", "corpus-buckets") or {row["n"] for row in rows} <= set(range(26))
         page = write_study(root, name, dataset)
         assert page.name == f"study-{name}-{dataset}.md"
