@@ -1,4 +1,4 @@
--- addressees: shares of the turns that have one, by where it is known from; previous_speaker is a guess
+-- addressees: how each turn's is known, in shares; previous_speaker is a guess
 SELECT
     corpus,
     count(*) FILTER (WHERE addressee_from = 'stated') / count(*) AS stated,

@@ -37,7 +37,8 @@ def test_it_opens_the_page_and_writes_figures_and_tables(
     said = capsys.readouterr()
     assert (said.out, other_lines(said.err)) == (f"{page}\nfigures and tables: {figures}\n", [])
     assert addresses == [page.as_uri()] and page.exists()
-    assert [path.name for path in figures.glob("*.png")] == ["similarity-tiny.png"]
+    pictures = sorted(path.name for path in figures.glob("*.png"))
+    assert pictures == ["similarity-tiny.png", "study-behaviour-everyday-pairs.png"]
     assert "people, overall" in (figures / "table-agreement.tex").read_text(encoding="utf-8")
     assert main([*arguments, str(figures / "index.md")]) == 1
     (line,) = other_lines(capsys.readouterr().err)

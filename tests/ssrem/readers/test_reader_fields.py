@@ -27,7 +27,8 @@ def test_options_become_fields_of_columns() -> None:
     [
         (
             "speeker=A",
-            "no field 'speeker'; the fields are conversation, id, speaker, addressee, reply_to, text, time",
+            "no field 'speeker'; did you mean speaker?; the fields are conversation, id, speaker, "
+            "addressee, reply_to, text, time",
         ),
         ("speaker", "write FIELD=COLUMN"),
         ("speaker=", "write FIELD=COLUMN"),
