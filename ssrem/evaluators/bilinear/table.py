@@ -3,62 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ssrem.config import Config
 from ssrem.encoders.base import Encoder
 from ssrem.encoders.learned_table import LearnedTable
 from ssrem.encoders.token_average import DISTILLED
 from ssrem.encoders.word_average import WordAverage
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.bilinear.bilinear import SPEAKER_SETS, Bilinear, scale_of
+from ssrem.evaluators.bilinear.config import COPY_COST, COPY_FROM, TableConfig
 from ssrem.evaluators.bilinear.encoded_candidates import EncodedCandidates
-from ssrem.evaluators.bilinear.similarity import METRICS, similarity
+from ssrem.evaluators.bilinear.similarity import similarity
 from ssrem.evaluators.core.fitted import NetworkState, Run
 from ssrem.evaluators.core.saved import Saved, tensors_hash
 from ssrem.evaluators.core.scaling import Bounds
 from ssrem.samples import VALID, Candidates, Encode, Floats
 from ssrem.training import Training
 
-COPY_FROM, COPY_COST = 0.7, 1.0
-"""From which cosine with a turn of the context a response counts as copied, in part, and what a whole copy loses."""
 _CHUNK = 5_000
-
-
-@dataclass(frozen=True)
-class TableConfig(Config):
-    """Settings of a fit; every one is kept with the model.
-
-    context_turns: how many of the last turns V(c) averages. learning_rate: of the table and M; ten times as much for
-    the weights of the turns and the temperature. min_count: rows of tokens that occur less often in the training split
-    stay as they are. share: how far from the
-    start towards what was learned the table and M go in the end; learning from one corpus moves them away from what
-    helps with others. patience: epochs without a lower validation loss before training stops.
-    reference: g, 'sms' | 'embedding-average'.
-    """
-
-    context_turns: int = 3
-    epochs: int = 2
-    batch_size: int = 512
-    learning_rate: float = 0.001
-    min_count: int = 5
-    share: float = 0.6
-    patience: int = 1
-    seed: int = 0
-    reference: str = "sms"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.one_of(reference=tuple(METRICS))
-        self.at_least(1, "context_turns", "epochs", "batch_size", "min_count", "patience")
-        self.above_zero("learning_rate", "share")
-        self.at_least(0, "seed")
-        if self.share > 1:
-            raise EvaluatorError(f"share is {self.share}; expected at most 1")
 
 
 class SSREM(Bilinear):

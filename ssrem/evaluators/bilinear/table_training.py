@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 from torch.nn.functional import cross_entropy, embedding_bag, normalize
 
 from ssrem.encoders.learned_table import LearnedTable
+from ssrem.evaluators.bilinear.config import COPY_COST, COPY_FROM
 from ssrem.evaluators.bilinear.encoded_candidates import last_turns
 from ssrem.samples import TRAIN, VALID, Candidates, Rows
 from ssrem.training.trainer import Group, Loss, Step, shuffled_epochs
 
 if TYPE_CHECKING:
     from ssrem.encoders.word_average import WordAverage
-    from ssrem.evaluators.bilinear.table import TableConfig
+    from ssrem.evaluators.bilinear.config import TableConfig
 
 # Tokens of a text that are learned from: enough for nine turns in ten, and long texts do not slow training down.
 _TOKENS = 64
@@ -175,8 +176,6 @@ class TableObjective:
     def _loss(self, batch: Rows) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Mean loss of the batch (b, turns + 1 + k); scores of each row's own candidates (b, 1 + k), and of its turns
         as responses (b, turns)."""
-        from ssrem.evaluators.bilinear.table import COPY_COST, COPY_FROM
-
         count = self.config.context_turns
         present = torch.from_numpy(batch >= 0)
         vectors = self.learning.vectors(np.maximum(batch, 0)) * present[:, :, None]

@@ -208,7 +208,10 @@ def test_a_wrong_verb_or_option_names_the_nearest(
         ),
         (["forget", "p1", "--corpus", "tinny"], "did you mean tiny?"),
         (["ratings", "collect", "b", "--corpus", "tinny"], "did you mean tiny?"),
-        (["study", "atacks"], "no study 'atacks'; did you mean attacks?; the studies are behaviour, attacks, "),
+        (
+            ["study", "atacks"],
+            "no study 'atacks'; did you mean attacks?; the studies are behaviour, attacks, ",
+        ),
         (
             ["study", "length", "--of", "peple"],
             "in {home} (there are: people); did you mean people?",

@@ -14,8 +14,9 @@ from ssrem.encoders.learned_table import LearnedTable
 from ssrem.encoders.word_average import WordAverage
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import load_evaluator
+from ssrem.evaluators.bilinear.config import COPY_COST, TableConfig
 from ssrem.evaluators.bilinear.encoded_candidates import EncodedCandidates
-from ssrem.evaluators.bilinear.table import COPY_COST, SSREM, TableConfig, table_products
+from ssrem.evaluators.bilinear.table import SSREM, table_products
 from ssrem.evaluators.bilinear.table_training import TableObjective
 from ssrem.samples import TEST, TRAIN, VALID, Candidates, Rows, Sample
 from support.topical import topical_candidates, topical_encoder, topical_samples

@@ -15,8 +15,8 @@ from ssrem.errors import EvaluatorError
 from ssrem.evaluators.adem.adem import AdemUnref
 from ssrem.evaluators.adem.config import AdemConfig
 from ssrem.evaluators.bilinear.bilinear import SSREMPaper
-from ssrem.evaluators.bilinear.config import BilinearConfig
-from ssrem.evaluators.bilinear.table import SSREM, TableConfig
+from ssrem.evaluators.bilinear.config import BilinearConfig, TableConfig
+from ssrem.evaluators.bilinear.table import SSREM
 from ssrem.evaluators.ruber.config import RuberConfig
 from ssrem.evaluators.ruber.ruber import RuberUnref
 from ssrem.samples import Candidates, Rows
