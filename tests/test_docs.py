@@ -141,7 +141,7 @@ COMMANDS: dict[str, Ran] = {
     "ssrem evaluators export ssrem --output ssrem.ssrem": Ran(file="ssrem.ssrem"),
     "ssrem evaluators import ssrem.ssrem --home elsewhere": Ran("ssrem", file="elsewhere/models/ssrem/1"),
     'ssrem sql "SELECT evaluator, version, promoted, compared_with, why, comparison FROM evaluators"': Ran(
-        "2 rows"
+        "4 rows"
     ),
     "ssrem evaluators promote ssrem 3": Ran("version 3 is in use", slow=True),
     "ssrem evaluators rollback ssrem": Ran("is in use instead of version 3", slow=True),

@@ -117,10 +117,10 @@ def test_an_encoder(tmp_path: Path) -> None:
 def test_an_evaluator(tmp_path: Path) -> None:
     samples = [Sample(("we like tea",), "we like coffee"), Sample(("we like tea",), ""), Sample((), "tea")]
     evaluator = evaluator_class("novelty")()
-    assert evaluator.score(samples) == pytest.approx([1 / 3, 0, 1])
+    assert evaluator.score(samples) == pytest.approx([1 / 3, np.nan, np.nan], nan_ok=True)
     assert evaluator.signature == "novelty|context_turns:3|words:blanks"
     evaluator.save(tmp_path)
-    assert np.array_equal(load_evaluator(tmp_path).score(samples), evaluator.score(samples))
+    assert np.array_equal(load_evaluator(tmp_path).score(samples), evaluator.score(samples), equal_nan=True)
 
 
 @pytest.mark.usefixtures("build")

@@ -11,10 +11,10 @@ from typing import Literal
 
 import numpy as np
 
+from ssrem.agreement import Z_95
 from ssrem.agreement.coefficients import kendall_rows, pearson_rows, spearman_rows
 from ssrem.agreement.inputs import Floats, Numbers, Outcome, unvarying
 
-Z_95 = 1.959963984540054
 _SMALLEST = sys.float_info.min
 
 

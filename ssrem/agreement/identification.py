@@ -9,7 +9,7 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from ssrem.agreement.correlation import Z_95
+from ssrem.agreement import Z_95
 
 
 @dataclass(frozen=True)

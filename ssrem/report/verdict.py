@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import sqrt
 
-from ssrem.agreement.correlation import Z_95
+from ssrem.agreement import Z_95
 from ssrem.evaluators import BASELINES
 from ssrem.report.data import Namer, Row, Rows, grouped
 from ssrem.report.numbers import is_figure

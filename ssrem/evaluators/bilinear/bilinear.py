@@ -37,8 +37,7 @@ class Bilinear(Encoding[NetworkState]):
     """f from a learned matrix, g from the reference, h their mean on the unit range.
 
     V(c) is the mean of the vectors of the last `context_turns` turns that have a known word. A context or response
-    without a known word gives f = 0; one that is blank gives none. Texts are never truncated. The state holds M,
-    float32 (d, d).
+    without a known word gives f = 0. Texts are never truncated. The state holds M, float32 (d, d).
     """
 
     draws: ClassVar[Mapping[str, int]]
@@ -105,8 +104,7 @@ class Bilinear(Encoding[NetworkState]):
     def compute(self, samples: Sequence[Sample], *, encode: Encode | None = None) -> Scores:
         bounds = self.state.bounds
         f = self._f(samples, encode)
-        # A blank response is not compared with its reference either.
-        references = [sample.reference if sample.response.strip() else None for sample in samples]
+        references = [sample.reference for sample in samples]
         g = self._similarity([sample.response for sample in samples], references, encode)
         f_unit, g_unit = unit_range(f, bounds["f"]), unit_range(g, bounds["g"])
         return Scores(f, g, (f_unit + g_unit) / 2, f_unit, g_unit, np.zeros(len(samples), dtype=bool))
@@ -166,22 +164,20 @@ class Bilinear(Encoding[NetworkState]):
         return (encode or self.encoder.encode)(texts).astype(np.float16)
 
     def _f(self, samples: Sequence[Sample], encode: Encode | None) -> Floats:
-        """f of each sample, NaN if its context or response is blank; its last turns and its response are laid out as a
-        conversation of their own."""
+        """f of each sample; its last turns and its response are laid out as a conversation of their own."""
         turns = self.config.context_turns
-        if not samples:
-            return np.zeros(0)
-        layout = [text for sample in samples for text in (*sample.context[-turns:], sample.response)]
-        lengths = np.array([len(sample.context[-turns:]) for sample in samples])
+        contexts = [[turn for turn in sample.context if turn.strip()][-turns:] for sample in samples]
+        layout = [
+            text
+            for context, sample in zip(contexts, samples, strict=True)
+            for text in (*context, sample.response)
+        ]
+        lengths = np.array([len(context) for context in contexts], dtype=np.int64)
         stop = np.cumsum(lengths + 1) - 1
         row = {text: at for at, text in enumerate(dict.fromkeys(layout))}
         vectors = self._vectors(list(row), encode)[[row[text] for text in layout]]
         cases = EncodedCandidates(vectors, stop - lengths, stop, stop[:, None], turns)
-        f = self._scores(self.state.tensors, cases)[:, 0]
-        blank = [
-            not ("".join(sample.context[-turns:]).strip() and sample.response.strip()) for sample in samples
-        ]
-        return np.where(blank, np.nan, f)
+        return self._scores(self.state.tensors, cases)[:, 0]
 
     def _g_bounds(self, candidates: Candidates, encode: Encode | None) -> Bounds:
         """Bounds of g between true responses and one of their negatives each, over the valid split."""

@@ -192,7 +192,7 @@ def test_layout_and_mapping_reach_the_flow_correlate(
         "layout": "csv",
         "mapping": dict(pair.split("=") for pair in pairs),
     }
-    assert capsys.readouterr().err == ""
+    assert capsys.readouterr().err == "ssrem: beside the untrained baselines cosine and length\n"
 
 
 def test_run_divides_the_mapping(

@@ -177,10 +177,11 @@ def test_a_worker_killed_in_the_middle_of_a_shard(
 
 
 def test_what_is_not_installed_is_told_at_once(
-    landed: Warehouse, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    landed: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(options, "find_spec", lambda package: None)
-    for verb in (["tables"], ["train"], ["correlate", "x.json"]):
+    (tmp_path / "x.json").write_text("[]")
+    for verb in (["tables"], ["train"], ["correlate", str(tmp_path / "x.json")]):
         assert main([*verb, "--home", str(landed.root), "--runner", "dask"]) == 1
         said = capsys.readouterr().err
         assert said == "ssrem: --runner dask is not installed; pip install 'ssrem[dask]'\n"

@@ -159,7 +159,10 @@ def test_json_lines_that_hold_no_text(tmp_path: Path) -> None:
     ("pairs", "named"),
     [
         (["score"], "write FIELD=COLUMN"),
-        (["scores=a"], "there is no field 'scores'; the fields are context, response, score"),
+        (
+            ["scores=a"],
+            "there is no field 'scores'; did you mean score?; the fields are context, response, score",
+        ),
         (["score=a", "score=b"], "gives score twice"),
         (["response=a+b"], "response is one column"),
         (["separator="], "what stands between turns"),

@@ -280,7 +280,7 @@ def test_scores_by_hand() -> None:
     values = np.array([[float(word) for word in sample.response.split()[:2]] for sample in SAMPLES])
     z = np.clip((values - state.centre) / state.spread, -4, 4)
     assert blend.compute(SAMPLES).score == pytest.approx(z @ state.weights, abs=1e-12)
-    wild = blend.score([Sample((), text([1e9, -1e9])), Sample((), text([-1e9, -1e9]))])
+    wild = blend.score([Sample(("hi",), text([1e9, -1e9])), Sample(("hi",), text([-1e9, -1e9]))])
     assert wild == pytest.approx([4 * state.weights[0] - 4 * state.weights[1], -4], abs=1e-9)
     unit = blend.compute(SAMPLES).f_unit
     low, high = state.f_bounds.low, state.f_bounds.high
@@ -319,7 +319,7 @@ def test_what_a_part_cut_is_truncated_and_a_reference_is_not_read() -> None:
 def test_a_part_without_a_number_is_an_error() -> None:
     blend = fitted(planted([1.0, 0.3]))
     with pytest.raises(EvaluatorError, match="part good gives no number for 1 of 2 samples"):
-        blend.score([Sample((), "nan 1"), Sample((), "1 1")])
+        blend.score([Sample(("hi",), "nan 1"), Sample(("hi",), "1 1")])
 
 
 def test_score_candidates_equals_score(monkeypatch: pytest.MonkeyPatch) -> None:
