@@ -85,6 +85,7 @@ class _Tables(TableBuilder):
     """Tables of a database in memory."""
 
     connection: duckdb.DuckDBPyConnection
+    scratch: Path
     staged: list[str] = field(default_factory=list)
 
 
@@ -130,7 +131,7 @@ def conversations(
     with temporary_folder() as scratch, duckdb.connect() as connection:
         connection.execute("SET temp_directory = $folder", {"folder": f"{scratch}/spill"})
         connection.execute("SET preserve_insertion_order = false")
-        tables = _Tables(connection)
+        tables = _Tables(connection, scratch)
         reader = _reader(data, columns, reading, scratch)
         reader.named_not_people = tuple(not_people)
         create_raw(tables, reader)

@@ -3,13 +3,18 @@
 -- A reply that comes too early moves to just behind the last message of its chain; everything else keeps its order.
 -- Each round doubles the length of the jump along the chain: last_no is the last message on the way, steps its length.
 WITH RECURSIVE early AS (
-    SELECT conversation_no FROM linked WHERE parent_no > row_no
+    SELECT child.conversation_no
+    FROM linked AS child
+    INNER JOIN linked AS parent
+        ON child.parent_no = parent.row_no AND child.conversation_no = parent.conversation_no
+    WHERE child.parent_no > child.row_no
 ),
 
 suspect AS (
-    SELECT linked.*
-    FROM linked
-    SEMI JOIN early ON linked.conversation_no = early.conversation_no
+    SELECT child.row_no, child.conversation_no, parent.row_no AS parent_no
+    FROM linked AS child
+    LEFT JOIN linked AS parent ON child.parent_no = parent.row_no AND child.conversation_no = parent.conversation_no
+    WHERE child.conversation_no IN (SELECT early.conversation_no FROM early)
 ),
 
 rounds AS (

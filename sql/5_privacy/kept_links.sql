@@ -1,5 +1,5 @@
 -- One row is a remaining message, with the remaining message that it replies to. Grain: row_no. Scratch.
--- The columns are those of 1_ingest/linked, so that 1_ingest/places gives the positions that an ingest without the
+-- The columns are those of 1_ingest/linked, from which the same positions are computed that an ingest without the
 -- forgotten messages would give. row_no orders the messages as they landed.
 WITH kept AS (
     SELECT

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from schemas import TABLES
@@ -14,11 +15,20 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+PARQUET = "FORMAT parquet, COMPRESSION snappy, DICTIONARY_SIZE_LIMIT 1000"
+"""How DuckDB writes tables as Parquet."""
+
+
 class TableBuilder:
-    """Creates tables in the database of `connection`. staged: names of those with a contract created so far."""
+    """Creates tables in the database of `connection`. staged: names of those with a contract created so far.
+
+    scratch: a folder for files that live as long as the connection. Tables that are `written` are views of a Parquet
+    file in it.
+    """
 
     connection: duckdb.DuckDBPyConnection
     staged: list[str]
+    scratch: Path
 
     def create(self, table: str, sql_name: str | None = None, **parameters: Any) -> None:
         """Create the table by its contract and fill it from the statement; a scratch table has no contract."""
@@ -30,6 +40,29 @@ class TableBuilder:
         else:
             text = statement(sql_name or table)
             self.connection.execute(f"CREATE OR REPLACE TABLE {table} AS {text}", bound(text, parameters))
+
+    def write(self, table: str, sql_name: str, **parameters: Any) -> None:
+        """Write what the statement selects as the Parquet file of a table with a contract.
+
+        No row is stored twice, as it would be if a table of the database were written when it is published.
+        """
+        text = statement(sql_name)
+        names = ", ".join(f'"{c.name}"::{c.type} AS "{c.name}"' for c in TABLES[table].columns)
+        query = f"COPY (SELECT {names} FROM ({text})) TO '{quoted(self.file(table))}' ({PARQUET})"
+        self.connection.execute(query, bound(text, parameters))
+        self.show(table)
+        self.staged.append(table)
+
+    def show(self, table: str) -> None:
+        """Make the table a view of its file."""
+        file = quoted(self.file(table))
+        self.connection.execute(
+            f"CREATE OR REPLACE VIEW {table} AS FROM read_parquet('{file}', hive_partitioning = false)"
+        )
+
+    def file(self, table: str) -> Path:
+        """The Parquet file of a table that is written to one."""
+        return self.scratch / f"{table}.parquet"
 
     def append(self, table: str, sql_name: str, **parameters: Any) -> None:
         """Insert what the statement selects into a table with a contract."""
@@ -51,6 +84,11 @@ class TableBuilder:
         self.connection.register("rows_to_insert", rows)
         self.connection.execute(f"INSERT INTO {table} BY NAME SELECT * FROM rows_to_insert")
         self.connection.unregister("rows_to_insert")
+
+
+def quoted(value: str | Path) -> str:
+    """The text escaped for use between single quotes in SQL."""
+    return str(value).replace("'", "''")
 
 
 def bound(text: str, parameters: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sql import statement
-from ssrem.errors import SsremError
 from ssrem.privacy.record_batches import FORGOTTEN
 from ssrem.tables.builder import TableBuilder
+from ssrem.tables.places import create_places
 from ssrem.tables.row_numbers import REMOVED, SCHEMA, numbered
 
 if TYPE_CHECKING:
@@ -61,22 +61,25 @@ class Seats:
 
 
 def create_raw(tables: TableBuilder, batches: Iterable[pa.RecordBatch]) -> None:
-    """Create the table `raw` from a stream of batches of RAW_SCHEMA. Raises the SsremError that the stream raises."""
-    import pyarrow as pa
+    """Create the view `raw` of a stream of batches of RAW_SCHEMA, in a file that takes as long as to copy them."""
+    import pyarrow.parquet
 
-    failures: list[SsremError] = []
+    with pyarrow.parquet.ParquetWriter(
+        tables.file("raw"),
+        SCHEMA,
+        compression="none",
+        use_dictionary=["source", "record", "file", "problem", "reason"],
+        write_statistics=["row_no"],
+    ) as file:
+        for batch in numbered(batches):
+            file.write_batch(batch)
+    tables.show("raw")
 
-    def stream() -> Iterable[pa.RecordBatch]:
-        try:
-            yield from numbered(batches)
-        except SsremError as error:  # DuckDB would wrap it in an error of its own
-            failures.append(error)
 
-    tables.connection.register("dump", pa.RecordBatchReader.from_batches(SCHEMA, stream()))
-    tables.connection.execute("CREATE TABLE raw AS SELECT * FROM dump")
-    tables.connection.unregister("dump")
-    if failures:
-        raise failures[0]
+def _scope(tables: TableBuilder, to: str) -> None:
+    """Scope the ids of `raw` by the statement `scoped_TO`, which reads them as `without_TO`."""
+    tables.connection.execute(f"ALTER VIEW raw RENAME TO without_{to}")
+    tables.connection.execute(f"CREATE VIEW raw AS {statement(f'1_ingest/scoped_to_{to}')}")
 
 
 def scope_to_files(tables: TableBuilder) -> str | None:
@@ -91,7 +94,7 @@ def scope_to_files(tables: TableBuilder) -> str | None:
     ).fetchone()
     if most is None:
         return None
-    tables.create("raw", "1_ingest/scoped_to_files")
+    _scope(tables, "files")
     kind, id, files = most
     return (
         f"ids of {kind}s repeat across files ({id!r} in {files:,}); each conversation was scoped to its file, "
@@ -113,7 +116,7 @@ def create_ids(tables: TableBuilder, *, unique: bool) -> str | None:
     ).fetchone()
     if most is None:
         return None
-    tables.create("raw", "1_ingest/scoped_ids")
+    _scope(tables, "conversations")
     tables.create("ids", "1_ingest/ids")
     return (
         f"message ids repeat across conversations ({most[0]!r} in {most[1]:,}); each was scoped to its conversation, "
@@ -160,5 +163,7 @@ def seats(tables: TableBuilder) -> Seats | None:
 
 def create_landed(tables: TableBuilder, **values: Any) -> None:
     """Create `utterances`, `conversations` and `quarantine`. values: of the statements' parameters."""
-    for table in ("linked", "moved", "places", "utterances", "conversations", "quarantine"):
-        tables.create(table, f"1_ingest/{table}", **values)
+    tables.create("linked", "1_ingest/linked")
+    create_places(tables)
+    for table in ("utterances", "conversations", "quarantine"):
+        tables.write(table, f"1_ingest/{table}", **values)

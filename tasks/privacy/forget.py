@@ -11,6 +11,7 @@ import numpy as np
 from schemas import LANDED, TABLES
 from ssrem.errors import PrivacyError
 from ssrem.privacy.traces import Traces
+from ssrem.tables.places import create_places
 from tasks.privacy.erasure_audit import Words, left_of, other_files, words_of
 from tasks.privacy.forgotten_list import ForgottenList
 from tasks.privacy.people import chosen, last_parameters, people_of, speaker_of
@@ -126,8 +127,7 @@ def _forget_in(
             for table in ("forgotten_people", "forgotten_messages"):
                 stage.create(table, f"5_privacy/{table}", **values)
             stage.create("linked", "5_privacy/kept_links", **values)
-            for table in ("moved", "places"):
-                stage.create(table, f"1_ingest/{table}")
+            create_places(stage)
             for table in _KEPT.values():
                 stage.create(table, f"5_privacy/{table}", **values)
             # Only now, since the statements join rows by ids as they landed.

@@ -20,9 +20,9 @@ from pydantic import BaseModel, Field
 from schemas import TABLES
 from ssrem import __version__
 from ssrem.errors import GateError
-from ssrem.tables.builder import TableBuilder
+from ssrem.tables.builder import PARQUET, TableBuilder, quoted
 from tasks.stage.ledger import Recipe, write_outputs
-from tasks.warehouse.catalog import create_views, quoted
+from tasks.warehouse.catalog import create_views
 from tasks.warehouse.clock import utc_now
 from tasks.warehouse.error_translation import translated_errors
 from tasks.warehouse.files import sync_path
@@ -198,12 +198,14 @@ class Stage(TableBuilder):
         """Write the staged rows of an output as Parquet; how many. GateError where the file has not the columns of the
         table's contract."""
         columns = TABLES[output.table].columns
-        names = ", ".join(f'"{column.name}"' for column in columns)
-        where = f" WHERE {output.where}" if output.where else ""
-        ((rows,),) = self.connection.execute(
-            f"COPY (SELECT {names} FROM main.{output.table}{where}) TO '{quoted(path)}' "
-            "(FORMAT parquet, COMPRESSION snappy, DICTIONARY_SIZE_LIMIT 1000)"
-        ).fetchall()
+        if output.where is None and self.file(output.table).exists():
+            shutil.move(self.file(output.table), path)
+            query = f"SELECT count(*) FROM read_parquet('{quoted(path)}', hive_partitioning = false)"
+        else:
+            names = ", ".join(f'"{column.name}"' for column in columns)
+            where = f" WHERE {output.where}" if output.where else ""
+            query = f"COPY (SELECT {names} FROM main.{output.table}{where}) TO '{quoted(path)}' ({PARQUET})"
+        ((rows,),) = self.connection.execute(query).fetchall()
         described = self.connection.execute(
             f"DESCRIBE SELECT * FROM read_parquet('{quoted(path)}', hive_partitioning = false)"
         ).fetchall()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from schemas import TABLES, VIEWS, fingerprint
 from sql import statement
 from ssrem.errors import HomeError, one_line
+from ssrem.tables.builder import quoted
 from tasks.warehouse.files import sync_path
 from tasks.warehouse.integrity import Damage, find_damage, refusing_select
 from tasks.warehouse.partition import KEY_FIELDS, Partition, PartitionKey
@@ -149,8 +150,3 @@ def create_views(
     for view in VIEWS.values():
         body = statement(f"views/{view.name}")
         connection.execute(f'CREATE OR REPLACE VIEW {schema}."{view.name}" AS {body}')
-
-
-def quoted(value: str | Path) -> str:
-    """The text escaped for use between single quotes in SQL."""
-    return str(value).replace("'", "''")

@@ -62,6 +62,7 @@ def filled(name: str) -> str | None:
 @pytest.fixture
 def connection() -> Iterator[duckdb.DuckDBPyConnection]:
     """Every table of the contracts, empty, and the scratch tables of the stages."""
+    from ssrem.tables.places import PLACES
     from ssrem.tables.row_numbers import SCHEMA
     from ssrem.tables.speaker_sets import define_macros
 
@@ -69,7 +70,9 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
         for table in TABLES.values():
             opened.execute(table.ddl())
         opened.register("empty", SCHEMA.empty_table())
-        opened.execute("CREATE TABLE raw AS FROM empty")
+        for records in ("raw", "without_files", "without_conversations"):
+            opened.execute(f"CREATE TABLE {records} AS FROM empty")
+        opened.execute(PLACES)
         opened.execute("CREATE TABLE vector_norms (turn_id BIGINT, norm DOUBLE)")
         define_macros(opened)
         scratch = [name for name in QUERIES if filled(name) is None]

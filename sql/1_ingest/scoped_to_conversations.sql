@@ -6,4 +6,4 @@ SELECT
         END AS utterance_id,
         CASE WHEN reason = 'no_conversation' THEN reply_to ELSE conversation_id || '/' || reply_to END AS reply_to
     )
-FROM raw
+FROM without_conversations

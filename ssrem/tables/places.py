@@ -1,0 +1,137 @@
+"""The place of each message in its conversation: its position, its turn, and which turn that one answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ssrem.tables.builder import TableBuilder
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    Flags = np.ndarray[Any, np.dtype[np.bool_]]
+    Integers = np.ndarray[Any, np.dtype[np.int64]]
+
+PLACES = (
+    "CREATE OR REPLACE TABLE places (row_no BIGINT, conversation_no BIGINT, position BIGINT, turn BIGINT, "
+    "answers BIGINT, reply_absent BOOLEAN, time_backwards BOOLEAN)"
+)
+"""One row is a message of `linked`. Grain: row_no. Scratch."""
+
+_ORDERED = """
+SELECT l.row_no, l.conversation_no, l.speaker, l.time, l.is_reply, coalesce(l.parent_no, -1) AS parent_no
+FROM main.linked AS l
+LEFT JOIN main.moved AS m ON l.row_no = m.row_no
+ORDER BY l.conversation_no, coalesce(m.place, l.row_no)
+"""
+
+_ROWS = 500_000
+"""Messages that are placed at a time, or those of one longer conversation."""
+
+
+def create_places(tables: TableBuilder) -> None:
+    """Create `moved` and `places` from `linked`, whose rows, from 0, are ranks of messages in the dump.
+
+    A message joins the one before it, of the same speaker, into a turn where both belong to one chain: where it does
+    not say what it replies to, replies to that one, or to what that one answers: what it replies to, or else the
+    message before it.
+    """
+    tables.create("moved", "1_ingest/moved")
+    tables.connection.execute(PLACES)
+    with tables.connection.cursor() as ordered:  # is read while the connection writes
+        for messages in _whole_conversations(ordered.sql(_ORDERED).to_arrow_reader(_ROWS)):
+            tables.connection.register("placed", _placed(messages))
+            tables.connection.execute("INSERT INTO places FROM placed")
+            tables.connection.unregister("placed")
+
+
+def _whole_conversations(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """The rows again, no conversation divided."""
+    import pyarrow as pa
+
+    rest: list[pa.RecordBatch] = []
+    for batch in filter(len, batches):
+        numbers = batch.column("conversation_no")
+        last = int(np.searchsorted(numbers.to_numpy(), numbers[-1].as_py()))
+        if last:
+            yield pa.Table.from_batches([*rest, batch.slice(0, last)])
+            rest = []
+        elif rest and rest[-1].column("conversation_no")[-1] != numbers[-1]:
+            yield pa.Table.from_batches(rest)
+            rest = []
+        rest.append(batch.slice(last))
+    if rest:
+        yield pa.Table.from_batches(rest)
+
+
+def _placed(messages: pa.Table) -> pa.Table:
+    """The rows of `places` of whole conversations, whose messages stand in order."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    row, conversation, parent, is_reply = (
+        messages[name].to_numpy() for name in ("row_no", "conversation_no", "parent_no", "is_reply")
+    )
+    n = len(row)
+    at = np.arange(n)
+    opens = _differs(conversation)
+    first = np.maximum.accumulate(np.where(opens, at, 0))
+    replied = _positions(row, conversation, parent)
+
+    speaker = messages["speaker"].combine_chunks()
+    another = np.ones(n, bool)
+    another[1:] = pc.not_equal(speaker[1:], speaker[:-1]).to_numpy(zero_copy_only=False)
+    answered = np.where(
+        at - 1 > first, at - 2, -1
+    )  # by the message before: the one before that, unless it says
+    answered[1:] = np.where(is_reply[:-1], replied[:-1], answered[1:])
+    leaves = is_reply & (replied != at - 1) & ((replied < 0) | (replied != answered))
+    opens_turn = ~opens & (another | leaves)
+    turns = np.cumsum(opens_turn)
+    turn = turns - turns[first]
+
+    head = np.maximum.accumulate(np.where(opens | opens_turn, at, 0))  # the first message of the turn
+    answers = np.where(is_reply[head], np.where(replied[head] < 0, -1, turn[replied[head]]), turn - 1)
+    columns = {
+        "row_no": row,
+        "conversation_no": conversation,
+        "position": at - first,
+        "turn": turn,
+        "answers": pa.array(answers, mask=answers < 0),
+        "reply_absent": is_reply & (replied < 0),
+        "time_backwards": _backwards(messages["time"], conversation),
+    }
+    return pa.table(columns)
+
+
+def _differs(values: Integers) -> Flags:
+    """Whether each value differs from the one before it; the first one does."""
+    differs = np.ones(len(values), bool)
+    differs[1:] = values[1:] != values[:-1]
+    return differs
+
+
+def _positions(row: Integers, conversation: Integers, parent: Integers) -> Integers:
+    """Where among the rows the parents are; -1 for one that is not there, or in another conversation."""
+    order = np.argsort(row, kind="stable")
+    found = order[np.minimum(np.searchsorted(row[order], parent), len(row) - 1)]
+    return np.where((row[found] == parent) & (conversation[found] == conversation), found, -1)
+
+
+def _backwards(times: pa.ChunkedArray, conversation: Integers) -> Flags:
+    """Whether each message is older than an earlier one of its conversation; without a time it is not."""
+    backwards = np.zeros(len(conversation), bool)
+    valid = np.flatnonzero(times.is_valid().to_numpy())
+    when = times.drop_null().to_numpy().astype(np.int64)
+    which = conversation[valid]
+    falls = (when[1:] < when[:-1]) & (which[1:] == which[:-1])
+    suspect = np.isin(which, which[1:][falls])
+    _, rank = np.unique(when[suspect], return_inverse=True)
+    # Ranks that begin anew, above all before, in each conversation, so that one running maximum serves for all.
+    rank = rank + np.cumsum(_differs(which[suspect])) * (len(rank) + 1)
+    highest = np.maximum.accumulate(rank)
+    backwards[valid[suspect][1:]] = rank[1:] < highest[:-1]
+    return backwards
