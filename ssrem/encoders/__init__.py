@@ -18,6 +18,7 @@ ENCODERS: dict[str, str] = {
     "learned-table": "ssrem.encoders.learned_table:LearnedTable",
     "word-average": "ssrem.encoders.word_average:WordAverage",
     "transformer": "ssrem.encoders.transformer:Transformer",
+    "adapted-transformer": "ssrem.encoders.adapted_transformer:AdaptedTransformer",
     "hierarchical-gru": "ssrem.encoders.hierarchical_gru:HierarchicalGru",
 }
 """Kind → module:class. A spec goes to the first class that accepts it."""

@@ -180,6 +180,24 @@ def equal_lengths(ids: Sequence[Sequence[int]], tokens: int) -> Iterator[NDArray
         yield from (rows[start : start + step] for start in range(0, len(rows), step))
 
 
+def similar_lengths(lengths: NDArray[np.int64], tokens: int) -> Iterator[NDArray[np.int64]]:
+    """Batches of positions, the longest first, each of at most `tokens` tokens with padding, but at least one text."""
+    order = np.argsort(-lengths, kind="stable")
+    start = 0
+    while start < len(order):
+        stop = start + max(1, tokens // int(lengths[order[start]]))
+        yield order[start:stop]
+        start = stop
+
+
+def layers(model: Any) -> tuple[str, Any]:
+    """The name of the model's list of layers and the list itself: its longest one; ("", ()) if it has none."""
+    from torch.nn import ModuleList
+
+    lists = [(name, part) for name, part in model.named_modules() if isinstance(part, ModuleList)]
+    return max(lists, key=lambda entry: len(entry[1]), default=("", ()))
+
+
 def weights_hash(model: Any) -> str:
     """12 hex digits of the sha256 over the names, types, shapes and bytes of the state dict, sorted by name."""
     import torch

@@ -73,9 +73,16 @@ class Pooling:
         )
 
 
-def pool(states: Any, mode: str) -> Any:
-    """Vectors (b, d) of token vectors (b, t, d), torch tensors both."""
-    return _MODES[mode](states)
+def pool(states: Any, mode: str, mask: Any = None) -> Any:
+    """Vectors (b, d) of token vectors (b, t, d), torch tensors both.
+
+    mask: bool (b, t), False for padding at the end.
+    """
+    if mask is None or mode == "cls":
+        return _MODES[mode](states)
+    if mode == "max":
+        return states.masked_fill(~mask[:, :, None], float("-inf")).amax(dim=1)
+    return (states * mask[:, :, None]).sum(dim=1) / mask.sum(dim=1)[:, None]
 
 
 def _mode(folder: Path, settings: dict[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -77,9 +78,17 @@ class Transformer(Encoder):
         tokenizer = hub.tokenizer_hash(self.tokenizer)
         return f"{self.name}-{self.pooling.mode}{form}-{size}-{self.weights}-{tokenizer}"
 
+    def with_model(self, model: Any, name: str) -> Self:
+        """The same tokenizer and pooling with other weights."""
+        other = copy.copy(self)
+        other.model, other.name = model, name
+        for computed in ("weights", "signature"):
+            other.__dict__.pop(computed, None)
+        return other
+
     def truncated(self, texts: Sequence[str]) -> NDArray[np.bool_]:
         """Whether each text has more than `max_length` tokens, bool (n,): its end is not encoded."""
-        chunks = (self._tokens(texts, start, None) for start in range(0, len(texts), _CHUNK))
+        chunks = (self.tokens(texts[start : start + _CHUNK]) for start in range(0, len(texts), _CHUNK))
         return np.array([len(ids) > self.max_length for chunk in chunks for ids in chunk], dtype=bool)
 
     def _encode(self, texts: Sequence[str]) -> NDArray[Any]:
@@ -87,17 +96,16 @@ class Transformer(Encoder):
         result = np.zeros((len(texts), self.dimensions), dtype=np.float32)
         budget = _BATCH_TOKENS.get(self.model.device.type, _BATCH_TOKENS["cpu"])
         for start in range(0, len(texts), _CHUNK):
-            ids = self._tokens(texts, start, self.max_length)
+            ids = self.tokens(texts[start : start + _CHUNK], self.max_length)
             for rows in hub.equal_lengths(ids, budget):
                 result[start + rows] = self._pooled([ids[row] for row in rows])
         if not np.isfinite(result).all():
             raise EvaluatorError(f"encoder {self.name}: its vectors are not finite; its weights are broken")
         return result
 
-    def _tokens(self, texts: Sequence[str], start: int, max_length: int | None) -> list[list[int]]:
-        """Token ids of a chunk of the texts."""
-        chunk = texts[start : start + _CHUNK]
-        lower = [text.lower() for text in chunk] if self.pooling.lower else chunk
+    def tokens(self, texts: Sequence[str], max_length: int | None = None) -> list[list[int]]:
+        """Token ids of the texts, cut to `max_length`."""
+        lower = [text.lower() for text in texts] if self.pooling.lower else texts
         return hub.token_ids(self.tokenizer, lower, max_length)
 
     def _pooled(self, tokens: Sequence[Sequence[int]]) -> NDArray[Any]:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 EVALUATORS: dict[str, str] = {
     "ssrem": "ssrem.evaluators.bilinear.table:SSREM",
+    "ssrem-minilm": "ssrem.evaluators.bilinear.adapters:SSREMMiniLM",
     "ssrem-paper": "ssrem.evaluators.bilinear.bilinear:SSREMPaper",
     "rsrem": "ssrem.evaluators.bilinear.bilinear:RSREM",
     "ruber": "ssrem.evaluators.ruber.ruber:Ruber",

@@ -147,6 +147,14 @@ def has_bf16(device: torch.device) -> bool:
     return device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
 
 
+def precision(device: torch.device | None) -> AbstractContextManager[Any]:
+    """Inside, products are of bfloat16 if the device has it; float32 for None."""
+    if device is None or not has_bf16(device):
+        return nullcontext()
+    mixed: AbstractContextManager[Any] = torch.autocast(device.type, torch.bfloat16)
+    return mixed
+
+
 def shuffled_epochs(
     count: int,
     size: int,
@@ -251,7 +259,7 @@ class _Run:
             group["lr"] = rate * share
         with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
             torch.manual_seed(self.plan.seed * 1_000_003 + self.step)
-            with self._precision():
+            with precision(self.plan.bf16):
                 loss = self.objective.loss(rows, Step(self.step, epoch, self.noise))
             self._check(loss.total, epoch)
             self.optimiser.zero_grad()
@@ -303,13 +311,6 @@ class _Run:
             if worse > (self.plan.decay_patience or 0):
                 share, worse = share * 0.1, 0
         return share
-
-    def _precision(self) -> AbstractContextManager[Any]:
-        device = self.plan.bf16
-        if device is None or not has_bf16(device):
-            return nullcontext()
-        mixed: AbstractContextManager[Any] = torch.autocast(device.type, torch.bfloat16)
-        return mixed
 
     def _snapshot(self) -> dict[str, torch.Tensor]:
         return {name: value.detach().cpu().clone() for name, value in self.parameters.items()}

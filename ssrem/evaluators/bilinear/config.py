@@ -12,6 +12,10 @@ COPY_FROM, COPY_COST = 0.7, 1.0
 """From which cosine with a turn of the context a response counts as copied, in part, and what a whole copy loses."""
 
 
+RUN = 16
+"""Responses that follow each other and stay together in a batch: a turn in the contexts of several is encoded once."""
+
+
 @dataclass(frozen=True)
 class BilinearConfig(Config):
     """Settings of a fit of ssrem-paper or rsrem; every one is kept with the model.
@@ -45,14 +49,11 @@ class BilinearConfig(Config):
 
 
 @dataclass(frozen=True)
-class TableConfig(Config):
-    """Settings of a fit of ssrem; every one is kept with the model.
+class LearnedVectorsConfig(Config):
+    """Settings that ssrem and ssrem-minilm share; every one is kept with the model.
 
-    context_turns: how many of the last turns V(c) averages. learning_rate: of the table and M; ten times as much for
-    the weights of the turns and the temperature. min_count: rows of tokens that occur less often in the training split
-    stay as they are. share: how far from the
-    start towards what was learned the table and M go in the end; learning from one corpus moves them away from what
-    helps with others. patience: epochs without a lower validation loss before training stops.
+    context_turns: how many of the last turns V(c) averages. learning_rate: of V and M; ten times as much for the
+    weights of the turns and the temperature. patience: epochs without a lower validation loss before training stops.
     reference: g, 'sms' | 'embedding-average'.
     """
 
@@ -60,8 +61,6 @@ class TableConfig(Config):
     epochs: int = 2
     batch_size: int = 512
     learning_rate: float = 0.001
-    min_count: int = 5
-    share: float = 0.6
     patience: int = 1
     seed: int = 0
     reference: str = "sms"
@@ -69,8 +68,63 @@ class TableConfig(Config):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.one_of(reference=tuple(METRICS))
-        self.at_least(1, "context_turns", "epochs", "batch_size", "min_count", "patience")
-        self.above_zero("learning_rate", "share")
+        self.at_least(1, "context_turns", "epochs", "batch_size", "patience")
+        self.above_zero("learning_rate")
         self.at_least(0, "seed")
-        if self.share > 1:
-            raise EvaluatorError(f"share is {self.share}; expected at most 1")
+
+    def at_most_one(self, name: str) -> None:
+        """EvaluatorError unless this setting is above 0 and at most 1."""
+        self.above_zero(name)
+        if getattr(self, name) > 1:
+            raise EvaluatorError(f"{name} is {getattr(self, name)}; expected at most 1")
+
+
+@dataclass(frozen=True)
+class TableConfig(LearnedVectorsConfig):
+    """Settings of a fit of ssrem, besides those of LearnedVectorsConfig.
+
+    min_count: rows of tokens that occur less often in the training split stay as they are. share: how far from the
+    start towards what was learned the table and M go in the end; learning from one corpus moves them away from what
+    helps with others.
+    """
+
+    min_count: int = 5
+    share: float = 0.6
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.at_least(1, "min_count")
+        self.at_most_one("share")
+
+
+@dataclass(frozen=True)
+class AdapterConfig(LearnedVectorsConfig):
+    """Settings of a fit of ssrem-minilm, besides those of LearnedVectorsConfig.
+
+    rank: of what is added to a matrix. freeze: number of lowest layers that get no adapters. max_tokens: of a text,
+    while it learns; scoring reads as much as the encoder does. responses: of the training split, that an epoch learns
+    from; the next epoch takes those that follow. valid_responses: that choose the epoch and the share, drawn once.
+    keep: the weights go back towards their start as far as this share of what validation gained is kept, see
+    `chosen_share`. bf16: 'auto': mixed precision in training if the processor or GPU has bfloat16; 'off': float32.
+    """
+
+    epochs: int = 8
+    batch_size: int = 256
+    learning_rate: float = 0.0005
+    patience: int = 8
+    reference: str = "embedding-average"
+    rank: int = 16
+    freeze: int = 3
+    max_tokens: int = 48
+    responses: int = 25_600
+    valid_responses: int = 1_024
+    keep: float = 0.9
+    bf16: str = "auto"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.one_of(bf16=("auto", "off"))
+        self.at_least(1, "rank", "responses", "valid_responses")
+        self.at_least(0, "freeze")
+        self.at_least(3, "max_tokens")
+        self.at_most_one("keep")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +21,12 @@ from ssrem.evaluators.bilinear.similarity import similarity
 from ssrem.evaluators.core.fitted import NetworkState, Run
 from ssrem.evaluators.core.saved import Saved, tensors_hash
 from ssrem.evaluators.core.scaling import Bounds
-from ssrem.samples import VALID, Candidates, Encode, Floats
+from ssrem.samples import VALID, Candidates, Encode, Floats, Rows
 from ssrem.training import Training
+
+if TYPE_CHECKING:
+    from ssrem.evaluators.bilinear.objective import VectorObjective
+    from ssrem.training.trainer import Curve, Plan
 
 _CHUNK = 5_000
 
@@ -47,24 +51,29 @@ class SSREM(Bilinear):
     config_class: ClassVar[type[Any]] = TableConfig
     form: ClassVar[str] = "ssrem-table-1"
     default_encoder: ClassVar[str] = DISTILLED
+    unfit: ClassVar[str] = (
+        "learns the rows of a table, and {} has none: give --encoder wordllama, glove-6b-50d, word2vec or a file of "
+        "vectors, or train ssrem-paper, whose encoder stays as it is"
+    )
+    """What is said of an encoder of another class."""
+    steps_a_state: ClassVar[int | None] = None
+    """After how many steps within an epoch the state of a training is written."""
     config: TableConfig  # type: ignore[assignment]
 
     def __init__(self, encoder: Encoder | None, config: Any = None) -> None:
         super().__init__(encoder, config)
-        if not isinstance(encoder, WordAverage | LearnedTable):
-            raise EvaluatorError(
-                f"ssrem learns the rows of a table, and {self.encoder.name} has none: give --encoder wordllama, "
-                "glove-6b-50d, word2vec or a file of vectors, or train ssrem-paper, whose encoder stays as it is"
-            )
+        if not isinstance(encoder, self._encoders()):
+            raise EvaluatorError(f"{self.name} {self.unfit.format(self.encoder.name)}")
+
+    @staticmethod
+    def _encoders() -> tuple[type[Encoder], type[Encoder]]:
+        """The classes of encoders before and after learning."""
+        return WordAverage, LearnedTable
 
     @property
-    def start(self) -> WordAverage:
-        """The table before learning."""
-        encoder = self.encoder
-        if isinstance(encoder, LearnedTable):
-            return encoder.start
-        assert isinstance(encoder, WordAverage)
-        return encoder
+    def start(self) -> Encoder:
+        """The encoder before learning."""
+        return getattr(self.encoder, "start", self.encoder)
 
     def _about(self, state: NetworkState) -> str:
         drawn, settings = "+".join((*self.draws, "copied", "batch")), self.config
@@ -73,19 +82,39 @@ class SSREM(Bilinear):
     def _hash(self, state: NetworkState) -> str:
         return tensors_hash(state.tensors, state.bounds)
 
-    def _fit(self, candidates: Candidates, run: Run) -> tuple[NetworkState, Training]:
-        """Learn the table, M and the weights of the turns on the train split, k and the bounds on the valid split."""
+    def _objective(self, candidates: Candidates, wanted: Rows, usable: Mapping[int, Rows]) -> VectorObjective:
+        """What is learned from the usable responses."""
         from ssrem.evaluators.bilinear.table_training import TableObjective
-        from ssrem.training.trainer import Plan, train
+
+        assert isinstance(self.start, WordAverage)
+        return TableObjective(self.start, candidates, wanted, usable, self.config)
+
+    def _plan(self) -> Plan:
+        """How it is learned."""
+        from ssrem.training.trainer import Plan
+
+        return Plan(
+            self.config.epochs, self.config.seed, patience=self.config.patience, clip=None, warmup=0.05
+        )
+
+    def _share(self, objective: VectorObjective, curve: Curve) -> tuple[float, list[str]]:
+        """How far from the start towards what was learned the weights go, and remarks on it."""
+        return self.config.share, []
+
+    def _fit(self, candidates: Candidates, run: Run) -> tuple[NetworkState, Training]:
+        """Learn V, M and the weights of the turns on the train split, k and the bounds on the valid split."""
+        from ssrem.training.trainer import train
 
         settings, wanted = self.config, self._wanted(candidates)
         usable = self._usable(candidates, wanted)
-        objective = TableObjective(self.start, candidates, wanted, usable, settings)
-        unfinished = run.unfinished([self.name, asdict(settings), self.start.signature], objective.data())
-        plan = Plan(settings.epochs, settings.seed, patience=settings.patience, clip=None, warmup=0.05)
-        curve = train(objective, plan, progress=run.progress, checkpoint=unfinished)
-        self.encoder = objective.encoder(settings.share)
-        learned = objective.learned(settings.share)
+        objective = self._objective(candidates, wanted, usable)
+        unfinished = run.unfinished(
+            [self.name, asdict(settings), self.start.signature], objective.data(), every=self.steps_a_state
+        )
+        curve = train(objective, self._plan(), progress=run.progress, checkpoint=unfinished)
+        share, notes = self._share(objective, curve)
+        self.encoder = objective.encoder(share)
+        learned = objective.learned(share)
         valid = candidates.part(usable[VALID])
         cases = EncodedCandidates(
             self._vectors(valid.texts, None),
@@ -101,7 +130,7 @@ class SSREM(Bilinear):
         state = NetworkState(learned, {"f": f_bounds, "g": self._g_bounds(candidates, None)})
         figures = {name: value for name, value in curve.best.items() if name.startswith("valid_")}
         rows = {"train": len(usable[0]), "valid": len(usable[VALID])}
-        return state, curve.training(run.began, rows, figures, self._notes(wanted))
+        return state, curve.training(run.began, rows, figures, [*self._notes(wanted), *notes])
 
     def _scores(self, tensors: Mapping[str, NDArray[Any]], cases: EncodedCandidates) -> Floats:
         scores: Floats = np.tanh(table_products(tensors, cases))
@@ -113,8 +142,8 @@ class SSREM(Bilinear):
         return similarity(self.config.reference, self.start, responses, references)
 
     def _state_of(self, saved: Saved) -> NetworkState:
-        if not isinstance(self.encoder, LearnedTable):
-            raise EvaluatorError("the table beside it has no learned rows")
+        if not isinstance(self.encoder, self._encoders()[1]):
+            raise EvaluatorError("the encoder beside it has learned nothing")
         turns = saved.tensors["turns"]
         if turns.shape != (self.config.context_turns,) or saved.tensors["cost"].shape != (1,):
             raise EvaluatorError(f"weights of {turns.shape} turns do not fit {self.config.context_turns}")

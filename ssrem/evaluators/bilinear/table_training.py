@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 from torch.nn.functional import cross_entropy, embedding_bag, normalize
 
 from ssrem.encoders.learned_table import LearnedTable
-from ssrem.evaluators.bilinear.config import COPY_COST, COPY_FROM
-from ssrem.evaluators.bilinear.encoded_candidates import last_turns
+from ssrem.evaluators.bilinear.config import COPY_COST
+from ssrem.evaluators.bilinear.objective import VectorObjective, copy_cost
 from ssrem.samples import TRAIN, VALID, Candidates, Rows
-from ssrem.training.trainer import Group, Loss, Step, shuffled_epochs
 
 if TYPE_CHECKING:
     from ssrem.encoders.word_average import WordAverage
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 
 # Tokens of a text that are learned from: enough for nine turns in ten, and long texts do not slow training down.
 _TOKENS = 64
-_TEMPERATURE = 0.05
 # As good as minus infinity in a softmax, and without its gradients that are no numbers.
 _ABSENT = -1e30
 
@@ -76,12 +74,10 @@ class LearnedRows:
         return self.used[self.frequent], vectors
 
 
-class TableObjective:
-    """The rows of `start` that occur often enough, M, the weights of the turns and the temperature.
+class TableObjective(VectorObjective):
+    """The rows of `start` that occur often enough learn with M."""
 
-    wanted: rows (n, 1 + k) of the true response and its negatives, -1 for one that is missing. usable: split →
-    positions of the responses that are learned from or validated on.
-    """
+    config: TableConfig
 
     def __init__(
         self,
@@ -91,30 +87,15 @@ class TableObjective:
         usable: Mapping[int, Rows],
         config: TableConfig,
     ) -> None:
-        self.start, self.config = start, config
-        turns = last_turns(candidates.context_start, candidates.context_stop, config.context_turns)
-        rows = {split: np.concatenate([turns[at], wanted[at]], axis=1) for split, at in usable.items()}
-        needed, places = np.unique(np.concatenate([rows[TRAIN], rows[VALID]]), return_inverse=True)
-        if needed[0] < 0:
-            needed, places = needed[1:], places - 1
-        places = places.reshape(-1, turns.shape[1] + wanted.shape[1])
-        self.rows: dict[int, Rows] = {
-            TRAIN: places[: len(usable[TRAIN])],
-            VALID: places[len(usable[TRAIN]) :],
-        }
-        texts = [candidates.texts[row] for row in needed.tolist()]
-        same: dict[str, int] = {}
-        self.content = np.array(
-            [same.setdefault(" ".join(text.lower().split()), len(same)) for text in texts]
-        )
+        super().__init__(candidates, wanted, usable, config, start)
+        self.start = start
         seen = np.unique(self.rows[TRAIN][self.rows[TRAIN] >= 0])
-        self.learning = LearnedRows(start, Texts(start, texts), seen, config.min_count)
-        self.matrix = torch.nn.Parameter(torch.eye(start.dimensions))
-        self.turns = torch.nn.Parameter(-torch.arange(config.context_turns) * float(np.log(2)))
-        self.sharpness = torch.nn.Parameter(torch.tensor([float(-np.log(_TEMPERATURE))]))
+        self.learning = LearnedRows(start, Texts(start, self.texts), seen, config.min_count)
+
+    def parameters(self) -> Mapping[str, torch.nn.Parameter]:
+        return {"table": self.learning.table}
 
     def data(self) -> list[NDArray[Any]]:
-        """Everything that is learned from."""
         texts = self.learning.texts
         return [
             self.rows[TRAIN],
@@ -125,64 +106,19 @@ class TableObjective:
             self.content,
         ]
 
-    def groups(self) -> Sequence[Group]:
-        rate = self.config.learning_rate
-        slow = {"table": self.learning.table, "matrix": self.matrix}
-        return [Group(slow, rate), Group({"turns": self.turns, "sharpness": self.sharpness}, rate * 10)]
-
-    def epochs(self) -> Iterator[Sequence[Rows]]:
-        return shuffled_epochs(len(self.rows[TRAIN]), self.config.batch_size, [self.config.seed])
-
-    def loss(self, rows: Rows, step: Step) -> Loss:
-        return Loss.averaged(self._loss(self.rows[TRAIN][rows])[0], len(rows))
-
-    def validate(self, epoch: int) -> dict[str, float]:
-        """Loss, and the share of negatives, and of copied turns, that the true response outranks (ties half)."""
-        # Shuffled, so that a batch's other responses are not those of the same conversation.
-        rows, loss = np.random.default_rng(self.config.seed).permutation(self.rows[VALID]), 0.0
-        above, pairs = np.zeros(2), np.zeros(2)
-        for first in range(0, len(rows), self.config.batch_size):
-            batch = rows[first : first + self.config.batch_size]
-            mean, own, copied = self._loss(batch)
-            loss += float(mean) * len(batch)
-            turns = self.config.context_turns
-            for at, (scores, present) in enumerate(
-                ((own[:, 1:], batch[:, turns + 1 :] >= 0), (copied, batch[:, :turns] >= 0))
-            ):
-                difference = (own[:, :1] - scores).numpy()
-                above[at] += float((((difference > 0) + 0.5 * (difference == 0)) * present).sum())
-                pairs[at] += float(present.sum())
-        shares = above / np.maximum(pairs, 1)
-        return {
-            "valid_loss": loss / len(rows),
-            "valid_gt_above": float(shares[0]),
-            "valid_gt_above_copied": float(shares[1]),
-        }
-
     def encoder(self, share: float) -> LearnedTable:
-        """The table with its learned rows, `share` of the way from where they started."""
         rows, learned = self.learning.learned()
         mixed = self.start.vectors[rows] + np.float32(share) * (learned - self.start.vectors[rows])
         return LearnedTable.of(self.start, rows, mixed)
 
-    def learned(self, share: float) -> dict[str, NDArray[Any]]:
-        """M, float32 (d, d), `share` of the way from the identity, and the weights of the turns, float32 (turns,)."""
-        identity = np.eye(self.start.dimensions, dtype=np.float32)
-        return {
-            "matrix": identity + np.float32(share) * (self.matrix.detach().numpy() - identity),
-            "turns": torch.exp(self.turns.detach()).numpy().copy(),
-        }
-
-    def _loss(self, batch: Rows) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Mean loss of the batch (b, turns + 1 + k); scores of each row's own candidates (b, 1 + k), and of its turns
-        as responses (b, turns)."""
+    def scores(self, batch: Rows) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         count = self.config.context_turns
         present = torch.from_numpy(batch >= 0)
         vectors = self.learning.vectors(np.maximum(batch, 0)) * present[:, :, None]
         turns, responses = vectors[:, :count], vectors[:, count:]
         context = normalize(torch.einsum("t,btd->bd", torch.exp(self.turns), turns), dim=1) @ self.matrix
         nearest = torch.einsum("btd,bkd->bkt", turns, responses).max(dim=2).values
-        cost = COPY_COST * ((nearest - COPY_FROM) / (1 - COPY_FROM)).clamp(0, 1)
+        cost = copy_cost(nearest)
         every = context @ responses.reshape(-1, responses.shape[2]).T
         size, width = responses.shape[:2]
         place = torch.arange(size)[:, None] * width + torch.arange(width)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -11,10 +11,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from ssrem.encoders import hub
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.cross_encoder.config import CrossEncoderConfig
 from ssrem.evaluators.cross_encoder.inputs import Base, Inputs
-from ssrem.samples import Floats, Rows
+from ssrem.samples import Floats
 
 Weights = Mapping[str, NDArray[np.float32]]
 
@@ -97,7 +98,9 @@ class CrossNet(torch.nn.Module):
             return inputs
         states: list[torch.Tensor] = [torch.empty(0)] * len(inputs)
         with torch.no_grad():
-            for rows in _by_length(inputs.lengths, _TOKENS_AT_ONCE.get(self.base.device.type, 2_048)):
+            for rows in hub.similar_lengths(
+                inputs.lengths, _TOKENS_AT_ONCE.get(self.base.device.type, 2_048)
+            ):
                 arguments = self.base.batch(inputs, rows)
                 segments = {"token_type_ids": arguments["types"]} if "types" in arguments else {}
                 mask = arguments["mask"].long()
@@ -140,7 +143,7 @@ def logits(net: CrossNet, inputs: Inputs) -> Floats:
     with torch.inference_mode():
         if not net.outer.weight.any():  # the logit is the prior alone
             return inputs.prior.astype(np.float64) * float(net.slope) + float(net.outer.bias)
-        for rows in _by_length(inputs.lengths, _TOKENS_AT_ONCE.get(net.base.device.type, 2_048)):
+        for rows in hub.similar_lengths(inputs.lengths, _TOKENS_AT_ONCE.get(net.base.device.type, 2_048)):
             output[rows] = net(**net.base.batch(inputs, rows)).double().cpu().numpy()
     if not np.isfinite(output).all():
         raise EvaluatorError("a cross-encoder gives scores that are not finite; its weights are broken")
@@ -151,16 +154,6 @@ def sigmoid(values: Floats) -> Floats:
     """1 / (1 + exp(-x)), without overflow."""
     result: Floats = 0.5 * (1 + np.tanh(0.5 * values))
     return result
-
-
-def _by_length(lengths: Rows, tokens: int) -> Iterator[Rows]:
-    """Batches of rows, the longest first, each of at most `tokens` tokens with padding, but at least one row."""
-    order = np.argsort(-lengths, kind="stable")
-    start = 0
-    while start < len(order):
-        stop = start + max(1, tokens // int(lengths[order[start]]))
-        yield order[start:stop]
-        start = stop
 
 
 class _PassThrough(torch.nn.Module):
@@ -189,8 +182,7 @@ def _freeze(model: Any, config: CrossEncoderConfig) -> list[Any]:
     """Let only layers from `config.freeze` on learn, all for 0; the modules that do not learn."""
     if config.freeze == 0:
         return []
-    lists = [(name, part) for name, part in model.named_modules() if isinstance(part, torch.nn.ModuleList)]
-    path, layers = max(lists, key=lambda output: len(output[1]), default=("", ()))
+    path, layers = hub.layers(model)
     if config.freeze > len(layers):
         raise EvaluatorError(f"freeze is {config.freeze}; {config.model} has {len(layers)} layers")
     for name, value in model.named_parameters():

@@ -97,7 +97,7 @@ def test_training_scores_are_those_of_scoring() -> None:
     usable = {split: candidates.rows(split) for split in (TRAIN, VALID)}
     objective = TableObjective(start, candidates, wanted, usable, CONFIG)
     with torch.no_grad():
-        _, own, copied = objective._loss(objective.rows[VALID])
+        _, own, copied = objective.scores(objective.rows[VALID])
     learned = {**objective.learned(1.0), "cost": np.array([COPY_COST])}
     rows = usable[VALID]
     begin, end = candidates.context_start[rows], candidates.context_stop[rows]
