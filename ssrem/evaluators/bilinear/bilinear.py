@@ -37,7 +37,8 @@ class Bilinear(Encoding[NetworkState]):
     """f from a learned matrix, g from the reference, h their mean on the unit range.
 
     V(c) is the mean of the vectors of the last `context_turns` turns that have a known word. A context or response
-    without a known word gives f = 0. Texts are never truncated. The state holds M, float32 (d, d).
+    without a known word gives f = 0. A sample is `truncated` if f reads a text that is longer than the encoder reads.
+    The state holds M, float32 (d, d).
     """
 
     draws: ClassVar[Mapping[str, int]]
@@ -107,7 +108,7 @@ class Bilinear(Encoding[NetworkState]):
         references = [sample.reference for sample in samples]
         g = self._similarity([sample.response for sample in samples], references, encode)
         f_unit, g_unit = unit_range(f, bounds["f"]), unit_range(g, bounds["g"])
-        return Scores(f, g, (f_unit + g_unit) / 2, f_unit, g_unit, np.zeros(len(samples), dtype=bool))
+        return Scores(f, g, (f_unit + g_unit) / 2, f_unit, g_unit, self._truncated(samples))
 
     def score_candidates(
         self, candidates: Candidates, split: int | None = TEST, *, encode: Encode | None = None
@@ -165,19 +166,26 @@ class Bilinear(Encoding[NetworkState]):
 
     def _f(self, samples: Sequence[Sample], encode: Encode | None) -> Floats:
         """f of each sample; its last turns and its response are laid out as a conversation of their own."""
-        turns = self.config.context_turns
-        contexts = [[turn for turn in sample.context if turn.strip()][-turns:] for sample in samples]
-        layout = [
-            text
-            for context, sample in zip(contexts, samples, strict=True)
-            for text in (*context, sample.response)
-        ]
-        lengths = np.array([len(context) for context in contexts], dtype=np.int64)
+        turns, texts = self.config.context_turns, [self._read(sample) for sample in samples]
+        layout = [text for read in texts for text in read]
+        lengths = np.array([len(read) - 1 for read in texts], dtype=np.int64)
         stop = np.cumsum(lengths + 1) - 1
         row = {text: at for at, text in enumerate(dict.fromkeys(layout))}
         vectors = self._vectors(list(row), encode)[[row[text] for text in layout]]
         cases = EncodedCandidates(vectors, stop - lengths, stop, stop[:, None], turns)
         return self._scores(self.state.tensors, cases)[:, 0]
+
+    def _read(self, sample: Sample) -> list[str]:
+        """What f reads: the last turns that are not blank, then the response."""
+        turns = [turn for turn in sample.context if turn.strip()][-self.config.context_turns :]
+        return [*turns, sample.response]
+
+    def _truncated(self, samples: Sequence[Sample]) -> NDArray[np.bool_]:
+        """Whether the encoder leaves out the end of a text that f reads, bool (n,)."""
+        texts = [self._read(sample) for sample in samples]
+        layout = [text for read in texts for text in read]
+        start = np.cumsum([0, *map(len, texts)])[:-1]
+        return np.logical_or.reduceat(self.encoder.truncated(layout), start)
 
     def _g_bounds(self, candidates: Candidates, encode: Encode | None) -> Bounds:
         """Bounds of g between true responses and one of their negatives each, over the valid split."""

@@ -89,6 +89,13 @@ def test_learns_what_the_corpus_teaches_and_that_a_copy_is_no_answer(fitted: SSR
         assert (f["GT"] > f[kind])[~np.isnan(f[kind])].mean() > 0.8, kind
     assert np.abs(fitted.components(SAMPLES).f).max() < 0.999
     assert np.isnan(fitted.score([Sample((), "red"), Sample(("  ",), "red"), Sample(("red",), "")])).all()
+    long = fitted.components(
+        [*SAMPLES, Sample(("red cat",), "red " * 20), Sample(("red " * 20, *["red"] * 3), "red")]
+    )
+    assert long.truncated.tolist() == [False] * len(SAMPLES) + [
+        True,
+        False,
+    ]  # the long turn is not read at all
     assert any("learned from" in note and "of the way" in note for note in fitted.training.notes)
 
 
