@@ -171,6 +171,7 @@ COMMANDS: dict[str, Ran] = {
 ONLY_PARSED = {
     "ssrem train roberta-eval --labels human_eval.json --labels-only": "a transformer",
     "ssrem train retrieval --set negatives=random-1+sc": "a transformer",
+    "ssrem train ssrem-minilm": "more than an hour",
     "ssrem negatives random-2+mask-and-fill --responses 2000": "fine-tunes a transformer",
     "ssrem ingest hf://datasets/ORG/NAME/train.parquet": "the network",
     "ssrem ratings pull fed usr-topicalchat": "the network",
