@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,8 +28,13 @@ EVALUATORS: dict[str, str] = {
     "retrieval": "ssrem.evaluators.cross_encoder.retrieval:Retrieval",
     "roberta-eval": "ssrem.evaluators.cross_encoder.roberta_eval:RobertaEval",
     "blend": "ssrem.evaluators.blend.blend:Blend",
+    "blend-fast": "ssrem.evaluators.blend.blend:BlendFast",
     "blend-ref": "ssrem.evaluators.blend.blend:BlendRef",
     "cosine": "ssrem.evaluators.baselines.cosine:Cosine",
+    "novelty": "ssrem.evaluators.aspects.repetition:Novelty",
+    "own-turn": "ssrem.evaluators.aspects.repetition:OwnTurn",
+    "fluency": "ssrem.evaluators.aspects.word_counts:Fluency",
+    "specificity": "ssrem.evaluators.aspects.word_counts:Specificity",
     "lm-coherence": "ssrem.evaluators.language_model.likelihood:LmCoherence",
     "lm-pmi": "ssrem.evaluators.language_model.likelihood:LmPmi",
     "lm-sum": "ssrem.evaluators.language_model.likelihood:LmSum",
@@ -53,7 +59,7 @@ MANIFEST = "evaluator.json"
 
 PACKAGED = Path(__file__).parent.parent / "packaged"
 
-BEST_PACKAGED = ("blend", "ssrem")
+BEST_PACKAGED = ("blend", "blend-fast", "ssrem")
 """The packaged evaluators that `ssrem score` and `ssrem correlate` choose from, best first: by their agreement with
 human ratings (docs/agreement.md)."""
 
@@ -83,7 +89,17 @@ def load_evaluator(where: Path | str) -> Evaluator:
     EvaluatorError if there is none, or it is damaged.
     """
     folder = PACKAGED / where if where in packaged() else Path(where)
-    return evaluator_class(read_json(folder / MANIFEST, ("name",))["name"]).load(folder)
+    manifest = read_json(folder / MANIFEST, ("name",))
+    evaluator = evaluator_class(manifest["name"])
+    if not manifest.get("packaged"):
+        return evaluator.load(folder)
+    loaded = evaluator.load(PACKAGED / manifest["name"])
+    if loaded.signature != manifest.get("signature"):
+        raise EvaluatorError(
+            f"{folder} was saved with another {manifest['name']} than comes with this ssrem; train it again, or "
+            "install the ssrem that it was saved with"
+        )
+    return loaded
 
 
 def packaged() -> list[str]:
@@ -107,6 +123,13 @@ def comes_packaged(name: str, signature: str) -> bool:
     return (
         name in packaged() and read_json(PACKAGED / name / MANIFEST, ("signature",))["signature"] == signature
     )
+
+
+def save_packaged(evaluator: Evaluator, folder: Path) -> None:
+    """Write a manifest into `folder` by which `load_evaluator` takes the packaged evaluator of that name."""
+    folder.mkdir(parents=True, exist_ok=True)
+    manifest = {"name": evaluator.name, "packaged": True, "signature": evaluator.signature}
+    (folder / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
 
 
 def route(names: Sequence[str], settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

@@ -143,7 +143,11 @@ class Generator(ABC):
     ) -> Iterator[list[Negative]]:
         for first in range(0, len(rows), batch_size):
             cases = (Case(candidates, int(row)) for row in rows[first : first + batch_size])
-            yield [n for case in cases for n in self.negatives(case, seed) if case.admits(n.text)]
+            yield [negative for case in cases for negative in self.admitted(case, seed)]
+
+    def admitted(self, case: Case, seed: int) -> Iterable[Negative]:
+        """One response's negatives that pass the check, in order of k."""
+        return (negative for negative in self.negatives(case, seed) if case.admits(negative.text))
 
     def check(self, candidates: Candidates) -> None:
         """Raise EvaluatorError if `candidates` lack what the generator draws from."""
@@ -151,7 +155,7 @@ class Generator(ABC):
 
     @abstractmethod
     def negatives(self, case: Case, seed: int) -> Iterable[Negative]:
-        """One response's negatives in order of k; `generate` drops those that the case does not admit."""
+        """One response's negatives in order of k; `admitted` drops those that the case does not admit."""
 
 
 class Mixture(Generator):
@@ -181,6 +185,10 @@ class Mixture(Generator):
     def negatives(self, case: Case, seed: int) -> Iterable[Negative]:
         for part in self.parts:
             yield from part.negatives(case, seed)
+
+    def admitted(self, case: Case, seed: int) -> Iterable[Negative]:
+        for part in self.parts:
+            yield from part.admitted(case, seed)
 
 
 def share_of(share: float, n: int) -> int:

@@ -19,23 +19,10 @@ from ssrem.samples import Encode, Sample
 JOINS = ("mean", "text")
 
 
-class Cosine(Metric):
-    """Cosine of the vectors of the last turns and of the response.
+class EncodedContext(Metric):
+    """A metric of context and response over an encoder's vectors. encoder: a spec for `load_encoder`."""
 
-    encoder: a spec for `load_encoder`. context_turns: how many of the last turns are read, 1 or more.
-    join: 'text', the cosine with those turns joined to one text by a space, or 'mean', the mean of that and of
-    the cosine with the last turn only. A response answers the last turn, but if that is "yes, I do", only the turn
-    before shows the topic: the default, 'mean' of 2 turns, uses both, and was not tuned.
-
-    Blank turns are skipped. The score is 0 if no turn is left, or the encoder knows nothing in a text. A sample is
-    `truncated` if one of its texts is longer than the encoder reads; its end is left out.
-    """
-
-    name: ClassVar[str] = "cosine"
     needs: ClassVar[frozenset[str]] = frozenset({"context"})
-    range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
-    source: ClassVar[str] = "a sentence encoder as it comes (Reimers and Gurevych 2019, section 3)"
-    defaults: ClassVar[Mapping[str, Any]] = {"encoder": MINILM, "context_turns": 2, "join": "mean"}
     batch_samples: ClassVar[int] = 16_384
     encoder: Encoder
 
@@ -48,9 +35,6 @@ class Cosine(Metric):
     def check_settings(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
         chosen = super().check_settings(settings)
         check_text(cls.name, "encoder", chosen["encoder"])
-        check_whole(cls.name, "context_turns", chosen["context_turns"])
-        if chosen["join"] not in JOINS:
-            raise EvaluatorError(f"{cls.name}: no join {chosen['join']!r}; one of {', '.join(JOINS)}")
         return chosen
 
     @property
@@ -60,7 +44,33 @@ class Cosine(Metric):
     def compute(self, samples: Sequence[Sample], *, encode: Encode | None = None) -> Scores:
         metric = copy.copy(self)
         metric._encode = encode or self.encoder.encode
-        return super(Cosine, metric).compute(samples)
+        return super(EncodedContext, metric).compute(samples)
+
+
+class Cosine(EncodedContext):
+    """Cosine of the vectors of the last turns and of the response.
+
+    encoder: a spec for `load_encoder`. context_turns: how many of the last turns are read, 1 or more.
+    join: 'text', the cosine with those turns joined to one text by a space, or 'mean', the mean of that and of
+    the cosine with the last turn only. A response answers the last turn, but if that is "yes, I do", only the turn
+    before shows the topic: the default, 'mean' of 2 turns, uses both, and was not tuned.
+
+    Blank turns are skipped. The score is 0 if no turn is left, or the encoder knows nothing in a text. A sample is
+    `truncated` if one of its texts is longer than the encoder reads; its end is left out.
+    """
+
+    name: ClassVar[str] = "cosine"
+    range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
+    source: ClassVar[str] = "a sentence encoder as it comes (Reimers and Gurevych 2019, section 3)"
+    defaults: ClassVar[Mapping[str, Any]] = {"encoder": MINILM, "context_turns": 2, "join": "mean"}
+
+    @classmethod
+    def check_settings(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
+        chosen = super().check_settings(settings)
+        check_whole(cls.name, "context_turns", chosen["context_turns"])
+        if chosen["join"] not in JOINS:
+            raise EvaluatorError(f"{cls.name}: no join {chosen['join']!r}; one of {', '.join(JOINS)}")
+        return chosen
 
     def values(self, samples: Sequence[Sample]) -> Scored:
         row: dict[str, int] = {}

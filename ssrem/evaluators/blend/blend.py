@@ -14,7 +14,7 @@ from ssrem.encoders.base import Encoder
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import MANIFEST, evaluator_class
 from ssrem.evaluators.base import Evaluator, Provider, Scores
-from ssrem.evaluators.blend.config import BlendConfig, BlendRefConfig
+from ssrem.evaluators.blend.config import BlendConfig, BlendFastConfig, BlendRefConfig
 from ssrem.evaluators.blend.members import FOLDER, Members, load_members
 from ssrem.evaluators.blend.state import State
 from ssrem.evaluators.core.candidate_columns import score_as_samples
@@ -29,15 +29,14 @@ _CANDIDATES = 2_048
 
 
 class Blend(Fitted[State]):
-    """f = Σ weight · z over other evaluators' f, each standardised by its scores in the fit.
+    """f = Σ weight · z over other evaluators' f, each standardised by its scores of true responses in the fit.
 
-    `fit` learns the weights without human scores: Σ |weight| = 1, and f lies within ± `clip`. `fine_tuned` learns them
-    from human scores: f predicts the score on the unit range, and may exceed it. The default parts need no training:
-    `cosine`, the similarity of the response to the last turns; `lm-pmi`, how much likelier the context makes the
-    response, as a mean over its tokens and as their sum; `lm-coherence`, how likely it is. The mean favours short
-    responses (ρ with the number of words -.59 on dailydialog-zhao), the sum long ones (.42), both together neither
-    (-.05); `training.figures` report ρ. The part `length` has no weight until human scores tell whether long responses
-    are better or worse.
+    `fit` learns the weights without human scores: Σ |weight| = 1, and f lies within ± `clip`. `fine_tuned` learns
+    them from human scores: f predicts the score on the unit range, and may exceed it. The default parts are
+    those of `BlendFast`, and `lm-pmi`, how much likelier the context makes the response, as a mean over its
+    tokens, which favours short responses, and as their sum, which favours long ones. The mean log-probability
+    itself is left out, because it follows wording and length. A part `length` has no weight until human scores
+    tell whether long responses are better or worse.
 
     members: evaluators that are ready to score, by part or as a list; they decide the parts. The others are built from
     the settings. A sample's reference is not read. Parts with one language model share its passes, and the latest
@@ -46,7 +45,7 @@ class Blend(Fitted[State]):
 
     name: ClassVar[str] = "blend"
     range: ClassVar[tuple[float, float]] = (-np.inf, np.inf)
-    source: ClassVar[str] = "ssrem: conditional logistic regression over evaluators (McFadden 1974)"
+    source: ClassVar[str] = "ssrem: pairwise logistic regression over evaluators (Bradley and Terry 1952)"
     parts: ClassVar[tuple[str, ...]] = ("f",)
     config_class: ClassVar[type[Any]] = BlendConfig
     form: ClassVar[str] = "ssrem-blend-1"
@@ -85,10 +84,8 @@ class Blend(Fitted[State]):
     def create(cls, settings: Mapping[str, Any], provider: Provider) -> Self:
         """With the provider's evaluators for the parts that have to be trained first."""
         config: BlendConfig = cls.config_class.of(settings)
-        if not any(part.must_be_trained for part in config.members):
-            return cls(None, config)
         members = {
-            part.name: provider.evaluator(part.evaluator) if part.must_be_trained else part.build()
+            part.name: provider.evaluator(part.evaluator) if part.learns else part.build()
             for part in config.members
         }
         return cls(None, config, members=members)
@@ -147,6 +144,18 @@ class Blend(Fitted[State]):
 
     def _state_of(self, saved: Saved) -> State:
         return State.of(saved.tensors, len(self.members.names))
+
+
+class BlendFast(Blend):
+    """A `Blend` without a language model.
+
+    Its parts: the cosines of a sentence encoder with the last turn and with the last two, `ssrem`, and three that find
+    what those miss: `novelty` (copied words), `own-turn` (the speaker's own turn again), `fluency` (word order).
+    """
+
+    name: ClassVar[str] = "blend-fast"
+    config_class: ClassVar[type[Any]] = BlendFastConfig
+    test_sample: ClassVar[int | None] = 500
 
 
 class BlendRef(Blend):

@@ -13,16 +13,21 @@ from typing import Any
 from ssrem.config import Config
 from ssrem.encoders import trusted_sources
 from ssrem.errors import EvaluatorError
-from ssrem.evaluators import evaluator_class, load_evaluator
+from ssrem.evaluators import evaluator_class, load_evaluator, packaged
 from ssrem.evaluators.base import Evaluator
 
 VARIANTS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+    "cosine-last": ("cosine", {"context_turns": 1, "join": "text"}),
+    "cosine-last-two": ("cosine", {"context_turns": 2, "join": "text"}),
     "lm-pmi-sum": ("lm-pmi", {"aggregate": "sum"}),
     "lm-coherence-sum": ("lm-coherence", {"aggregate": "sum"}),
 }
 """Parts that are an evaluator under other settings: name → evaluator and settings."""
 
 CONTROL = "length"
+
+FAST = "cosine-last+cosine-last-two+ssrem+novelty+own-turn+fluency"
+"""The parts that need no language model."""
 
 _PART = re.compile(r"(?:([a-z0-9][a-z0-9-]*)=)?([a-z0-9][a-z0-9-]*)")
 
@@ -42,11 +47,18 @@ class Part:
 
     @property
     def must_be_trained(self) -> bool:
+        """Whether its evaluator learns, no folder with a trained one is named, and none comes with ssrem."""
+        return self.learns and self.evaluator not in packaged()
+
+    @property
+    def learns(self) -> bool:
         """Whether its evaluator learns, and no folder with a trained one is named."""
         return bool(evaluator_class(self.evaluator).learns_from) and "folder" not in self.settings
 
     def build(self) -> Evaluator:
         """Its evaluator, made by the settings or loaded; EvaluatorError where that is impossible."""
+        if self.learns:
+            return load_evaluator(self.evaluator)
         if "folder" not in self.settings:
             kind: Any = evaluator_class(self.evaluator)
             evaluator: Evaluator = kind(**self.settings)
@@ -71,29 +83,31 @@ class BlendConfig(Config):
     `length` is a control: its weight is 0 unless human scores give it one.
     settings: a JSON object, part → settings of its evaluator; {"folder": PATH} takes a saved evaluator.
 
-    negatives: what the true responses are told from: 'drawn', all negatives of the candidates, or a spec of
-    `ssrem.negatives.load_generator`. generator_settings: its settings, a JSON object, such as mask-and-fill's model.
-    nearest_length: of a generator's negatives of a response, only the one nearest to it in number of words.
+    negatives: what the true responses are told from: a spec of `ssrem.negatives.load_generator`, in which 'drawn'
+    stands for all negatives of the candidates. generator_settings: its settings, a JSON object, such as
+    mask-and-fill's model. nearest_length: of a generator's negatives of a response, only the one nearest to it
+    in number of words.
     contexts, valid_contexts: how many responses of the train and the valid split are drawn and scored.
 
     l2: strengths of regularisation to choose from, joined by "+". It draws the weights towards one another, so the
-    strongest gives nearly equal weights. non_negative: whether weights below 0 are excluded.
-    length_control: whether the number of words takes part in the fit; it is left out of f.
-    clip: a part's score counts up to so many standard deviations from its mean. folds: of the inner cross-validation
-    where human scores are learned.
+    strongest gives nearly equal weights. The default leaves no choice: which kinds of negatives there are, and
+    how many of each, is arbitrary, and weaker regularisation follows the kind that is easiest to tell.
+    non_negative: whether weights below 0 are excluded. length_control: whether the number of words takes part
+    in the fit; it is left out of f. clip: a part's score counts up to so many standard deviations of true
+    responses from their mean. folds: of the inner cross-validation where human scores are learned.
     """
 
-    parts: str = "cosine+lm-pmi+lm-pmi-sum+lm-coherence+length"
+    parts: str = f"{FAST}+lm-pmi+lm-pmi-sum"
     settings: str = "{}"
-    negatives: str = "drawn"
+    negatives: str = "drawn+copied+own+generic+shuffle-golden+other-question"
     generator_settings: str = "{}"
     nearest_length: bool = True
-    contexts: int = 160
+    contexts: int = 300
     valid_contexts: int = 60
-    l2: str = "0.01+0.1+1+10+1000"
+    l2: str = "1"
     non_negative: bool = True
     length_control: bool = True
-    clip: float = 4.0
+    clip: float = 8.0
     folds: int = 5
     seed: int = 0
 
@@ -122,7 +136,7 @@ class BlendConfig(Config):
             own, name = matched[1] or matched[2], matched[2]
             if own in parts:
                 raise EvaluatorError(f"parts {self.parts!r}: {own} stands there twice; write OWN={name}")
-            if name in ("blend", "blend-ref"):
+            if name.split("-")[0] == "blend":
                 raise EvaluatorError("parts: a blend is no part of a blend; name its parts")
             evaluator, settings = VARIANTS.get(name, (name, {}))
             parts[own] = Part(own, evaluator, {**settings, **settings_of.get(own, {})})
@@ -147,6 +161,15 @@ class BlendConfig(Config):
     def generator(self) -> dict[str, Any]:
         """Settings of the generator of negatives."""
         return _object("generator_settings", self.generator_settings)
+
+
+@dataclass(frozen=True)
+class BlendFastConfig(BlendConfig):
+    """The same without a language model, so that more responses can be learned from."""
+
+    parts: str = FAST
+    contexts: int = 1500
+    valid_contexts: int = 500
 
 
 @dataclass(frozen=True)

@@ -72,15 +72,18 @@ class Trials:
 
 def groups_of(name: str, candidates: Candidates, split: int, config: BlendConfig) -> list[list[Sample]]:
     """The true response and then its negatives, response by response; those without a negative are left out."""
-    spec = config.negatives
-    if spec == "drawn":
+    kinds = config.negatives.split("+")
+    if "drawn" in kinds:
         drawn = ((kind, candidates.negatives.get(KIND_OF[kind])) for kind in KIND_OF)
-        spec = "+".join(f"{kind}-{rows.shape[1]}" for kind, rows in drawn if rows is not None and rows.size)
-        if not spec:
+        at = kinds.index("drawn")
+        kinds[at : at + 1] = [
+            f"{kind}-{rows.shape[1]}" for kind, rows in drawn if rows is not None and rows.size
+        ]
+        if not kinds:
             raise EvaluatorError(f"{name}: the candidates hold no negatives; draw some, or name a generator")
     wanted = config.contexts if split == TRAIN else config.valid_contexts
     rows = draw(candidates.rows(split), wanted, [config.seed, split])
-    generator = load_generator(spec, **config.generator)
+    generator = load_generator("+".join(kinds), **config.generator)
     groups: list[list[Sample]] = []
     for true, negatives in negatives_by_response(name, candidates, split, rows, generator, config.seed):
         words, group = len(true.response.split()), [true]
@@ -100,10 +103,12 @@ def fit(
     config: BlendConfig,
     progress: Progress | None,
 ) -> tuple[State, Training]:
-    """Weights by conditional logistic regression: each true response against its own negatives.
+    """Weights by pairwise logistic regression: each true response against each of its own negatives.
 
-    Minimises the mean of -log softmax(Σ w z + β log(1 + words))[true] + l2 Σ (w - mean w)²: regularisation draws the
-    weights to equal ones, not to zero. A control has weight 0. Of the strengths whose validation loss is within one
+    Minimises the mean of -log σ(f(true) - f(negative)) + l2 Σ (w - mean w)², where f = Σ w z + β log(1 + words), a
+    mean over a response's negatives and then over responses: regularisation draws the weights to equal ones,
+    not to zero. z is a part's score, standardised by the true responses, so that its scale does not depend on
+    the kinds of negatives. A control has weight 0. Of the strengths whose validation loss is within one
     standard error of the lowest the strongest is taken. The weights of the state sum to 1, without β.
     """
     began = time.perf_counter()
@@ -117,7 +122,8 @@ def fit(
             progress(done, steps)
     values = np.concatenate(rows)
     learned = sum(map(len, groups[TRAIN]))
-    centre, spread = scales(values[:learned])
+    true = np.cumsum([0, *map(len, groups[TRAIN][:-1])])
+    centre, spread = scales(values[true])
     z = standardised(values, centre, spread, config.clip)
     train, valid = Trials.of(groups[TRAIN], z[:learned]), Trials.of(groups[VALID], z[learned:])
     solutions, losses, history = [], [], []
@@ -168,16 +174,23 @@ def fit(
     return state, Training(tuple(history), chosen + 1, seconds, counts, figures, tuple(notes))
 
 
-def _log_softmax(trials: Trials, weights: Floats, beta: float) -> Floats:
-    logits = np.where(trials.present, trials.f(weights) + beta * trials.words, -np.inf)
-    logits -= logits.max(axis=1, keepdims=True)
-    log_p: Floats = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
-    return log_p
+def _margins(trials: Trials, weights: Floats, beta: float) -> Floats:
+    """How far each true response is above each of its negatives, (n, k)."""
+    values = trials.f(weights) + beta * trials.words
+    return values[:, :1] - values[:, 1:]
+
+
+def _shares(trials: Trials) -> Floats:
+    """The share of each negative in its response's loss, (n, k)."""
+    present = trials.present[:, 1:]
+    shares: Floats = present / np.maximum(present.sum(axis=1, keepdims=True), 1)
+    return shares
 
 
 def _losses(trials: Trials, weights: Floats, beta: float) -> Floats:
-    """-log p(true response), float64 (n,)."""
-    return -_log_softmax(trials, weights, beta)[:, 0]
+    """Mean of -log σ(margin) over the negatives of each true response, float64 (n,)."""
+    losses: Floats = (np.logaddexp(0, -_margins(trials, weights, beta)) * _shares(trials)).sum(axis=1)
+    return losses
 
 
 def _minimised(
@@ -188,17 +201,18 @@ def _minimised(
 
     parts = trials.z.shape[2]
     columns = np.concatenate([trials.z, trials.words[:, :, None]], axis=2)
+    apart_columns, shares = columns[:, :1] - columns[:, 1:], _shares(trials)
 
     def loss(at: Floats) -> tuple[float, Floats]:
         weights, beta = at[:parts], float(at[parts])
-        log_p = _log_softmax(trials, weights, beta)
-        error = np.exp(log_p)
-        error[:, 0] -= 1
-        gradient = np.einsum("nk,nkm->m", error, columns) / len(columns)
+        margins = _margins(trials, weights, beta)
+        error = -shares * np.exp(-np.logaddexp(0, margins))
+        gradient = np.einsum("nk,nkm->m", error, apart_columns) / len(columns)
         apart = np.where(judging, weights - weights[judging].mean(), 0.0)
         gradient[:parts] += 2 * strength * apart
         gradient[parts] += 2 * _LENGTH_L2 * beta
-        return float(strength * apart @ apart + _LENGTH_L2 * beta**2 - log_p[:, 0].mean()), gradient
+        mean = (np.logaddexp(0, -margins) * shares).sum(axis=1).mean()
+        return float(strength * apart @ apart + _LENGTH_L2 * beta**2 + mean), gradient
 
     lowest = 0.0 if config.non_negative else None
     free: tuple[float | None, float | None] = (lowest, None)

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ssrem.errors import EvaluatorError
-from ssrem.evaluators import evaluator_class, load_evaluator
+from ssrem.evaluators import comes_packaged, evaluator_class, load_evaluator, save_packaged
 from ssrem.evaluators.base import Evaluator
 from ssrem.evaluators.blend.config import Part
-from ssrem.samples import Floats, Sample
+from ssrem.samples import Encode, Floats, Sample
 
 FOLDER = "members"
 # How many samples are scored at a time, and of how many of the latest the scores are remembered.
@@ -69,7 +70,10 @@ class Members:
     def save(self, folder: Path) -> None:
         """Write each part into a folder of its own within `folder`."""
         for name, member in self.evaluators.items():
-            member.save(folder / FOLDER / name)
+            if comes_packaged(member.name, member.signature):
+                save_packaged(member, folder / FOLDER / name)
+            else:
+                member.save(folder / FOLDER / name)
 
     def _visible(self, sample: Sample) -> Sample:
         """What the parts may read of the sample: f never depends on whether it has a reference."""
@@ -82,8 +86,13 @@ class Members:
         if self.referenced and (lacking := sum(sample.reference is None for sample in samples)):
             raise EvaluatorError(f"{lacking} of {len(samples)} samples have no reference; give each one")
         columns, truncated = [], np.zeros(len(samples), dtype=bool)
+        encoders: dict[str, Encode] = {}
         for name, member in self.evaluators.items():
-            scores = member.compute(samples)
+            reading: dict[str, Any] = {}
+            if member.encoder is not None:
+                signature = member.encoder.signature
+                reading["encode"] = encoders.setdefault(signature, _remembering(member.encoder.encode))
+            scores = member.compute(samples, **reading)
             columns.append(scores.score if self.referenced else scores.f)
             if broken := int((~np.isfinite(columns[-1])).sum()):
                 raise EvaluatorError(
@@ -110,6 +119,20 @@ class Members:
             )
         if member is None and "folder" not in part.settings:
             kind.check_settings(part.settings)
+
+
+def _remembering(encode: Encode) -> Encode:
+    """`encode` that encodes a text once, so that parts with one encoder share its vectors."""
+    known: dict[str, NDArray[np.float32]] = {}
+
+    def remembered(texts: Sequence[str]) -> NDArray[np.float32]:
+        new = [text for text in dict.fromkeys(texts) if text not in known]
+        if new or not texts:
+            vectors = encode(new)
+            known.update(zip(new, vectors, strict=True))
+        return np.stack([known[text] for text in texts]) if texts else vectors
+
+    return remembered
 
 
 def load_members(folder: Path, parts: Sequence[Part]) -> dict[str, Evaluator]:

@@ -18,7 +18,7 @@ from ssrem.evaluators.base import Evaluator
 from ssrem.evaluators.baselines.length import Length
 from ssrem.evaluators.blend import members as blend_parts
 from ssrem.evaluators.blend.blend import Blend, BlendRef
-from ssrem.evaluators.blend.config import BlendConfig, Part
+from ssrem.evaluators.blend.config import BlendConfig, BlendFastConfig, Part
 from ssrem.evaluators.blend.fit import Trials, _chosen, _minimised, groups_of
 from ssrem.evaluators.blend.members import Members
 from ssrem.evaluators.blend.state import scales
@@ -113,7 +113,7 @@ def planted(
     return Candidates(texts, response, response - 2, response, negatives, split)
 
 
-CONFIG = BlendConfig(contexts=180, valid_contexts=60)
+CONFIG = BlendConfig(contexts=180, valid_contexts=60, negatives="drawn", l2="0.01+0.1+1+10+1000")
 SAMPLES = [Sample(("a", "b"), text([at % 7 - 3, at % 5], at % 4)) for at in range(40)]
 
 
@@ -278,10 +278,10 @@ def test_scores_by_hand() -> None:
     blend = fitted(planted([1.0, 0.3]))
     state = blend.state
     values = np.array([[float(word) for word in sample.response.split()[:2]] for sample in SAMPLES])
-    z = np.clip((values - state.centre) / state.spread, -4, 4)
+    z = np.clip((values - state.centre) / state.spread, -8, 8)
     assert blend.compute(SAMPLES).score == pytest.approx(z @ state.weights, abs=1e-12)
     wild = blend.score([Sample(("hi",), text([1e9, -1e9])), Sample(("hi",), text([-1e9, -1e9]))])
-    assert wild == pytest.approx([4 * state.weights[0] - 4 * state.weights[1], -4], abs=1e-9)
+    assert wild == pytest.approx([8 * state.weights[0] - 8 * state.weights[1], -8], abs=1e-9)
     unit = blend.compute(SAMPLES).f_unit
     low, high = state.f_bounds.low, state.f_bounds.high
     assert unit == pytest.approx(np.clip((blend.compute(SAMPLES).score - low) / (high - low), 0, 1))
@@ -350,8 +350,9 @@ def test_parts_by_name_and_settings() -> None:
     blend = Blend(None, config)
     assert blend.members.scores([Sample((), "3")])[0].tolist() == [[3.0, 6.0]]
     default = BlendConfig().members
-    assert [part.name for part in default] == ["cosine", "lm-pmi", "lm-pmi-sum", "lm-coherence", "length"]
-    assert default[2] == Part("lm-pmi-sum", "lm-pmi", {"aggregate": "sum"})
+    assert [part.name for part in default][-2:] == ["lm-pmi", "lm-pmi-sum"]
+    assert default[:-2] == BlendFastConfig().members
+    assert default[-1] == Part("lm-pmi-sum", "lm-pmi", {"aggregate": "sum"})
 
 
 @pytest.mark.parametrize(
@@ -383,8 +384,8 @@ def test_parts_that_cannot_be(tmp_path: Path) -> None:
         Blend(None, BlendConfig(parts="numbr"))
     with pytest.raises(EvaluatorError, match="number has no setting size"):
         Blend(None, BlendConfig(parts="number", settings='{"number": {"size": 1}}'))
-    with pytest.raises(EvaluatorError, match="part ssrem has to be trained first"):
-        Blend(None, BlendConfig(parts="number+ssrem"))
+    with pytest.raises(EvaluatorError, match="part rsrem has to be trained first"):
+        Blend(None, BlendConfig(parts="number+rsrem"))
     with pytest.raises(EvaluatorError, match="part same needs a reference; leave it out, or use blend-ref"):
         Blend(None, BlendConfig(parts="same"))
     with pytest.raises(EvaluatorError, match="two members have one name"):
@@ -630,11 +631,8 @@ def test_changed_weights_are_refused(saved: Path) -> None:
 
 
 def test_nothing_is_loaded_before_it_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(EVALUATORS, "cosine", "ssrem.evaluators.baselines.cosine:Cosine")
-    monkeypatch.setitem(EVALUATORS, "lm-pmi", "ssrem.evaluators.language_model.likelihood:LmPmi")
-    monkeypatch.setitem(EVALUATORS, "lm-coherence", "ssrem.evaluators.language_model.likelihood:LmCoherence")
     blend = Blend(None)
-    assert blend.members.names == ("cosine", "lm-pmi", "lm-pmi-sum", "lm-coherence", "length")
+    assert blend.members.names[2:4] == ("ssrem", "novelty")
     assert "evaluators" not in vars(blend.members)
     assert (Blend.parts, Blend.needs) == (("f",), frozenset({"context"}))
     assert Blend.encoder_spec("word2vec") is None

@@ -206,4 +206,42 @@ def test_a_registered_name_loads_its_generator_and_takes_a_place_in_a_mixture(na
 
 def test_generators_without_a_model_have_signatures_of_their_own() -> None:
     names = [name for name in GENERATORS if not needs_model(name)]
-    assert len({load_generator(name).signature for name in names}) == len(names) == 6
+    assert len({load_generator(name).signature for name in names}) == len(names) == 10
+
+
+def conversations() -> Candidates:
+    """Two conversations: responses at 1, 2, 3 and at 5, 6, 7; texts 0, 2 and 5 ask."""
+    texts = ["where?", "here", "why?", "so", "yes", "who?", "me", "yes", "Yes "]
+    response = np.array([1, 2, 3, 5, 6, 7])
+    return Candidates(
+        texts, response, np.array([0, 0, 0, 4, 4, 4]), response, {}, np.zeros(6, dtype=np.uint8)
+    )
+
+
+def drawn(spec: str) -> dict[int, str]:
+    batches = load_generator(spec).generate(conversations(), seed=0)
+    return {negative.response: negative.text for batch in batches for negative in batch}
+
+
+def test_copied_and_own_are_turns_of_the_context() -> None:
+    assert drawn("copied") == {0: "where?", 1: "here", 2: "why?", 3: "yes", 4: "who?", 5: "me"}
+    # The first response has no turn before the last one; the own turn of the last is the response itself.
+    assert drawn("own") == {1: "where?", 2: "here", 4: "yes", 5: "who?"}
+    mixed = load_generator("copied+own").generate(conversations(), [5], seed=0)
+    assert [negative.text for batch in mixed for negative in batch] == ["me", "who?"]
+
+
+def test_generic_is_a_turn_that_occurs_often() -> None:
+    generated = drawn("generic")  # "yes" is the only turn that occurs more than once
+    assert generated == {
+        0: "yes",
+        1: "yes",
+        2: "yes",
+    }  # a context turn or the response in the other conversation
+
+
+def test_the_response_to_another_question() -> None:
+    generated = drawn("other-question")
+    assert set(generated) == {0, 2, 4}
+    assert all(text in {"here", "so", "me"} for text in generated.values())
+    assert generated[0] != "here" and generated[2] not in {"so", "here"} and generated[4] != "me"
