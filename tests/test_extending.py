@@ -116,9 +116,9 @@ def test_an_encoder(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("build")
 def test_an_evaluator(tmp_path: Path) -> None:
     samples = [Sample(("we like tea",), "we like coffee"), Sample(("we like tea",), ""), Sample((), "tea")]
-    evaluator = evaluator_class("novelty")()
+    evaluator = evaluator_class("new-words")()
     assert evaluator.score(samples) == pytest.approx([1 / 3, np.nan, np.nan], nan_ok=True)
-    assert evaluator.signature == "novelty|context_turns:3|words:blanks"
+    assert evaluator.signature == "new-words|context_turns:3|words:blanks"
     evaluator.save(tmp_path)
     assert np.array_equal(load_evaluator(tmp_path).score(samples), evaluator.score(samples), equal_nan=True)
 

@@ -102,7 +102,7 @@ class BlendConfig(Config):
     negatives: str = "drawn+copied+own+generic+shuffle-golden+other-question"
     generator_settings: str = "{}"
     nearest_length: bool = True
-    contexts: int = 300
+    contexts: int = 160
     valid_contexts: int = 60
     l2: str = "1"
     non_negative: bool = True

@@ -104,7 +104,7 @@ def test_the_best_that_is_installed_is_used_and_named(
 
     monkeypatch.setattr(gemma, "_NEEDED", ("no_such_package",))
     best, missing = best_packaged()
-    assert best != "blend" and missing == {"blend": ["no-such-package"]}
+    assert best == "blend-fast" and missing == {"blend": ["no-such-package"]}
     assert main(["score", responses]) == 0
     assert f"scoring with {best}, as packaged" in (error := capsys.readouterr().err)
     assert "blend needs no-such-package" in error

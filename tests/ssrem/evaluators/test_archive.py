@@ -86,7 +86,7 @@ def test_a_changed_byte_is_noticed(saved: Path, tmp_path: Path) -> None:
 
 
 def test_an_evaluator_comes_with_the_package() -> None:
-    assert packaged() == ["blend", "ssrem"]
+    assert packaged() == ["blend", "blend-fast", "ssrem"]
     ssrem = load_evaluator("ssrem")
     context = ("Hi, do you like movies?", "Yes, I love horror films.")
     good, bad = ssrem.score(

@@ -13,11 +13,11 @@ import pytest
 
 from ssrem.agreement.cross_validation import out_of_fold
 from ssrem.errors import EvaluatorError
-from ssrem.evaluators import EVALUATORS, load_evaluator
+from ssrem.evaluators import EVALUATORS, PACKAGED, load_evaluator
 from ssrem.evaluators.base import Evaluator
 from ssrem.evaluators.baselines.length import Length
 from ssrem.evaluators.blend import members as blend_parts
-from ssrem.evaluators.blend.blend import Blend, BlendRef
+from ssrem.evaluators.blend.blend import Blend, BlendFast, BlendRef
 from ssrem.evaluators.blend.config import BlendConfig, BlendFastConfig, Part
 from ssrem.evaluators.blend.fit import Trials, _chosen, _minimised, groups_of
 from ssrem.evaluators.blend.members import Members
@@ -28,6 +28,7 @@ from ssrem.evaluators.language_model.language_model import LanguageModel, Tokens
 from ssrem.evaluators.language_model.likelihood import LmCoherence, LmPmi
 from ssrem.files import write_tensors
 from ssrem.samples import TEST, VALID, Candidates, Sample
+from ssrem.studies.behaviour import everyday_pairs
 
 
 class Number(Metric):
@@ -269,6 +270,52 @@ def test_the_correlation_with_length_is_reported() -> None:
     assert figures["length_correlation negatives"] == pytest.approx(1)
     noise = fitted(planted([0.0, 0.0], n=600), replace(CONFIG, valid_contexts=120)).training
     assert noise is not None and abs(noise.figures["length_correlation"]) < 0.3
+
+
+def test_the_packaged_one_without_a_language_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It loads no language model, and scores the better of two everyday responses higher in most categories."""
+    from ssrem.evaluators.language_model import likelihood
+
+    monkeypatch.delattr(likelihood, "gemma_folder")
+    blend = load_evaluator("blend-fast")
+    assert isinstance(blend, BlendFast) and BlendFast.missing_packages(PACKAGED / "blend-fast") == []
+    assert list(blend.weights) == [part.name for part in BlendFastConfig().members]
+    assert min(blend.weights.values()) > 0.1 and max(blend.weights.values()) < 0.25
+    assert json.loads((PACKAGED / "blend-fast" / "card.json").read_text())["human_scores"] == 0
+    pairs = everyday_pairs()[::3]
+    samples = [Sample(pair.context, said) for pair in pairs for said in (pair.better, pair.worse)]
+    better, worse = blend.score(samples).reshape(-1, 2).T
+    assert (better > worse).mean() > 0.7
+    easy = [pair.category in ("off-topic", "copied", "scrambled", "generic") for pair in pairs]
+    assert (better > worse)[easy].mean() > 0.8
+
+
+def test_parts_with_one_encoder_share_its_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = "one=cosine+two=cosine"
+    settings = json.dumps({"one": {"encoder": "glove-6b-50d"}, "two": {"encoder": "glove-6b-50d"}})
+    blend = Blend(None, BlendConfig(parts=parts, settings=settings))
+    encoded: list[str] = []
+    for member in blend.members.evaluators.values():
+        assert member.encoder is not None
+        encode = member.encoder.encode
+        monkeypatch.setattr(
+            member.encoder, "encode", lambda texts, encode=encode: [encoded.extend(texts), encode(texts)][1]
+        )
+    blend.members.scores([Sample(("do you like tea",), "yes"), Sample(("do you like tea",), "no")])
+    assert sorted(encoded) == ["do you like tea", "no", "yes"]
+
+
+def test_a_packaged_part_is_named_and_not_copied(tmp_path: Path) -> None:
+    blend = Blend(None, replace(CONFIG, parts="number+ssrem"))
+    blend.fit(planted([1.0]))
+    blend.save(tmp_path)
+    assert [path.name for path in (tmp_path / "members" / "ssrem").iterdir()] == ["evaluator.json"]
+    loaded = load_evaluator(tmp_path)
+    assert loaded.signature == blend.signature and np.array_equal(loaded.score(SAMPLES), blend.score(SAMPLES))
+    manifest = tmp_path / "members" / "ssrem" / "evaluator.json"
+    manifest.write_text(manifest.read_text().replace("ssrem|", "other|"))
+    with pytest.raises(EvaluatorError, match="another ssrem than comes with this ssrem; train it again"):
+        load_evaluator(tmp_path)
 
 
 # --- scores
