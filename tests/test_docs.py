@@ -72,6 +72,7 @@ COMMANDS: dict[str, Ran] = {
         "scored 30 of 30 responses", file="scores.tsv"
     ),
     "ssrem score responses.json": Ran(r"row\tscore\tf\tg\th\n1\t\S+\t\S+\t\t\n2\t"),
+    "ssrem score responses.json --evaluator ssrem": Ran(r"row\tscore\tf\tg\th\n1\t"),
     "ssrem score responses.json --evaluator blend": Ran(r"row\tscore\tf\tg\th\n1\t", slow=True),
     "ssrem run dump.jsonl --annotations human_eval.json": Ran(r"report: ", DUMP, slow=True),
     "ssrem ingest dump.jsonl": Ran("landed dump, read as jsonl", DUMP),

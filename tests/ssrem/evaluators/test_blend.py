@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from ssrem.agreement.cross_validation import out_of_fold
 from ssrem.errors import EvaluatorError
@@ -27,7 +28,7 @@ from ssrem.evaluators.core.metric import Metric, Scored
 from ssrem.evaluators.language_model.language_model import LanguageModel, Tokens
 from ssrem.evaluators.language_model.likelihood import LmCoherence, LmPmi
 from ssrem.files import write_tensors
-from ssrem.samples import TEST, VALID, Candidates, Sample
+from ssrem.samples import TEST, VALID, Candidates, Encode, Sample
 from ssrem.studies.behaviour import everyday_pairs
 
 
@@ -295,12 +296,15 @@ def test_parts_with_one_encoder_share_its_vectors(monkeypatch: pytest.MonkeyPatc
     settings = json.dumps({"one": {"encoder": "glove-6b-50d"}, "two": {"encoder": "glove-6b-50d"}})
     blend = Blend(None, BlendConfig(parts=parts, settings=settings))
     encoded: list[str] = []
-    for member in blend.members.evaluators.values():
-        assert member.encoder is not None
-        encode = member.encoder.encode
-        monkeypatch.setattr(
-            member.encoder, "encode", lambda texts, encode=encode: [encoded.extend(texts), encode(texts)][1]
-        )
+    encoders = {id(member.encoder): member.encoder for member in blend.members.evaluators.values()}
+    for encoder in encoders.values():
+        assert encoder is not None
+
+        def encode(texts: Sequence[str], encode: Encode = encoder.encode) -> NDArray[np.float32]:
+            encoded.extend(texts)
+            return encode(texts)
+
+        monkeypatch.setattr(encoder, "encode", encode)
     blend.members.scores([Sample(("do you like tea",), "yes"), Sample(("do you like tea",), "no")])
     assert sorted(encoded) == ["do you like tea", "no", "yes"]
 
