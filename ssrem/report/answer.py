@@ -6,15 +6,12 @@ from collections import Counter
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Any
 
-from ssrem.report.data import ReportData, Row
+from ssrem.report.data import Evaluator, ReportData, Row, headline
 from ssrem.report.numbers import is_figure
 
-SCORES = ("h", "f", "g")  # h, the hybrid score, first; f, else g, where there is no h
 ALPHA = 0.05
 NEGATIVES = ("SC", "SP", "SS", "Rand")
-Evaluator = tuple[Any, Any]
 
 
 @dataclass(frozen=True)
@@ -55,11 +52,13 @@ class Answer:
 
 def answer(data: ReportData) -> Answer:
     """The facts of the report's first sentences."""
-    cells = headline(data, "segment")
+    cells = headline(data.correlations)
     shared = set.intersection(*(set(rows) for rows in cells.values())) if cells else set()
     ranked = _ranked(cells, shared) if shared else {}
     top = next(iter(ranked), None)
-    conversations = [row for of_one in headline(data, "conversation").values() for row in of_one.values()]
+    conversations = [
+        row for of_one in headline(data.correlations, "conversation").values() for row in of_one.values()
+    ]
     shares = _shares(data)
     identifier = top if top in shares else max(shares, key=lambda e: _mean_share(shares[e]), default=None)
     return Answer(
@@ -75,22 +74,6 @@ def answer(data: ReportData) -> Answer:
             if not kinds.keys().isdisjoint(NEGATIVES)
         },
     )
-
-
-def headline(data: ReportData, level: str) -> dict[Evaluator, dict[Hashable, Row]]:
-    """For each evaluator and (dataset, criterion), the correlation that the report goes by.
-
-    That is the correlation with the mean human score of the first of SCORES that has one.
-    """
-    cells: dict[Evaluator, dict[Hashable, Row]] = {}
-    wanted = {"aggregation": "mean", "level": level, "outcome": "ok"}
-    rows = [row for row in data.correlations if all(row[key] == value for key, value in wanted.items())]
-    for score in SCORES:
-        for row in rows:
-            if row["score"] == score and is_figure(row["spearman"]):
-                evaluator = cells.setdefault((row["evaluator"], row["version"]), {})
-                evaluator.setdefault((row["dataset"], row["criterion"]), row)
-    return cells
 
 
 def _ranked(cells: dict[Evaluator, dict[Hashable, Row]], shared: set[Hashable]) -> dict[Evaluator, float]:

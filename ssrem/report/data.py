@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from ssrem.report.numbers import is_figure
+
 Row = Mapping[str, Any]
 Rows = Sequence[Row]
+Evaluator = tuple[Any, Any]
+"""Name and version."""
+SCORES = ("h", "f", "g")
+"""The score that an evaluator is judged by is h, the hybrid; f, else g, where there is no h."""
 Namer = Callable[[Any, Any], str]
 """How a report calls an evaluator (name, version)."""
 
@@ -101,3 +107,19 @@ def grouped(rows: Rows, *keys: str) -> dict[tuple[Any, ...], list[Row]]:
     for row in rows:
         groups.setdefault(tuple(row[key] for key in keys), []).append(row)
     return groups
+
+
+def headline(correlations: Rows, level: str = "segment") -> dict[Evaluator, dict[Hashable, Row]]:
+    """For each evaluator and (dataset, criterion), the correlation that the report goes by.
+
+    That is the correlation with the mean human score of the first of SCORES that has one.
+    """
+    cells: dict[Evaluator, dict[Hashable, Row]] = {}
+    wanted = {"aggregation": "mean", "level": level, "outcome": "ok"}
+    rows = [row for row in correlations if all(row[key] == value for key, value in wanted.items())]
+    for score in SCORES:
+        for row in rows:
+            if row["score"] == score and is_figure(row["spearman"]):
+                evaluator = cells.setdefault((row["evaluator"], row["version"]), {})
+                evaluator.setdefault((row["dataset"], row["criterion"]), row)
+    return cells

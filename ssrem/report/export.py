@@ -9,7 +9,14 @@ from ssrem.report.data import COLUMNS, ReportData
 from ssrem.report.drawing import PRINT, Panel, styled
 from ssrem.report.formats import csv_text, file_name, latex, markdown, markdown_text
 from ssrem.report.paper import paper_tables
-from ssrem.report.plots import Cloud, clouds, identification_panels, learning_panels, similarity_panels
+from ssrem.report.plots import (
+    Cloud,
+    clouds,
+    forest_panels,
+    identification_panels,
+    learning_panels,
+    similarity_panels,
+)
 from ssrem.report.study import study_panels
 
 INDEX = "index.md"
@@ -57,6 +64,9 @@ def _panels(
     data: ReportData, scatter: Sequence[tuple[Cloud, Panel]]
 ) -> Iterator[tuple[str, Panel, Sequence[str]]]:
     """Of each figure: a name for its files, the panel, and the columns of its numbers."""
+    for panel in forest_panels(data.correlations, data.title):
+        row = panel.rows[0]
+        yield file_name("agreement", row["dataset"], row["criterion"]), panel, COLUMNS["correlations"]
     for panel in identification_panels(data.identification, data.title):
         name = file_name("identification", panel.title, panel.rows[0]["corpus"])
         yield name, panel, COLUMNS["identification"]

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ssrem.report.data import KINDS, Namer, Row, Rows, grouped
+from ssrem.evaluators import BASELINES
+from ssrem.report.data import KINDS, Namer, Row, Rows, grouped, headline
 from ssrem.report.drawing import POINTS, Panel, canvas, paint, styled
 from ssrem.report.numbers import is_figure, percent, real
 
@@ -24,6 +26,7 @@ JITTER = 0.3  # standard deviation, as in Figure 2 of the SSREM paper
 POINTS_A_PANEL = 2_000
 POINTS_A_PAGE = 12_000  # keeps a page of many panels, with their numbers, under 3 MB
 SEED = 1
+_DASHES = ((0, (4, 2)), (0, (1, 1.5)))  # of the lines of BASELINES
 _BAR: dict[str, Any] = {"markersize": 3.5, "elinewidth": 1.3, "capsize": 4.5, "capthick": 1.3}
 
 
@@ -37,6 +40,55 @@ class Cloud:
     slope: float | None
     intercept: float | None
     n: int
+
+
+@styled()
+def forest_panels(correlations: Rows, label_of: Namer) -> list[Panel]:
+    """Spearman correlation with the mean of the raters and its 95% interval, a row an evaluator: a panel a criterion.
+
+    Vertical lines: one human rater against the mean of the others, and the untrained baselines.
+    """
+    cells = headline(correlations)
+    order = sorted(cells, key=lambda one: fmean(row["spearman"] for row in cells[one].values()), reverse=True)
+    rows_of: dict[Any, list[Row]] = {}
+    for evaluator in order:
+        for cell, row in cells[evaluator].items():
+            rows_of.setdefault(cell, []).append(row)
+    panels: list[Panel] = []
+    for (dataset, criterion), rows in sorted(rows_of.items(), key=lambda item: str(item[0])):
+        trained = [row for row in rows if row["evaluator"] not in BASELINES] or rows
+        figure, axes = canvas(1.1 + 0.22 * len(trained))
+        for place, row in enumerate(trained):
+            error = _interval(row["spearman"], row["spearman_low"], row["spearman_high"])
+            axes.errorbar([row["spearman"]], [place], xerr=error, fmt="o", color=paint().accent, **_BAR)
+        lines: list[tuple[str, Any, str, Any]] = [("one rater", rows[0]["ceiling"], paint().line, "solid")]
+        for row in rows:
+            if row["evaluator"] in BASELINES:
+                dash = _DASHES[BASELINES.index(row["evaluator"])]
+                lines.append((row["evaluator"], row["spearman"], paint().second, dash))
+        lines = [line for line in lines if is_figure(line[1])]
+        for name, at, colour, dash in lines:
+            axes.axvline(
+                at, color=colour, linestyle=dash, linewidth=1.2, label=f"{name} {real(at, 2)}", zorder=0
+            )
+        names = [_shortened(label_of(row["evaluator"], row["version"])) for row in trained]
+        axes.set_yticks(range(len(trained)), names)
+        axes.set_ylim(len(trained) - 0.4, -0.6)
+        axes.grid(axis="x")
+        axes.margins(x=0.08)
+        axes.set_xlabel("Spearman correlation with people")
+        if lines:
+            figure.legend(
+                loc="outside lower center", ncols=3, frameon=False, labelcolor=paint().ink, fontsize=8
+            )
+        values = [(label_of(row["evaluator"], row["version"]), row["spearman"]) for row in trained]
+        values += [(name, at) for name, at, *_ in lines]
+        label = "Spearman correlation with 95% intervals: " + ", ".join(
+            f"{name} {real(at)}" for name, at in values
+        )
+        note = f"{criterion}, n = {rows[0]['n']:,}"
+        panels.append(Panel.of(figure, f"forest{len(panels)}", label, str(dataset), note, rows))
+    return panels
 
 
 @styled()
@@ -167,6 +219,10 @@ def clouds(points: Rows) -> list[tuple[Cloud, Panel]]:
     return panels
 
 
+def _shortened(name: str) -> str:
+    return name if len(name) <= 24 else name[:23] + "…"
+
+
 def _measured(rows: Rows) -> list[Row]:
     """The rows with a mean, a kind each, in the order of KINDS."""
     return [row for kind in KINDS for row in rows if row["kind"] == kind and is_figure(row["mean"])]
@@ -174,7 +230,10 @@ def _measured(rows: Rows) -> list[Row]:
 
 def _error(row: Row) -> list[list[float]] | None:
     """The 95% interval as lengths below and above the mean, for a bar of matplotlib; None if it is not known."""
-    mean, low, high = row["mean"], row["low"], row["high"]
+    return _interval(row["mean"], row["low"], row["high"])
+
+
+def _interval(mean: float, low: Any, high: Any) -> list[list[float]] | None:
     return [[max(mean - low, 0.0)], [max(high - mean, 0.0)]] if is_figure(low) and is_figure(high) else None
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import sqrt
+from typing import NamedTuple
 
 from ssrem.agreement import Z_95
 from ssrem.evaluators import BASELINES
-from ssrem.report.data import Namer, Row, Rows, grouped
+from ssrem.report.data import Evaluator, Namer, Row, Rows, headline
 from ssrem.report.numbers import is_figure
 
 ALPHA = 0.05
@@ -27,8 +28,8 @@ def verdict(identification: Rows, correlations: Rows, comparisons: Rows, title: 
 
     Identification is no better than chance where the 95% interval of its share (Wilson 1927, responses taken as
     independent) reaches down to one half; a correlation where the lower end of its bootstrap interval is not above 0;
-    an evaluator is no better than a baseline that stands above it, or is not significantly below it in a paired
-    bootstrap (p < .05 after Holm's correction). Correlations are those of single responses with the raters' mean.
+    an evaluator is no better than the best baseline of a criterion if that stands above it, or is not significantly
+    below it in a paired bootstrap (p < .05 after Holm's correction). Correlations are those of the `headline`.
     """
     return [
         *_identified(identification, title),
@@ -59,45 +60,80 @@ def _identified(rows: Rows, title: Namer) -> Iterator[str]:
 
 
 def _correlated(rows: Rows, title: Namer) -> Iterator[str]:
-    wanted = [
-        row
-        for row in rows
-        if row["level"] == "segment" and row["aggregation"] == "mean" and row["evaluator"] not in BASELINES
-        if is_figure(row["spearman"]) and is_figure(row["spearman_low"]) and row["spearman_low"] <= 0
-    ]
-    for (name, version, score), of_one in grouped(wanted, "evaluator", "version", "score").items():
+    for (name, version), cells in headline(rows).items():
+        known = [row for row in cells.values() if is_figure(row["spearman_low"])]
+        wanted = [row for row in known if row["spearman_low"] <= 0]
+        if name in BASELINES or not wanted:
+            continue
         figures = _listed(
             [
                 f"{_real(row['spearman'])} ({_where(row)}, 95% interval {_real(row['spearman_low'])} to "
                 f"{_real(row['spearman_high'])})"
-                for row in of_one
+                for row in wanted
             ]
         )
-        yield f"{title(name, version)} {score}: its Spearman with human scores is not above chance, 0: {figures}."
+        on = f"{len(wanted)} of {_criteria(len(known))}"
+        yield f"{title(name, version)}: on {on} its Spearman with human scores is not above chance, 0: {figures}."
 
 
 def _compared(rows: Rows, title: Namer) -> Iterator[str]:
-    lost: dict[tuple[str, str, str], list[str]] = {}
+    for (name, version), cells in _against_baselines(rows).items():
+        below = [cell for cell in cells if cell.figure <= cell.baseline_figure]
+        unclear = [
+            cell
+            for cell in cells
+            if cell.figure > cell.baseline_figure and not (cell.p is not None and cell.p < ALPHA)
+        ]
+        for wanted, above in ((below, "not above"), (unclear, "not significantly above")):
+            if wanted:
+                yield (
+                    f"{title(name, version)}: on {len(wanted)} of {_criteria(len(cells))} its Spearman with human "
+                    f"scores is {above} that of an untrained baseline: {_listed([str(cell) for cell in wanted])}."
+                )
+
+
+class _Cell(NamedTuple):
+    """An evaluator beside the best baseline of one criterion: p is Holm's, of a paired bootstrap."""
+
+    figure: float
+    baseline: str
+    baseline_figure: float
+    p: float | None
+    where: str
+
+    def __str__(self) -> str:
+        how = f", p = {self.p:.2g}" if self.p is not None else ""
+        return f"{_real(self.figure)}, {self.baseline} {_real(self.baseline_figure)} ({self.where}{how})"
+
+
+def _against_baselines(rows: Rows) -> dict[Evaluator, list[_Cell]]:
+    """Evaluator → a cell for each criterion on which it was compared with a baseline."""
+    best: dict[Evaluator, dict[str, _Cell]] = {}
     for row in rows:
         sides = [
-            (row[f"{side}"], row[f"{side}_version"], row[f"{side}_statistic"]) for side in ("first", "second")
+            (row[side], row[f"{side}_version"], row[f"{side}_statistic"]) for side in ("first", "second")
         ]
-        baseline = next((at for at, (name, *_) in enumerate(sides) if name in BASELINES), None)
-        if baseline is None or sides[1 - baseline][0] in BASELINES or row["level"] != "segment":
+        sides.sort(key=lambda side: side[0] in BASELINES)
+        (name, version, figure), (baseline, _, baseline_figure) = sides
+        if baseline not in BASELINES or name in BASELINES or row["level"] != "segment":
             continue
-        (other, version, figure), (against, _, its_figure) = sides[1 - baseline], sides[baseline]
-        p = row["p_holm"]
-        if baseline == 1 and is_figure(p) and p < ALPHA:
-            continue  # significantly above the baseline
-        if not (is_figure(figure) and is_figure(its_figure)):
+        if not (is_figure(figure) and is_figure(baseline_figure)):
             continue
-        how = f", p = {p:.2g}" if is_figure(p) else ""
-        above = "not significantly above" if baseline == 1 else "not above"
-        lost.setdefault((title(other, version), above, against), []).append(
-            f"{_real(figure)} against {_real(its_figure)} ({_where(row)}{how})"
+        cell = _Cell(
+            figure,
+            baseline,
+            baseline_figure,
+            row["p_holm"] if is_figure(row["p_holm"]) else None,
+            _where(row),
         )
-    for (name, above, against), figures in lost.items():
-        yield f"{name}: its Spearman with human scores is {above} the untrained {against}'s: {_listed(figures)}."
+        cells = best.setdefault((name, version), {})
+        if cell.where not in cells or cells[cell.where].baseline_figure < baseline_figure:
+            cells[cell.where] = cell
+    return {evaluator: list(cells.values()) for evaluator, cells in best.items()}
+
+
+def _criteria(n: int) -> str:
+    return f"{n} {'criterion' if n == 1 else 'criteria'}"
 
 
 def _where(row: Row) -> str:

@@ -30,7 +30,7 @@ def share(kind: str, above: float | None, n: int, evaluator: str = "ssrem") -> d
 def correlation(spearman: float, low: float | None, **changes: Any) -> dict[str, Any]:
     row: dict[str, Any] = dict.fromkeys(COLUMNS["correlations"])
     row |= {"evaluator": "ssrem", "version": 1, "dataset": "people", "criterion": "overall", "score": "f"}
-    row |= {"aggregation": "mean", "level": "segment", "spearman": spearman}
+    row |= {"aggregation": "mean", "level": "segment", "outcome": "ok", "spearman": spearman}
     return row | {"spearman_low": low, "spearman_high": spearman + 0.1} | changes
 
 
@@ -69,12 +69,14 @@ def test_a_correlation_that_may_be_none_is_said() -> None:
         correlation(0.3, 0.2, criterion="grammar"),
         correlation(0.05, -0.05, level="conversation"),
         correlation(0.05, -0.05, aggregation="median"),
-        correlation(0.05, None),
+        correlation(0.05, None, criterion="style"),
+        correlation(0.25, 0.15, score="h", criterion="style", dataset="others"),
+        correlation(0.05, -0.05, criterion="style", dataset="others"),
         correlation(0.05, -0.05, evaluator="cosine"),
     ]
     assert verdict([], rows, [], name) == [
-        "ssrem f: its Spearman with human scores is not above chance, 0: .05 (people, overall, 95% interval −.05 to "
-        ".15); −.20 (people, content, 95% interval −.30 to −.10)."
+        "ssrem: on 2 of 4 criteria its Spearman with human scores is not above chance, 0: .05 (people, overall, 95% "
+        "interval −.05 to .15); −.20 (people, content, 95% interval −.30 to −.10)."
     ]
 
 
@@ -84,19 +86,20 @@ def test_what_stands_below_a_baseline_is_said() -> None:
         compared("cosine", 0.31, "ssrem", 0.30, 0.8, criterion="content"),
         compared("cosine", 0.30, "length", 0.01, 0.001),
         compared("ssrem", 0.12, "length", 0.01, 0.04),
+        compared("ssrem", 0.32, "length", 0.01, 0.04, criterion="grammar"),
         compared("rsrem", 0.33, "cosine", 0.30, 0.3),
         compared("rsrem", 0.33, "length", 0.30, 0.3, level="system"),
         compared("rsrem", 0.33, "ssrem", 0.12, 0.001),
     ]
     assert verdict([], [], rows, name) == [
-        "ssrem: its Spearman with human scores is not above the untrained cosine's: .12 against .30 (people, overall, "
-        "p = 0.001); .30 against .31 (people, content, p = 0.8).",
-        "rsrem: its Spearman with human scores is not significantly above the untrained cosine's: .33 against .30 "
-        "(people, overall, p = 0.3).",
+        "ssrem: on 2 of 3 criteria its Spearman with human scores is not above that of an untrained baseline: .12, "
+        "cosine .30 (people, overall, p = 0.001); .30, cosine .31 (people, content, p = 0.8).",
+        "rsrem: on 1 of 1 criterion its Spearman with human scores is not significantly above that of an untrained "
+        "baseline: .33, cosine .30 (people, overall, p = 0.3).",
     ]
 
 
 def test_no_more_than_three_figures_a_sentence() -> None:
     rows = [compared("cosine", 0.3, "ssrem", 0.1, 0.01, criterion=f"c{n}") for n in range(5)]
     (sentence,) = verdict([], [], rows, name)
-    assert sentence.count("against") == 3 and sentence.endswith("; and 2 more.")
+    assert sentence.count("cosine") == 3 and sentence.endswith("; and 2 more.")
