@@ -152,13 +152,13 @@ def test_correlate_needs_no_training(responses: str, capsys: pytest.CaptureFixtu
     said = capsys.readouterr()
     assert f"correlating {best}, as packaged: the best that is installed" in said.err
     assert "beside the untrained baselines cosine and length" in said.err
-    assert "human scores is not above the untrained length's: " in said.out
+    assert "its Spearman with human scores is not above that of an untrained baseline: " in said.out
     tied = said.out.partition("tied for best")[2].splitlines()[3].split()
     assert tied[2:4] == ["length", "f"] and best not in tied
     assert main(["correlate", "people_eval.json", "--json"]) == 0
     again = json.loads(capsys.readouterr().out)
     assert {row["evaluator"] for row in again["agreement"]} == {best, "cosine", "length"}
-    assert any("untrained length" in sentence for sentence in again["no_better"])
+    assert any("untrained baseline" in sentence for sentence in again["no_better"])
 
 
 def test_a_baseline_that_is_named_alone_stays_alone(

@@ -102,6 +102,7 @@ def test_every_plot_is_shown_with_a_label(page: Page) -> None:
     labels = [plot["aria-label"] or "" for plot in plots]
     assert all(plot["role"] == "img" for plot in plots)
     starts = [
+        "Spearman correlation with 95% intervals: ssrem 0.432, rsrem 0.123, one rater 0.250",
         "Mean f",
         "Mean f",
         "Mean similarity",
@@ -109,7 +110,7 @@ def test_every_plot_is_shown_with_a_label(page: Page) -> None:
         "Loss",
         "attacks: context copied",
     ]
-    assert [label.startswith(start) for label, start in zip(labels, starts, strict=True)] == [True] * 6
+    assert [label.startswith(start) for label, start in zip(labels, starts, strict=True)] == [True] * 7
     assert len(page.all("g", **{"class": "points"})) == 1
     assert len(page.all("circle")) == 5
 

@@ -19,7 +19,12 @@ from ssrem.report.paper import paper_tables
 from support.report_data import correlation, make_data
 
 FIGURES = {
-    *("identification-ssrem-talk", "identification-rsrem-talk", "similarity-talk"),
+    *(
+        "agreement-persona-overall",
+        "identification-ssrem-talk",
+        "identification-rsrem-talk",
+        "similarity-talk",
+    ),
     *("scatter-ssrem-persona", "learning-ssrem", "study-attacks-talk"),
 }
 

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from ssrem.report import numbers
-from ssrem.report.plots import clouds, identification_panels, learning_panels
+from ssrem.report.plots import clouds, forest_panels, identification_panels, learning_panels
+from support.report_data import correlation
 
 
 def points(pairs: list[tuple[float, float]]) -> list[dict[str, Any]]:
@@ -113,3 +114,25 @@ def test_drawing_says_nothing_where_home_cannot_be_written_to(tmp_path: Path) ->
         env={**unset, "HOME": str(tmp_path / "file")},
     )
     assert drawn.stderr == ""
+
+
+def test_the_forest_has_a_row_an_evaluator_and_lines_for_baselines_and_one_rater() -> None:
+    rows = [
+        correlation(spearman=0.2, spearman_low=0.1, spearman_high=0.3, ceiling=0.6),
+        correlation(evaluator="a name that is much too long for an axis", spearman=0.3, ceiling=0.6),
+        correlation(evaluator="cosine", score="f", spearman=0.41, ceiling=0.6),
+        correlation(evaluator="length", score="f", spearman=None, outcome="constant", ceiling=0.6),
+        correlation(criterion="style", spearman=0.1, spearman_low=None, spearman_high=None, ceiling=None),
+        correlation(criterion="style", evaluator="cosine", score="f", spearman=-0.1, ceiling=None),
+        correlation(aggregation="median", spearman=0.9),
+        correlation(level="conversation", spearman=0.9),
+    ]
+    overall, style = forest_panels(rows, lambda name, _: str(name))
+    assert (overall.title, overall.note) == ("persona", "overall, n = 812")
+    axes, labels = overall.figure.axes[0], overall.label
+    assert labels.endswith("much too long for an axis 0.300, ssrem 0.200, one rater 0.600, cosine 0.410")
+    assert [tick.get_text() for tick in axes.get_yticklabels()] == ["a name that is much too…", "ssrem"]
+    assert [line.get_xdata()[0] for line in axes.lines if line.get_label()[0] != "_"] == [0.6, 0.41]
+    assert style.label == "Spearman correlation with 95% intervals: ssrem 0.100, cosine −0.100"
+    (alone,) = forest_panels(rows[2:3], lambda name, _: str(name))  # a baseline alone has a row
+    assert [tick.get_text() for tick in alone.figure.axes[0].get_yticklabels()] == ["cosine"]
