@@ -19,9 +19,9 @@ import traceback
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import duckdb
 
@@ -135,6 +135,7 @@ def sets(folder: Path, bench: Bench) -> Iterator[Attempt]:
 @contextmanager
 def archives(folder: Path, bench: Bench) -> Iterator[Attempt]:
     """Archives of an evaluator, whose bytes or whose members are damaged; one that unpacks is loaded and scores."""
+    bench.prepare([])
     sound = (bench.inputs / "ssrem.ssrem").read_bytes()
     with zipfile.ZipFile(io.BytesIO(sound)) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
@@ -163,19 +164,26 @@ def archives(folder: Path, bench: Bench) -> Iterator[Attempt]:
 @contextmanager
 def sql(folder: Path, bench: Bench) -> Iterator[Attempt]:
     """SQL, of which every statement that is a SELECT runs, in the sandbox of `ssrem sql`."""
+    bench.prepare([])
     bench.reset("correlated")
-    calls: list[Any] = []
-    ready, done = threading.Semaphore(0), threading.Semaphore(0)
+    opened: Future[duckdb.DuckDBPyConnection] = Future()
+    finished = threading.Event()
 
     def work(connection: duckdb.DuckDBPyConnection) -> None:
-        calls.append(connection)
-        done.release()
-        ready.acquire()
+        opened.set_result(connection)
+        finished.wait()
 
-    thread = threading.Thread(target=lambda: confined(bench.home, work), daemon=True)
+    def hold() -> None:
+        try:
+            confined(bench.home, work)
+        except BaseException as error:
+            if opened.done():
+                raise
+            opened.set_exception(error)
+
+    thread = threading.Thread(target=hold, daemon=True)
     thread.start()
-    done.acquire()
-    connection = calls[0]
+    connection = opened.result()
 
     def attempt(draw: random.Random) -> None:
         table = draw.choice(list(TABLES.values()))
@@ -201,7 +209,7 @@ def sql(folder: Path, bench: Bench) -> Iterator[Attempt]:
     try:
         yield attempt
     finally:
-        ready.release()
+        finished.set()
         thread.join()
 
 
