@@ -153,7 +153,9 @@ def archives(folder: Path, bench: Bench) -> Iterator[Attempt]:
                         if draw.random() < 0.05
                         else name
                     )
-                    archive.writestr(text or "a", damaged(draw, content) if name == hurt else content)
+                    archive.writestr(
+                        text.split("\0")[0] or "a", damaged(draw, content) if name == hurt else content
+                    )
         shutil.rmtree(place, ignore_errors=True)
         unpack(file, place)
         _checked(str(file), place, ())

@@ -7,6 +7,7 @@ import pty
 import random
 import re
 import select
+import signal
 import subprocess
 import sys
 import time
@@ -23,6 +24,9 @@ WITHIN = 2.0
 AT_ONCE = 0.5
 """Seconds in which it ends after a second Ctrl-C."""
 
+STARTING = "while Python started"
+"""A signal before the command can catch any: Python's own traceback, or none, is its answer."""
+
 TAKE = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execvp(sys.argv[1], sys.argv[1:])"
 """Takes the terminal for its own, then becomes the command."""
 
@@ -37,7 +41,11 @@ def signals(bench: Bench, first: int, count: int, seed: int) -> Iterator[tuple[s
         draw = random.Random(f"{seed} signal {number}")
         for _ in range(8):
             if (wrong := send(bench, stage, case, draw)) is not None:
-                yield f"{stage}, {case}", [f"#{number} {stage}, {case} {text}" for text in wrong]
+                what = f"{stage}, {case}"
+                if wrong == [STARTING]:
+                    yield f"{what}, {STARTING}", []
+                else:
+                    yield what, [f"#{number} {what} {text}" for text in wrong]
                 break
             bench.expected[stage].pace *= 0.8  # it ended before its signal
         else:
@@ -61,6 +69,7 @@ def send(bench: Bench, stage: str, case: str, draw: random.Random) -> list[str] 
         os.close(terminal)
         moment = draw.uniform(0, bench.expected[stage].seconds * bench.expected[stage].pace)
         _shown(screen, moment)
+        starting = not _catches(process.pid)
         sent = time.monotonic()
         if case == "SIGTERM":
             with suppress(ProcessLookupError):
@@ -80,6 +89,8 @@ def send(bench: Bench, stage: str, case: str, draw: random.Random) -> list[str] 
         os.close(screen)
     if status == 0:
         return None
+    if starting and status in (-signal.SIGINT, -signal.SIGTERM, 1):
+        return [STARTING]
     wrong = []
     expected, word = (143, "terminated") if case == "SIGTERM" else (130, "interrupted")
     lines = [line.strip() for line in re.split(r"[\r\n]+", ESCAPES.sub("", text))]
@@ -91,6 +102,14 @@ def send(bench: Bench, stage: str, case: str, draw: random.Random) -> list[str] 
     if seconds > (AT_ONCE if case == "Ctrl-C twice" else WITHIN):
         wrong.append(f"at {moment:.2f} s: it took {seconds:.2f} s to end")
     return wrong + [f"still lives: {name}" for name in bench.alive()]
+
+
+def _catches(process: int) -> bool:
+    """Whether the process has a handler of SIGTERM, or has ended."""
+    with suppress(OSError):
+        (mask,) = re.findall(r"SigCgt:\s*(\w+)", Path(f"/proc/{process}/status").read_text())
+        return bool(int(mask, 16) >> signal.SIGTERM - 1 & 1)
+    return True
 
 
 def _shown(screen: int, seconds: float) -> str:

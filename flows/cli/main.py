@@ -8,10 +8,8 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from flows.cli.parser import parse
 from flows.cli.signals import Stoppable
 from ssrem.errors import SsremError, printable
-from tasks.warehouse import lock
 
 UNPUBLISHED = "; nothing of this stage was published, run it again to go on"
 
@@ -19,16 +17,21 @@ UNPUBLISHED = "; nothing of this stage was published, run it again to go on"
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; returns its exit status: 0, 1 after an error or if a figure differs, 130 if interrupted, 143 if
     terminated. Errors are reported in one line."""
-    options = parse(arguments)
-    stoppable = Stoppable("" if options.verb == "sql" else UNPUBLISHED)  # sql writes nothing
+    stoppable = Stoppable(UNPUBLISHED)
     atexit.register(stoppable.end_at_once)  # first registered, so run last
     atexit.register(close_stderr)
-    if getattr(options, "wait", None) is not None:
-        os.environ[lock.VARIABLE] = str(options.wait)  # worker processes need it too
-    if getattr(options, "no_prefect", False):
-        os.environ.pop("PREFECT_API_URL", None)
     try:
-        with stoppable:
+        with stoppable:  # already while the rest is imported, which takes longer than this
+            from flows.cli.parser import parse
+            from tasks.warehouse import lock
+
+            options = parse(arguments)
+            if options.verb == "sql":  # it writes nothing
+                stoppable.message = ""
+            if getattr(options, "wait", None) is not None:
+                os.environ[lock.VARIABLE] = str(options.wait)  # worker processes need it too
+            if getattr(options, "no_prefect", False):
+                os.environ.pop("PREFECT_API_URL", None)
             from flows.cli import dispatch  # after the options, so that help answers at once
 
             status = dispatch.run(options)

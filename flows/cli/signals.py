@@ -35,7 +35,7 @@ class Stoppable:
     """
 
     def __init__(self, message: str) -> None:
-        self._message = message
+        self.message = message
         self._arrived: int | None = None
         self._watching = False
         self._closed = threading.Event()
@@ -80,7 +80,7 @@ class Stoppable:
             os._exit(self._outcome(self._arrived == signal.SIGTERM)[0])
 
     def _outcome(self, terminated: bool) -> tuple[int, str]:
-        line = f"ssrem: {'terminated' if terminated else 'interrupted'}{self._message}"
+        line = f"ssrem: {'terminated' if terminated else 'interrupted'}{self.message}"
         return 143 if terminated else 130, line
 
     def _end(self) -> NoReturn:

@@ -39,6 +39,19 @@ dispatch.run = statement
 sys.exit(main.main(["status"]))
 """
 
+WHILE_THE_VERBS_ARE_IMPORTED = """
+import os, sys
+
+class Finder:
+    def find_spec(self, name, *_):
+        if name == "flows.cli.parser":
+            os.kill(os.getpid(), {number})
+
+sys.meta_path.insert(0, Finder())
+from flows.cli import main
+sys.exit(main.main(["status"]))
+"""
+
 IN_A_LONG_CALL = """
 import hashlib, sys
 from flows.cli import dispatch, main
@@ -102,6 +115,14 @@ def wait_until(true: Callable[[], bool], running: subprocess.Popen[str]) -> None
 def test_a_signal_that_duckdb_makes_an_error_of_its_own(number: int) -> None:
     status, says = ENDS[signal.Signals(number)]
     with started("-c", IN_A_STATEMENT.format(number=int(number))) as running:
+        assert running.communicate(timeout=60)[1] == f"ssrem: {says}{UNPUBLISHED}\n"
+    assert running.returncode == status
+
+
+@pytest.mark.parametrize("number", ENDS)
+def test_a_signal_while_the_command_is_imported(number: int) -> None:
+    status, says = ENDS[signal.Signals(number)]
+    with started("-c", WHILE_THE_VERBS_ARE_IMPORTED.format(number=int(number))) as running:
         assert running.communicate(timeout=60)[1] == f"ssrem: {says}{UNPUBLISHED}\n"
     assert running.returncode == status
 
