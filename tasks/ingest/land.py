@@ -21,7 +21,7 @@ from ssrem.tables.landing import create_ids, create_landed, create_raw, reject, 
 from ssrem.tables.people import people_notes
 from tasks.ingest.dataset_names import as_text, checked_name, corpus_name
 from tasks.privacy.ingest_filter import check_same_way, key_for, private
-from tasks.privacy.purge import derived_partitions, held_texts, purge
+from tasks.privacy.purge import derived_partitions, held_texts, promise_purge, purge
 from tasks.stage.ledger import Recipe
 from tasks.stage.progress import progress
 from tasks.stage.protocol import Built, run_stage
@@ -139,6 +139,7 @@ def land(
         outputs = [Output(table, of_corpus) for table in LANDED]
         if key and ("corpora", of_corpus) in replaced:
             # The corpus that landed with names is deleted, with all tables built from it.
+            promise_purge(place, stage.run_id)
             retired = derived_partitions(place, corpus)
             return Built(
                 (corpus, True), outputs, retired=retired, after=lambda: purge(place, held_texts(place))

@@ -11,7 +11,9 @@ import numpy as np
 
 from schemas import LANDED
 from ssrem.encoders.store import Hashes, VectorStore, text_hashes
+from tasks.warehouse.files import whole_file
 from tasks.warehouse.home import Warehouse
+from tasks.warehouse.incidents import PURGE_NOTE
 from tasks.warehouse.partition import Address, replica_path
 from tasks.warehouse.snapshot import drop_manifests
 
@@ -50,6 +52,27 @@ def hashes_of(connection: duckdb.DuckDBPyConnection, query: str, values: Sequenc
     return np.unique(np.concatenate(hashes))
 
 
+def promise_purge(home: Warehouse, run_id: str) -> None:
+    """Note on the disk that the home folder is to be purged once the run has published; `purge` removes the note."""
+    with whole_file(home.root / PURGE_NOTE) as draft:
+        draft.write_text(run_id, encoding="utf-8")
+
+
+def keep_promise(home: Warehouse) -> bool:
+    """Purge what a run that was killed after it had published has not; returns whether there was any need.
+
+    The caller holds the home's lock.
+    """
+    note = home.root / PURGE_NOTE
+    if not note.exists():
+        return False
+    published = home.query("SELECT run_id FROM runs WHERE run_id = ?", [note.read_text(encoding="utf-8")])
+    if published:
+        purge(home, held_texts(home))
+    note.unlink(missing_ok=True)
+    return bool(published)
+
+
 def purge(home: Warehouse, held: Hashes) -> dict[str, int]:
     """Delete unpublished Parquet files, files that stages can recreate, and vectors of texts that are not in `held`.
 
@@ -71,6 +94,7 @@ def purge(home: Warehouse, held: Hashes) -> dict[str, int]:
     for name in FOLDERS:
         counts["files"] += len(_files(home.root / name))
         shutil.rmtree(home.root / name, ignore_errors=True)
+    (home.root / PURGE_NOTE).unlink(missing_ok=True)
     return counts
 
 

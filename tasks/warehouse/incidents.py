@@ -18,8 +18,11 @@ KEPT = 200
 
 _LOG = "incidents.jsonl"
 
+PURGE_NOTE = ".purge"
+"""File that holds the id of a run after whose publish the home folder has to be purged."""
+
 _DRAFTS = (
-    *(".catalog.tmp", ".catalog.tmp.wal", ".verified.json.*.tmp"),
+    *(".catalog.tmp", ".catalog.tmp.wal", ".verified.json.*.tmp", f".{PURGE_NOTE}.tmp"),
     *("lake/.run=*.tmp", "lake/.snapshot=*.tmp", "lake/run=*/.*.tmp"),
     *("vectors/*/*.tmp", "encoders/*.tmp", "masked-lm/*.tmp", ".forgotten.json.*.tmp", ".restore.tmp"),
 )
@@ -27,7 +30,7 @@ _DRAFTS = (
 
 def leftovers(home: Warehouse) -> list[Path]:
     """What interrupted runs left behind, where no run is in progress."""
-    return [path for pattern in ("staging/*", *_DRAFTS) for path in home.root.glob(pattern)]
+    return [path for pattern in ("staging/*", PURGE_NOTE, *_DRAFTS) for path in home.root.glob(pattern)]
 
 
 def clean_up(home: Warehouse, snapshot: Snapshot) -> list[str]:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -14,6 +15,7 @@ from ssrem.privacy.key import PseudonymKey
 from support.small_home import command
 from support.whole_home import contents, occurrences
 from tasks.ingest.land import land
+from tasks.maintenance.repair import repair
 from tasks.warehouse.home import Warehouse
 
 Dump = Callable[..., str]
@@ -188,6 +190,31 @@ def test_pseudonyms_in_place_of_names_leave_no_name(
     again = land(source, str(home.root), pseudonymise=True, replace=True, max_quarantine=1.0)
     assert again == ("dump", True)
     assert occurrences(home.root, PLANTED + OTHERS) == []
+
+
+@pytest.mark.parametrize("published", [True, False])
+def test_a_run_killed_before_it_purged_is_completed_by_the_next(
+    home: Warehouse, write_dump: Dump, monkeypatch: pytest.MonkeyPatch, published: bool
+) -> None:
+    source = write_dump(rows())
+    land(source, str(home.root), speakers="person", max_quarantine=1.0)
+    report = home.reports / "report.html"
+    report.parent.mkdir()
+    report.write_text(PEOPLE[0])
+    monkeypatch.setenv("SSREM_PSEUDONYM_KEY", SECRET)
+    moment = "tasks.ingest.land.held_texts" if published else "tasks.stage.stage.Stage.publish"
+    with monkeypatch.context() as killing:
+        killing.setattr(moment, Mock(side_effect=KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            land(source, str(home.root), pseudonymise=True, replace=True, max_quarantine=1.0)
+    repair(str(home.root))
+    assert report.exists() is not published
+    if not published:
+        land(source, str(home.root), pseudonymise=True, replace=True, max_quarantine=1.0)
+    assert land(source, str(home.root), pseudonymise=True) == ("dump", False)
+    assert occurrences(home.root, PLANTED + OTHERS) == []
+    assert not list(home.root.glob(".purge*"))
+    assert repair(str(home.root)) == []
 
 
 def test_without_a_key_nothing_lands(
