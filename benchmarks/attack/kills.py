@@ -15,8 +15,8 @@ from benchmarks.attack.inputs import content
 from ssrem.errors import SsremError
 
 LONG = ("run", "tables", "train", "correlate", "forget", "evaluators retrain")
-ROUND = [*VERBS, *(verb for verb in VERBS if verb not in LONG)]
-"""Verbs in the order in which they are killed: those that take long get half as many kills as the others."""
+ROUND = [*VERBS, *2 * [verb for verb in VERBS if verb not in LONG]]
+"""Verbs in the order in which they are killed: those that take long get a third as many kills as the others."""
 
 
 def kills(bench: Bench, first: int, count: int, seed: int) -> Iterator[tuple[str, list[str]]]:
