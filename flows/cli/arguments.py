@@ -1,4 +1,7 @@
-"""From a command's options to the settings of flows; what is wrong with them is reported before a flow starts."""
+"""From a command's options to the settings of flows; what is wrong with them is reported before a flow starts.
+
+The settings are Pydantic models, which a function imports where it fills one: a short answer needs none.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,8 @@ import argparse
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from flows.orchestration.options import DumpOptions, Options, RunnerOptions
 from ssrem.errors import DumpError, SsremError
 from ssrem.evaluators.core.archive import unpack
 from ssrem.files import temporary_folder
@@ -18,11 +20,14 @@ from ssrem.readers.sources import is_remote
 from ssrem.readers.times import checked_format
 from tasks.ingest.dataset_names import checked_name, corpus_name
 from tasks.privacy.ingest_filter import key_for
-from tasks.stage.stage import Resources
-from tasks.training.settings import Margins
 from tasks.warehouse.home import Warehouse
 
-Model = TypeVar("Model", bound=Options)
+if TYPE_CHECKING:
+    from flows.orchestration.options import DumpOptions, Options, RunnerOptions
+    from tasks.stage.stage import Resources
+    from tasks.training.settings import Margins
+
+Model = TypeVar("Model", bound="Options")
 
 
 def filled(model: type[Model], options: argparse.Namespace, **values: Any) -> Model:
@@ -50,6 +55,8 @@ def dump(options: argparse.Namespace, home: Warehouse, pairs: Sequence[str]) -> 
         open_dump(
             options.source, format=options.format, mapping=mapping, encoding=encoding, time_format=time_format
         )
+    from flows.orchestration.options import DumpOptions
+
     file = str(Path(key).expanduser().resolve()) if key else None
     return filled(DumpOptions, options, mapping=mapping, pseudonym_key_file=file)
 
@@ -68,16 +75,22 @@ def check_packed(file: str) -> None:
 
 def margins(options: argparse.Namespace) -> Margins:
     """`--margin`; EvaluatorError for a margin that does not exist or is out of range."""
+    from tasks.training.settings import Margins
+
     return Margins.of(pairs_of(options.margin, "--margin", "agreement=0.05"))
 
 
 def resources(options: argparse.Namespace) -> Resources:
     """What DuckDB may use."""
+    from tasks.stage.stage import Resources
+
     return Resources(memory_limit=options.memory_limit, threads=options.threads)
 
 
 def runner(options: argparse.Namespace) -> RunnerOptions:
     """Where shards are processed."""
+    from flows.orchestration.options import RunnerOptions
+
     return RunnerOptions(name=options.runner, address=options.runner_address, workers=options.workers)
 
 

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from flows.cli.arguments import filled, pairs_of
-from flows.orchestration.options import AnnotatedSetOptions, TrainingOptions
-from ssrem.agreement.annotated import labels_of
-from ssrem.annotated_sets.columns import parse
 from ssrem.errors import AnnotationError, SsremError
 from ssrem.evaluators import evaluator_class, route
-from tasks.agreement.annotated_sets import annotated_file
-from tasks.training.settings import HumanScores
 from tasks.warehouse.home import Warehouse, landed_corpora
+
+if TYPE_CHECKING:
+    from flows.orchestration.options import AnnotatedSetOptions, TrainingOptions
+    from tasks.training.settings import HumanScores
 
 
 def annotated_sets(
     options: argparse.Namespace, home: Warehouse, files: Sequence[str], pairs: Sequence[str]
 ) -> AnnotatedSetOptions:
     """The annotated sets; pairs: their `--map`. AnnotationError if one cannot be read, or none takes a mapping."""
+    from flows.orchestration.options import AnnotatedSetOptions  # imports Pydantic
+    from ssrem.annotated_sets.columns import parse  # imports NumPy
+    from tasks.agreement.annotated_sets import annotated_file
+
     mapping = parse(pairs)
     sets = [annotated_file(home, file, options.layout, mapping).read for file in files]
     if mapping and not files:
@@ -47,6 +51,8 @@ def training(options: argparse.Namespace, home: Warehouse, names: Sequence[str])
     labels = _labels(options, home)
     for name in names:
         evaluator_class(name).check_labels(labels is not None, labels is not None and labels.alone)
+    from flows.orchestration.options import TrainingOptions  # imports Pydantic
+
     return filled(TrainingOptions, options, config=config, labels=labels)
 
 
@@ -55,5 +61,9 @@ def _labels(options: argparse.Namespace, home: Warehouse) -> HumanScores | None:
         if options.criterion or options.labels_only:
             raise SsremError("--criterion and --labels-only need --labels FILE")
         return None
+    from ssrem.agreement.annotated import labels_of  # imports NumPy
+    from tasks.agreement.annotated_sets import annotated_file
+    from tasks.training.settings import HumanScores
+
     labels_of(annotated_file(home, options.labels).read.rows, options.criterion)
     return HumanScores(options.labels, options.criterion, options.labels_only)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ssrem.errors import AnnotationError
+from ssrem.errors import AnnotationError, EvaluatorError
 from ssrem.registry import registered
 
 CHECKS = {
@@ -16,6 +16,10 @@ CHECKS = {
     "file": "flows.cli.names:check_annotated",
     "annotations": "flows.cli.names:check_annotated",
     "labels": "flows.cli.names:check_annotated",
+    "signature": "ssrem.agreement.signature:parse",
+    "archive": "flows.cli.names:check_archive",
+    "batch": "flows.cli.names:check_batch",
+    "answers": "flows.cli.names:check_answers",
 }
 """Option to the function that raises an SsremError for a value that names nothing."""
 
@@ -30,11 +34,32 @@ def check(options: argparse.Namespace) -> None:
 def listed(options: argparse.Namespace, option: str) -> list[str]:
     """The values of an option that takes one or several, or that the verb does not have."""
     value = getattr(options, option, None)
-    return [value] if isinstance(value, str) else value or []
+    return [str(value)] if isinstance(value, str | Path) else list(map(str, value or ()))
 
 
 def check_annotated(file: str) -> None:
-    """Raise AnnotationError for the path of an annotated set that does not exist; a bare name may be a pulled set's."""
+    """Raise AnnotationError for what is neither the path of an annotated set nor the name of a public one."""
     path = Path(file)
-    if (path.suffix or path.name != file) and not path.exists():
+    if path.exists():
+        return
+    if path.suffix or path.name != file:
         raise AnnotationError(f"{file} does not exist; give the path of a file of responses")
+    registered("ssrem.annotated_sets.known:known_set")(file)  # imports NumPy
+
+
+def check_archive(file: str) -> None:
+    """Raise EvaluatorError for an archive of an evaluator that does not exist."""
+    if not Path(file).exists():
+        raise EvaluatorError(f"{file} does not exist; give what ssrem evaluators export wrote")
+
+
+def check_batch(folder: str) -> None:
+    """Raise AnnotationError for a folder without the key of a batch."""
+    if not (key := Path(folder) / "key.json").exists():
+        raise AnnotationError(f"{key} cannot be read; give the folder that ssrem ratings collect wrote")
+
+
+def check_answers(file: str) -> None:
+    """Raise AnnotationError for a file of a rater's answers that does not exist."""
+    if not Path(file).exists():
+        raise AnnotationError(f"{file} does not exist; give the files that raters saved")

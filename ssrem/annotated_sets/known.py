@@ -10,6 +10,9 @@ from importlib.resources import files
 from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
 
+from ssrem.errors import AnnotationError
+from ssrem.registry import did_you_mean
+
 
 @dataclass(frozen=True)
 class KnownSet:
@@ -39,6 +42,15 @@ class KnownSet:
             return True
         with path.open("rb") as handle:
             return hashlib.file_digest(handle, "sha256").hexdigest() == self.sha256
+
+
+def known_set(name: str) -> KnownSet:
+    """The set of that name; AnnotationError if there is none."""
+    known = known_sets()
+    if name not in known:
+        near = did_you_mean(name, known) or "; give a file or such a name"
+        raise AnnotationError(f"{name} does not exist, and is no set that ssrem ratings list names{near}")
+    return known[name]
 
 
 def known_sets() -> Mapping[str, KnownSet]:

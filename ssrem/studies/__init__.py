@@ -10,6 +10,9 @@ from ssrem.registry import did_you_mean, registered
 if TYPE_CHECKING:
     from ssrem.studies.study import Study
 
+EVERYDAY_PAIRS = "everyday-pairs"
+"""Name of the packaged pairs of responses, beside the corpora and annotated sets of a home folder."""
+
 STUDIES: dict[str, str] = {
     "behaviour": "ssrem.studies.behaviour:STUDY",
     "attacks": "ssrem.studies.attacks:STUDY",

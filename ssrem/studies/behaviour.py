@@ -19,7 +19,6 @@ from ssrem.studies.attacks import TIE, Score
 from ssrem.studies.study import FEWEST, Finding, Study
 
 FILE = Path(__file__).parent / "everyday_pairs.jsonl"
-DATASET = "everyday-pairs"
 ALL = "all pairs"
 MEASURE = "better"
 

@@ -10,10 +10,9 @@ from pathlib import Path
 
 from ssrem.agreement.annotated import dataset_name
 from ssrem.annotated_sets import AnnotatedSet, read_set
-from ssrem.annotated_sets.known import known_sets
+from ssrem.annotated_sets.known import known_set, known_sets
 from ssrem.errors import AnnotationError
 from ssrem.files import sha256
-from ssrem.registry import did_you_mean
 from tasks.warehouse.home import Warehouse
 
 
@@ -42,14 +41,10 @@ def annotated_file(
     Raises AnnotationError if it cannot be read, or if it names a set that was not pulled or has changed since.
     """
     path, known = Path(file), None
-    if not path.exists():
-        known = known_sets().get(file)
-        if known is not None:
-            path = known.file(pulled(home))
-            layout = known.layout
-        elif not path.suffix and path.name == file:
-            near = did_you_mean(file, known_sets()) or "; give a file or such a name"
-            raise AnnotationError(f"{file} does not exist, and is no set that ssrem ratings list names{near}")
+    if not path.exists() and (file in known_sets() or (not path.suffix and path.name == file)):
+        known = known_set(file)
+        path = known.file(pulled(home))
+        layout = known.layout
     if known is not None and not path.exists():
         raise AnnotationError(
             f"{file} is known, but not in {path.parent}; ssrem ratings pull {file} fetches it"

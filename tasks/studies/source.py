@@ -23,9 +23,9 @@ from ssrem.evaluators import evaluator_class, load_evaluator
 from ssrem.evaluators.base import Evaluator
 from ssrem.registry import did_you_mean
 from ssrem.samples import TEST, Progress, Sample
-from ssrem.studies import study_called
+from ssrem.studies import EVERYDAY_PAIRS, study_called
 from ssrem.studies.attacks import Score, TrueResponses
-from ssrem.studies.behaviour import DATASET, FILE, Pairs, everyday_pairs
+from ssrem.studies.behaviour import FILE, Pairs, everyday_pairs
 from ssrem.studies.learned import Human, Learn, Learning, Transfer
 from ssrem.studies.neighbours import neighbours
 from ssrem.studies.scored import Identified, Scored
@@ -107,11 +107,11 @@ class EverydayPairs(WithoutReference):
     """The packaged pairs of responses, scored by evaluators that need no reference."""
 
     def datasets(self, home: Warehouse) -> list[str]:
-        return [DATASET]
+        return [EVERYDAY_PAIRS]
 
     def inputs(self, home: Warehouse, dataset: str) -> dict[str, Any]:
-        if dataset != DATASET:
-            raise EvaluatorError(f"no pairs {dataset!r}: this study is of {DATASET} alone")
+        if dataset != EVERYDAY_PAIRS:
+            raise EvaluatorError(f"no pairs {dataset!r}: this study is of {EVERYDAY_PAIRS} alone")
         return {dataset: digest(FILE.read_text(encoding="utf-8"))}
 
     def load(

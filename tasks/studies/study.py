@@ -8,8 +8,7 @@ from pathlib import Path
 
 from ssrem.report.data import Rows
 from ssrem.report.study import markdown, save_plot, sentences
-from ssrem.studies import study_called
-from ssrem.studies.behaviour import DATASET
+from ssrem.studies import EVERYDAY_PAIRS, study_called
 from tasks.scoring.signatures import Version
 from tasks.stage.ledger import Recipe
 from tasks.stage.protocol import Built, run_stage
@@ -80,7 +79,7 @@ def study_behaviour(home: str, *, resources: Resources | None = None) -> bool:
     or nothing is new."""
     versions = without_reference(promoted(Warehouse.at(home), ()))
     settings = StudySettings("behaviour")
-    return bool(versions) and study(DATASET, versions, home, settings, resources=resources)
+    return bool(versions) and study(EVERYDAY_PAIRS, versions, home, settings, resources=resources)
 
 
 def read_study(home: Warehouse, name: str, dataset: str) -> tuple[Rows, dict[str, tuple[str, str]]]:

@@ -19,14 +19,14 @@ from ssrem.evaluators import (
     packaged,
 )
 from tasks.stage.ledger import read_outputs
-from tasks.stage.protocol import Built
-from tasks.stage.stage import Output, Stage
 from tasks.warehouse.home import Warehouse, records
 from tasks.warehouse.integrity import model_damage
 from tasks.warehouse.partition import PartitionKey
 
 if TYPE_CHECKING:
     from ssrem.evaluators.base import Evaluator
+    from tasks.stage.protocol import Built
+    from tasks.stage.stage import Output, Stage
 
 DECIDED = ("promoted", "why", "compared_with", "comparison", "decided_at", "promoted_at")
 """Columns of `evaluators` that record decisions about a version, not its own properties."""
@@ -201,6 +201,8 @@ def stage_version(
         why += ", which comes with ssrem" if packed else ""
         row |= {"promoted": True, "why": why, "decided_at": now, "promoted_at": now}
         outputs = replace_promoted(stage, [*old, row], row)
+    from tasks.stage.protocol import Built  # imports Pydantic
+
     folders = {stage.scratch / "model": stage.home.models / name / str(row["version"])}
     return row, Built((row["version"], True), outputs, folders)
 
@@ -217,6 +219,8 @@ def stage_rows(
     stage: Stage, rows: Sequence[dict[str, Any]], changed: Sequence[dict[str, Any]]
 ) -> list[Output]:
     """Stage all rows of an evaluator, so that the gate checks them together; returns the changed ones to publish."""
+    from tasks.stage.stage import Output  # imports Pydantic
+
     stage.create_from_rows("evaluators", rows)
     return [
         Output(

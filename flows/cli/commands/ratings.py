@@ -10,14 +10,12 @@ from statistics import mean
 from typing import TYPE_CHECKING, Any
 
 from flows.cli import output
-from flows.cli.commands.correlate import correlate
 from ssrem.annotated_sets.known import known_sets
 from ssrem.annotated_sets.pull import pull as pull_set
 from ssrem.annotation.items import Batch, Plan
 from ssrem.errors import AnnotationError
 from ssrem.registry import did_you_mean
 from tasks.agreement.annotated_sets import pulled
-from tasks.agreement.annotation_batch import export_batch, import_answers
 from tasks.warehouse.home import Warehouse
 
 if TYPE_CHECKING:
@@ -74,6 +72,8 @@ def pull(options: argparse.Namespace, home: Warehouse) -> None:
 
 def collect(options: argparse.Namespace, home: Warehouse) -> None:
     """Draw a batch of responses and write what raters fill in."""
+    from tasks.agreement.annotation_batch import export_batch  # imports DuckDB
+
     names = ("contexts", "raters", "redundancy", "checks", "seed", "criterion", "question", "scale")
     plan = Plan(**{name: getattr(options, name) for name in names})
     batch = export_batch(
@@ -106,6 +106,8 @@ def collect(options: argparse.Namespace, home: Warehouse) -> None:
 
 def import_(options: argparse.Namespace, home: Warehouse) -> None:
     """Read raters' answers, leave out careless raters, and write an annotated set."""
+    from tasks.agreement.annotation_batch import import_answers  # imports DuckDB
+
     file = options.output or options.batch / f"{options.batch.resolve().name}_eval.json"
     batch, review = import_answers(
         options.batch, options.answers, output=file, least=options.checks_passed, kappa=options.kappa
@@ -117,6 +119,8 @@ def import_(options: argparse.Namespace, home: Warehouse) -> None:
     elif not options.json:
         _print(batch, review, file, options.batch)
     if options.correlate:
+        from flows.cli.commands.correlate import correlate
+
         settings: dict[str, Any] = {"file": [str(file)], "layout": None, "map": [], "evaluator": None}
         settings |= {"keep_ground_truth": False, "force_systems": None}
         correlate(argparse.Namespace(**{**vars(options), **settings}), home)

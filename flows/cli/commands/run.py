@@ -9,18 +9,20 @@ from pathlib import Path
 
 from flows.cli import arguments, learning, output
 from flows.cli.start import flow
-from flows.orchestration.options import PipelineOptions
-from ssrem.annotated_sets.columns import concerns
 from tasks.query.summaries import AFTER_RUN, no_better, summary
 from tasks.warehouse.home import Warehouse
 
 
 def run(options: argparse.Namespace, home: Warehouse) -> None:
     """Run the pipeline; print its summaries, the report's path and what may come next."""
-    runner = arguments.runner(options)
+    if options.map:
+        from ssrem.annotated_sets.columns import concerns  # imports NumPy
     dump = arguments.dump(options, home, [pair for pair in options.map if not concerns(pair)])
     rating_pairs = [pair for pair in options.map if concerns(pair)]
     annotated_sets = learning.annotated_sets(options, home, options.annotations, rating_pairs)
+    from flows.orchestration.options import PipelineOptions  # imports Pydantic
+
+    runner = arguments.runner(options)
     report = flow("pipeline")(
         arguments.source(options, "chitchat"),
         str(home.root),

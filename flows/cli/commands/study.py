@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 
 from flows.cli import arguments, output
 from flows.cli.start import flow
-from ssrem.errors import printable
+from ssrem.errors import AnnotationError, printable
+from ssrem.registry import did_you_mean
+from ssrem.studies import EVERYDAY_PAIRS
 from tasks.query.summaries import summary
 from tasks.training.versions import promoted
 from tasks.warehouse.home import Warehouse
@@ -16,6 +19,7 @@ from tasks.warehouse.home import Warehouse
 def study(options: argparse.Namespace, home: Warehouse) -> None:
     """Study the evaluators in use; print the figures and, for each evaluator, what they say."""
     promoted(home, options.evaluator or ())
+    _check_datasets(home, options.of or ())
     pages = flow("study")(
         options.study,
         str(home.root),
@@ -39,3 +43,14 @@ def study(options: argparse.Namespace, home: Warehouse) -> None:
         for evaluator, sentences in read_study(home, options.study, dataset)[1].items():
             print(f"{evaluator}: {' '.join(sentences)}")
         print(f"page: {Path(page)}\n")
+
+
+def _check_datasets(home: Warehouse, names: Sequence[str]) -> None:
+    """Raise AnnotationError for a name that neither a corpus nor an annotated set has."""
+    known = {name for p in home.partitions() for name in (p.key.corpus, p.key.dataset) if name}
+    for name in names:
+        if name not in known and name != EVERYDAY_PAIRS:
+            raise AnnotationError(
+                f"no corpus or annotated set {name!r} in {home.root} (there are: {', '.join(sorted(known))})"
+                f"{did_you_mean(name, known)}"
+            )

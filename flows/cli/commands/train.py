@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from flows.cli import arguments, learning, output
 from flows.cli.start import flow
-from flows.orchestration.options import TrainingOptions
 from ssrem.evaluators import DEFAULT_EVALUATORS
-from tasks.speaker_tables.build import without_tables
 from tasks.training.versions import version_status
 from tasks.warehouse.home import Warehouse
+
+if TYPE_CHECKING:
+    from flows.orchestration.options import TrainingOptions
 
 
 def train(options: argparse.Namespace, home: Warehouse) -> None:
     """Train evaluators, score their test splits, and promote those that are not worse."""
-    runner = arguments.runner(options)
     names = options.evaluator or list(DEFAULT_EVALUATORS)
     training = learning.training(options, home, names)
     if options.dry_run:
         _show_plan(options, home, names, training)
         return
-    margins = arguments.margins(options)
+    runner, margins = arguments.runner(options), arguments.margins(options)
     trained = flow("train")(
         str(home.root),
         options.evaluator or None,
@@ -41,6 +42,7 @@ def train(options: argparse.Namespace, home: Warehouse) -> None:
 def _show_plan(
     options: argparse.Namespace, home: Warehouse, names: list[str], training: TrainingOptions
 ) -> None:
+    from tasks.speaker_tables.build import without_tables  # imports NumPy
     from tasks.training.dry_run import dry_run, too_small  # imports Prefect
 
     rows = dry_run(home, names, options.corpus, training.config, training.encoder, options.labels)
