@@ -27,8 +27,19 @@ AT_ONCE = 0.5
 STARTING = "while Python started"
 """A signal before the command can catch any: Python's own traceback, or none, is its answer."""
 
-TAKE = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execvp(sys.argv[1], sys.argv[1:])"
-"""Takes the terminal for its own, then becomes the command."""
+LEADER = """
+import fcntl, os, signal, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+if not (child := os.fork()):
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    os.execvp(sys.argv[2], sys.argv[2:])
+print(child, file=(told := open(int(sys.argv[1]), "w")), flush=True)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), file=told, flush=True)
+signal.pause()
+"""
+"""Takes the terminal, as a shell does, runs the command, and writes its process and its exit status to a file
+descriptor. Then it waits: the kernel drops what a terminal has not shown yet where the leader of its session ends."""
 
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\^C")
 
@@ -56,36 +67,46 @@ def send(bench: Bench, stage: str, case: str, draw: random.Random) -> list[str] 
     """Start the stage on a terminal and send it the signal; what was wrong, None if it ended before."""
     bench.reset(VERBS[stage][0])
     screen, terminal = pty.openpty()
+    reading, writing = os.pipe()
+    leader = subprocess.Popen(
+        [
+            *(sys.executable, "-c", LEADER, str(writing)),
+            *(str(Path(sys.executable).with_name("ssrem")), *bench.command(stage)),
+        ],
+        stdin=terminal,
+        stdout=terminal,
+        stderr=terminal,
+        pass_fds=[writing],
+        start_new_session=True,
+        cwd=bench.work,
+        env=bench.environment(PYTHONPATH=str(ROOT)),
+    )
+    os.close(terminal)
+    os.close(writing)
     try:
-        process = subprocess.Popen(
-            [sys.executable, "-c", TAKE, str(Path(sys.executable).with_name("ssrem")), *bench.command(stage)],
-            stdin=terminal,
-            stdout=terminal,
-            stderr=terminal,
-            start_new_session=True,
-            cwd=bench.work,
-            env=bench.environment(PYTHONPATH=str(ROOT)),
-        )
-        os.close(terminal)
-        moment = draw.uniform(0, bench.expected[stage].seconds * bench.expected[stage].pace)
-        _shown(screen, moment)
-        starting = not _catches(process.pid)
-        sent = time.monotonic()
-        if case == "SIGTERM":
-            with suppress(ProcessLookupError):
-                process.terminate()
-        else:
-            with suppress(OSError):
-                os.write(screen, b"\x03")
-        text = ""
-        if case == "Ctrl-C twice":
-            text = _shown(screen, draw.uniform(0, 0.3))
+        with os.fdopen(reading) as told:
+            process = int(told.readline())
+            moment = draw.uniform(0, bench.expected[stage].seconds * bench.expected[stage].pace)
+            _shown(screen, moment, reading)
+            starting = not _catches(process)
             sent = time.monotonic()
-            with suppress(OSError):
+            if case == "SIGTERM":
+                with suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGTERM)
+            else:
                 os.write(screen, b"\x03")
-        text += _shown(screen, 30)
-        seconds, status = time.monotonic() - sent, process.wait()
+            text = ""
+            if case == "Ctrl-C twice":
+                text = _shown(screen, draw.uniform(0, 0.3), reading)
+                sent = time.monotonic()
+                os.write(screen, b"\x03")
+            text += _shown(screen, 30, reading)
+            seconds = time.monotonic() - sent
+            text += _shown(screen, 0.2)
+            status = int(told.readline())
     finally:
+        leader.kill()
+        leader.wait()
         os.close(screen)
     if status == 0:
         return None
@@ -112,12 +133,13 @@ def _catches(process: int) -> bool:
     return True
 
 
-def _shown(screen: int, seconds: float) -> str:
-    """What the terminal shows within so long, or until the command has ended."""
+def _shown(screen: int, seconds: float, ended: int | None = None) -> str:
+    """What the terminal shows within so long, or until there is something to read from `ended`."""
     text, deadline = b"", time.monotonic() + seconds
-    while (left := deadline - time.monotonic()) > 0 and select.select([screen], [], [], left)[0]:
-        try:
+    watched = [screen] if ended is None else [screen, ended]
+    while (left := deadline - time.monotonic()) > 0 and (ready := select.select(watched, [], [], left)[0]):
+        if screen in ready:
             text += os.read(screen, 65_536)
-        except OSError:  # how a terminal signals its end
+        if ended in ready:
             break
     return text.decode("utf-8", "replace")

@@ -13,6 +13,8 @@ CHECKS = {
     "evaluator": "ssrem.evaluators:check_name",
     "encoder": "ssrem.encoders:check_spec",
     "generator": "ssrem.negatives:needs_model",
+    "model": "ssrem.encoders.hub:check_at_hand",
+    "init": "ssrem.encoders.hub:check_at_hand",
     "file": "flows.cli.names:check_annotated",
     "annotations": "flows.cli.names:check_annotated",
     "labels": "flows.cli.names:check_annotated",

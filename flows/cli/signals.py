@@ -16,6 +16,8 @@ GRACE = 1.5
 """Seconds that a command has to clean up after a signal. Then it ends as it is, like after kill -9: nothing is
 published by halves, and the next run deletes what is left."""
 
+ENDING = (signal.SIGINT, signal.SIGTERM)
+
 CLOSED = 0
 """What is written to the watching thread, where signals are, when the block has ended."""
 
@@ -39,7 +41,8 @@ class Stoppable:
         self._arrived: int | None = None
         self._watching = False
         self._closed = threading.Event()
-        self._reported = threading.Lock()
+        self._saying = threading.Lock()
+        self._said = False
 
     def __enter__(self) -> Stoppable:
         main_thread = threading.current_thread() is threading.main_thread()
@@ -57,18 +60,24 @@ class Stoppable:
     ) -> None:
         if not self._watching:
             return
-        signal.set_wakeup_fd(self._before)
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         self._notes.send(bytes([CLOSED]))
         self._closed.wait(GRACE)
+        if self._arrived is None:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        else:  # what is left takes no time, and another signal must not keep it from its line
+            for number in ENDING:
+                signal.signal(number, signal.SIG_IGN)
+        signal.set_wakeup_fd(self._before)
         if error is not None and self._arrived is not None:
             raise (Terminated if self._arrived == signal.SIGTERM else KeyboardInterrupt) from error
 
     def report(self, stopped: KeyboardInterrupt) -> int:
         """Say that the command was stopped; returns the exit status."""
         status, line = self._outcome(isinstance(stopped, Terminated))
-        if self._reported.acquire(blocking=False):  # it is said once
-            print(line, file=sys.stderr, flush=True)
+        with self._saying:
+            if not self._said:
+                print(f"{_over_a_bar()}{line}", file=sys.stderr, flush=True)
+                self._said = True
         return status
 
     def end_at_once(self) -> None:
@@ -86,12 +95,12 @@ class Stoppable:
     def _end(self) -> NoReturn:
         """End the process now, whatever its main thread is at."""
         status, line = self._outcome(self._arrived == signal.SIGTERM)
-        if self._reported.acquire(blocking=False):
-            start = (
-                "\r\033[K\033[?25h" if os.isatty(2) else ""
-            )  # over a progress bar, with the cursor visible
+        self._saying.acquire(
+            timeout=0.2
+        )  # not longer: the main thread may be writing to a terminal that is stopped
+        if not self._said:
             with suppress(OSError):
-                os.write(2, f"{start}{line}\n".encode())
+                os.write(2, f"{_over_a_bar()}{line}\n".encode())
         os._exit(status)
 
     def _watch(self) -> None:
@@ -100,7 +109,7 @@ class Stoppable:
             if number == CLOSED:
                 self._closed.set()
                 return
-            if number in (signal.SIGINT, signal.SIGTERM):
+            if number in ENDING:
                 self._arrived = number
         deadline = time.monotonic() + GRACE
         with suppress(TimeoutError):
@@ -110,6 +119,11 @@ class Stoppable:
                     break
                 self._closed.set()
         self._end()
+
+
+def _over_a_bar() -> str:
+    """On a terminal, what deletes a progress bar that was interrupted while it was drawn, and shows the cursor."""
+    return "\r\033[K\033[?25h" if os.isatty(2) else ""
 
 
 def _terminate(*_: object) -> NoReturn:

@@ -6,11 +6,14 @@ import difflib
 import hashlib
 import importlib.metadata
 import json
+import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Self
+from urllib.parse import urlsplit
+from urllib.request import getproxies
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -56,6 +59,21 @@ def model_folder(spec: str) -> str:
     if not bare or name.startswith(("file:", "/", "./", "../", "~")) or name.count("/") > 1:
         raise EvaluatorError(f"model {spec!r}: no such folder; name one with a transformers model")
     return name
+
+
+def check_at_hand(spec: str) -> None:
+    """Raise EvaluatorError, without loading anything, for a folder that does not exist, and for a model on the hub that
+    is not in the hub's cache where the hub has no address: without a network it takes seconds to give up."""
+    from huggingface_hub import constants  # no other module of it
+
+    name = model_folder(spec)
+    cached = Path(constants.HF_HUB_CACHE) / f"models--{name.replace('/', '--')}" / "snapshots"
+    if Path(name).is_dir() or cached.is_dir() or getproxies():
+        return
+    try:
+        socket.getaddrinfo(urlsplit(constants.ENDPOINT).hostname, None)
+    except OSError as error:
+        raise _unavailable(spec, name, error) from error
 
 
 def local_folder(spec: str) -> Path:
@@ -303,9 +321,13 @@ def _fetched(spec: str, name: str) -> Path:
         with quiet():
             return Path(snapshot_download(name, allow_patterns=_FILES, ignore_patterns=_OTHER_RUNTIMES))
     except Exception as error:  # no network, no such name, no permission: each has types of its own
-        near = difflib.get_close_matches(name.lower(), [MINILM], n=1, cutoff=0.8)
-        hint = f"did you mean {near[0]}? Otherwise connect" if near else "connect"
-        raise EvaluatorError(
-            f"model {spec!r}: cannot be had from the hub ({one_line(error)}); {hint} to a network, "
-            f"give a folder (file:PATH), or use {MINILM}"
-        ) from error
+        raise _unavailable(spec, name, error) from error
+
+
+def _unavailable(spec: str, name: str, error: Exception) -> EvaluatorError:
+    near = difflib.get_close_matches(name.lower(), [MINILM], n=1, cutoff=0.8)
+    hint = f"did you mean {near[0]}? Otherwise connect" if near else "connect"
+    return EvaluatorError(
+        f"model {spec!r}: cannot be had from the hub ({one_line(error)}); {hint} to a network, "
+        f"give a folder (file:PATH), or use {MINILM}"
+    )

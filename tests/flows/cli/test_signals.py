@@ -87,6 +87,32 @@ sys.exit(main.main(["status"]))
 """
 
 
+WITH_ANOTHER_WHILE_IT_SAYS_SO = """
+import os, sys, time
+from flows.cli import dispatch, main
+
+class Screen:
+    def __init__(self, stream):
+        self.stream = stream
+
+    def write(self, text):
+        os.kill(os.getpid(), {number})
+        time.sleep(0.1)
+        return self.stream.write(text)
+
+    def flush(self):
+        self.stream.flush()
+
+def interrupted(options):
+    sys.stderr = Screen(sys.stderr)
+    os.kill(os.getpid(), {number})
+    time.sleep(60)
+
+dispatch.run = interrupted
+sys.exit(main.main(["status"]))
+"""
+
+
 def started(*arguments: str) -> subprocess.Popen[str]:
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("PREFECT_", "SSREM_"))}
     return subprocess.Popen(
@@ -123,6 +149,14 @@ def test_a_signal_that_duckdb_makes_an_error_of_its_own(number: int) -> None:
 def test_a_signal_while_the_command_is_imported(number: int) -> None:
     status, says = ENDS[signal.Signals(number)]
     with started("-c", WHILE_THE_VERBS_ARE_IMPORTED.format(number=int(number))) as running:
+        assert running.communicate(timeout=60)[1] == f"ssrem: {says}{UNPUBLISHED}\n"
+    assert running.returncode == status
+
+
+@pytest.mark.parametrize("number", ENDS)
+def test_a_second_signal_does_not_keep_the_command_from_its_line(number: int) -> None:
+    status, says = ENDS[signal.Signals(number)]
+    with started("-c", WITH_ANOTHER_WHILE_IT_SAYS_SO.format(number=int(number))) as running:
         assert running.communicate(timeout=60)[1] == f"ssrem: {says}{UNPUBLISHED}\n"
     assert running.returncode == status
 

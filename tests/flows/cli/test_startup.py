@@ -56,6 +56,7 @@ print(*(name for name in sys.argv[1].split(",") if name in sys.modules))
         ("reproduce nonsense", "", "a signature begins with ssrem-agreement/2, not with 'nonsense'"),
         ("home restore none", "duckdb", "none does not exist"),
         ("train ssrem --set epoch=1", "duckdb numpy", "no setting epoch; did you mean epochs"),
+        ("negatives mask-and-fill --model ./none", "numpy", "model './none': no such folder"),
         ("forget nobody", "duckdb", "nobody is called 'nobody' in a"),
     ],
 )

@@ -8,6 +8,7 @@ import json
 import logging
 import pickle
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -85,6 +86,23 @@ def test_an_unknown_hub_name_is_one_line_that_helps() -> None:
     assert "\n" not in str(error.value)
     with pytest.raises(EvaluatorError, match="did you mean all-minilm-l6-v2"):
         hub.load("all-MiniLM-L6-v3", "AutoModel")
+
+
+def test_without_a_network_an_unknown_name_is_refused_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(hub, "getproxies", dict)
+    monkeypatch.setattr(hub.socket, "getaddrinfo", Mock(side_effect=OSError("no name service")))
+    with pytest.raises(
+        EvaluatorError, match=r"'a/b': cannot be had from the hub \(no name service\); connect"
+    ):
+        hub.check_at_hand("a/b")
+    with pytest.raises(EvaluatorError, match="no such folder"):
+        hub.check_at_hand("./none")
+    hub.check_at_hand(f"file:{tmp_path}")
+    (tmp_path / "models--a--b" / "snapshots").mkdir(parents=True)
+    hub.check_at_hand("a/b")
 
 
 def test_the_hubs_cache_is_used_without_a_network(bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
