@@ -10,6 +10,7 @@ import select
 import signal
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -67,6 +68,9 @@ def send(bench: Bench, stage: str, case: str, draw: random.Random) -> list[str] 
     """Start the stage on a terminal and send it the signal; what was wrong, None if it ended before."""
     bench.reset(VERBS[stage][0])
     screen, terminal = pty.openpty()
+    mode = termios.tcgetattr(terminal)
+    mode[3] |= termios.NOFLSH  # else Ctrl-C drops what the command wrote and nobody has read yet
+    termios.tcsetattr(terminal, termios.TCSANOW, mode)
     reading, writing = os.pipe()
     leader = subprocess.Popen(
         [
