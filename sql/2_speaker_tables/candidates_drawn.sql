@@ -8,7 +8,7 @@ WITH standing AS NOT MATERIALIZED (
         turn_id,
         turn,
         is_response,
-        context,
+        in_thread,
         text_hash,
         CASE
             WHEN $kind = 'SC' THEN sc_set
@@ -34,7 +34,7 @@ hashed AS (
         s.turn_id AS response_id,
         k.k,
         s.turn_id - least(s.turn, $context_turns) AS context_from,
-        s.context,
+        s.in_thread,
         s.text_hash,
         s.set_id,
         s.size,
@@ -58,10 +58,11 @@ SELECT
     p.k,
     CASE
         WHEN m.text_hash = p.text_hash OR m.turn_id = p.response_id THEN -1
-        WHEN p.context IS NULL AND m.turn_id BETWEEN p.context_from AND p.response_id THEN -1
-        WHEN list_contains(p.context, m.turn_id) THEN -1
+        WHEN NOT p.in_thread AND m.turn_id BETWEEN p.context_from AND p.response_id THEN -1
+        WHEN list_contains(chains.context, m.turn_id) THEN -1
         ELSE m.turn_id
     END AS turn_id
 FROM placed AS p
 LEFT JOIN members AS m
     ON p.set_id = m.set_id AND m.position = p.draw + CASE WHEN p.draw >= p.block THEN p.blocked ELSE 0 END
+LEFT JOIN chains ON p.response_id = chains.turn_id

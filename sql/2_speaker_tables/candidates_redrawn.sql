@@ -7,7 +7,7 @@ WITH clashed AS (
     SELECT
         c.response_id,
         c.k,
-        coalesce(s.context, range(c.response_id - least(s.turn, $context_turns), c.response_id)) AS context,
+        coalesce(chains.context, range(c.response_id - least(s.turn, $context_turns), c.response_id)) AS context,
         s.text_hash,
         CASE $kind WHEN 'SC' THEN s.sc_set WHEN 'SP' THEN s.sp_set ELSE s.ss_set END AS set_id,
         CASE $kind WHEN 'SC' THEN s.sc_size WHEN 'SP' THEN s.sp_size WHEN 'SS' THEN s.ss_size ELSE s.rand_size END
@@ -15,6 +15,7 @@ WITH clashed AS (
         draw_hash($seed, c.response_id, $kind_code, c.k) AS hash
     FROM (SELECT response_id, k FROM candidates WHERE kind = $kind AND turn_id = -1) AS c
     INNER JOIN turn_sets AS s ON c.response_id = s.turn_id
+    LEFT JOIN chains ON c.response_id = chains.turn_id
 ),
 
 members AS NOT MATERIALIZED (

@@ -1,14 +1,24 @@
 -- One row is a response: a turn of a person that answers another one. Grain: response_id.
+WITH answering AS NOT MATERIALIZED (
+    SELECT * FROM turns WHERE answers IS NOT NULL AND is_person
+),
+
+contexts AS (
+    SELECT answering.*, range(answering.turn_id - least(answering.turn, $context_turns), answering.turn_id) AS context
+    FROM answering
+    ANTI JOIN chains ON answering.turn_id = chains.turn_id
+    UNION ALL
+    SELECT answering.*, chains.context
+    FROM answering
+    INNER JOIN chains ON answering.turn_id = chains.turn_id
+)
+
 SELECT
-    turns.corpus,
-    turns.turn_id AS response_id,
-    coalesce(
-        chains.context, range(turns.turn_id - least(turns.turn, $context_turns), turns.turn_id)
-    ) AS context,
-    turns.conversation_id,
-    turns.speaker,
-    turns.addressee,
-    turns.split
-FROM turns
-LEFT JOIN chains ON turns.turn_id = chains.turn_id
-WHERE turns.answers IS NOT NULL AND turns.is_person
+    corpus,
+    turn_id AS response_id,
+    context,
+    conversation_id,
+    speaker,
+    addressee,
+    split
+FROM contexts
