@@ -17,6 +17,11 @@ def is_figure(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
+def fixed(value: float) -> str:
+    """With two decimals, however small."""
+    return f"{value:.2f}".replace("-", MINUS)
+
+
 def real(value: Any, digits: int = 3) -> str:
     """A number with `digits` decimals; a small one keeps two significant digits rather than read as zero."""
     if not is_figure(value):

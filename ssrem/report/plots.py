@@ -16,7 +16,7 @@ import numpy as np
 from ssrem.evaluators import BASELINES
 from ssrem.report.data import KINDS, Namer, Row, Rows, grouped, headline
 from ssrem.report.drawing import POINTS, Panel, canvas, paint, styled
-from ssrem.report.numbers import is_figure, percent, real
+from ssrem.report.numbers import fixed, is_figure, percent, real
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -69,7 +69,7 @@ def forest_panels(correlations: Rows, label_of: Namer) -> list[Panel]:
         lines = [line for line in lines if is_figure(line[1])]
         for name, at, colour, dash in lines:
             axes.axvline(
-                at, color=colour, linestyle=dash, linewidth=1.2, label=f"{name} {real(at, 2)}", zorder=0
+                at, color=colour, linestyle=dash, linewidth=1.2, label=f"{name} {fixed(at)}", zorder=0
             )
         names = [_shortened(label_of(row["evaluator"], row["version"])) for row in trained]
         axes.set_yticks(range(len(trained)), names)
