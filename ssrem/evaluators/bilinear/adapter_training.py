@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -146,24 +147,27 @@ class AdapterObjective(VectorObjective):
         return loss, values[:, turns:], values[:, :turns]
 
     @torch.no_grad()
-    def chosen_share(self, before: float, after: float) -> float:
+    def chosen_share(self, before: float, after: float) -> tuple[float, float]:
         """The smallest tenth with which the share of negatives outranked keeps `config.keep` of its gain.
 
-        before, after: that share before training and with what was learned.
+        before, after: that share before training and with what was learned. It is searched for by halving, as if the
+        gain grew with every tenth. Returns also the share of negatives outranked with it.
         """
+        reached = {10: after}
         learned = {name: value.detach().clone() for name, value in self.parameters().items()}
         matrix, identity = (
             self.matrix.detach().clone(),
             torch.eye(len(self.matrix), device=self.matrix.device),
         )
+
+        def keeps(tenths: int) -> bool:
+            self._set(learned, identity + tenths / 10 * (matrix - identity), tenths / 10)
+            reached[tenths] = self.validate(0)["valid_gt_above"]
+            return reached[tenths] - before >= self.config.keep * (after - before)
+
         try:
-            for tenths in range(1, 10):
-                share = tenths / 10
-                self._set(learned, identity + share * (matrix - identity), share)
-                reached = self.validate(0)["valid_gt_above"]
-                if reached - before >= self.config.keep * (after - before):
-                    return share
-            return 1.0
+            tenths = 1 + bisect_left(range(1, 10), True, key=keeps)
+            return tenths / 10, reached[tenths]
         finally:
             self._set(learned, matrix, 1.0)
 

@@ -76,10 +76,11 @@ class SSREMMiniLM(SSREM):
 
         assert isinstance(objective, AdapterObjective)
         start, best = curve.history[0], curve.best
-        share = objective.chosen_share(start["valid_gt_above"], best["valid_gt_above"])
+        share, reached = objective.chosen_share(start["valid_gt_above"], best["valid_gt_above"])
         count = min(self.config.responses, len(objective.rows[TRAIN]))
         notes = [
-            f"learned from {curve.best_epoch * count:,} responses, {share:.0%} of the way from the start; negatives "
-            f"outranked on validation: {start['valid_gt_above']:.3f} before, {best['valid_gt_above']:.3f} after"
+            f"learned from {curve.best_epoch * count:,} responses; {share:.0%} of the way from the start. Negatives "
+            f"that the true response outranks on validation: {start['valid_gt_above']:.3f} before, "
+            f"{best['valid_gt_above']:.3f} with all that was learned, {reached:.3f} with this share"
         ]
         return share, notes

@@ -86,16 +86,13 @@ def test_a_changed_byte_is_noticed(saved: Path, tmp_path: Path) -> None:
 
 
 def test_an_evaluator_comes_with_the_package() -> None:
-    assert packaged() == ["blend", "blend-fast", "ssrem"]
-    ssrem = load_evaluator("ssrem")
+    assert packaged() == ["blend", "blend-fast", "ssrem", "ssrem-minilm"]
     context = ("Hi, do you like movies?", "Yes, I love horror films.")
-    good, bad = ssrem.score(
-        [
-            Sample(context, "Me too! Which horror film is your favorite?"),
-            Sample(context, "My car needs new brakes."),
-        ]
-    )
-    assert good > bad
+    good = Sample(context, "Me too! Which horror film is your favorite?")
+    bad = Sample(context, "My car needs new brakes.")
+    for name in ("ssrem", "ssrem-minilm"):
+        better, worse = load_evaluator(name).score([good, bad])
+        assert better > worse, name
 
 
 def test_the_packaged_blend_judges_where_its_language_model_is_at_hand() -> None:
