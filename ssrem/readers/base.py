@@ -167,7 +167,8 @@ class Reader(ABC):
         for _ in survey:
             pass
         order, why = dates.decided(
-            str(self.path), "say which with --time-format, such as '%d/%m/%Y %H:%M' or '%m/%d/%Y %H:%M'"
+            str(self.path),
+            "say which with --time-format (in Python time_format=…), such as '%d/%m/%Y %H:%M' or '%m/%d/%Y %H:%M'",
         )
         self.notes += [why] if why else []
         return order

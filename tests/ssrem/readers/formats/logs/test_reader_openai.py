@@ -237,3 +237,13 @@ def test_logs_without_an_owner_say_what_can_be_done(tmp_path: Path) -> None:
         reader.ways_to_people
         == "give each conversation a key such as user_id with the person who speaks as user"
     )
+
+
+def test_the_export_of_chatgpt_is_refused_with_a_way_out(tmp_path: Path) -> None:
+    (tmp_path / "conversations.json").write_text(
+        '[{"title": "t", "current_node": "a", "mapping": {"a": {}}}]'
+    )
+    with pytest.raises(
+        DumpError, match="ChatGPT's own export has a tree under 'mapping'; write its branch as"
+    ):
+        open_dump(tmp_path / "conversations.json")
