@@ -47,6 +47,12 @@ def test_negatives_land_once_for_each_generator(copy: Warehouse) -> None:
     }
 
 
+def test_copied_turns_are_published(copy: Warehouse) -> None:
+    assert make_negatives(CORPUS, str(copy.root), NegativeSettings("copied+own+generic", responses=40))
+    generators = {name for (name,) in rows(copy, "SELECT DISTINCT generator FROM negatives")}
+    assert {"copied", "own"} <= generators
+
+
 def test_the_seed_draws_the_responses(copy: Warehouse) -> None:
     def drawn(seed: int) -> set[int]:
         make_negatives(CORPUS, str(copy.root), NegativeSettings("random-1", responses=20, seed=seed))
