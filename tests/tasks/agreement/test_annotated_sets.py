@@ -73,7 +73,8 @@ def public(home: Warehouse, monkeypatch: pytest.MonkeyPatch) -> Path:
     digest = hashlib.sha256(content).hexdigest()
     mine = known.KnownSet("parts-one", "http://x/y.json", digest, len(content), "grade:one", 1, "none", "N")
     sets = {mine.name: mine, "not-pulled": replace(mine, name="not-pulled")}
-    monkeypatch.setattr(annotated_files, "known_sets", lambda: sets)
+    for module in (known, annotated_files):
+        monkeypatch.setattr(module, "known_sets", lambda: sets)
     pulled(home).mkdir(parents=True)
     path = mine.file(pulled(home))
     path.write_bytes(content)
