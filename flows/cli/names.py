@@ -40,9 +40,9 @@ def listed(options: argparse.Namespace, option: str) -> list[str]:
 
 
 def check_annotated(file: str) -> None:
-    """Raise AnnotationError for what is neither the path of an annotated set nor the name of a public one."""
+    """Raise AnnotationError for what is no path of an annotated set, no name of a public one, and no standard input."""
     path = Path(file)
-    if path.exists():
+    if file == "-" or path.exists():
         return
     if path.suffix or path.name != file:
         raise AnnotationError(f"{file} does not exist; give the path of a file of responses")

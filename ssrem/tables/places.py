@@ -117,8 +117,8 @@ def _differs(values: Integers) -> Flags:
 def _positions(row: Integers, conversation: Integers, parent: Integers) -> Integers:
     """Where among the rows the parents are; -1 for one that is not there, or in another conversation."""
     order = np.argsort(row, kind="stable")
-    found = order[np.minimum(np.searchsorted(row[order], parent), len(row) - 1)]
-    return np.where((row[found] == parent) & (conversation[found] == conversation), found, -1)
+    nearest = order[np.minimum(np.searchsorted(row[order], parent), len(row) - 1)]
+    return np.where((row[nearest] == parent) & (conversation[nearest] == conversation), nearest, -1)
 
 
 def _backwards(times: pa.ChunkedArray, conversation: Integers) -> Flags:

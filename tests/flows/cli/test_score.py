@@ -69,6 +69,16 @@ def test_what_cannot_be_scored_is_null_with_a_reason(
     assert [line[2] == "" for line in table[1:]] == [row["score"] is None for row in rows]
 
 
+@pytest.mark.usefixtures("responses")
+def test_standard_input(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    with Path("x.json").open(encoding="utf-8") as pipe:
+        monkeypatch.setattr("sys.stdin", pipe)
+        assert main(["score", "-", "--evaluator", "length"]) == 0
+    said = capsys.readouterr()
+    assert len(said.out.splitlines()) == 1 + len(ROWS)
+    assert "scored 2 of 4 responses of standard input with length" in said.err
+
+
 def test_one_response(responses: str, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["score", "--context", "Hi!", "--context", "Any pets?", "--evaluator", "length", "--response"]
     assert main([*arguments, "Two cats"]) == 0
