@@ -45,6 +45,12 @@ class Config:
             if getattr(self, name) <= 0:
                 raise EvaluatorError(f"{name} is {getattr(self, name)}; expected above 0")
 
+    def at_most_one(self, name: str) -> None:
+        """EvaluatorError unless this setting is above 0 and at most 1."""
+        self.above_zero(name)
+        if getattr(self, name) > 1:
+            raise EvaluatorError(f"{name} is {getattr(self, name)}; expected at most 1")
+
     def one_of(self, **choices: tuple[str, ...]) -> None:
         """EvaluatorError if a setting is none of its choices."""
         for name, allowed in choices.items():

@@ -35,8 +35,8 @@ signal.signal(signal.SIGINT, signal.SIG_IGN)
 if not (child := os.fork()):
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     os.execvp(sys.argv[2], sys.argv[2:])
-print(child, file=(told := open(int(sys.argv[1]), "w")), flush=True)
-print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), file=told, flush=True)
+print(child, file=(report := open(int(sys.argv[1]), "w")), flush=True)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), file=report, flush=True)
 signal.pause()
 """
 """Takes the terminal, as a shell does, runs the command, and writes its process and its exit status to a file
@@ -88,8 +88,8 @@ def send(bench: Bench, stage: str, case: str, draw: random.Random) -> list[str] 
     os.close(terminal)
     os.close(writing)
     try:
-        with os.fdopen(reading) as told:
-            process = int(told.readline())
+        with os.fdopen(reading) as report:
+            process = int(report.readline())
             moment = draw.uniform(0, bench.expected[stage].seconds * bench.expected[stage].pace)
             _shown(screen, moment, reading)
             starting = not _catches(process)
@@ -107,7 +107,7 @@ def send(bench: Bench, stage: str, case: str, draw: random.Random) -> list[str] 
             text += _shown(screen, 30, reading)
             seconds = time.monotonic() - sent
             text += _shown(screen, 0.2)
-            status = int(told.readline())
+            status = int(report.readline())
     finally:
         leader.kill()
         leader.wait()

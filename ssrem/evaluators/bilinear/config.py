@@ -5,56 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ssrem.config import Config
-from ssrem.errors import EvaluatorError
 from ssrem.evaluators.bilinear.similarity import METRICS
 
 COPY_FROM, COPY_COST = 0.7, 1.0
 """From which cosine with a turn of the context a response counts as copied, in part, and what a whole copy loses."""
-
-
 RUN = 16
 """Responses that follow each other and stay together in a batch: a turn in the contexts of several is encoded once."""
 
 
 @dataclass(frozen=True)
-class BilinearConfig(Config):
-    """Settings of a fit of ssrem-paper or rsrem; every one is kept with the model.
+class FitConfig(Config):
+    """Settings that all bilinear evaluators share; every one is kept with the model.
 
-    context_turns: how many of the last turns V(c) averages.
-    logits: what the softmax takes, 'raw' cᵀMr as the authors' code does, or 'tanh' of it as eq. (4) has it.
-    loss: 'softmax', the true response against all negatives, or 'ranking', the order GT > SC > SP > SS > Rand.
-    init: M at the start: 'zero', 'identity' (/ d), or 'normal', N(0, 1) as in the authors' code.
-    reference: g, 'sms' | 'embedding-average'.
-    """
-
-    context_turns: int = 3
-    epochs: int = 30
-    batch_size: int = 1024
-    learning_rate: float = 0.005
-    weight_decay: float = 0.0
-    patience: int = 3
-    seed: int = 0
-    init: str = "zero"
-    logits: str = "raw"
-    loss: str = "softmax"
-    reference: str = "sms"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.one_of(init=("zero", "identity", "normal"), logits=("raw", "tanh"), reference=tuple(METRICS))
-        self.one_of(loss=("softmax", "ranking"))
-        self.at_least(1, "context_turns", "epochs", "batch_size", "patience")
-        self.above_zero("learning_rate")
-        self.at_least(0, "weight_decay", "seed")
-
-
-@dataclass(frozen=True)
-class LearnedVectorsConfig(Config):
-    """Settings that ssrem and ssrem-minilm share; every one is kept with the model.
-
-    context_turns: how many of the last turns V(c) averages. learning_rate: of V and M; ten times as much for the
-    weights of the turns and the temperature. patience: epochs without a lower validation loss before training stops.
-    reference: g, 'sms' | 'embedding-average'.
+    context_turns: how many of the last turns V(c) averages. learning_rate: of M and, where it learns, of V, with ten
+    times as much for the weights of the turns and the temperature. patience: epochs without a lower validation loss
+    before training stops. reference: g, 'sms' | 'embedding-average'.
     """
 
     context_turns: int = 3
@@ -72,16 +37,34 @@ class LearnedVectorsConfig(Config):
         self.above_zero("learning_rate")
         self.at_least(0, "seed")
 
-    def at_most_one(self, name: str) -> None:
-        """EvaluatorError unless this setting is above 0 and at most 1."""
-        self.above_zero(name)
-        if getattr(self, name) > 1:
-            raise EvaluatorError(f"{name} is {getattr(self, name)}; expected at most 1")
+
+@dataclass(frozen=True)
+class BilinearConfig(FitConfig):
+    """Settings of a fit of ssrem-paper or rsrem, besides those of FitConfig.
+
+    logits: what the softmax takes, 'raw' cᵀMr as the authors' code does, or 'tanh' of it as eq. (4) has it.
+    loss: 'softmax', the true response against all negatives, or 'ranking', the order GT > SC > SP > SS > Rand.
+    init: M at the start: 'zero', 'identity' (/ d), or 'normal', N(0, 1) as in the authors' code.
+    """
+
+    epochs: int = 30
+    batch_size: int = 1024
+    learning_rate: float = 0.005
+    weight_decay: float = 0.0
+    patience: int = 3
+    init: str = "zero"
+    logits: str = "raw"
+    loss: str = "softmax"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.one_of(init=("zero", "identity", "normal"), logits=("raw", "tanh"), loss=("softmax", "ranking"))
+        self.at_least(0, "weight_decay")
 
 
 @dataclass(frozen=True)
-class TableConfig(LearnedVectorsConfig):
-    """Settings of a fit of ssrem, besides those of LearnedVectorsConfig.
+class TableConfig(FitConfig):
+    """Settings of a fit of ssrem, besides those of FitConfig.
 
     min_count: rows of tokens that occur less often in the training split stay as they are. share: how far from the
     start towards what was learned the table and M go in the end; learning from one corpus moves them away from what
@@ -98,8 +81,8 @@ class TableConfig(LearnedVectorsConfig):
 
 
 @dataclass(frozen=True)
-class AdapterConfig(LearnedVectorsConfig):
-    """Settings of a fit of ssrem-minilm, besides those of LearnedVectorsConfig.
+class AdapterConfig(FitConfig):
+    """Settings of a fit of ssrem-minilm, besides those of FitConfig.
 
     rank: of what is added to a matrix. freeze: number of lowest layers that get no adapters. max_tokens: of a text,
     while it learns; scoring reads as much as the encoder does. responses: of the training split, that an epoch learns

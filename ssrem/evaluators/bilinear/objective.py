@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from ssrem.encoders.base import Encoder
-from ssrem.evaluators.bilinear.config import COPY_COST, COPY_FROM, LearnedVectorsConfig
+from ssrem.evaluators.bilinear.config import COPY_COST, COPY_FROM, FitConfig
 from ssrem.evaluators.bilinear.encoded_candidates import last_turns
 from ssrem.samples import TRAIN, VALID, Candidates, Rows
 from ssrem.training.trainer import Group, Loss, Step, shuffled_epochs
@@ -33,7 +33,7 @@ class VectorObjective(ABC):
         candidates: Candidates,
         wanted: Rows,
         usable: Mapping[int, Rows],
-        config: LearnedVectorsConfig,
+        config: FitConfig,
         start: Encoder,
     ) -> None:
         self.config = config
