@@ -116,6 +116,21 @@ COMMANDS: dict[str, Ran] = {
     "ssrem correlate scores.csv --map context=history response=answer score=Overall": Ran(
         "scores", evaluators_on("scores", "rsrem", "ssrem")
     ),
+    "ssrem validate human_eval.json": Ran(
+        "page: human-validation.html", file="human-validation.html", slow=True
+    ),
+    "ssrem validate labels.csv --map score=label --evaluator ssrem": Ran(
+        "best balance", file="labels-validation.html"
+    ),
+    "ssrem validate human_eval.json --evaluator cosine --pass 4 --precision .9 --output cosine.html": Ran(
+        "precision 0.9", file="cosine.html"
+    ),
+    "ssrem validate labels.csv --map score=label --evaluator ssrem --require spearman=.2 low=.1 copied=.1": Ran(
+        "ssrem: not met: spearman is ", status=1
+    ),
+    "ssrem validate labels.csv --map score=label --evaluator ssrem --unlabelled responses.json": Ran(
+        "the unlabelled responses"
+    ),
     "ssrem ratings list": Ran("usr-topicalchat"),
     "ssrem correlate a.csv --map context=history response=answer score.overall=r1+r2+r3": Ran(
         "a ", evaluators_on("a", "rsrem", "ssrem")
@@ -304,6 +319,11 @@ def write_files(folder: Path) -> None:
     write_table(
         folder / "a.csv", ["history", "answer", "r1", "r2", "r3"], [[c, r, *s[:3]] for c, r, s in plain]
     )
+    labels = [
+        [c, r, "pass" if s[0] > 3 else "fail", row["model"]]
+        for (c, r, s), row in zip(plain, rated, strict=True)
+    ]
+    write_table(folder / "labels.csv", ["context", "response", "label", "model"], labels)
     columns = ["ctx", "hyp", "Fluency", "Relevance"]
     write_table(folder / "b.tsv", columns, [[c.replace("\n", "|||"), r, *s[:2]] for c, r, s in plain], "\t")
     write_table(folder / "d.csv", ["before", "answer", "stars"], [[c, r, s[1]] for c, r, s in plain])

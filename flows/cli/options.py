@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 from ssrem.config import LARGEST
 from ssrem.errors import SsremError
 from ssrem.registry import did_you_mean
+from ssrem.validation import REQUIRABLE
 from tasks.warehouse import lock
 
 Option = Callable[[Any], Any]
@@ -128,6 +129,19 @@ def percentage(text: str) -> float:
 def bound(text: str) -> float | None:
     """The type of an option that takes a coefficient, or None for no bound."""
     return None if text == "none" else _number(text, -1, 1, "number from -1 to 1")
+
+
+def requirement(text: str) -> tuple[str, float]:
+    """The type of an option that requires a measure of a validation to have a value, such as spearman=.5."""
+    name, equals, value = text.partition("=")
+    if equals and name not in REQUIRABLE:
+        near = did_you_mean(name, REQUIRABLE)
+        raise argparse.ArgumentTypeError(
+            f"there is no measure {name!r}{near}; the measures are {', '.join(REQUIRABLE)}"
+        )
+    if not equals:
+        raise argparse.ArgumentTypeError(f"{text!r} is not MEASURE=VALUE, such as spearman=.5")
+    return name, _number(value, -1, 1, f"value of {name}, a number from -1 to 1")
 
 
 def _number(text: str, low: float, high: float, description: str) -> float:

@@ -6,12 +6,14 @@ import argparse
 import json
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import date, datetime
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
-from ssrem.errors import printable
+from ssrem.errors import SsremError, printable
 from tasks.query.summaries import no_better, summary, title
 from tasks.warehouse.home import Warehouse
 
@@ -101,6 +103,15 @@ def say(line: str) -> None:
 def count(number: int, what: str) -> str:
     """`1 row`, `2 rows`."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+@contextmanager
+def writing(target: Path | None) -> Iterator[None]:
+    """A block that writes what --output names; SsremError if the system refuses."""
+    try:
+        yield
+    except OSError as error:
+        raise SsremError(f"cannot write {target}: {error.strerror}; choose another --output") from None
 
 
 def _bold(text: str) -> str:

@@ -33,6 +33,7 @@ from flows.cli.options import (
     either,
     flag,
     number,
+    requirement,
     seconds,
     several,
     share,
@@ -226,6 +227,40 @@ STAGES: Verbs = {
 }
 
 QUESTIONS: Verbs = {
+    "validate": (
+        "tell on one page how far an evaluator can be trusted, by labels that people gave",
+        text("file FILE", "labelled responses: a file, a folder or a set of ssrem ratings pull"),
+        LAYOUT,
+        several("--map FIELD=COLUMN", "which column of a table is which field, as in ssrem correlate"),
+        text("--criterion NAME", "which labels (default: overall, or the only ones)"),
+        text(
+            "--evaluator NAME",
+            "evaluator: the version in use, or else as packaged (default: the best that is packaged and installed)",
+        ),
+        several("--set KEY=VALUE", "settings of an evaluator that needs no training"),
+        text(
+            "--pass SCORE",
+            "human score from which a response passes (default: the higher of labels of two values)",
+            type=float,
+            dest="passed_from",
+        ),
+        text("--precision SHARE", "precision that a threshold of the evaluator is to have", type=share),
+        text(
+            "--unlabelled FILE",
+            "responses that nobody labelled: the share that passes, corrected by the labels' error rates",
+        ),
+        text("--own SYSTEM", "systems of the labels that are of the evaluator's own model family", nargs="+"),
+        text(
+            "--require MEASURE=VALUE",
+            "end with exit status 1 unless so: spearman, pearson, kendall, low (end of spearman's interval), precision "
+            "and tpr at least, fpr and copied at most",
+            nargs="+",
+            action="extend",
+            default=[],
+            type=requirement,
+        ),
+        text("--output FILE", "page to write (default: NAME-validation.html, here)", type=Path),
+    ),
     "report": (
         "write the report and print its path",
         flag("--open", "open the page in the browser"),

@@ -1,4 +1,13 @@
 """Scores and human scores → agreement with its intervals and tests, identification, set similarity. Pure functions."""
 
+from math import sqrt
+
 Z_95 = 1.959963984540054
 """The standard normal distribution's 97.5th percentile: half the width of a 95% interval in standard errors."""
+
+
+def share_interval(share: float, n: int) -> tuple[float, float]:
+    """Wilson's 95% interval of a share among n."""
+    centre, spread = share + Z_95**2 / (2 * n), Z_95 * sqrt(share * (1 - share) / n + Z_95**2 / (4 * n * n))
+    scale = 1 + Z_95**2 / n
+    return (centre - spread) / scale, (centre + spread) / scale

@@ -248,7 +248,7 @@ def by_cluster(coefficients: Floats, clusters: Integers) -> Weighted:
 
     def mean(weights: Floats) -> Floats:
         times = weights[:, first]
-        return _ratio(times @ values, times @ defined.astype(np.float64))
+        return ratio(times @ values, times @ defined.astype(np.float64))
 
     return mean
 
@@ -272,7 +272,7 @@ def by_system(x: Floats, y: Floats, systems: Integers, measure: Measure) -> Weig
 def mean_of_defined(values: Floats) -> Floats:
     """Mean over the first axis of values (groups, r) that are not NaN, (r,); NaN where all are."""
     defined = ~np.isnan(values)
-    return _ratio(np.where(defined, values, 0.0).sum(axis=0), defined.sum(axis=0).astype(np.float64))
+    return ratio(np.where(defined, values, 0.0).sum(axis=0), defined.sum(axis=0).astype(np.float64))
 
 
 def _cluster_coefficients(
@@ -285,13 +285,14 @@ def _cluster_coefficients(
         by_score, by_human = x[one] - x[other], y[one] - y[other]
         alike = np.where(np.abs(by_score) <= epsilon, 0.0, np.sign(by_score)) == np.sign(by_human)
         pairs, agreeing = (np.bincount(clusters[one], w, len(values)) for w in (None, alike))
-        return _ratio(agreeing.astype(np.float64), pairs.astype(np.float64))
+        return ratio(agreeing.astype(np.float64), pairs.astype(np.float64))
     names = [str(code) for code in range(len(values))]
     for code, value in group_coefficients(x, y, names, clusters, measure)[0].items():
         values[code] = value
     return values
 
 
-def _ratio(total: Floats, count: Floats) -> Floats:
-    ratio: Floats = np.divide(total, count, out=np.full(len(total), np.nan), where=count > 0)
-    return ratio
+def ratio(total: Floats, count: Floats) -> Floats:
+    """total / count (r,), NaN where count is 0."""
+    quotient: Floats = np.divide(total, count, out=np.full(len(total), np.nan), where=count > 0)
+    return quotient

@@ -17,6 +17,9 @@ from ssrem.readers.formats.delimited import CsvReader, TsvReader
 
 NO_RESPONSE = "row without a response"
 
+WORDS: Mapping[str, float] = {"pass": 1, "fail": 0, "true": 1, "false": 0, "yes": 1, "no": 0}
+"""Labels of two values as tables write them, in any case; JSON's true and false too."""
+
 _Row = tuple[str, Mapping[str, Any]]
 
 
@@ -142,13 +145,16 @@ def _scores(
 
 
 def _listed(value: Any) -> list[Any]:
-    """A cell's scores: one, or a JSON list of several."""
+    """A cell's scores, or `WORDS` for them: one, or a JSON list of several."""
     if isinstance(value, str) and value.lstrip().startswith("["):
         try:
             value = json.loads(value)
         except ValueError:
             return [value]  # not JSON: reported as a rating that is no number
-    return value if isinstance(value, list) else [value]
+    values = value if isinstance(value, list) else [value]
+    return [
+        WORDS.get(str(one).strip().lower(), one) if isinstance(one, str | bool) else one for one in values
+    ]
 
 
 def _lines(path: Path, reader: Any) -> Iterator[tuple[str, list[str]]]:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from math import sqrt
 from typing import NamedTuple
 
-from ssrem.agreement import Z_95
+from ssrem.agreement import share_interval
 from ssrem.evaluators import BASELINES
 from ssrem.report.data import Evaluator, Namer, Row, Rows, headline
 from ssrem.report.numbers import is_figure
@@ -36,13 +35,6 @@ def verdict(identification: Rows, correlations: Rows, comparisons: Rows, title: 
         *_correlated(correlations, title),
         *_compared(comparisons, title),
     ]
-
-
-def share_interval(share: float, n: int) -> tuple[float, float]:
-    """Wilson's 95% interval of a share among n."""
-    centre, spread = share + Z_95**2 / (2 * n), Z_95 * sqrt(share * (1 - share) / n + Z_95**2 / (4 * n * n))
-    scale = 1 + Z_95**2 / n
-    return (centre - spread) / scale, (centre + spread) / scale
 
 
 def _identified(rows: Rows, title: Namer) -> Iterator[str]:

@@ -97,18 +97,21 @@ def attacks(data: TrueResponses, seed: int) -> list[Finding]:
     for name, attack in {**ATTACKS, **data.more}.items():
         draw = random.Random(f"{seed} {name}")
         texts[name] = [attack(sample, draw) for sample in samples]
-    findings = []
-    for name, changed in {**texts, **data.written}.items():
-        tried = [
-            (at, text) for at, text in enumerate(changed) if text is not None and text != samples[at].response
-        ]
-        findings.append(_fooled(name, samples, true, data.score, tried))
+    findings = [
+        fooled(name, samples, true, data.score, changed)
+        for name, changed in {**texts, **data.written}.items()
+    ]
     return [*findings, _universal(samples, true, data.score, random.Random(f"{seed} {UNIVERSAL}"))]
 
 
-def _fooled(
-    name: str, samples: Sequence[Sample], true: NDArray[Any], score: Score, tried: Sequence[tuple[int, str]]
+def fooled(
+    name: str, samples: Sequence[Sample], true: NDArray[Any], score: Score, changed: Sequence[str | None]
 ) -> Finding:
+    """Share of the samples (n), whose scores are `true`, that score no higher than what replaces their response;
+    changed: that, None where there is none."""
+    tried = [
+        (at, text) for at, text in enumerate(changed) if text is not None and text != samples[at].response
+    ]
     if not tried:
         return Finding(name, "fooled", None, 0, "too_few")
     scores = np.asarray(score([replace(samples[at], response=text) for at, text in tried]), dtype=np.float64)
@@ -125,8 +128,9 @@ def _universal(samples: Sequence[Sample], true: NDArray[Any], score: Score, draw
     pool = draw.sample(pool, min(POOL, len(pool)))
     means = [np.mean(score([replace(samples[at], response=text) for at in seen])) for text in pool]
     magic = pool[int(np.argmax(means))]
-    tried = [(at, magic) for at in unseen if samples[at].response != magic]
-    return _fooled(UNIVERSAL, samples, true, score, tried)
+    tried = set(unseen)
+    changed = [magic if at in tried else None for at in range(len(samples))]
+    return fooled(UNIVERSAL, samples, true, score, changed)
 
 
 def _sentences(findings: Sequence[Finding]) -> tuple[str, str]:

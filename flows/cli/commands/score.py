@@ -7,12 +7,11 @@ import json
 import math
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flows.cli.output import count, say
+from flows.cli.output import count, say, writing
 from ssrem.annotated_sets.columns import parse
 from ssrem.errors import SsremError, printable
 from ssrem.evaluators import packaged
@@ -33,7 +32,7 @@ MALFORMED = "malformed row"
 def score(options: argparse.Namespace, home: Warehouse) -> None:
     """Print or write a score for each response; a response that cannot be scored has the reason instead."""
     target = Path(options.output) if options.output else None
-    with _writing(target):
+    with writing(target):
         if target:
             check_target(target)  # scoring may take long
     rows, source, notes = _rows(options)
@@ -50,7 +49,7 @@ def score(options: argparse.Namespace, home: Warehouse) -> None:
     if target is None:
         sys.stdout.write(text)
     else:
-        with _writing(target), whole_file(target) as draft:
+        with writing(target), whole_file(target) as draft:
             draft.write_text(text, encoding="utf-8")
     if options.response is None:
         say(_summary(scored, rows, f"{source} with {name}"))
@@ -123,11 +122,3 @@ def _tabbed(values: dict[str, Any]) -> str:
         for v in values.values()
     )
     return "\t".join(cells)
-
-
-@contextmanager
-def _writing(target: Path | None) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise SsremError(f"cannot write {target}: {error.strerror}; choose another --output") from None

@@ -33,6 +33,8 @@ print(*(name for name in sys.argv[1].split(",") if name in sys.modules))
         ("run --annotations none.json", "", "none.json does not exist"),
         ("correlate none.json", "", "none.json does not exist"),
         ("score none.json", "", "none.json does not exist"),
+        ("validate none.json", "", "none.json does not exist"),
+        ("validate README.md --require spearmen=.5", "", "there is no measure 'spearmen'; did you mean"),
         ("tables --encoder glove", "numpy", "no encoder or file 'glove'; did you mean glove-6b-50d"),
         ("train --encoder word2vec+file:none", "numpy", "none: no such file of word vectors"),
         ("negatives shuffle", "numpy", "no negatives 'shuffle'; did you mean shuffle-golden"),

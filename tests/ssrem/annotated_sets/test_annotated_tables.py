@@ -183,3 +183,14 @@ def test_one_mapping_for_a_dump_and_annotated_sets() -> None:
     mapping = {"speaker": "S", "text": "T", "score.overall": "a+b", "context": "c"}
     assert divided(mapping) == ({"speaker": "S", "text": "T"}, {"score.overall": "a+b", "context": "c"})
     assert divided(None) == (None, None)
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.jsonl"])
+def test_labels_of_two_words_are_one_and_zero(tmp_path: Path, name: str) -> None:
+    if name == "t.csv":
+        content = "context,response,label\na,b,Pass\na,c,FAIL\na,d,no\na,e,\n"
+    else:
+        rows = [("b", True), ("c", False), ("d", "no"), ("e", None)]
+        content = "\n".join(json.dumps({"context": "a", "response": r, "label": v}) for r, v in rows)
+    annotated = read(tmp_path, content, "score=label", name=name)
+    assert [row.ratings["label"] for row in annotated.rows] == [(1.0,), (0.0,), (0.0,)]

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from scipy import stats
 
+from ssrem.agreement import share_interval
 from ssrem.report.data import COLUMNS
-from ssrem.report.verdict import share_interval, verdict
+from ssrem.report.verdict import verdict
 
 
 def name(evaluator: str, _: int) -> str:

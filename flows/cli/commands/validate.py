@@ -1,0 +1,131 @@
+"""`ssrem validate`: how far an evaluator can be trusted, by labels that people gave."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from flows.cli import arguments, output
+from flows.cli.output import writing
+from ssrem.annotated_sets.columns import parse
+from ssrem.errors import AnnotationError, EvaluatorError
+from ssrem.evaluators import BASELINES, evaluator_class
+from ssrem.model import Model
+from ssrem.report.numbers import interval, real
+from ssrem.responses import read_responses
+from ssrem.validation.labels import labelled_set
+from ssrem.validation.page import render
+from ssrem.validation.rates import Estimate
+from ssrem.validation.validation import Judged, Settings, Validation
+from ssrem.validation.validation import validate as validation_of
+from ssrem.validation.verdict import unmet, verdict
+from tasks.agreement.annotated_sets import annotated_file
+from tasks.stage.progress import progress
+from tasks.training.versions import best_line, in_use
+from tasks.warehouse.clock import utc_now
+from tasks.warehouse.files import check_target, whole_file
+from tasks.warehouse.home import Warehouse
+
+if TYPE_CHECKING:
+    from ssrem.evaluators.base import Evaluator
+
+
+def validate(options: argparse.Namespace, home: Warehouse) -> int:
+    """Validate an evaluator, write the page, print a summary; the exit status is 1 if what is required is not met."""
+    source = annotated_file(home, options.file, options.layout, parse(options.map))
+    data = labelled_set(source.read.rows, options.criterion, options.passed_from)
+    if options.precision and data.passed is None:
+        raise AnnotationError(f"--precision needs labels that pass and fail responses: {data.one_class}")
+    if unknown := sorted(set(options.own or ()) - set(data.systems)):
+        known = ", ".join(sorted(filter(None, set(data.systems)))) or "none"
+        raise AnnotationError(f"--own {unknown[0]}: {options.file} has no such system; it has {known}")
+    others = read_responses(options.unlabelled).rows if options.unlabelled else ()
+    unlabelled = [row.sample for row in others if row.sample is not None]
+    target = options.output or Path(f"{source.name}-validation.html")
+    with writing(target):
+        check_target(target)  # scoring may take long
+    evaluator = _evaluator(options, home)
+    with progress(f"scoring {options.file} with {evaluator.name}"):
+        judged = Judged(
+            evaluator.name,
+            evaluator.signature,
+            evaluator.score(data.samples),
+            evaluator.score if "f" in evaluator.parts else None,
+            evaluator.score(unlabelled) if unlabelled else None,
+        )
+        baselines = {
+            name: judged.scores if name == evaluator.name else evaluator_class(name)().score(data.samples)
+            for name in BASELINES
+        }
+    with progress("comparing with people"):
+        result = validation_of(data, judged, baselines, Settings(options.precision, options.own or ()))
+    required = dict(options.require)
+    page = render(
+        result,
+        dataset=source.name,
+        data=data,
+        scores=judged.scores,
+        required=required,
+        made=f"{utc_now():%Y-%m-%d %H:%M} UTC",
+    )
+    with writing(target), whole_file(target) as draft:
+        draft.write_text(page, encoding="utf-8")
+    missed = unmet(result, required)
+    if options.json:
+        answer = {"verdict": verdict(result), **asdict(result), "not_met": missed, "page": str(target)}
+        output.as_json(answer)
+    else:
+        _print(result, target)
+    if missed:
+        output.say(f"not met: {'; '.join(missed)}")
+    return 1 if missed else 0
+
+
+def _evaluator(options: argparse.Namespace, home: Warehouse) -> Evaluator:
+    """The evaluator in use, or one that learns nothing with the settings of `--set`."""
+    if options.evaluator is None:
+        name, line = best_line(home)
+        output.say(f"validating {line}")
+    else:
+        name = options.evaluator
+    settings = arguments.pairs_of(options.set, "--set", "reference=embedding-average")
+    if not settings:
+        return in_use(home, name)
+    if evaluator_class(name).learns_from:
+        raise EvaluatorError(f"{name} has the settings that it was trained with; leave --set out")
+    return Model(name, **settings).evaluator
+
+
+def _print(result: Validation, page: Path) -> None:
+    rows = [
+        {"evaluator": name, **{measure: _shown(one) for measure, one in of.items()}}
+        for name, of in result.agreement.items()
+    ]
+    rater = {"evaluator": "one rater with the others", "spearman": real(result.rater.statistic)}
+    titled: dict[str, Any] = {"agreement with people": [*rows, dict.fromkeys(rows[0]) | rater]}
+    if result.passing.thresholds:
+        titled["thresholds, chosen on one half of the contexts and tested on the other"] = [
+            {"aim": one.aim, "passes from": one.score}
+            | {name: _shown(getattr(one, name)) for name in ("tpr", "fpr", "precision")}
+            for one in result.passing.thresholds
+        ]
+    if result.passing.shares:
+        titled["share that passes"] = [
+            {"of": one.of, "evaluator": _shown(one.evaluator), "corrected": _shown(one.corrected)}
+            | {"people": _shown(one.people)}
+            for one in result.passing.shares
+        ]
+    output.tables(titled)
+    reasons = [result.passing.reason, *(one.reason for one in result.passing.thresholds)]
+    output.sentences([f"no threshold: {reason}" for reason in reasons if reason])
+    output.sentences([f"{one.name}: {one.reason or ' '.join(one.sentences).strip()}" for one in result.bias])
+    if result.more_labels:
+        print(f"{result.more_labels:,} more labels would halve the interval of spearman")
+    output.sentences([verdict(result)])
+    print(f"page: {page}")
+
+
+def _shown(estimate: Estimate) -> str:
+    return f"{real(estimate.value)} {interval(estimate.low, estimate.high)}".strip()

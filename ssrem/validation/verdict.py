@@ -1,0 +1,74 @@
+"""What a validation comes to: a sentence, and whether it meets what is required."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ssrem.report.numbers import fixed, percent
+from ssrem.validation import REQUIRABLE
+from ssrem.validation.rates import Estimate
+from ssrem.validation.validation import Validation
+
+FOOLED = 0.2
+"""Share of good responses that a copied turn may reach before the sentence warns of it."""
+
+
+def verdict(validation: Validation) -> str:
+    """Whether the evaluator can stand in for people, in one sentence."""
+    name, rho = validation.evaluator, validation.spearman
+    if rho.value is None:
+        return f"These labels cannot tell how well {name} agrees with people: {rho.reason}."
+    figure = f"ρ {_with_interval(rho)}"
+    if rho.low is None:
+        return (
+            f"These labels are too few to judge {name} by its agreement with people, {figure}: {rho.reason}."
+        )
+    if rho.low <= 0:
+        return f"{name} cannot be relied on: its agreement with people, {figure}, may be chance."
+    warnings = "".join(f"; {warning}" for warning in _warnings(validation))
+    if weak := _no_better_than(validation):
+        return f"{name} agrees with people at {figure}, but is not shown to be better than {weak}{warnings}."
+    one = validation.rater.statistic
+    if one is None:
+        beside = "; how well people agree with each other is not known, as no two labelled the same responses"
+    elif rho.low >= one:
+        beside = f", better than one rater does with the others, {fixed(one)}"
+    elif (rho.high or 0.0) >= one:
+        beside = f", about as well as one rater does with the others, {fixed(one)}"
+    else:
+        beside = f", which is less than one rater does with the others, {fixed(one)}"
+    return f"{name} agrees with people at {figure}{beside}{warnings}."
+
+
+def unmet(validation: Validation, required: Mapping[str, float]) -> list[str]:
+    """What is not as required, in words; required: measures of REQUIRABLE to the value that they are to have."""
+    measures, words = validation.measures(), []
+    for name, wanted in required.items():
+        value, least = measures[name].value, REQUIRABLE[name] == "at least"
+        if value is None:
+            words.append(f"{name} has no value ({measures[name].reason})")
+        elif value < wanted if least else value > wanted:
+            words.append(f"{name} is {value:.3f}, not {REQUIRABLE[name]} {wanted:g}")
+    return words
+
+
+def _no_better_than(validation: Validation) -> str:
+    """The untrained baselines that the evaluator is not significantly above."""
+    weak = [
+        f"{baseline}, {fixed(difference.second)}"
+        for baseline, difference in validation.against.items()
+        if difference.second is not None and (difference.low is None or difference.low <= 0)
+    ]
+    return f"the untrained {' and '.join(weak)}" if weak else ""
+
+
+def _warnings(validation: Validation) -> Iterator[str]:
+    copied = validation.measures()["copied"].value
+    if copied is not None and copied > FOOLED:
+        yield f"a copied turn scores as high as {percent(copied)} of the good responses"
+
+
+def _with_interval(estimate: Estimate) -> str:
+    if estimate.value is None or estimate.low is None or estimate.high is None:
+        return fixed(estimate.value or 0.0)
+    return f"{fixed(estimate.value)} (95% interval {fixed(estimate.low)} to {fixed(estimate.high)})"

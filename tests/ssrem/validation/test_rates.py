@@ -1,0 +1,120 @@
+"""Error rates with their intervals, the corrected share, and thresholds: against worked examples and brute force."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest
+
+from ssrem.validation.rates import (
+    FEWEST_PASSING,
+    best_threshold,
+    corrected_share,
+    over_contexts,
+    rogan_gladen,
+    share,
+    threshold_for,
+)
+
+
+def drawn(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Which responses people pass, scores with ties that go with it, and contexts of about three responses."""
+    draw = np.random.default_rng(seed)
+    passed = draw.random(n) < 0.4
+    return passed, np.round(draw.normal(size=n) + passed, 1), draw.integers(max(n // 3, 1), size=n)
+
+
+@pytest.mark.parametrize(
+    ("apparent", "sensitivity", "specificity", "true"),
+    [(0.2, 0.95, 0.9, 2 / 17), (0.5, 1.0, 1.0, 0.5), (0.1, 0.8, 0.9, 0.0), (0.8, 0.8, 0.9, 1.0)],
+)
+def test_a_share_is_corrected_as_by_hand(
+    apparent: float, sensitivity: float, specificity: float, true: float
+) -> None:
+    given = (np.array([one]) for one in (apparent, sensitivity, 1 - specificity))
+    assert rogan_gladen(*given) == pytest.approx([true])
+
+
+def test_rates_that_are_alike_correct_nothing() -> None:
+    assert np.isnan(rogan_gladen(np.array([0.5]), np.array([0.4]), np.array([0.4]))).all()
+
+
+def test_rates_measured_on_the_very_responses_give_peoples_share() -> None:
+    passed, scores, clusters = drawn(90)
+    everyone = np.ones(90, dtype=bool)
+    assert corrected_share(scores >= 0.5, passed, everyone, everyone, clusters).value == pytest.approx(
+        passed.mean()
+    )
+
+
+def test_the_corrected_share_of_other_responses_is_near_peoples() -> None:
+    passed, scores, _ = drawn(4000)
+    judged = np.arange(4000) < 2000
+    passing = scores >= 0
+    estimate = corrected_share(passing, passed, judged, ~judged, np.arange(4000))
+    assert estimate.low is not None and estimate.high is not None and estimate.n == 2000
+    assert estimate.low < passed[~judged].mean() < estimate.high < passing[~judged].mean()
+
+
+def test_an_evaluator_that_errs_as_often_on_either_side_corrects_nothing() -> None:
+    passed = np.tile([True, False], 20)
+    judged = np.arange(40) < 20
+    estimate = corrected_share(np.ones(40, dtype=bool), passed, judged, ~judged, np.arange(40))
+    assert estimate.value is None and "as often" in estimate.reason
+
+
+def test_a_resample_counts_a_response_as_often_as_its_context_is_drawn() -> None:
+    passed, scores, clusters = drawn(60)
+    passing, draw = scores >= 0.5, np.random.default_rng(1)
+    values = []
+    for _ in range(3000):
+        times = np.bincount(draw.integers(20, size=20), minlength=20)[clusters]
+        rows = np.repeat(np.arange(60), times)
+        values.append(passing[rows][passed[rows]].mean())
+    estimate = share(passing, passed, clusters)
+    assert estimate.value == passing[passed].mean() and estimate.n == passed.sum()
+    assert (estimate.low, estimate.high) == pytest.approx(np.quantile(values, [0.025, 0.975]), abs=0.05)
+
+
+@pytest.mark.parametrize("hits", [0, 12])
+def test_where_resamples_do_not_differ_the_interval_is_wilsons(hits: int) -> None:
+    estimate = share(np.arange(12) < hits, np.ones(12, dtype=bool), np.arange(12))
+    expected = binomtest(hits, 12).proportion_ci(method="wilson")
+    assert (estimate.low, estimate.high) == pytest.approx((expected.low, expected.high))
+
+
+def test_there_is_no_share_of_nothing_and_no_interval_of_one_context() -> None:
+    nothing = np.zeros(8, dtype=bool)
+    assert share(nothing, nothing, np.arange(8)).reason == "no response to count"
+    estimate = over_contexts(lambda weights: weights[:, 0], np.zeros(8, dtype=np.int64), ~nothing)
+    assert estimate.low is None and estimate.reason == "1 contexts to resample; 5 are needed"
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_thresholds_are_those_of_a_search(seed: int) -> None:
+    passed, scores, _ = drawn(80, seed)
+
+    def rates(threshold: float) -> tuple[float, float, int]:
+        passing = scores >= threshold
+        return (
+            passing[passed].mean() - passing[~passed].mean(),
+            passed[passing].mean(),
+            int(passing.sum()),
+        )
+
+    candidates = sorted(set(scores.tolist()))
+    best = best_threshold(scores, passed)
+    assert best is not None
+    assert rates(best)[0] == pytest.approx(max(rates(one)[0] for one in candidates))
+    usable = [one for one in candidates if rates(one)[2] >= FEWEST_PASSING]
+    reached = [one for one in usable if rates(one)[1] >= 0.7]
+    chosen, highest = threshold_for(0.7, scores, passed)
+    assert chosen == (min(reached) if reached else None)
+    assert highest == pytest.approx(max(rates(one)[1] for one in usable))
+
+
+def test_scores_that_say_nothing_or_the_contrary_have_no_threshold() -> None:
+    passed = np.tile([True, False], 10)
+    assert best_threshold(np.ones(20), passed) is None
+    assert best_threshold(-passed.astype(np.float64), passed) is None
+    assert threshold_for(0.9, np.ones(20), passed) == (None, 0.5)
