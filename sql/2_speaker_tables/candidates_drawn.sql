@@ -10,6 +10,7 @@ WITH standing AS NOT MATERIALIZED (
         is_response,
         in_thread,
         text_hash,
+        drawer_hash($seed_hash, turn_id) AS drawer_hash,
         CASE
             WHEN $kind = 'SC' THEN sc_set
             WHEN $kind = 'Rand' THEN ss_set
@@ -40,7 +41,7 @@ hashed AS (
         s.size,
         CASE $kind WHEN 'Rand' THEN s.size ELSE s.position - s.own_context END AS block,
         CASE $kind WHEN 'Rand' THEN 0 ELSE 1 + s.own_context END AS blocked,
-        draw_hash($seed, s.turn_id, $kind_code, k.k) AS hash
+        draw_hash(s.drawer_hash, $kind_code, k.k) AS hash
     FROM standing AS s
     CROSS JOIN range($draws) AS k (k)
     WHERE s.is_response

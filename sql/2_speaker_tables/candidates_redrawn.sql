@@ -12,8 +12,12 @@ WITH clashed AS (
         CASE $kind WHEN 'SC' THEN s.sc_set WHEN 'SP' THEN s.sp_set ELSE s.ss_set END AS set_id,
         CASE $kind WHEN 'SC' THEN s.sc_size WHEN 'SP' THEN s.sp_size WHEN 'SS' THEN s.ss_size ELSE s.rand_size END
             AS size,
-        draw_hash($seed, c.response_id, $kind_code, c.k) AS hash
-    FROM (SELECT response_id, k FROM candidates WHERE kind = $kind AND turn_id = -1) AS c
+        draw_hash(c.drawer_hash, $kind_code, c.k) AS hash
+    FROM (
+        SELECT response_id, k, drawer_hash($seed_hash, response_id) AS drawer_hash
+        FROM candidates
+        WHERE kind = $kind AND turn_id = -1
+    ) AS c
     INNER JOIN turn_sets AS s ON c.response_id = s.turn_id
     LEFT JOIN chains ON c.response_id = chains.turn_id
 ),

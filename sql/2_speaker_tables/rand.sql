@@ -9,7 +9,8 @@ WITH blocks AS (
         any_value(rand_size) AS size,
         (sum(any_value(ss_size)) OVER (PARTITION BY split_no ORDER BY speaker_no) - any_value(ss_size))::BIGINT
             AS block,
-        (sum(any_value(ss_size)) OVER (PARTITION BY split_no))::BIGINT AS pool_size
+        (sum(any_value(ss_size)) OVER (PARTITION BY split_no))::BIGINT AS pool_size,
+        drawer_hash($seed_hash, ss_set) AS drawer_hash
     FROM turn_sets
     GROUP BY ss_set, speaker_no, split_no
 ),
@@ -27,7 +28,7 @@ draws AS (
 ),
 
 placed AS (
-    SELECT *, (draw_hash($seed, ss_set, 5, position) % (pool_size - own)::UBIGINT)::BIGINT AS draw
+    SELECT *, (draw_hash(drawer_hash, 5, position) % (pool_size - own)::UBIGINT)::BIGINT AS draw
     FROM draws
 )
 

@@ -23,7 +23,7 @@ KIND_CODES = {"SC": 1, "SP": 2, "SS": 3, "Rand": 4}
 ADDRESSEES = ("all", "stated")
 """Which turns SP holds: all, or those alone whose addressee is stated or replied to."""
 
-MACROS = ("mul64", "mix64_first", "mix64_middle", "mix64_last", "mix64", "draw_hash")
+MACROS = ("mul64", "mix64_first", "mix64_middle", "mix64_last", "mix64", "drawer_hash", "draw_hash")
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,9 @@ class TableSettings:
 def create_tables(tables: TableBuilder, corpus: str, speaker_scope: str, settings: TableSettings) -> None:
     """Create the tables from `turns` to `candidates`; time and memory grow linearly with the turns."""
     values: dict[str, Any] = {"corpus": corpus, "speaker_scope": speaker_scope}
-    values |= {name: getattr(settings, name) for name in ("seed", "context_turns", "addressees")}
+    values |= {name: getattr(settings, name) for name in ("context_turns", "addressees")}
     define_macros(tables.connection)
+    values["seed_hash"] = seed_hash(tables.connection, settings.seed)
     tables.create("turns", "2_speaker_tables/turns", **values)
     tables.create("turns_continued", "2_speaker_tables/turns_continued")
     tables.connection.execute(statement("2_speaker_tables/update_turns"))
@@ -74,3 +75,9 @@ def define_macros(connection: duckdb.DuckDBPyConnection) -> None:
     """Define the SQL macros that the draws use."""
     for macro in MACROS:
         connection.execute(statement(f"macros/{macro}"))
+
+
+def seed_hash(connection: duckdb.DuckDBPyConnection, seed: int) -> int:
+    """The seed as the statements that draw take it; needs the macros."""
+    ((mixed,),) = connection.execute("SELECT mix64(?::UBIGINT)", [seed]).fetchall()
+    return int(mixed)

@@ -35,6 +35,7 @@ VALUES: dict[str, Any] = {
     "speaker_scope": "person",
     "landed_at": datetime(2026, 1, 1),
     "seed": 0,
+    "seed_hash": 0,
     "context_turns": 5,
     "addressees": "stated",
     "kind": "SS",

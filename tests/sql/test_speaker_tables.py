@@ -13,7 +13,7 @@ import pytest
 from scipy.stats import chisquare
 
 from ssrem.errors import SsremError
-from ssrem.tables.speaker_sets import DRAWS, KIND_CODES, TableSettings, create_tables, draw
+from ssrem.tables.speaker_sets import DRAWS, KIND_CODES, TableSettings, create_tables, draw, seed_hash
 from support.speaker_sets import (
     RAND,
     Message,
@@ -310,7 +310,7 @@ def test_draws_are_uniform(home: Warehouse, kind: str, seeds: int) -> None:
         values |= {"speaker_scope": "person", "addressees": "all"}
         stage.create("candidates")
         for seed in range(100, 100 + seeds):
-            draw(stage, values | {"seed": seed})
+            draw(stage, values | {"seed_hash": seed_hash(stage.connection, seed)})
         drawn = fetch(stage, "SELECT response_id, turn_id FROM candidates")
     if kind == "SS":
         # The rank among what is left, which is every answer but the response's own.

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from ssrem.samples import Candidates
 from ssrem.tables.candidates import load_candidates
 from ssrem.tables.speaker_sets import TableSettings, create_tables
+from support.random_examples import TIMES
 from support.speaker_sets import Turn, check_draws, context_of, fetch, own_sets, responses_of
 from support.stages import staging
 from tasks.ingest.land import land
@@ -176,11 +177,14 @@ def tables_of(rows: Sequence[Message], context_turns: int, addressees: str = "al
             yield stage
 
 
-@pytest.mark.parametrize("addressees", ["all", "stated"])
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(rows=dumps(), context_turns=st.sampled_from((1, 2, 5, 50)))
+@settings(max_examples=10 * TIMES, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    rows=dumps(),
+    context_turns=st.sampled_from((1, 2, 5, 50)),
+    addressees=st.sampled_from(("all", "stated")),
+)
 def test_threads_are_what_the_definitions_say(
-    addressees: str, rows: list[Message], context_turns: int
+    rows: list[Message], context_turns: int, addressees: str
 ) -> None:
     rejected, conversations = landing(rows)
     if len(rejected) == len(rows):

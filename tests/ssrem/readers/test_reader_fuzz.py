@@ -1,13 +1,9 @@
-"""Whatever the bytes: every reader gives valid batches, or one line that says why not; nothing is lost or made up.
-
-FUZZ=20 in the environment tries twenty times as many dumps.
-"""
+"""Whatever the bytes: every reader gives valid batches, or one line that says why not; nothing is lost or made up."""
 
 from __future__ import annotations
 
 import gzip
 import json
-import os
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -26,9 +22,8 @@ from ssrem.errors import SsremError
 from ssrem.readers import FORMATS, open_dump, reader_class
 from ssrem.readers.base import Reader
 from support.exports import EXPORTS, Files, write_dump
+from support.random_examples import TIMES
 from support.reader_rows import rows_of
-
-TIMES = int(os.environ.get("FUZZ", "1"))
 
 SOUND = DUMPS | EXPORTS
 assert SOUND.keys() == FORMATS.keys()
@@ -92,7 +87,7 @@ def outcome(make: Callable[[], Reader]) -> list[dict[str, Any]] | None:
 @pytest.mark.hypothesis
 @pytest.mark.parametrize("format", FORMATS)
 def test_whatever_the_bytes_there_are_rows_or_one_line(format: str) -> None:
-    @settings(max_examples=150 * TIMES, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=60 * TIMES, deadline=None, suppress_health_check=list(HealthCheck))
     @given(dumps(format))
     def check(files: Files) -> None:
         with TemporaryDirectory() as folder:
@@ -124,7 +119,7 @@ def _dumped(value: Any) -> bytes:
     return json.dumps(value).encode()
 
 
-@settings(max_examples=100 * TIMES, deadline=None)
+@settings(max_examples=40 * TIMES, deadline=None)
 @given(
     st.lists(st.fixed_dictionaries({"id": _values, "utterances": st.lists(_entries, max_size=4)}) | _entries),
     st.sampled_from(["plain", "gzip", "zstd"]),
@@ -172,7 +167,7 @@ _group = st.lists(
 )
 
 
-@settings(max_examples=100 * TIMES, deadline=None)
+@settings(max_examples=40 * TIMES, deadline=None)
 @given(
     st.dictionaries(
         st.text(max_size=5),
@@ -202,7 +197,7 @@ def test_each_message_of_a_chitchat_dump_is_a_record(content: dict[str, Any]) ->
     assert [row["record"] for row in rows] == expected
 
 
-@settings(max_examples=50 * TIMES, deadline=None)
+@settings(max_examples=20 * TIMES, deadline=None)
 @given(st.dictionaries(st.text(max_size=5), _finite), st.lists(_entries))
 @example({"c": {"meta": {"a": "\udc00"}}, "d": {}}, [])
 def test_each_conversation_and_line_of_a_convokit_dump_is_a_record(
@@ -234,7 +229,7 @@ def _of_talks(talks: dict[str, Any]) -> dict[str, Any]:
 _ids = st.lists(st.sampled_from(["L1", "L2", "L3", "L9", "a'b", "é"]), min_size=1, max_size=4)
 
 
-@settings(max_examples=50 * TIMES, deadline=None)
+@settings(max_examples=20 * TIMES, deadline=None)
 @given(
     st.lists(_ids | st.binary(max_size=20)),
     st.lists(st.sampled_from(["L1", "L2", "L3", ""]) | st.binary(max_size=20)),
@@ -303,7 +298,7 @@ _NASTY_COLUMNS: list[pa.Array] = [
 ]
 
 
-@settings(max_examples=150 * TIMES, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60 * TIMES, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     st.dictionaries(
         st.sampled_from(
@@ -333,7 +328,7 @@ _row = st.lists(
 )
 
 
-@settings(max_examples=100 * TIMES, deadline=None)
+@settings(max_examples=40 * TIMES, deadline=None)
 @given(
     st.lists(_row, max_size=8), st.sampled_from([b"\n", b"\r\n"]), st.sampled_from(["plain", "gzip", "zstd"])
 )

@@ -1,13 +1,9 @@
-"""Whatever a dump holds: what was read has landed or lies in quarantine, or nothing is published and one line says why.
-
-FUZZ=20 in the environment tries twenty times as many dumps.
-"""
+"""What a dump holds lands or lies in quarantine; or nothing is published, and one line says why."""
 
 from __future__ import annotations
 
 import gzip
 import json
-import os
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -18,10 +14,10 @@ from hypothesis import strategies as st
 
 from ssrem.errors import SsremError
 from ssrem.readers import open_dump
+from support.random_examples import TIMES
 from tasks.ingest.land import land
 from tasks.warehouse.home import Warehouse
 
-TIMES = int(os.environ.get("FUZZ", "1"))
 GOOD = {"conversation": "elsewhere", "id": "good", "speaker": "ann", "text": "hi"}
 
 _text = st.sampled_from(
