@@ -117,9 +117,8 @@ def _corpus(home: Warehouse, corpus: str | None) -> str:
     if corpus is None and len(landed) > 1:
         raise HomeError(f"{len(landed)} corpora have landed ({', '.join(landed)}); choose one with --corpus")
     name = landed[0] if corpus is None else corpus
-    with home.reader() as connection:
-        if not connection.execute("SELECT 1 FROM responses WHERE corpus = ? LIMIT 1", [name]).fetchone():
-            raise HomeError(f"the tables of {name} are not built in {home.root}; run ssrem tables first")
+    if not home.query("SELECT 1 FROM responses WHERE corpus = ? LIMIT 1", [name]):
+        raise HomeError(f"the tables of {name} are not built in {home.root}; run ssrem tables first")
     return name
 
 

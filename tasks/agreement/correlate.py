@@ -225,8 +225,7 @@ def _outdated(home: Warehouse, recipe: Recipe) -> list[Version]:
     with other options or with other draws."""
     dataset = recipe.parameters["dataset"]
     scored, measured = (_intact(home, table, dataset) for table in ("scores", "agreement"))
-    with home.reader() as connection:
-        rows = connection.execute("SELECT run_id, parameters FROM runs WHERE stage = 'correlate'").fetchall()
+    rows = home.query("SELECT run_id, parameters FROM runs WHERE stage = 'correlate'")
     parameters_of = {run: json.loads(parameters) for run, parameters in rows}
     outdated = []
     for name, number in recipe.parameters["evaluators"]:

@@ -171,8 +171,9 @@ def content_hash(files: list[Path]) -> str:
 
 def _landed(home: Warehouse, corpus: str, digest: str) -> str | None:
     """Name under which this content has landed, if it has; DumpError if `corpus` has landed with other content."""
-    with home.reader(partial=True) as connection:  # a corpus whose row is damaged may land again
-        landed = dict(connection.execute("SELECT corpus, sha256 FROM corpora").fetchall())
+    landed = dict(
+        home.query("SELECT corpus, sha256 FROM corpora", partial=True)
+    )  # one that is damaged may land again
     known = next((name for name, known_digest in landed.items() if known_digest == digest), None)
     if known is None and corpus in landed:
         raise DumpError(

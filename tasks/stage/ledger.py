@@ -29,10 +29,7 @@ class Recipe:
 
 def already_done(home: Warehouse, stage: str, recipe: Recipe) -> bool:
     """Whether a run of this recipe has published and all its partitions are still published and intact."""
-    with home.reader() as connection:
-        rows = connection.execute(
-            "SELECT run_id, outputs FROM runs WHERE key = ?", [recipe.key(stage)]
-        ).fetchall()
+    rows = home.query("SELECT run_id, outputs FROM runs WHERE key = ?", [recipe.key(stage)])
     damaged = {damage.partition for damage in home.damage()}
     current = {(p.address, p.run) for p in home.partitions() if p not in damaged}
     return any(
@@ -56,8 +53,7 @@ def sources(home: Warehouse, tables: Collection[str], keys: Collection[Partition
 
     Unlike a path, a run's key stays the same where a damaged partition is built again. Goes into a recipe's inputs.
     """
-    with home.reader() as connection:
-        run_keys = dict(connection.execute("SELECT run_id, key FROM runs").fetchall())
+    run_keys = dict(home.query("SELECT run_id, key FROM runs"))
     rows = [
         {"table": p.table, **p.key.values(), "run": run_keys.get(p.run, p.path)}
         for p in home.partitions()

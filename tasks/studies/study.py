@@ -84,7 +84,7 @@ def study_behaviour(home: str, *, resources: Resources | None = None) -> bool:
 
 def read_study(home: Warehouse, name: str, dataset: str) -> tuple[Rows, dict[str, tuple[str, str]]]:
     """The published rows of a study for evaluators in use, and evaluator → its findings in two sentences."""
-    with home.reader() as connection:
+    with home.reader(query=PUBLISHED) as connection:
         rows = records(connection, PUBLISHED, [name, dataset])
     return rows, sentences(rows)
 

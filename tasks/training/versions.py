@@ -121,8 +121,9 @@ def in_use(home: Warehouse, name: str) -> Evaluator:
 
 def versions(home: Warehouse, name: str) -> list[dict[str, Any]]:
     """The rows of `evaluators` that are versions of `name`, oldest first."""
-    with home.reader() as connection:
-        return records(connection, "SELECT * FROM evaluators WHERE evaluator = ? ORDER BY version", [name])
+    query = "SELECT * FROM evaluators WHERE evaluator = ? ORDER BY version"
+    with home.reader(query=query) as connection:
+        return records(connection, query, [name])
 
 
 def any_trained(home: Warehouse) -> bool:

@@ -149,12 +149,12 @@ class Warehouse:
 
     @contextmanager
     def reader(
-        self, *, partial: bool = False, snapshot: Snapshot | None = None
+        self, *, partial: bool = False, snapshot: Snapshot | None = None, query: str | None = None
     ) -> Iterator[duckdb.DuckDBPyConnection]:
         """A connection to the published snapshot: every table a view. Later publishes do not change what it sees.
 
         Raises HomeError, naming the partition, if a query needs a damaged one. partial: damaged partitions are left out
-        instead. snapshot: to read from, if not the published one.
+        instead. snapshot: to read from, if not the published one. query: the only one that will be asked.
         """
         import duckdb
 
@@ -167,15 +167,15 @@ class Warehouse:
             left_out = {damage.partition for damage in damaged}
             partitions, damaged = [p for p in partitions if p not in left_out], []
         with duckdb.connect(":memory:") as connection:
-            create_views(connection, self.root, partitions, damaged=damaged)
+            create_views(connection, self.root, partitions, damaged=damaged, query=query)
             try:
                 yield connection
             except duckdb.Error as error:
                 raise damage_behind(self.root, partitions, error) or error from None
 
-    def query(self, query: str, values: Values = ()) -> list[tuple[Any, ...]]:
-        """Rows of the answer to a query of the published snapshot; raises as `reader` does."""
-        with self.reader() as connection:
+    def query(self, query: str, values: Values = (), *, partial: bool = False) -> list[tuple[Any, ...]]:
+        """Rows of the answer to a query of the published snapshot; raises, and takes `partial`, as `reader` does."""
+        with self.reader(partial=partial, query=query) as connection:
             return connection.execute(query, values).fetchall()
 
     def write_catalog(self, partitions: list[Partition]) -> None:
