@@ -249,6 +249,7 @@ QUESTIONS: Verbs = {
             "--unlabelled FILE",
             "responses that nobody labelled: the share that passes, corrected by the labels' error rates",
         ),
+        number("--responses", 0, 50, "good responses to change, to see how far that moves their scores"),
         text("--own SYSTEM", "systems of the labels that are of the evaluator's own model family", nargs="+"),
         text(
             "--require MEASURE=VALUE",

@@ -24,8 +24,8 @@ from ssrem.validation.rates import Estimate, over_contexts
 COPIED = "context copied"
 REGISTERED = ("length", "injection")
 """The registered studies that are part of a validation, where they exist; the others take corpora, or learn."""
-MOST_GOOD = 100
-"""Good responses that attacks replace, drawn by the seed: an evaluator may cost money for each."""
+CHANGED = 50
+"""Good responses that are changed, drawn by the seed: an evaluator may take time or money for each."""
 
 
 @dataclass(frozen=True)
@@ -43,12 +43,18 @@ class Bias:
 
 
 def biases(
-    data: LabelledSet, scores: Floats, score: Score | None, own: Sequence[str], seed: int
+    data: LabelledSet,
+    scores: Floats,
+    score: Score | None,
+    *,
+    own: Sequence[str] = (),
+    most: int = CHANGED,
+    seed: int = 0,
 ) -> Iterator[Bias]:
     """Each kind of bias. scores (n,), finite. score: of samples without references, None for an evaluator that cannot
-    do without. own: systems of the evaluator's own model family."""
+    do without. own: systems of the evaluator's own model family. most: good responses that are changed."""
     words = np.array([len(sample.response.split()) for sample in data.samples], dtype=np.float64)
-    good = None if score is None else TrueResponses(_good(data, seed), _once(score))
+    good = None if score is None else TrueResponses(_good(data, most, seed), _once(score))
     inputs: dict[type, Any] = {Scored: Scored(scores, data.human, words, data.systems, {})}
     inputs |= {} if good is None else {TrueResponses: good}
     studies = [study_called(name) for name in REGISTERED if name in STUDIES]
@@ -68,12 +74,24 @@ def biases(
     )
 
 
-def _good(data: LabelledSet, seed: int) -> list[Sample]:
-    """Responses that people pass, or where labels have no two classes the better half; at most `MOST_GOOD`."""
+def _good(data: LabelledSet, most: int, seed: int) -> list[Sample]:
+    """Responses that people pass, or where labels have no two classes the better half; at most `most`."""
     good = data.human >= np.median(data.human) if data.passed is None else data.passed
     at = np.flatnonzero(good).tolist()
-    chosen = sorted(random.Random(seed).sample(at, min(len(at), MOST_GOOD)))
+    chosen = sorted(random.Random(seed).sample(at, min(len(at), most)))
     return [data.samples[one] for one in chosen]
+
+
+def asked(data: LabelledSet, most: int, seed: int = 0) -> list[Sample]:
+    """The samples that `biases` scores, beside the labelled ones."""
+    samples: dict[Sample, None] = {}
+
+    def noted(asked: Sequence[Sample]) -> Floats:
+        samples.update(dict.fromkeys(asked))
+        return np.arange(len(asked), dtype=np.float64)
+
+    list(biases(data, data.human, noted, most=most, seed=seed))
+    return list(samples)
 
 
 def _once(score: Score) -> Score:

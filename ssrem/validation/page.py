@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from ssrem import __version__
+from ssrem.report import cases
 from ssrem.report.data import Row
 from ssrem.report.drawing import Panel
 from ssrem.report.page import MEASURES, OUTCOMES, jinja_environment, template_text
@@ -26,6 +29,18 @@ def render(
 ) -> str:
     """The page; the same arguments give the same text. scores (n,): of the labelled responses, NaN for none. required:
     measure to the value that it has to have; made: when."""
+    points = _points(validation, dataset, data, scores)
+    texts = [
+        {
+            "dataset": dataset,
+            "response_id": str(number),
+            "context": sample.context,
+            "response": sample.response,
+            "reference": sample.reference,
+            "system": system,
+        }
+        for number, (sample, system) in enumerate(zip(data.samples, data.systems, strict=True), 1)
+    ]
     return (
         jinja_environment()
         .get_template("validation.html")
@@ -33,9 +48,14 @@ def render(
             v=validation,
             dataset=dataset,
             sentence=verdict(validation),
-            drawings=_panels(validation, dataset, data, scores),
+            drawings=_panels(validation, dataset, points),
             measures={name: MEASURES[name] for name in validation.agreement[validation.evaluator]},
             outcomes=OUTCOMES,
+            cases=cases.with_texts(cases.chosen(points), texts),
+            case_sets=[dataset],
+            case_evaluators=[validation.evaluator],
+            case_kinds=cases.KINDS,
+            title=_name,
             required=required,
             unmet=unmet(validation, required),
             version=__version__,
@@ -45,19 +65,36 @@ def render(
     )
 
 
-def _panels(validation: Validation, dataset: str, data: LabelledSet, scores: Floats) -> Sequence[Panel]:
+def _points(validation: Validation, dataset: str, data: LabelledSet, scores: Floats) -> list[Row]:
+    """Score beside human score of each response, as `clouds` and `cases.chosen` take them."""
+    raters = (~np.isnan(data.ratings)).sum(axis=0).tolist()
+    return [
+        {
+            "evaluator": validation.evaluator,
+            "version": None,
+            "part": "",
+            "dataset": dataset,
+            "criterion": validation.criterion,
+            "response_id": str(number),
+            "human": human,
+            "raters": of_response,
+            "score": score,
+        }
+        for number, (human, of_response, score) in enumerate(
+            zip(data.human.tolist(), raters, scores.tolist(), strict=True), 1
+        )
+    ]
+
+
+def _panels(validation: Validation, dataset: str, points: Sequence[Row]) -> Sequence[Panel]:
     """The correlations beside one rater's, and score against human score."""
-    of_set = {
-        "version": None,
-        "dataset": dataset,
-        "criterion": validation.criterion,
-        "score": "f",
-        "part": "f",
-    }
     correlations: list[Row] = [
         {
-            **of_set,
             "evaluator": name,
+            "version": None,
+            "score": "f",
+            "dataset": dataset,
+            "criterion": validation.criterion,
             "aggregation": "mean",
             "level": "segment",
             "outcome": "ok",
@@ -69,9 +106,8 @@ def _panels(validation: Validation, dataset: str, data: LabelledSet, scores: Flo
         }
         for name, agreement in validation.agreement.items()
     ]
-    points: list[Row] = [
-        {**of_set, "evaluator": validation.evaluator, "human": human, "score": score}
-        for human, score in zip(data.human.tolist(), scores.tolist(), strict=True)
-    ]
-    forest = forest_panels(correlations, lambda name, _: str(name))
-    return [*forest, *(panel for _, panel in clouds(points))]
+    return [*forest_panels(correlations, _name), *(panel for _, panel in clouds(points))]
+
+
+def _name(evaluator: str, _: None) -> str:
+    return evaluator

@@ -14,7 +14,7 @@ from ssrem.agreement.raters import OneRater, one_rater
 from ssrem.agreement.significance import Difference
 from ssrem.errors import EvaluatorError
 from ssrem.studies.attacks import Score
-from ssrem.validation.bias import Bias, biases
+from ssrem.validation.bias import CHANGED, Bias, biases
 from ssrem.validation.labels import LabelledSet
 from ssrem.validation.passing import Passing, pass_or_fail
 from ssrem.validation.rates import Estimate
@@ -39,10 +39,12 @@ class Judged:
 
 @dataclass(frozen=True)
 class Settings:
-    """precision: the wanted one of a threshold. own: systems of the evaluator's own model family."""
+    """precision: the wanted one of a threshold. own: systems of the evaluator's own model family. changed: how many
+    good responses are changed, to see what that does to their scores; seed: draws them."""
 
     precision: float | None = None
     own: Sequence[str] = ()
+    changed: int = CHANGED
     seed: int = SEED
 
 
@@ -127,7 +129,11 @@ def validate(
         against,
         one_rater(usable.ratings),
         pass_or_fail(usable, scores, settings.precision, judged.unlabelled),
-        list(biases(usable, scores, judged.score, settings.own, settings.seed)),
+        list(
+            biases(
+                *(usable, scores, judged.score), own=settings.own, most=settings.changed, seed=settings.seed
+            )
+        ),
         # Half the width takes four times the contexts.
         3 * labels if has_interval else None,
         3 * contexts if has_interval else None,

@@ -26,8 +26,8 @@ def verdict(validation: Validation) -> str:
     if rho.low <= 0:
         return f"{name} cannot be relied on: its agreement with people, {figure}, may be chance."
     warnings = "".join(f"; {warning}" for warning in _warnings(validation))
-    if weak := _no_better_than(validation):
-        return f"{name} agrees with people at {figure}, but is not shown to be better than {weak}{warnings}."
+    if weak := _beside_baselines(validation):
+        return f"{name} agrees with people at {figure}, but {weak}{warnings}."
     one = validation.rater.statistic
     if one is None:
         beside = "; how well people agree with each other is not known, as no two labelled the same responses"
@@ -52,14 +52,18 @@ def unmet(validation: Validation, required: Mapping[str, float]) -> list[str]:
     return words
 
 
-def _no_better_than(validation: Validation) -> str:
-    """The untrained baselines that the evaluator is not significantly above."""
-    weak = [
-        f"{baseline}, {fixed(difference.second)}"
-        for baseline, difference in validation.against.items()
-        if difference.second is not None and (difference.low is None or difference.low <= 0)
-    ]
-    return f"the untrained {' and '.join(weak)}" if weak else ""
+def _beside_baselines(validation: Validation) -> str:
+    """That baselines are better, or else that the evaluator is not significantly above some; empty if above all."""
+    known = {n: d for n, d in validation.against.items() if d.second is not None}
+    better = {n: d.second for n, d in known.items() if d.high is not None and d.high < 0}
+    if better:
+        return f"less than the untrained {_listed(better)}"
+    unclear = {n: d.second for n, d in known.items() if d.low is None or d.low <= 0}
+    return f"is not shown to be better than the untrained {_listed(unclear)}" if unclear else ""
+
+
+def _listed(figures: Mapping[str, float | None]) -> str:
+    return " and ".join(f"{name} ({fixed(value or 0.0)})" for name, value in figures.items())
 
 
 def _warnings(validation: Validation) -> Iterator[str]:

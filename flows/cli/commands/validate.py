@@ -59,8 +59,9 @@ def validate(options: argparse.Namespace, home: Warehouse) -> int:
             name: judged.scores if name == evaluator.name else evaluator_class(name)().score(data.samples)
             for name in BASELINES
         }
+    settings = Settings(options.precision, options.own or (), options.responses)
     with progress("comparing with people"):
-        result = validation_of(data, judged, baselines, Settings(options.precision, options.own or ()))
+        result = validation_of(data, judged, baselines, settings)
     required = dict(options.require)
     page = render(
         result,

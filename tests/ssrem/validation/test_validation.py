@@ -12,6 +12,8 @@ import pytest
 from ssrem.agreement.annotated import Annotated
 from ssrem.errors import AnnotationError, EvaluatorError
 from ssrem.samples import Sample
+from ssrem.validation.bias import CHANGED
+from ssrem.validation.bias import asked as bias_samples
 from ssrem.validation.labels import LabelledSet, labelled_set
 from ssrem.validation.page import render
 from ssrem.validation.validation import Judged, Settings, Validation, validate
@@ -117,8 +119,10 @@ def test_scores_by_chance_cannot_be_relied_on(quality: np.ndarray) -> None:
 
 def test_what_is_not_above_a_baseline_is_said() -> None:
     lengths = np.array([2.0 + at % 7 for at in range(N)])
-    result = of(labelled_set(annotated(lengths)), lengths + np.random.default_rng(2).normal(size=N))
-    assert "not shown to be better than the untrained length, 0." in verdict(result)
+    result = of(labelled_set(annotated(lengths)), lengths + np.random.default_rng(2).normal(0, 0.1, N))
+    assert "but is not shown to be better than the untrained length (0." in verdict(result)
+    worse = of(labelled_set(annotated(lengths)), lengths + np.random.default_rng(2).normal(0, 1, N))
+    assert "but less than the untrained length (0." in verdict(worse)
 
 
 def test_equal_scores_and_one_context_have_reasons(quality: np.ndarray) -> None:
@@ -189,7 +193,8 @@ def test_equal_copies_are_scored_once(quality: np.ndarray) -> None:
 
     rows = [replace(row, context=("Hi!", "Hello.")) for row in annotated(quality)]
     validate(labelled_set(rows), Judged("mine", "mine/1", quality, score), {}, Settings())
-    assert len(asked) == len(set(asked)) and sum(one.response == "Hello." for one in asked) == 1
+    assert len(asked) == len(set(asked)) and set(asked) == set(bias_samples(labelled_set(rows), CHANGED))
+    assert sum(one.response == "Hello." for one in asked) == 1
 
 
 def test_an_evaluator_that_needs_a_reference_is_not_attacked(quality: np.ndarray) -> None:
@@ -213,4 +218,4 @@ def test_the_page_escapes_names_and_loads_nothing(quality: np.ndarray) -> None:
     page = render(result, dataset="<i>set", data=data, scores=quality, required={"low": 0.99}, made="today")
     assert "<b>x" not in page and "<i>set" not in page and "&lt;i&gt;set" in page
     assert "http" not in page.replace("http-equiv", "").replace("http://www.w3.org", "")
-    assert "Not met: low is" in page and page.count("<svg") == 2
+    assert "Not met: low is" in page and page.count("<svg") == 2 and "Cases to read" in page
