@@ -118,10 +118,11 @@ def test_scores_by_chance_cannot_be_relied_on(quality: np.ndarray) -> None:
 
 
 def test_what_is_not_above_a_baseline_is_said() -> None:
-    lengths = np.array([2.0 + at % 7 for at in range(N)])
-    result = of(labelled_set(annotated(lengths)), lengths + np.random.default_rng(2).normal(0, 0.1, N))
+    lengths, draw = np.array([2.0 + at % 7 for at in range(N)]), np.random.default_rng(2)
+    mixed = lengths + draw.normal(0, 2, N)
+    result = of(labelled_set(annotated(mixed)), mixed + draw.normal(0, 2.5, N))
     assert "but is not shown to be better than the untrained length (0." in verdict(result)
-    worse = of(labelled_set(annotated(lengths)), lengths + np.random.default_rng(2).normal(0, 1, N))
+    worse = of(labelled_set(annotated(lengths)), lengths + draw.normal(size=N))
     assert "but less than the untrained length (0." in verdict(worse)
 
 
