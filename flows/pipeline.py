@@ -72,7 +72,7 @@ def pipeline(
         correlate(annotated_sets, home, evaluators, resources=resources)
     correlate_all(home, resources=resources)  # also of annotated sets that landed before
     study_behaviour(home, resources=resources)
-    path = report(home)
+    path = report(home, anew=False)
     if rejected:
         raise rejected
     return path

@@ -45,7 +45,6 @@ _MEDIA = frozenset(
 """What WhatsApp writes in place of media, in lower case."""
 
 _LONGEST = max(len(text.encode()) for text in DELETED | _MEDIA) + 8  # with blanks and a full stop
-_REMOVED = pa.array(sorted(DELETED | _MEDIA))
 
 
 def says_removed(texts: pa.Array) -> pa.Array:
@@ -56,7 +55,8 @@ def says_removed(texts: pa.Array) -> pa.Array:
     candidates = pc.utf8_trim_whitespace(
         pc.utf8_lower(pc.if_else(short, texts, pa.scalar(None, pa.string())))
     )
-    return pc.is_in(pc.utf8_rtrim(candidates, characters="."), _REMOVED)
+    removed = pa.array(sorted(DELETED | _MEDIA))  # here, since the first array of a list imports pandas
+    return pc.is_in(pc.utf8_rtrim(candidates, characters="."), removed)
 
 
 def without_people(batch: pa.RecordBatch, names: Iterable[str], *, flagged: bool) -> pa.RecordBatch:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from pathlib import Path
@@ -22,20 +23,25 @@ from tasks.warehouse.lock import alive
 
 
 @step("write report")
-def write_report(home: str) -> str:
+def write_report(home: str, *, anew: bool = True) -> str:
     """Render the published snapshot as one HTML file; returns its path. The file is replaced atomically.
 
-    HomeError if nothing is published.
+    anew: also where the file shows this snapshot already. HomeError if nothing is published.
     """
     place = Warehouse.at(home)
-    if not place.partitions():
+    partitions = place.partitions()
+    if not partitions:
         raise HomeError(
             f"{place.root} is empty; fill it with ssrem run, which takes the corpus that comes with ssrem, or with "
             "ssrem run DUMP, which takes yours"
         )
+    shown = hashlib.sha256(f"{__version__} {place.root} {partitions}".encode()).hexdigest()
+    mark, path = f"<!-- of snapshot {shown} -->\n", place.reports / "report.html"
+    if not anew and path.is_file() and path.read_bytes().endswith(mark.encode()):
+        return str(path)
     with progress("writing the report"):
         page = render(report_data(place))
-    return str(put_page(place, "report.html", page))
+    return str(put_page(place, path.name, page + mark))
 
 
 @step("write figures")

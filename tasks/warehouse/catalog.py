@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import astuple, replace
 from datetime import datetime
 from functools import lru_cache
@@ -122,23 +122,27 @@ def draft_catalog(root: Path, snapshot: Snapshot, published_at: datetime) -> Pat
     return draft
 
 
+def names_in(query: str | None) -> set[str]:
+    """The tables and views that a query needs, all if None: to create only these saves most of a short one's time."""
+    if query is None or any(name in query for name in VIEWS):
+        return {*TABLES, *VIEWS}
+    return {name for name in TABLES if name in query}
+
+
 def create_views(
     connection: duckdb.DuckDBPyConnection,
     root: Path,
     partitions: Sequence[Partition],
     schema: str = "main",
     damaged: Sequence[Damage] = (),
-    query: str | None = None,
+    names: Collection[str] | None = None,
 ) -> None:
     """Create in `schema` a view for each table over its partitions, without rows if it has none, and `VIEWS`.
 
-    Querying a view over a `damaged` partition raises an error that names the damage. query: create only what this one
-    needs, which saves most of the time that a short one takes.
+    Querying a view over a `damaged` partition raises an error that names the damage. names: the views to create, all if
+    None.
     """
-    if query is None or any(name in query for name in VIEWS):
-        names = {*TABLES, *VIEWS}
-    else:
-        names = {name for name in TABLES if name in query}
+    names = names_in(None) if names is None else names
     damage_of = {damage.partition.table: damage for damage in damaged}
     paths: dict[str, list[str]] = {}
     for partition in partitions:

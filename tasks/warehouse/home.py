@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from ssrem.errors import HomeError
@@ -16,6 +18,7 @@ from tasks.warehouse.catalog import (
     OtherLayoutError,
     create_views,
     draft_catalog,
+    names_in,
     read_catalog,
 )
 from tasks.warehouse.clock import utc_now
@@ -154,10 +157,12 @@ class Warehouse:
         """A connection to the published snapshot: every table a view. Later publishes do not change what it sees.
 
         Raises HomeError, naming the partition, if a query needs a damaged one. partial: damaged partitions are left out
-        instead. snapshot: to read from, if not the published one. query: the only one that will be asked.
+        instead. snapshot: to read from, if not the published one, by a database of its own: settings of the connection
+        then concern no other reader. query: the only one that will be asked.
         """
         import duckdb
 
+        connect = _database if snapshot is None else _Database
         if snapshot is None:
             snapshot, damaged = self.readable()
         else:
@@ -166,8 +171,7 @@ class Warehouse:
         if partial:
             left_out = {damage.partition for damage in damaged}
             partitions, damaged = [p for p in partitions if p not in left_out], []
-        with duckdb.connect(":memory:") as connection:
-            create_views(connection, self.root, partitions, damaged=damaged, query=query)
+        with connect(self.root, tuple(partitions), tuple(damaged)).cursor(query) as connection:
             try:
                 yield connection
             except duckdb.Error as error:
@@ -195,6 +199,34 @@ class Warehouse:
         draft.replace(self.catalog)
         sync_path(self.root)
         drop_manifests(self.lake, keep=KEPT_SNAPSHOTS)
+
+
+class _Database:
+    """A database in memory with views of a snapshot, which are created when a query first names them."""
+
+    def __init__(self, root: Path, partitions: tuple[Partition, ...], damaged: tuple[Damage, ...]) -> None:
+        import duckdb
+
+        self._connection = duckdb.connect(":memory:")
+        # Otherwise it would hold what was read as long as it lasts.
+        self._connection.execute("SET enable_external_file_cache = false")
+        self._of, self._created, self._lock = (root, partitions, damaged), set[str](), Lock()
+
+    def cursor(self, query: str | None) -> duckdb.DuckDBPyConnection:
+        """A connection with the views that the query names, or with all."""
+        root, partitions, damaged = self._of
+        with self._lock:
+            names = names_in(query) - self._created
+            create_views(self._connection, root, partitions, damaged=damaged, names=names)
+            self._created |= names
+        return self._connection.cursor()
+
+
+@lru_cache(maxsize=1)
+def _database(root: Path, partitions: tuple[Partition, ...], damaged: tuple[Damage, ...]) -> _Database:
+    """The one that readers of the newest snapshot share: a run with nothing to do opens dozens, and to create the views
+    takes longer than the queries."""
+    return _Database(root, partitions, damaged)
 
 
 def landed_corpora(home: str, chosen: Sequence[str] | None = None) -> list[str]:
