@@ -42,7 +42,7 @@ types: $(VENV)/.installed-dev  ## run mypy
 check: lint types test test-slow  ## run lint, types and all tests, as CI does
 
 constraints: $(VENV)/.installed-dev  ## write constraints.txt from this environment, all extras included
-	$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[dev,bench,lm,dask]'
+	$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[dev,bench,lm,dask,judge]'
 	$(BIN)/python -m pip freeze --exclude-editable --exclude ssrem > constraints.txt
 
 clean:  ## delete the environment and caches, but not the home folder

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 from flows.orchestration.artifacts import shown
 from flows.orchestration.options import AnnotatedSetOptions, RunnerOptions
 from flows.orchestration.workers import on_workers
 from ssrem.evaluators import evaluator_class
+from ssrem.evaluators.judge.asking import asking
 from tasks.agreement.correlate import SET_ERRORS
 from tasks.agreement.correlate import correlate as correlate_set
 from tasks.maintenance.repair import repair
+from tasks.scoring.asking import split
 from tasks.stage.stage import Resources
 from tasks.training.train import register
 from tasks.training.transfer import register_packaged
@@ -25,6 +28,7 @@ def correlate(
     evaluators: list[str] | None = None,
     keep_ground_truth: bool = False,
     force_systems: bool | None = None,
+    settings: dict[str, Any] | None = None,
     resources: Resources = Resources(),
     runner: RunnerOptions = RunnerOptions(),
 ) -> dict[str, bool]:
@@ -37,15 +41,21 @@ def correlate(
         evaluators: Names of evaluators; by default all in use, or the best that is packaged and installed
         keep_ground_truth: Correlate ground-truth responses too
         force_systems: Figures at system level of fewer than five systems too; by default as before for the set
+        settings: Settings of evaluators that learn nothing, of which they make a new version, and how endpoints are
+            asked in this run; never a key, but the environment variable that holds it
     """
     repair(home)
     warehouse = Warehouse.at(home)
     names = to_correlate(warehouse, evaluators or ())
+    own, options = split(names, settings or {})
+    for name in names:
+        if own.get(name):
+            register(name, home, settings=own[name], resources=resources)
     for name in unregistered(warehouse, names):
         publish = register_packaged if evaluator_class(name).learns_from else register
         publish(name, home, resources=resources)
     versions = promoted(warehouse, names)
-    with shown(home, "correlate", ["agreement", "best"]):
+    with shown(home, "correlate", ["agreement", "best"]), asking(**options):
         new, failed = {}, []
         for file in annotated_sets.files:
             try:

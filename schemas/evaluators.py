@@ -91,6 +91,45 @@ SCORES = Table(
     ),
 )
 
+JUDGMENTS = Table(
+    name="judgments",
+    grain="One row is one answer of an endpoint that a version of a judge was given about one response.",
+    part="evaluator, version and dataset",
+    key=("evaluator", "version", "dataset", "response_id", "order_no", "sample_no"),
+    columns=columns(
+        evaluator="VARCHAR: name of the evaluator, such as judge",
+        version="BIGINT: its version",
+        dataset="VARCHAR: annotated set",
+        response_id="VARCHAR: response in that set",
+        order_no="BIGINT: 0; 1: response and reference stood in each other's place",
+        sample_no="BIGINT: number of the answer to the same request, from 0",
+        prompt="VARCHAR: criterion of the prompt, and a hash of all that it says",
+        request="VARCHAR: hash of all that the answer depends on: prompt, endpoint, settings and texts",
+        response_hash="VARCHAR: hash of the response",
+        model="VARCHAR: the model as the endpoint named it",
+        fingerprint="VARCHAR?: system fingerprint that the endpoint gave",
+        answer="VARCHAR: the answer, raw",
+        score="DOUBLE?: the score that the answer gives, on the prompt's scale; null with a reason",
+        reason="VARCHAR?: why the answer gives no score: refused, no number, outside the scale, cut off",
+        method="VARCHAR: expected: mean over the scale's tokens; number: the number of the answer",
+        prompt_tokens="BIGINT?: tokens of the request; null if the endpoint does not say",
+        completion_tokens="BIGINT?: tokens of the answer",
+        seconds="DOUBLE: from the request to the answer, with all tries",
+        cost="DOUBLE?: what it cost by the file of prices; null without one",
+        currency="VARCHAR?: currency of the cost",
+        asked_at="TIMESTAMP: when the answer came, UTC",
+    ),
+    expectations=(
+        References(("evaluator", "version"), "evaluators"),
+        References(("dataset", "response_id"), "rated_responses"),
+        OneOf("reason", ("refused", "no number", "outside the scale", "cut off")),
+        OneOf("method", ("expected", "number")),
+        Finite(("score", "seconds", "cost")),
+        WithinBounds(("score",), "evaluators", ("evaluator", "version")),
+        *at_least(order_no=0, sample_no=0, prompt_tokens=0, completion_tokens=0, seconds=0, cost=0),
+    ),
+)
+
 IDENTIFICATION = Table(
     name="identification",
     grain="One row is a kind of candidate of a corpus's test split under one version of an evaluator.",

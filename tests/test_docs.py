@@ -74,6 +74,7 @@ COMMANDS: dict[str, Ran] = {
     "ssrem score responses.json": Ran(r"row\tscore\tf\tg\th\n1\t\S+\t\S+\t\t\n2\t"),
     "ssrem score responses.json --evaluator ssrem": Ran(r"row\tscore\tf\tg\th\n1\t"),
     "ssrem score responses.json --evaluator blend": Ran(r"row\tscore\tf\tg\th\n1\t", slow=True),
+    "ssrem score responses.json --evaluator judge --set model=gpt-4o-mini --dry-run": Ran("requests"),
     "ssrem run dump.jsonl --annotations human_eval.json": Ran(r"report: ", DUMP, slow=True),
     "ssrem ingest dump.jsonl": Ran("landed dump, read as jsonl", DUMP),
     "ssrem tables": Ran("dump", ("SELECT count(*) FROM turns WHERE corpus = 'dump'", [(400,)])),
@@ -185,6 +186,8 @@ COMMANDS: dict[str, Ran] = {
 """Command, without its comment → what shows that it has worked."""
 
 ONLY_PARSED = {
+    "ssrem score responses.json --evaluator judge --set model=gpt-4o-mini": "an endpoint",
+    "ssrem correlate human_eval.json --evaluator judge --set model=gpt-4o-mini": "an endpoint",
     "ssrem train roberta-eval --labels human_eval.json --labels-only": "a transformer",
     "ssrem train retrieval --set negatives=random-1+sc": "a transformer",
     "ssrem train ssrem-minilm": "more than an hour",

@@ -94,6 +94,14 @@ def runner(options: argparse.Namespace) -> RunnerOptions:
     return RunnerOptions(name=options.runner, address=options.runner_address, workers=options.workers)
 
 
+def evaluator_settings(options: argparse.Namespace) -> dict[str, Any]:
+    """`--set`, and the options that stand for some of its settings."""
+    settings = pairs_of(options.set, "--set", "model=NAME")
+    shortcuts = {"max_requests": options.max_requests, "max_cost": options.max_cost}
+    shortcuts |= {"send_texts": options.send_texts or None}
+    return settings | {key: value for key, value in shortcuts.items() if value is not None}
+
+
 def pairs_of(pairs: Sequence[str], option: str, example: str) -> dict[str, Any]:
     """`KEY=VALUE` pairs of an option: values are JSON, or else text."""
     values = {}

@@ -126,6 +126,11 @@ def percentage(text: str) -> float:
     return float(number[1]) / 100
 
 
+def amount(text: str) -> float:
+    """The type of an option that takes an amount of money."""
+    return _number(text, 0, 1e9, "amount above 0")
+
+
 def bound(text: str) -> float | None:
     """The type of an option that takes a coefficient, or None for no bound."""
     return None if text == "none" else _number(text, -1, 1, "number from -1 to 1")
@@ -216,6 +221,17 @@ RUNNER = (
     ),
     text("--runner-address ADDRESS", "a running cluster (default: workers here)"),
     number("--workers", 1, 2, "workers started here"),
+)
+ASKING = (
+    several(
+        "--set KEY=VALUE",
+        "settings of an evaluator that learns nothing, such as model=NAME base_url=URL prompt=FILE of judge "
+        "(docs/judge.md)",
+    ),
+    number("--max-requests", 1, None, "stop before more requests to an endpoint than this; a rerun goes on"),
+    text("--max-cost AMOUNT", "stop before they cost more, by --set prices=FILE", type=amount),
+    flag("--send-texts", "send texts to an endpoint though they are pseudonymised or marked private"),
+    flag("--dry-run", "say how many requests, tokens and how much money it would take, and ask nothing"),
 )
 SOURCE = text(
     "source SOURCE",

@@ -95,6 +95,16 @@ def summaries(rows: Mapping[str, Rows]) -> None:
             print()
 
 
+def bills(rows: Rows, options: argparse.Namespace) -> None:
+    """Print what a run would ask of endpoints."""
+    if options.json:
+        as_json(rows)
+    elif rows:
+        tables({"what would be asked: about so many prompt tokens, at most so many of answers": rows})
+    else:
+        print("nothing would be asked of an endpoint")
+
+
 def say(line: str) -> None:
     """Print a line about the command itself on stderr."""
     print(f"ssrem: {printable(line)}", file=sys.stderr)

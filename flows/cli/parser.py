@@ -10,6 +10,7 @@ from typing import Any
 
 from flows.cli.options import (
     ADDRESSEES,
+    ASKING,
     CONTEXT_TURNS,
     CORPORA,
     DUMP,
@@ -189,6 +190,7 @@ STAGES: Verbs = {
             "and installed)",
         ),
         text("--output FILE", "write there instead of to the terminal"),
+        *ASKING,
     ),
     "correlate": (
         "correlate scores with human scores",
@@ -207,6 +209,7 @@ STAGES: Verbs = {
             help="figures at system level of fewer than five systems too, flagged as forced (default: as before, "
             "at first none)",
         ),
+        *ASKING,
         *RESOURCES,
         *RUNNER,
     ),

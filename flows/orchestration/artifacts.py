@@ -65,7 +65,7 @@ def _progress(what: str, total: float | None) -> Advance:
     latest = time.monotonic()
     flow_run = copy_context()  # readers report their progress from a thread of their own
 
-    def advance(done: float, new_total: float | None = None) -> None:
+    def advance(done: float, new_total: float | None = None, note: str = "") -> None:
         nonlocal artifact, latest
         end = new_total or total
         if not end or time.monotonic() - latest < EVERY:

@@ -50,6 +50,8 @@ EVALUATORS: dict[str, str] = {
     "emb-extrema": "ssrem.evaluators.reference_based.embedding:EmbeddingExtrema",
     "sms": "ssrem.evaluators.reference_based.embedding:SentenceMovers",
     "bertscore": "ssrem.evaluators.reference_based.bertscore:BertScore",
+    "judge": "ssrem.evaluators.judge.judge:Judge",
+    "judge-ref": "ssrem.evaluators.judge.judge:JudgeRef",
     "length": "ssrem.evaluators.baselines.length:Length",
 }
 """Name → module:class. The module is imported when the evaluator is first used."""

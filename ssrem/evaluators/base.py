@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self
@@ -41,7 +41,8 @@ class Scores:
     """Scores of n samples, float64 (n,); NaN if the evaluator has no such part or the sample lacks what it needs.
 
     f: unreferenced. g: referenced. h: mixed. f_unit, g_unit: f and g scaled to the unit range. truncated: bool (n,),
-    whether a text of the sample was not read to its end.
+    whether a text of the sample was not read to its end. reasons: str (n,), why a sample has no score at all, "" where
+    it has one.
     """
 
     f: Floats
@@ -50,6 +51,11 @@ class Scores:
     f_unit: Floats
     g_unit: Floats
     truncated: NDArray[np.bool_]
+    reasons: NDArray[np.str_] = None  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        if self.reasons is None:
+            object.__setattr__(self, "reasons", np.full(len(self.f), ""))
 
     @classmethod
     def of(cls, truncated: NDArray[np.bool_], **parts: Floats) -> Scores:
@@ -72,9 +78,25 @@ class Scores:
         """These scores as those of `rows` among n samples, of which the others have none."""
         columns = {}
         for field in fields(self):
-            columns[field.name] = np.full(n, False if field.name == "truncated" else np.nan)
-            columns[field.name][rows] = getattr(self, field.name)
+            values = getattr(self, field.name)
+            absent = {"truncated": False, "reasons": ""}.get(field.name, np.nan)
+            columns[field.name] = np.full(n, absent, dtype=values.dtype)
+            columns[field.name][rows] = values
         return Scores(**columns)
+
+
+@dataclass(frozen=True)
+class Bill:
+    """What scoring samples would ask of an endpoint. requests: still to be asked; answered: kept from before.
+
+    prompt_tokens: about how many go out; completion_tokens: how many come back at most; cost: None without prices.
+    """
+
+    requests: int = 0
+    answered: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost: float | None = None
 
 
 class Provider(Protocol):
@@ -108,6 +130,8 @@ class Evaluator(ABC):
     """Number of test responses that are scored for the identification figures of a slow evaluator; None: all."""
     shard: ClassVar[int] = 5_000
     """Number of responses, each with all of its candidates, that are scored as one unit of work."""
+    asks: ClassVar[bool] = False
+    """Whether it asks an endpoint: it is then scored in one process, and what was answered is published."""
     encoder: Encoder | None = None
     """An evaluator with an encoder takes `encode=` in `fit`, `score` and so on, which replaces the encoder's own."""
 
@@ -180,16 +204,26 @@ class Evaluator(ABC):
 
         reading: further arguments of `compute`. A blank reference counts as none.
         """
-        rows = [row for row, sample in enumerate(samples) if self.lacks(sample) is None]
+        lacking = np.array([self.lacks(sample) or "" for sample in samples], dtype=str)
+        rows = np.flatnonzero(lacking == "").tolist()
         if not rows:
-            return Scores.of(np.zeros(len(samples), dtype=bool))
+            return replace(Scores.of(np.zeros(len(samples), dtype=bool)), reasons=lacking)
         usable = [
             sample
             if sample.reference is None or sample.reference.strip()
             else replace(sample, reference=None)
             for sample in map(samples.__getitem__, rows)
         ]
-        return self.compute(usable, **reading).placed(rows, len(samples))
+        scores = self.compute(usable, **reading).placed(rows, len(samples))
+        return replace(scores, reasons=np.where(scores.reasons == "", lacking, scores.reasons))
+
+    def bill(self, samples: Sequence[Sample]) -> Bill:
+        """What `components` of the samples would ask of an endpoint; nothing is asked."""
+        return Bill()
+
+    def judgments(self, samples: Sequence[Sample]) -> Iterator[dict[str, Any]]:
+        """Every answer that the scores of the samples come from, as rows of `judgments` but with `row`, a position."""
+        return iter(())
 
     @abstractmethod
     def compute(self, samples: Sequence[Sample]) -> Scores:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -16,7 +17,8 @@ from ssrem.agreement.raters import rater_figures
 from ssrem.annotated_sets import EVAL
 from ssrem.errors import AnnotationError, EvaluatorError, GateError
 from ssrem.evaluators import evaluator_class
-from ssrem.evaluators.base import PARTS, Evaluator, Scores
+from ssrem.evaluators.base import EMPTY_CONTEXT, EMPTY_RESPONSE, NO_REFERENCE, PARTS, Evaluator, Scores
+from ssrem.evaluators.judge.asking import asking
 from ssrem.samples import Sample
 from tasks.agreement.annotated_sets import AnnotatedFile, annotated_file
 from tasks.agreement.landed_set import (
@@ -35,7 +37,8 @@ from tasks.agreement.landed_set import (
 )
 from tasks.agreement.pairwise import comparison_rows
 from tasks.ingest.dataset_names import checked_name
-from tasks.scoring.batches import score_samples
+from tasks.scoring.asking import asking_in, is_marked, marked_private, why_private
+from tasks.scoring.batches import evaluator_at, score_samples
 from tasks.scoring.signatures import Version, figure_row, signature_of, weights_of
 from tasks.stage.ledger import Recipe, already_done
 from tasks.stage.progress import progress
@@ -156,6 +159,8 @@ def _correlate(
             "resamples": RESAMPLES,
             "seed": SEED,
         }
+        if (source and is_marked(source.path)) or why_private(place, dataset):
+            parameters["private"] = True
         return Recipe(parameters, {dataset: digest})  # without its path: a copy elsewhere is the same set
 
     outdated: list[Version] = []
@@ -246,7 +251,11 @@ def _stage_scores(stage: Stage, dataset: str, versions: Sequence[Version]) -> li
     if not versions:
         return []
     samples = samples_of(stage.connection, dataset)
-    scores = score_samples(stage.home, versions, samples, dataset, stage.scratch)
+    private = marked_private(dataset) if stage.recipe.parameters.get("private") else None
+    with asking(private=private):
+        scores = score_samples(stage.home, versions, samples, dataset, stage.scratch)
+    for (name, _), of_version in zip(versions, scores, strict=True):
+        _say_lacking(name, dataset, of_version)
     stage.create_from_rows(
         "scores",
         [
@@ -255,14 +264,47 @@ def _stage_scores(stage: Stage, dataset: str, versions: Sequence[Version]) -> li
             for row in _score_rows(evaluator_class(name), samples, of_version)
         ],
     )
-    return _version_outputs("scores", dataset, versions)
+    answered = [version for version in versions if evaluator_class(version[0]).asks]
+    rows = [row for version in answered for row in _judgment_rows(stage, dataset, version, samples)]
+    if answered:
+        stage.create_from_rows("judgments", rows)
+    return _version_outputs("scores", dataset, versions) + _version_outputs("judgments", dataset, answered)
+
+
+def _judgment_rows(
+    stage: Stage, dataset: str, version: Version, samples: Sequence[Sample]
+) -> Iterator[dict[str, Any]]:
+    """Rows of `judgments`: the answers that the version's scores come from."""
+    name, number = version
+    with asking_in(stage.home), evaluator_at(stage.home.models / name / str(number)) as evaluator:
+        for row in evaluator.judgments(samples):
+            response_id = str(row.pop("row"))
+            yield {
+                "evaluator": name,
+                "version": number,
+                "dataset": dataset,
+                "response_id": response_id,
+                **row,
+            }
+
+
+def _say_lacking(name: str, dataset: str, scores: Scores) -> None:
+    """Say how many responses have no score for which reason, beside those that lack a text or a reference."""
+    texts = (EMPTY_RESPONSE, EMPTY_CONTEXT, NO_REFERENCE, "")
+    counts = Counter(reason.partition(":")[0] for reason in scores.reasons.tolist() if reason not in texts)
+    if counts:
+        listed = ", ".join(f"{reason} {count:,}" for reason, count in counts.items())
+        print(
+            f"ssrem: {name}: {counts.total():,} of {len(scores):,} responses of {dataset} have no score: {listed}",
+            file=sys.stderr,
+        )
 
 
 def _score_rows(kind: type[Evaluator], samples: Sequence[Sample], scores: Scores) -> Iterator[dict[str, Any]]:
     # A part that a response cannot have is null. A part that should be a number and is not stays: the gate refuses it.
     columns = {part: getattr(scores, part).tolist() for part in (*PARTS, "f_unit", "g_unit")}
     for number, sample in enumerate(samples):
-        own = () if kind.lacks(sample) else kind.parts
+        own = () if scores.reasons[number] else kind.parts
         has = {
             part: part in own and (part == "f" or bool((sample.reference or "").strip())) for part in PARTS
         }

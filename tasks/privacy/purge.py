@@ -11,6 +11,7 @@ import numpy as np
 
 from schemas import LANDED
 from ssrem.encoders.store import Hashes, VectorStore, text_hashes
+from ssrem.evaluators.judge.journal import retain
 from tasks.warehouse.files import whole_file
 from tasks.warehouse.home import Warehouse
 from tasks.warehouse.incidents import PURGE_NOTE
@@ -74,12 +75,17 @@ def keep_promise(home: Warehouse) -> bool:
 
 
 def purge(home: Warehouse, held: Hashes) -> dict[str, int]:
-    """Delete unpublished Parquet files, files that stages can recreate, and vectors of texts that are not in `held`.
+    """Delete unpublished Parquet files, files that stages can recreate, and vectors of texts, and judges' answers about
+    texts, that are not in `held`.
 
-    The caller holds the home's lock. Returns the number of files and vectors. Readers with an older snapshot lose it,
+    The caller holds the home's lock. Returns the number of each. Readers with an older snapshot lose it,
     and it cannot be restored: no manifest names its files any more.
     """
-    counts = {"files": 0, "vectors": VectorStore(home.vectors).retain(held)}
+    counts = {
+        "files": 0,
+        "vectors": VectorStore(home.vectors).retain(held),
+        "judgments": retain(home.judgments, held),
+    }
     published = {home.root / part.path for part in home.partitions()}
     published |= {replica_path(path) for path in published}
     drop_manifests(home.lake, keep=1)

@@ -17,6 +17,7 @@ from ssrem.encoders.store import VectorStore
 from ssrem.evaluators import evaluator_class, load_evaluator
 from ssrem.evaluators.base import Scores
 from ssrem.samples import TEST, Candidates, Sample
+from tasks.scoring.asking import asking_in
 from tasks.speaker_tables.vectors import encode_option
 from tasks.stage.progress import progress
 from tasks.stage.shards import (
@@ -86,8 +87,9 @@ def score_samples(
 ) -> list[Scores]:
     """`components` of the samples by each evaluator (name, version), in their order. what: named by the progress bar.
 
-    Evaluators with an encoder are fast once the texts are encoded, and share the cache of vectors: they run in this
-    process, one after the other. The others go to workers if there are any.
+    Evaluators with an encoder are fast once the texts are encoded, and share the cache of vectors; those that ask an
+    endpoint wait for it, and count what they spend: they run in this process, one after the other. The others go to
+    workers if there are any.
     """
     pieces = shard_ranges(len(samples), SAMPLES)
     scores: dict[int, Scores] = {}
@@ -96,8 +98,12 @@ def score_samples(
         shards = []
         for at, (name, version) in enumerate(evaluators):
             folder = home.models / name / str(version)
-            if _encodes(name) or (len(pieces) <= 1 and not distributed()):
-                with progress(f"scoring {what} with {name}"), evaluator_at(folder) as evaluator:
+            if _in_one_process(name) or (len(pieces) <= 1 and not distributed()):
+                with (
+                    progress(f"scoring {what} with {name}") as advance,
+                    asking_in(home, advance=advance),
+                    evaluator_at(folder) as evaluator,
+                ):
                     scores[at] = evaluator.components(samples, **encode_option(home, evaluator, scratch))
                 continue
             mapped.append(at)
@@ -106,7 +112,7 @@ def score_samples(
                 file.write_text(json.dumps([asdict(one) for one in samples[first:last]]), encoding="utf-8")
                 shards.append({"evaluator": str(folder), "samples": str(file)})
         names = ", ".join(evaluators[at][0] for at in mapped)
-        with progress(f"scoring {what} with {names}") if shards else nullcontext():
+        with progress(f"scoring {what} with {names}") if shards else nullcontext(), asking_in(home):
             parts = [dict(np.load(file)) for file in map_shards(components_shard, shards)]
         _loaded.cache_clear()
     for nth, at in enumerate(mapped):
@@ -115,8 +121,9 @@ def score_samples(
     return [scores[at] for at in range(len(evaluators))]
 
 
-def _encodes(name: str) -> bool:
-    return "encode" in signature(evaluator_class(name).compute).parameters
+def _in_one_process(name: str) -> bool:
+    kind = evaluator_class(name)
+    return kind.asks or "encode" in signature(kind.compute).parameters
 
 
 def score_shard(home: str, evaluator: str, shard: str) -> str:

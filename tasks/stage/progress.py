@@ -22,8 +22,8 @@ PATIENCE_SECONDS = 2.0
 class Advance(Protocol):
     """Reports how far the work is."""
 
-    def __call__(self, done: float, total: float | None = None, /) -> None:
-        """The amount done so far, in the unit of the total; a total that became known only now."""
+    def __call__(self, done: float, total: float | None = None, note: str = "", /) -> None:
+        """The amount done so far, in the unit of the total; a total that became known only now; what else to show."""
 
 
 Listener = Callable[[str, float | None], Advance]
@@ -49,11 +49,12 @@ class Work:
     what: str
     total: float | None = None
     done: float = 0
+    note: str = ""
     started: float = field(default_factory=time.monotonic)
     counts: Mapping[str, int] = field(default_factory=dict)
 
-    def advance(self, done: float, new_total: float | None = None) -> None:
-        self.done, self.total = done, new_total or self.total
+    def advance(self, done: float, new_total: float | None = None, note: str = "") -> None:
+        self.done, self.total, self.note = done, new_total or self.total, note
 
     @property
     def elapsed(self) -> str:
@@ -63,8 +64,9 @@ class Work:
 
     @property
     def share(self) -> str:
-        """How much of it is done, if that is known."""
-        return f" ({min(self.done / self.total, 1):.0%})" if self.total else ""
+        """How much of it is done, if that is known, and the note."""
+        known = [f"{min(self.done / self.total, 1):.0%}"] if self.total else []
+        return f" ({', '.join([*known, *filter(None, [self.note])])})" if known or self.note else ""
 
 
 class Lines:
@@ -143,9 +145,9 @@ def progress(what: str, total: float | None = None) -> Iterator[Advance]:
     """Show a bar (a spinner without a total) named `what`, or lines, until the block ends."""
     reports = [listener(what, total) for listener in _listeners]
 
-    def advance(done: float, new_total: float | None = None) -> None:
+    def advance(done: float, new_total: float | None = None, note: str = "") -> None:
         for report in reports:
-            report(done, new_total)
+            report(done, new_total, note)
 
     if _lines:
         work = Work(what, total)
@@ -175,7 +177,11 @@ def progress(what: str, total: float | None = None) -> Iterator[Advance]:
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(what, total=total)
-        reports.append(lambda done, new=None: bar.update(task, completed=done, total=new or total))
+        reports.append(
+            lambda done, new=None, note="": bar.update(
+                task, completed=done, total=new or total, description=f"{what} {note}".strip()
+            )
+        )
         yield advance
 
 

@@ -21,6 +21,7 @@ from ssrem.encoders.word_average import packaged_glove
 from ssrem.errors import AnnotationError, EvaluatorError
 from ssrem.evaluators import evaluator_class, load_evaluator
 from ssrem.evaluators.base import Evaluator
+from ssrem.evaluators.judge.asking import asking
 from ssrem.registry import did_you_mean
 from ssrem.samples import TEST, Progress, Sample
 from ssrem.studies import EVERYDAY_PAIRS, study_called
@@ -31,6 +32,7 @@ from ssrem.studies.neighbours import neighbours
 from ssrem.studies.scored import Identified, Scored
 from ssrem.tables.candidates import load_candidates
 from tasks.agreement.landed_set import landed_sets, overall_part_of
+from tasks.scoring.asking import why_private
 from tasks.scoring.batches import score_samples
 from tasks.scoring.signatures import Version
 from tasks.speaker_tables.build import candidate_sources, landed_corpus
@@ -257,8 +259,11 @@ def without_reference(evaluators: Sequence[Version]) -> list[Version]:
 
 
 def _scoring(stage: Stage, version: Version, dataset: str) -> Score:
+    private = why_private(stage.home, dataset)
+
     def score(samples: Sequence[Sample]) -> Any:
-        (scores,) = score_samples(stage.home, [version], samples, dataset, stage.scratch)
+        with asking(private=private):
+            (scores,) = score_samples(stage.home, [version], samples, dataset, stage.scratch)
         return scores.f
 
     return score

@@ -17,6 +17,7 @@ from ssrem.errors import EvaluatorError
 from ssrem.evaluators import evaluator_class
 from ssrem.tables.candidates import load_candidates
 from tasks.agreement.annotated_sets import annotated_file
+from tasks.scoring.asking import asking_in, why_private
 from tasks.speaker_tables.build import candidate_sources, landed_corpus, without_tables
 from tasks.speaker_tables.negatives import masked_lm_for
 from tasks.speaker_tables.vectors import encode_option, encoder_for, training_texts
@@ -103,7 +104,8 @@ def train(
         learned_from = digests()
         provider = _Provider(place, spec, settings["seed"], learned_from, stage.connection, candidates)
         evaluator: Any = kind.create(settings, provider)
-        with progress(f"training {name}") as advance:
+        private = next(filter(None, (why_private(place, corpus) for corpus in corpora)), None)
+        with progress(f"training {name}") as advance, asking_in(place, private=private):
             if not (labels and labels.alone):
                 encode = encode_option(place, evaluator, stage.scratch)
                 training = evaluator.fit(candidates, checkpoint=unfinished, progress=advance, **encode)

@@ -119,6 +119,17 @@ def in_use(home: Warehouse, name: str) -> Evaluator:
     return load_evaluator(home.models / name / str(version))
 
 
+def created(home: Warehouse, name: str, settings: Mapping[str, Any] | None) -> Evaluator:
+    """The evaluator with these settings, which needs no training; without settings, the one `in_use`."""
+    if not settings:
+        return in_use(home, name)
+    kind: Any = evaluator_class(name)
+    if kind.learns_from:
+        raise EvaluatorError(f"{name} learns; give its settings to ssrem train {name}")
+    evaluator: Evaluator = kind(**settings)
+    return evaluator
+
+
 def versions(home: Warehouse, name: str) -> list[dict[str, Any]]:
     """The rows of `evaluators` that are versions of `name`, oldest first."""
     query = "SELECT * FROM evaluators WHERE evaluator = ? ORDER BY version"

@@ -100,6 +100,11 @@ class Warehouse:
         return self.root / "vectors"
 
     @property
+    def judgments(self) -> Path:
+        """Answers of endpoints, a journal for each judge."""
+        return self.root / "judgments"
+
+    @property
     def reports(self) -> Path:
         """Rendered reports."""
         return self.root / "reports"

@@ -44,7 +44,7 @@ Address = tuple[str, PartitionKey]
 REPLICATED = (
     *("corpora", "evaluators", "learning_curves", "identification"),
     *("agreement", "comparisons", "rankings", "rater_agreement"),
-    *("rated_responses", "ratings", "human_scores", "runs", "check_results"),
+    *("rated_responses", "ratings", "human_scores", "judgments", "runs", "check_results"),
 )
 """Small tables that cannot be recomputed as they were; a replica of each of their files lies beside it."""
 

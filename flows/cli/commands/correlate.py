@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 from flows.cli import arguments, learning, output
 from flows.cli.start import flow
-from ssrem.evaluators import BASELINES
+from ssrem.annotated_sets.columns import parse
+from ssrem.evaluators import BASELINES, evaluator_class
+from ssrem.samples import Sample
+from tasks.agreement.annotated_sets import annotated_file
 from tasks.agreement.reproduce import reproduce as compute_again
-from tasks.training.versions import best_line, promoted, to_correlate, unregistered
+from tasks.scoring.asking import asking_in, bill_row, split
+from tasks.training.versions import best_line, created, promoted, to_correlate, unregistered
 from tasks.warehouse.home import Warehouse
 
 
@@ -16,10 +21,18 @@ def correlate(options: argparse.Namespace, home: Warehouse) -> None:
     """Score annotated sets and correlate the scores with human scores."""
     runner = arguments.runner(options)
     names = to_correlate(home, options.evaluator or ())
-    new = unregistered(home, names)
-    if known := [name for name in names if name not in new]:
+    settings = arguments.evaluator_settings(options)
+    own, asked = split(names, settings)
+    new = [name for name in unregistered(home, names) if not own.get(name)]
+    if known := [name for name in names if name not in new and not own.get(name)]:
         promoted(home, known)
+    for name in new:
+        if not evaluator_class(name).learns_from:
+            evaluator_class(name).check_settings({})
     annotated_sets = learning.annotated_sets(options, home, options.file, options.map)
+    if options.dry_run:
+        _show_bills(options, home, [name for name in names if evaluator_class(name).asks], own, asked)
+        return
     if not options.evaluator and (best := best_line(home))[0] in new:
         output.say(f"correlating {best[1]}")
     if not set(options.evaluator or ()).issuperset(names) and set(names) & set(BASELINES):
@@ -30,11 +43,26 @@ def correlate(options: argparse.Namespace, home: Warehouse) -> None:
         options.evaluator,
         options.keep_ground_truth,
         options.force_systems,
+        settings or None,
         arguments.resources(options),
         runner,
     )
     outcomes = {name: "correlated" if new else "there already" for name, new in new_figures.items()}
     output.after(options, home, ["agreement", "best"], outcomes)
+
+
+def _show_bills(
+    options: argparse.Namespace, home: Warehouse, names: list[str], own: dict[str, Any], asked: dict[str, Any]
+) -> None:
+    rows = []
+    with asking_in(home, **asked):
+        for file in options.file:
+            read = annotated_file(home, file, options.layout, parse(options.map))
+            samples = [Sample(row.context, row.response, row.reference) for row in read.read.rows]
+            for name in names:
+                evaluator = created(home, name, own.get(name))
+                rows.append(bill_row(name, evaluator, samples, read.name))
+    output.bills(rows, options)
 
 
 def reproduce(options: argparse.Namespace, home: Warehouse) -> int:

@@ -11,15 +11,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flows.cli.output import count, say, writing
+from flows.cli.arguments import evaluator_settings
+from flows.cli.output import bills, count, say, writing
 from ssrem.annotated_sets.columns import parse
 from ssrem.errors import SsremError, printable
 from ssrem.evaluators import packaged
 from ssrem.evaluators.base import PARTS
 from ssrem.responses import FIELDS, Row, read_responses
 from ssrem.samples import Sample
+from tasks.scoring.asking import asking_in, bill_row, is_marked, marked_private, split
 from tasks.stage.progress import progress
-from tasks.training.versions import best_line, in_use, versions
+from tasks.training.versions import best_line, created, versions
 from tasks.warehouse.files import check_target, whole_file
 from tasks.warehouse.home import Warehouse
 
@@ -39,8 +41,17 @@ def score(options: argparse.Namespace, home: Warehouse) -> None:
     name, line = best_line(home) if options.evaluator is None else (options.evaluator, "")
     if options.evaluator in packaged() and not versions(home, name):
         line = f"{name}, as none is trained in {home.root} the one that comes with ssrem"
-    with progress(f"scoring {source} with {name}"):
-        evaluator = in_use(home, name)
+    own, asked = split([name], evaluator_settings(options))
+    private = marked_private(source) if is_marked(source) else None
+    with (
+        progress(f"scoring {source} with {name}") as advance,
+        asking_in(home, advance=advance, private=private, **asked),
+    ):
+        evaluator = created(home, name, own.get(name))
+        if options.dry_run:
+            samples = [row.sample for row in rows if row.sample is not None]
+            bills([bill_row(name, evaluator, samples, source)] if evaluator.asks else [], options)
+            return
         notes += [f"scoring with {line}"] if line else []
         for note in notes:  # not beside the one line of an error
             say(note)
@@ -79,12 +90,12 @@ def _scored(evaluator: Evaluator, rows: Sequence[Row]) -> list[dict[str, Any]]:
     identified = any(row.id is not None for row in rows)
     scored = []
     for number, row in enumerate(rows):
-        reason = None if row.sample is None else evaluator.lacks(row.sample)
+        reason = str(scores.reasons[number])
         parts = {name: _or_none(values[number]) for name, values in columns.items()}
         if parts["score"] is None:
             reason = f"{MALFORMED}: {row.fault}" if row.sample is None else reason or "no score"
         scored.append(
-            {"row": number + 1, **({"id": row.id} if identified else {}), **parts, "reason": reason}
+            {"row": number + 1, **({"id": row.id} if identified else {}), **parts, "reason": reason or None}
         )
     return scored
 

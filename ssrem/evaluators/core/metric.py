@@ -6,7 +6,7 @@ import json
 import math
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -22,10 +22,14 @@ from ssrem.samples import Floats, Sample
 
 @dataclass(frozen=True)
 class Scored:
-    """What a metric gives: values float64 (n,), and whether it left out some of a sample's text, bool (n,)."""
+    """What a metric gives: values float64 (n,), and whether it left out some of a sample's text, bool (n,).
+
+    reasons: of each sample why its value is NaN, "" where it is a number; empty where all are numbers.
+    """
 
     values: Floats
     truncated: NDArray[np.bool_] | bool = False
+    reasons: Sequence[str] = ()
 
 
 class Metric(Evaluator):
@@ -69,7 +73,8 @@ class Metric(Evaluator):
 
     @abstractmethod
     def values(self, samples: Sequence[Sample]) -> Scored:
-        """Finite scores of one batch of samples that have what is needed, in order, independent of one another.
+        """Scores of one batch of samples that have what is needed, in order, independent of one another: finite, or NaN
+        with a reason.
 
         A context may be empty. `compute` clips the scores to `range`, as rounding may exceed it.
         """
@@ -81,10 +86,14 @@ class Metric(Evaluator):
 
     def compute(self, samples: Sequence[Sample]) -> Scores:
         values, truncated = np.full(len(samples), np.nan), np.zeros(len(samples), dtype=bool)
+        reasons = [""] * len(samples)
         for rows in self._batches(samples):
             scored = self.values([samples[row] for row in rows])
             values[rows], truncated[rows] = np.clip(scored.values, *self.range), scored.truncated
-        return Scores.of(truncated, **{self.parts[0]: values})
+            for row, reason in zip(rows, scored.reasons, strict=False):  # there may be none
+                reasons[row] = reason
+        scores = Scores.of(truncated, **{self.parts[0]: values})
+        return replace(scores, reasons=np.array(reasons, dtype=str))
 
     def _batches(self, samples: Sequence[Sample]) -> Iterator[list[int]]:
         """Positions of the samples that have the reference, where one is needed, a batch at a time."""

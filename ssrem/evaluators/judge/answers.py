@@ -1,0 +1,114 @@
+"""From an endpoint's reply to a score: the expected score over the scale's tokens, or else the number of the answer."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ssrem.evaluators.judge.prompt import Prompt
+
+LOGPROBS, STRUCTURED, PLAIN = "logprobs", "structured", "plain"
+"""Ways to ask: for log-probabilities of the answer's tokens, for a JSON object of a schema, or for text alone."""
+
+REFUSED, NO_NUMBER, OUTSIDE, CUT_OFF = "refused", "no number", "outside the scale", "cut off"
+"""Reasons why an answer gives no score."""
+
+EXPECTED, NUMBER = "expected", "number"
+"""How a score was read: as the mean over the scale's tokens, or as a number."""
+
+_NUMBER = r"(-?\d+(?:\.\d+)?)"
+_ALONE = re.compile(rf"[^\w-]*(?:[A-Za-z ]{{1,30}}[:=][^\w-]*)?{_NUMBER}(?:\s*/\s*\d+)?\W*")
+"""A number with at most a label such as `Score:` before it, and what it is out of behind it."""
+
+_ANY = re.compile(rf"(?<![\w.]){_NUMBER}(?![\w]|\.\d)")
+_THOUGHT = re.compile(r"^.*</think(?:ing)?>", re.DOTALL)
+_LARGEST_DIGIT = 9
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What an answer says. score: on the prompt's scale, None with a reason; method: EXPECTED or NUMBER."""
+
+    text: str
+    score: float | None = None
+    reason: str = ""
+    method: str = NUMBER
+
+
+def schema(prompt: Prompt) -> dict[str, Any]:
+    """The `response_format` of an answer that is a JSON object with a score of the scale."""
+    score = {"type": "integer", "enum": list(range(prompt.low, prompt.high + 1))}
+    if prompt.high - prompt.low > 100:
+        score = {"type": "integer"}
+    of_answer = {
+        "type": "object",
+        "properties": {"score": score},
+        "required": ["score"],
+        "additionalProperties": False,
+    }
+    return {"type": "json_schema", "json_schema": {"name": "judgment", "strict": True, "schema": of_answer}}
+
+
+def read_reply(reply: Any, prompt: Prompt) -> Reading | None:
+    """What the reply to the prompt says; None for a reply that is no chat completion."""
+    try:
+        choice = reply["choices"][0]
+        message, ended = choice["message"], choice.get("finish_reason")
+        text = message.get("content") or ""
+        refusal = message.get("refusal")
+    except (TypeError, KeyError, IndexError, AttributeError):
+        return None
+    if not isinstance(text, str):
+        return None
+    if refusal or ended == "content_filter":
+        return Reading(str(refusal or text), reason=REFUSED)
+    start = match.end() if (match := _THOUGHT.match(text)) else 0
+    number = _number(text[start:])
+    if number is None:
+        return Reading(text, reason=CUT_OFF if ended == "length" else NO_NUMBER)
+    value, place = float(number[1]), start + number.start(1)
+    if not prompt.low <= value <= prompt.high:
+        return Reading(text, reason=OUTSIDE)
+    expected = _expected(choice.get("logprobs"), place, prompt)
+    return Reading(text, value) if expected is None else Reading(text, expected, method=EXPECTED)
+
+
+def has_logprobs(reply: Any) -> bool:
+    """Whether the reply has log-probabilities of its tokens."""
+    try:
+        return bool(reply["choices"][0]["logprobs"]["content"])
+    except (TypeError, KeyError, IndexError):
+        return False
+
+
+def _number(text: str) -> re.Match[str] | None:
+    """The number that the answer gives: one that stands alone, as the value of a JSON object, or the only one."""
+    if match := _ALONE.fullmatch(text) or re.search(rf'"score"\s*:\s*"?{_NUMBER}', text):
+        return match
+    numbers = list(_ANY.finditer(text))
+    return numbers[0] if len({match[1] for match in numbers}) == 1 else None
+
+
+def _expected(logprobs: Any, place: int, prompt: Prompt) -> float | None:
+    """The mean of the scale's steps weighted by the probabilities of their tokens, where the answer's number begins
+    (Liu et al. 2023, G-Eval, section 2); None without them, or where a step may be more than one token."""
+    if not isinstance(logprobs, Mapping) or prompt.high > _LARGEST_DIGIT:
+        return None
+    end = 0
+    for token in logprobs.get("content") or ():
+        end += len(token.get("token", ""))
+        if end > place:
+            break
+    else:
+        return None
+    weights: dict[int, float] = {}
+    for option in token.get("top_logprobs") or ():
+        step, logprob = str(option.get("token", "")).strip(), option.get("logprob")
+        if step.isdecimal() and len(step) == 1 and isinstance(logprob, int | float):
+            weights[int(step)] = weights.get(int(step), 0.0) + math.exp(logprob)
+    weights = {step: weight for step, weight in weights.items() if prompt.low <= step <= prompt.high}
+    total = sum(weights.values())
+    return sum(step * weight for step, weight in weights.items()) / total if total > 0 else None

@@ -1,0 +1,81 @@
+"""Evaluators that ask an endpoint, within a home folder: where answers are kept, which texts must not be sent."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ssrem.errors import printable
+from ssrem.evaluators import evaluator_class, route
+from ssrem.evaluators.judge.asking import OPTIONS, asking
+from tasks.privacy.people import last_parameters
+from tasks.warehouse.home import Warehouse
+
+if TYPE_CHECKING:
+    from ssrem.evaluators.base import Evaluator
+    from ssrem.samples import Sample
+
+MARK = ".private"
+"""Ending of a file beside an annotated set, such as eval.json.private, that marks its texts as private."""
+
+
+@contextmanager
+def asking_in(home: Warehouse, **changes: Any) -> Iterator[None]:
+    """Until the block ends, keep answers in the home folder, and say where texts go. changes: as `asking` takes."""
+    with asking(journal=home.judgments, say=_say, **changes):
+        yield
+
+
+def split(
+    names: Sequence[str], settings: Mapping[str, Any]
+) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
+    """`--set` of evaluators that learn nothing: evaluator → what makes a version of it, and how endpoints are asked in
+    this run. EvaluatorError for a setting that no evaluator has, or a value that it cannot have."""
+    known = {setting for name in names for setting in evaluator_class(name).setting_names()}
+    options = {name: value for name, value in settings.items() if name in OPTIONS and name in known}
+    versions = {name: value for name, value in settings.items() if name not in options}
+    return (route(names, versions) if versions else {}), options
+
+
+def why_private(home: Warehouse, dataset: str) -> str | None:
+    """Why texts of a landed corpus or annotated set must not be sent anywhere; None if they may be."""
+    if last_parameters(home, dataset, "ingest").get("pseudonym_key"):
+        return f"corpus {dataset} has pseudonyms"
+    marked = home.query(
+        "SELECT 1 FROM runs WHERE stage = 'correlate' AND parameters->>'$.dataset' = ? "
+        "AND (parameters->>'$.private')::BOOLEAN",
+        [dataset],
+    )
+    return marked_private(dataset) if marked else None
+
+
+def marked_private(name: str) -> str:
+    """Why texts of an annotated set that is marked private must not be sent."""
+    return f"annotated set {name} is marked private"
+
+
+def is_marked(file: Path | str) -> bool:
+    """Whether a file or folder of responses is marked private."""
+    return Path(f"{str(file).rstrip('/')}{MARK}").exists()
+
+
+def bill_row(name: str, evaluator: Evaluator, samples: Sequence[Sample], dataset: str) -> dict[str, Any]:
+    """What scoring the samples would ask of an endpoint, as a row of a table; nothing is asked."""
+    bill = evaluator.bill(samples)
+    return {
+        "evaluator": name,
+        "of": dataset,
+        "responses": len(samples),
+        "requests": bill.requests,
+        "answered_before": bill.answered,
+        "prompt_tokens": bill.prompt_tokens,
+        "completion_tokens": bill.completion_tokens,
+        "cost": bill.cost,
+    }
+
+
+def _say(sentence: str) -> None:
+    print(f"ssrem: {printable(sentence)}", file=sys.stderr, flush=True)
