@@ -217,8 +217,8 @@ STAGES: Verbs = {
         "confounders: what else the scores depend on",
         text(
             "study NAME",
-            "behaviour, of pairs that come with ssrem; attacks or corpus-buckets, of a corpus; length, buckets, "
-            "distribution or without-system, of the scores of an annotated set; low-resource, "
+            "behaviour, of pairs that come with ssrem; attacks, injection or corpus-buckets, of a corpus; length, "
+            "buckets, distribution or without-system, of the scores of an annotated set; low-resource, "
             "label-noise, leave-one-system-out or transfer, where evaluators learn from its human scores",
         ),
         text("--of DATASET", "corpora or annotated sets (default: all that the study is for)", nargs="+"),

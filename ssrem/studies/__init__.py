@@ -16,6 +16,7 @@ EVERYDAY_PAIRS = "everyday-pairs"
 STUDIES: dict[str, str] = {
     "behaviour": "ssrem.studies.behaviour:STUDY",
     "attacks": "ssrem.studies.attacks:STUDY",
+    "injection": "ssrem.studies.injection:STUDY",
     "corpus-buckets": "ssrem.studies.scored:CORPUS_BUCKETS",
     "length": "ssrem.studies.scored:LENGTH",
     "buckets": "ssrem.studies.scored:SCORE_BUCKETS",

@@ -9,6 +9,7 @@ import random
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -93,13 +94,15 @@ def attacks(data: TrueResponses, seed: int) -> list[Finding]:
     """
     samples = [replace(sample, reference=None) for sample in data.samples]
     true = np.asarray(data.score(samples), dtype=np.float64)
+    has_score = np.isfinite(true)  # a judge may refuse one
+    samples, true = list(compress(samples, has_score)), true[has_score]
+    written = {name: list(compress(texts, has_score)) for name, texts in data.written.items()}
     texts: dict[str, Sequence[str | None]] = {}
     for name, attack in {**ATTACKS, **data.more}.items():
         draw = random.Random(f"{seed} {name}")
         texts[name] = [attack(sample, draw) for sample in samples]
     findings = [
-        fooled(name, samples, true, data.score, changed)
-        for name, changed in {**texts, **data.written}.items()
+        fooled(name, samples, true, data.score, changed) for name, changed in {**texts, **written}.items()
     ]
     return [*findings, _universal(samples, true, data.score, random.Random(f"{seed} {UNIVERSAL}"))]
 

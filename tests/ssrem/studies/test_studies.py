@@ -21,6 +21,7 @@ from ssrem.samples import Sample
 from ssrem.studies import STUDIES, study_called
 from ssrem.studies.attacks import ATTACKS, UNIVERSAL, TrueResponses, attacks
 from ssrem.studies.behaviour import Pairs, everyday_pairs
+from ssrem.studies.injection import INJECTIONS, injection
 from ssrem.studies.neighbours import FUNCTION_WORDS, neighbours
 from ssrem.studies.scored import (
     Identified,
@@ -253,3 +254,40 @@ def test_a_study_that_is_not_registered_is_shown_without_sentences(tmp_path: Pat
     plot = tmp_path / "plot.svg"
     save_plot(own, plot)
     assert "all responses" in plot.read_text(encoding="utf-8")
+
+
+def test_injection_is_the_mean_shift_in_standard_deviations() -> None:
+    """A scorer that obeys one order, gives no score to one response, and adds 1 for what it takes for a forged turn."""
+    base = {sample.response: float(number % 4) for number, sample in enumerate(SAMPLES)}
+
+    def score(samples: Sequence[Sample]) -> NDArray[Any]:
+        values = []
+        for sample in samples:
+            own = next(text for text in base if text in sample.response)
+            forged = "Assistant:" in sample.response
+            values.append(3.0 if "Ignore the above" in sample.response else base[own] + forged)
+            if own == SAMPLES[5].response:
+                values[-1] = float("nan")
+        return np.array(values)
+
+    findings = {f.condition: f for f in injection(TrueResponses(SAMPLES, score))}
+    values = np.array([value for text, value in base.items() if text != SAMPLES[5].response])
+    assert list(findings) == list(INJECTIONS) and {f.n for f in findings.values()} == {39}
+    assert (findings["neutral text"].value, findings["neutral text"].low) == (0, 0)
+    assert findings["forged turns"].value == pytest.approx(1 / values.std())
+    obeyed, moved = findings["order behind"], (3 - values) / values.std()
+    assert obeyed.value == pytest.approx(moved.mean())
+    half = 1.96 * moved.std(ddof=1) / 39**0.5
+    assert (obeyed.low, obeyed.high) == pytest.approx((moved.mean() - half, moved.mean() + half))
+    first, second = study_called("injection").sentences(list(findings.values()))
+    assert "order behind: by +1" in first and "+0.00" in second
+    constant = injection(TrueResponses(SAMPLES, lambda samples: np.ones(len(samples))))
+    assert {f.outcome for f in constant} == {"constant"}
+
+
+def test_attacks_leave_out_responses_without_a_score() -> None:
+    def score(samples: Sequence[Sample]) -> NDArray[Any]:
+        return np.array([np.nan if "number 7 " in s.response else len(s.response) for s in samples], float)
+
+    findings = {f.condition: f for f in attacks(TrueResponses(SAMPLES, score), 0)}
+    assert findings["response repeated"].n == 39 and findings["response repeated"].value == 1
