@@ -117,6 +117,10 @@ SOUND = {
         """INSERT INTO rankings BY NAME SELECT 'd' AS dataset, 'overall' AS criterion, 'mean' AS aggregation,
             'segment' AS level, e AS evaluator, 1 AS version, p AS place
             FROM (VALUES ('e', 1), ('o', 2)) AS v (e, p)""",
+        """INSERT INTO scores (evaluator, version, dataset, response_id, kind, k, f) VALUES
+            ('e', 1, 'd', '1', 'response', 0, 4), ('e', 1, 'd', '2', 'response', 0, NULL)""",
+        """INSERT INTO judgments BY NAME SELECT 'e' AS evaluator, 1 AS version, 'd' AS dataset, i AS response_id,
+            s AS score, r AS reason FROM (VALUES ('1', 4, NULL), ('2', NULL, 'refused')) AS v (i, s, r)""",
     ],
     "train": [
         EVALUATOR,
@@ -229,6 +233,14 @@ BREAKS = {
         ],
     },
     "correlate": {
+        "answers_score_or_say_why": [
+            "UPDATE judgments SET score = 1 WHERE response_id = '2'",
+            "UPDATE judgments SET reason = NULL WHERE response_id = '2'",
+        ],
+        "judged_scores_have_answers": [
+            "UPDATE scores SET f = 3 WHERE response_id = '2'",
+            "DELETE FROM judgments WHERE response_id = '1'",
+        ],
         "figures_or_reasons": [
             "UPDATE agreement SET statistic = 0.5",
             "UPDATE agreement SET reason = NULL",
