@@ -129,6 +129,9 @@ COMMANDS: dict[str, Ran] = {
     "ssrem validate labels.csv --map score=label --evaluator ssrem --require spearman=.2 low=.1 copied=.1": Ran(
         "ssrem: not met: spearman is ", status=1
     ),
+    "ssrem validate labels.csv --map score=label --evaluator judge --set model=gpt-4o-mini --dry-run": Ran(
+        "requests"
+    ),
     "ssrem validate labels.csv --map score=label --evaluator ssrem --unlabelled responses.json": Ran(
         "the unlabelled responses"
     ),

@@ -240,7 +240,6 @@ QUESTIONS: Verbs = {
             "--evaluator NAME",
             "evaluator: the version in use, or else as packaged (default: the best that is packaged and installed)",
         ),
-        several("--set KEY=VALUE", "settings of an evaluator that needs no training"),
         text(
             "--pass SCORE",
             "human score from which a response passes (default: the higher of labels of two values)",
@@ -264,6 +263,7 @@ QUESTIONS: Verbs = {
             type=requirement,
         ),
         text("--output FILE", "page to write (default: NAME-validation.html, here)", type=Path),
+        *ASKING,
     ),
     "report": (
         "write the report and print its path",

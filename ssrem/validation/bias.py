@@ -13,19 +13,25 @@ from numpy.typing import NDArray
 from ssrem.agreement.bootstrap import ratio
 from ssrem.agreement.coefficients import mean_ranks
 from ssrem.agreement.inputs import Floats
+from ssrem.evaluators.base import Evaluator
 from ssrem.samples import Sample
 from ssrem.studies import STUDIES, study_called
 from ssrem.studies.attacks import ATTACKS, Score, TrueResponses, fooled
 from ssrem.studies.scored import Scored
 from ssrem.studies.study import FEWEST, Finding, Study
 from ssrem.validation.labels import Flags, LabelledSet
-from ssrem.validation.rates import Estimate, over_contexts
+from ssrem.validation.rates import Estimate, over_contexts, share
 
 COPIED = "context copied"
 REGISTERED = ("length", "injection")
 """The registered studies that are part of a validation, where they exist; the others take corpora, or learn."""
 CHANGED = 50
 """Good responses that are changed, drawn by the seed: an evaluator may take time or money for each."""
+
+
+Preferences = Floats
+"""Of each sample and both orders of it and its reference (n, 2): how much better the one that comes first is than the
+other, in steps of the scale; NaN for no answer."""
 
 
 @dataclass(frozen=True)
@@ -48,11 +54,13 @@ def biases(
     score: Score | None,
     *,
     own: Sequence[str] = (),
+    preferred: Preferences | None = None,
     most: int = CHANGED,
     seed: int = 0,
 ) -> Iterator[Bias]:
     """Each kind of bias. scores (n,), finite. score: of samples without references, None for an evaluator that cannot
-    do without. own: systems of the evaluator's own model family. most: good responses that are changed."""
+    do without. own: systems of the evaluator's own model family. preferred: of an
+    evaluator that compares two responses. most: good responses that are changed."""
     words = np.array([len(sample.response.split()) for sample in data.samples], dtype=np.float64)
     good = None if score is None else TrueResponses(_good(data, most, seed), _once(score))
     inputs: dict[type, Any] = {Scored: Scored(scores, data.human, words, data.systems, {})}
@@ -66,12 +74,7 @@ def biases(
             reason = "The evaluator scores by the true response, which this keeps back."
             yield Bias(study.name, study.title, study.note, reason=reason)
     yield _systems(data, scores, own)
-    yield Bias(
-        "position",
-        "Position",
-        "Whether it matters which of two responses comes first.",
-        reason="The evaluator scores one response at a time, so no order of two can sway it.",
-    )
+    yield _position(data, preferred)
 
 
 def _good(data: LabelledSet, most: int, seed: int) -> list[Sample]:
@@ -82,7 +85,7 @@ def _good(data: LabelledSet, most: int, seed: int) -> list[Sample]:
     return [data.samples[one] for one in chosen]
 
 
-def asked(data: LabelledSet, most: int, seed: int = 0) -> list[Sample]:
+def changed(data: LabelledSet, most: int, seed: int = 0) -> list[Sample]:
     """The samples that `biases` scores, beside the labelled ones."""
     samples: dict[Sample, None] = {}
 
@@ -198,3 +201,41 @@ def _of_family(family: Estimate) -> str:
         return "How it ranks its own family beside the others cannot be said."
     interval = "" if family.low is None else f" (95% interval {family.low:.0f} to {family.high:.0f})"
     return f"It ranks its own family {family.value:+.0f} points beside the others{interval}, compared with people."
+
+
+def preferences(evaluator: Evaluator, samples: Sequence[Sample]) -> Preferences | None:
+    """The answers behind the scores of an evaluator that was asked in both orders; None of any other."""
+    answers = [row for row in evaluator.judgments(samples) if row["score"] is not None]
+    if not any(row["order_no"] for row in answers):
+        return None
+    total, count = np.zeros((len(samples), 2)), np.zeros((len(samples), 2))
+    for row in answers:
+        total[row["row"], row["order_no"]] += row["score"] - sum(evaluator.range) / 2
+        count[row["row"], row["order_no"]] += 1
+    mean: Floats = np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0)
+    return mean
+
+
+def _position(data: LabelledSet, preferred: Preferences | None) -> Bias:
+    title, note = "Position", "Whether it matters which of two responses comes first."
+    if preferred is None:
+        alone = "The evaluator scores one response at a time, so no order of two can sway it."
+        return Bias("position", title, note, reason=alone)
+    both = ~np.isnan(preferred[:, 0] + preferred[:, 1])
+    first = np.where(both, np.nan_to_num(preferred).mean(axis=1), 0.0)
+    swayed = both & (np.nan_to_num(preferred[:, 0] * preferred[:, 1]) > 0)
+    lean = over_contexts(
+        lambda weights: ratio(weights @ first, weights @ both.astype(np.float64)), data.clusters, both
+    )
+    flips = share(swayed, both, data.clusters)
+    if lean.value is None or flips.value is None:
+        return Bias("position", title, note, reason="No two responses were compared in both orders.")
+    sentence = (
+        f"Asked in both orders, it prefers whichever comes first, or whichever comes second, in {flips.value:.0%} of "
+        f"{flips.n} comparisons; on average it leans by {lean.value:+.2f} steps of its scale to the first."
+    )
+    findings = [
+        Finding("steps towards the first", "steps", lean.value, lean.n, "ok", lean.low, lean.high),
+        Finding("swayed by the order", "share", flips.value, flips.n, "ok", flips.low, flips.high),
+    ]
+    return Bias("position", title, note, [sentence], findings, "steps, and share")

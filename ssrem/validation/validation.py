@@ -14,7 +14,7 @@ from ssrem.agreement.raters import OneRater, one_rater
 from ssrem.agreement.significance import Difference
 from ssrem.errors import EvaluatorError
 from ssrem.studies.attacks import Score
-from ssrem.validation.bias import CHANGED, Bias, biases
+from ssrem.validation.bias import CHANGED, Bias, Preferences, biases
 from ssrem.validation.labels import LabelledSet
 from ssrem.validation.passing import Passing, pass_or_fail
 from ssrem.validation.rates import Estimate
@@ -27,7 +27,7 @@ Agreement = Mapping[str, Estimate]
 class Judged:
     """An evaluator under validation. scores (n,) of the labelled responses, unlabelled (m,) of others, NaN for none.
 
-    score: of samples without references, None for an evaluator that needs one.
+    score: of samples without references, None for an evaluator that needs one. preferred: of one that compares two.
     """
 
     name: str
@@ -35,6 +35,7 @@ class Judged:
     scores: Floats
     score: Score | None
     unlabelled: Floats | None = None
+    preferred: Preferences | None = None
 
 
 @dataclass(frozen=True)
@@ -131,7 +132,11 @@ def validate(
         pass_or_fail(usable, scores, settings.precision, judged.unlabelled),
         list(
             biases(
-                *(usable, scores, judged.score), own=settings.own, most=settings.changed, seed=settings.seed
+                *(usable, scores, judged.score),
+                own=settings.own,
+                preferred=None if judged.preferred is None else judged.preferred[scored],
+                most=settings.changed,
+                seed=settings.seed,
             )
         ),
         # Half the width takes four times the contexts.

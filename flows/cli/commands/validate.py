@@ -5,16 +5,16 @@ from __future__ import annotations
 import argparse
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from flows.cli import arguments, output
 from flows.cli.output import writing
 from ssrem.annotated_sets.columns import parse
-from ssrem.errors import AnnotationError, EvaluatorError
+from ssrem.errors import AnnotationError
 from ssrem.evaluators import BASELINES, evaluator_class
-from ssrem.model import Model
 from ssrem.report.numbers import interval, real
 from ssrem.responses import read_responses
+from ssrem.validation.bias import changed, preferences
 from ssrem.validation.labels import labelled_set
 from ssrem.validation.page import render
 from ssrem.validation.rates import Estimate
@@ -22,14 +22,12 @@ from ssrem.validation.validation import Judged, Settings, Validation
 from ssrem.validation.validation import validate as validation_of
 from ssrem.validation.verdict import unmet, verdict
 from tasks.agreement.annotated_sets import annotated_file
+from tasks.scoring.asking import asking_in, bill_row, is_marked, marked_private, split
 from tasks.stage.progress import progress
-from tasks.training.versions import best_line, in_use
+from tasks.training.versions import best_line, created
 from tasks.warehouse.clock import utc_now
 from tasks.warehouse.files import check_target, whole_file
 from tasks.warehouse.home import Warehouse
-
-if TYPE_CHECKING:
-    from ssrem.evaluators.base import Evaluator
 
 
 def validate(options: argparse.Namespace, home: Warehouse) -> int:
@@ -46,21 +44,33 @@ def validate(options: argparse.Namespace, home: Warehouse) -> int:
     target = options.output or Path(f"{source.name}-validation.html")
     with writing(target):
         check_target(target)  # scoring may take long
-    evaluator = _evaluator(options, home)
-    with progress(f"scoring {options.file} with {evaluator.name}"):
+    name, line = best_line(home) if options.evaluator is None else (options.evaluator, "")
+    own, asked = split([name], arguments.evaluator_settings(options))
+    private = marked_private(options.file) if is_marked(source.path) else None
+    with (
+        progress(f"validating {name} on {options.file}") as advance,
+        asking_in(home, advance=advance, private=private, **asked),
+    ):
+        evaluator = created(home, name, own.get(name))
+        if options.dry_run:
+            samples = [*data.samples, *unlabelled, *changed(data, options.responses)]
+            output.bills([bill_row(name, evaluator, samples, source.name)] if evaluator.asks else [], options)
+            return 0
+        if line:
+            output.say(f"validating {line}")
         judged = Judged(
             evaluator.name,
             evaluator.signature,
             evaluator.score(data.samples),
             evaluator.score if "f" in evaluator.parts else None,
             evaluator.score(unlabelled) if unlabelled else None,
+            preferences(evaluator, data.samples),
         )
         baselines = {
-            name: judged.scores if name == evaluator.name else evaluator_class(name)().score(data.samples)
-            for name in BASELINES
+            one: judged.scores if one == name else evaluator_class(one)().score(data.samples)
+            for one in BASELINES
         }
-    settings = Settings(options.precision, options.own or (), options.responses)
-    with progress("comparing with people"):
+        settings = Settings(options.precision, options.own or (), options.responses)
         result = validation_of(data, judged, baselines, settings)
     required = dict(options.require)
     page = render(
@@ -82,21 +92,6 @@ def validate(options: argparse.Namespace, home: Warehouse) -> int:
     if missed:
         output.say(f"not met: {'; '.join(missed)}")
     return 1 if missed else 0
-
-
-def _evaluator(options: argparse.Namespace, home: Warehouse) -> Evaluator:
-    """The evaluator in use, or one that learns nothing with the settings of `--set`."""
-    if options.evaluator is None:
-        name, line = best_line(home)
-        output.say(f"validating {line}")
-    else:
-        name = options.evaluator
-    settings = arguments.pairs_of(options.set, "--set", "reference=embedding-average")
-    if not settings:
-        return in_use(home, name)
-    if evaluator_class(name).learns_from:
-        raise EvaluatorError(f"{name} has the settings that it was trained with; leave --set out")
-    return Model(name, **settings).evaluator
 
 
 def _print(result: Validation, page: Path) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import csv
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from flows.cli.main import main
+from support.judge_server import KEY, completion, judge_server
 
 
 @pytest.fixture
@@ -98,9 +100,9 @@ def test_a_wrong_option_is_one_line(
         ("--map score=label --evaluator rsrem", "run ssrem train rsrem first"),
         (
             "--map score=label --evaluator ssrem --set epochs=3",
-            "ssrem has the settings that it was trained with",
+            "ssrem learns; give its settings to ssrem train ssrem",
         ),
-        ("--map score=label --evaluator length --set x=3", "length: no setting x"),
+        ("--map score=label --evaluator length --set x=3", "no setting x"),
         ("--map score=label --evaluator length --output no/p.html", "cannot write no/p.html"),
         ("--map score=label --evaluator bleu-2", "bleu-2 has no score for any of the 40 labelled responses"),
         ("--map score=label --unlabelled none.csv", "none.csv does not exist"),
@@ -112,3 +114,36 @@ def test_what_cannot_be_validated_is_one_line(
     assert main(["validate", "labels.csv", *options.split()]) == 1
     *_, line = capsys.readouterr().err.splitlines()
     assert line.startswith("ssrem: ") and says in line
+
+
+def test_a_judge_is_asked_once_for_what_a_dry_run_says(
+    labels: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+
+    def answer(body: dict[str, Any], _: int) -> Any:
+        return completion(str(1 + len(body["messages"][0]["content"]) // 9 % 5))
+
+    with judge_server(answer) as server:
+        line = "validate labels.csv --map score=label --home home --json --responses 5 --evaluator judge"
+        asked = [*line.split(), "--set", f"base_url={server.url}", "model=tiny"]
+        assert main([*asked, "--dry-run"]) == 0
+        (bill,) = json.loads(capsys.readouterr().out)
+        assert server.asked == [] and not Path("labels-validation.html").exists()
+        for _ in range(2):
+            assert main(asked) == 0
+            answers = json.loads(capsys.readouterr().out)
+            assert len(server.asked) == bill["requests"] > 40 + 5 * 6
+    injection = next(bias for bias in answers["bias"] if bias["name"] == "injection")
+    assert {finding["n"] for finding in injection["findings"]} == {5}
+    assert KEY not in Path("labels-validation.html").read_text()
+
+
+def test_labels_that_are_marked_private_are_not_sent(
+    labels: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("labels.csv.private").touch()
+    with judge_server(lambda *_: completion("3")) as server:
+        line = "validate labels.csv --map score=label --home home --evaluator judge --set model=tiny"
+        assert main([*line.split(), f"base_url={server.url}", "key_env=NONE"]) == 1
+    assert "--send-texts allows it" in capsys.readouterr().err and server.asked == []

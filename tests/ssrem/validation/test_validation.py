@@ -12,8 +12,7 @@ import pytest
 from ssrem.agreement.annotated import Annotated
 from ssrem.errors import AnnotationError, EvaluatorError
 from ssrem.samples import Sample
-from ssrem.validation.bias import CHANGED
-from ssrem.validation.bias import asked as bias_samples
+from ssrem.validation.bias import CHANGED, changed, preferences
 from ssrem.validation.labels import LabelledSet, labelled_set
 from ssrem.validation.page import render
 from ssrem.validation.validation import Judged, Settings, Validation, validate
@@ -194,8 +193,30 @@ def test_equal_copies_are_scored_once(quality: np.ndarray) -> None:
 
     rows = [replace(row, context=("Hi!", "Hello.")) for row in annotated(quality)]
     validate(labelled_set(rows), Judged("mine", "mine/1", quality, score), {}, Settings())
-    assert len(asked) == len(set(asked)) and set(asked) == set(bias_samples(labelled_set(rows), CHANGED))
+    assert len(asked) == len(set(asked)) and set(asked) == set(changed(labelled_set(rows), CHANGED))
     assert sum(one.response == "Hello." for one in asked) == 1
+
+
+def test_the_order_of_two_responses_may_sway_a_comparison(quality: np.ndarray) -> None:
+    """Of four responses one is better in both orders, one worse, and two lose or win by their place."""
+
+    class Comparing:
+        range = (1.0, 5.0)
+
+        def judgments(self, samples: Sequence[Sample]) -> Any:
+            raw = ((5, 1), (1, 5), (2, 2), (5, 4))
+            for row in range(len(samples)):
+                for order, score in enumerate(raw[row % 4]):
+                    yield {"row": row, "order_no": order, "score": score}
+
+    data = labelled_set(annotated(quality))
+    preferred = preferences(Comparing(), data.samples)  # type: ignore[arg-type]
+    judged = Judged("both", "both/1", quality, None, preferred=preferred)
+    position = next(one for one in validate(data, judged, {}, Settings()).bias if one.name == "position")
+    lean, swayed = position.findings
+    assert swayed.value == 0.5 and swayed.low is not None and swayed.low < 0.5
+    assert lean.value == pytest.approx((0 + 0 - 1 + 1.5) / 4)
+    assert "in 50% of 80 comparisons" in position.sentences[0]
 
 
 def test_an_evaluator_that_needs_a_reference_is_not_attacked(quality: np.ndarray) -> None:
