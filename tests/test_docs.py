@@ -191,6 +191,7 @@ COMMANDS: dict[str, Ran] = {
 ONLY_PARSED = {
     "ssrem score responses.json --evaluator judge --set model=gpt-4o-mini": "an endpoint",
     "ssrem correlate human_eval.json --evaluator judge --set model=gpt-4o-mini": "an endpoint",
+    "ssrem validate human_eval.json --evaluator judge --set model=gpt-4o-mini": "an endpoint",
     "ssrem train roberta-eval --labels human_eval.json --labels-only": "a transformer",
     "ssrem train retrieval --set negatives=random-1+sc": "a transformer",
     "ssrem train ssrem-minilm": "more than an hour",

@@ -10,8 +10,10 @@ from typing import Any
 
 from ssrem.evaluators.judge.prompt import Prompt
 
-LOGPROBS, STRUCTURED, PLAIN = "logprobs", "structured", "plain"
-"""Ways to ask: for log-probabilities of the answer's tokens, for a JSON object of a schema, or for text alone."""
+LOGPROBS, SCHEMA = "logprobs", "response_format"
+WAYS = {"auto": {LOGPROBS, SCHEMA}, "logprobs": {LOGPROBS}, "structured": {SCHEMA}, "plain": set[str]()}
+"""How answers are asked for, to what is asked for beside the text: log-probabilities of its tokens, that it is a JSON
+object of a schema."""
 
 REFUSED, NO_NUMBER, OUTSIDE, CUT_OFF = "refused", "no number", "outside the scale", "cut off"
 """Reasons why an answer gives no score."""
@@ -74,14 +76,6 @@ def read_reply(reply: Any, prompt: Prompt) -> Reading | None:
         return Reading(text, reason=OUTSIDE)
     expected = _expected(choice.get("logprobs"), place, prompt)
     return Reading(text, value) if expected is None else Reading(text, expected, method=EXPECTED)
-
-
-def has_logprobs(reply: Any) -> bool:
-    """Whether the reply has log-probabilities of its tokens."""
-    try:
-        return bool(reply["choices"][0]["logprobs"]["content"])
-    except (TypeError, KeyError, IndexError):
-        return False
 
 
 def _number(text: str) -> re.Match[str] | None:

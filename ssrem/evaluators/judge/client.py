@@ -8,16 +8,20 @@ import threading
 import time
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from ssrem.errors import EvaluatorError
-from ssrem.evaluators.judge.answers import LOGPROBS, PLAIN, STRUCTURED, has_logprobs
+from ssrem.evaluators.judge.answers import LOGPROBS, SCHEMA, WAYS
 from ssrem.evaluators.judge.asking import Asking
 from ssrem.registry import nearest
 
 TOP_LOGPROBS = 20
 _LONGEST = 200
+
+_REFUSED = {LOGPROBS: ("logprobs",), SCHEMA: ("response_format", "json_schema", "grammar")}
+"""What an error says of a parameter that the endpoint does not know."""
 
 GO_ON = "what was answered is kept; run the same command again to go on"
 
@@ -27,19 +31,19 @@ class RefusedError(Exception):
 
 
 class Endpoint:
-    """A model behind an endpoint. way: how answers are asked for, LOGPROBS until the endpoint turns out to have none.
+    """A model behind an endpoint. way: one of WAYS; where it is "auto", what the endpoint refuses is left out.
 
     EvaluatorError, in one line, where the client is not installed or there is no key.
     """
 
-    def __init__(self, base_url: str, model: str, asking: Asking, way: str | None) -> None:
+    def __init__(self, base_url: str, model: str, asking: Asking, way: str) -> None:
         try:
             import openai
         except ImportError:
             raise EvaluatorError(
                 "judge needs the client of OpenAI; install it with pip install 'ssrem[judge]'"
             ) from None
-        self.model, self.way, self._fixed = model, way or LOGPROBS, way is not None
+        self.model, self._wanted, self._fixed = model, frozenset(WAYS[way]), way != "auto"
         self._where, self._asking = base_url, asking
         self._key = os.environ.get(asking.key_env, "")
         if not self._key and (urlsplit(base_url).scheme == "https" or asking.key_env != Asking.key_env):
@@ -64,7 +68,7 @@ class Endpoint:
             listed = self._call(self._client.models.with_raw_response.list)
         except RefusedError:
             return  # an endpoint need not list its models
-        ids = _ids(listed)
+        ids = [] if Path(self.model).is_dir() else _ids(listed)  # a folder is served without being listed
         if ids and not any(id == self.model or id.startswith(f"{self.model}:") for id in ids):
             raise EvaluatorError(
                 f"judge: {self._where} has no model {self.model!r}; it has {nearest(self.model, ids)}"
@@ -79,12 +83,12 @@ class Endpoint:
         """
         started = time.monotonic()
         while True:
-            way, limit = self.way, self._limit
+            wanted, limit = self._wanted, self._limit
             more: dict[str, Any] = {limit: max_tokens}
-            if way == LOGPROBS:
+            if LOGPROBS in wanted:
                 more |= {"logprobs": True, "top_logprobs": TOP_LOGPROBS}
-            elif way == STRUCTURED:
-                more["response_format"] = response_format
+            if SCHEMA in wanted:
+                more[SCHEMA] = response_format
             create = partial(
                 self._client.chat.completions.with_raw_response.create,
                 model=self.model,
@@ -95,26 +99,23 @@ class Endpoint:
             try:
                 reply = self._call(create)
             except RefusedError as error:
-                if not self._adapt(str(error), way, limit):
+                if not self._adapt(str(error), wanted, limit):
                     raise
                 continue
-            if way == LOGPROBS and not self._fixed and reply is not None and not has_logprobs(reply):
-                self.way = STRUCTURED
             return reply, time.monotonic() - started
 
-    def _adapt(self, error: str, way: str, limit: str) -> bool:
+    def _adapt(self, error: str, wanted: frozenset[str], limit: str) -> bool:
         """Whether there is another way to ask, where the endpoint does not know what it was asked with."""
         with self._lock:
-            if (self.way, self._limit) != (way, limit):  # another thread was told so before
+            if (self._wanted, self._limit) != (wanted, limit):  # another thread was told so before
                 return True
             if "max_completion_tokens" in error and limit == "max_tokens":
                 self._limit = "max_completion_tokens"
-            elif way == LOGPROBS and "logprobs" in error and not self._fixed:
-                self.way = STRUCTURED
-            elif way == STRUCTURED and not self._fixed and ("response_format" in error or "json" in error):
-                self.way = PLAIN
-            else:
+                return True
+            refused = {name for name, words in _REFUSED.items() if any(word in error for word in words)}
+            if self._fixed or not refused & wanted:
                 return False
+            self._wanted = wanted - refused
             return True
 
     def _call(self, request: Callable[[], Any]) -> Any:

@@ -20,14 +20,13 @@ from ssrem.encoders.store import text_hashes
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.base import Bill
 from ssrem.evaluators.core.metric import Metric, Scored, check_text, check_whole
-from ssrem.evaluators.judge.answers import LOGPROBS, PLAIN, STRUCTURED, read_reply, schema
+from ssrem.evaluators.judge.answers import WAYS, read_reply, schema
 from ssrem.evaluators.judge.asking import OPTIONS, Asking, current, prices_of
 from ssrem.evaluators.judge.client import GO_ON, Endpoint, RefusedError
 from ssrem.evaluators.judge.journal import Journal
 from ssrem.evaluators.judge.prompt import load_prompt
 from ssrem.samples import Sample
 
-AUTO = "auto"
 MALFORMED = "malformed answer"
 NOT_TAKEN = "not taken by the endpoint"
 
@@ -62,8 +61,9 @@ class Judge(Metric):
     them, as in G-Eval; else the number that it answers.
 
     Settings. base_url, model: the endpoint. prompt: a packaged prompt or a file (see `prompt`). samples: answers to
-    average. temperature: of the answers. answers: logprobs, structured (JSON by a schema) or plain text; auto takes
-    the first of these that the endpoint has. max_tokens: of an answer, more for a model that thinks first.
+    average. temperature: of the answers. answers: what is asked for beside the text: logprobs, structured (JSON by a
+    schema), plain (neither), or auto: both, as far as the endpoint has them. max_tokens: of an answer, more for a model
+    that thinks first.
     context_turns: turns before the response at most; max_characters: of all texts of a sample: the oldest turns are
     dropped first, then the response's end. The other settings are those of `Asking`, which change no score.
     """
@@ -78,8 +78,8 @@ class Judge(Metric):
         "prompt": "overall",
         "samples": 1,
         "temperature": 0,
-        "answers": AUTO,
-        "max_tokens": 16,
+        "answers": "auto",
+        "max_tokens": 32,
         "context_turns": 20,
         "max_characters": 12_000,
         **{name: getattr(Asking, name) for name in OPTIONS},
@@ -110,9 +110,9 @@ class Judge(Metric):
         temperature = chosen["temperature"]
         if type(temperature) not in (int, float) or not 0 <= temperature <= 2:
             raise EvaluatorError(f"{cls.name}: temperature is {temperature!r}; expected a number from 0 to 2")
-        if chosen["answers"] not in (AUTO, LOGPROBS, STRUCTURED, PLAIN):
+        if chosen["answers"] not in WAYS:
             raise EvaluatorError(
-                f"{cls.name}: answers is {chosen['answers']!r}; expected {AUTO}, {LOGPROBS}, {STRUCTURED} or {PLAIN}"
+                f"{cls.name}: answers is {chosen['answers']!r}; expected one of {', '.join(WAYS)}"
             )
         url = urlsplit(chosen["base_url"])
         if url.scheme not in ("http", "https") or not url.hostname or url.username or url.query:
@@ -236,8 +236,7 @@ class Judge(Metric):
         settings, prices = self.settings, prices_of(asking.prices, self.settings["model"])
         where = settings["base_url"]
         asking.check_privacy(where)
-        way = None if settings["answers"] == AUTO else settings["answers"]
-        endpoint = Endpoint(where, settings["model"], asking, way)
+        endpoint = Endpoint(where, settings["model"], asking, settings["answers"])
         endpoint.check()
         if where not in asking.spending.said:
             asking.spending.said.add(where)

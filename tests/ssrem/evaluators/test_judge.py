@@ -48,7 +48,7 @@ def test_the_score_is_the_expected_step_of_the_scale(server: JudgeServer) -> Non
     (score,) = judge(server).score(SAMPLES[:1])
     assert score == pytest.approx((4 * 0.5 + 5 * 0.25 + 2 * 0.05) / 0.8)
     (request,) = server.asked
-    assert request["logprobs"] is True and request["temperature"] == 0 and request["max_tokens"] == 16
+    assert request["logprobs"] is True and request["temperature"] == 0 and request["max_tokens"] == 32
 
 
 @pytest.mark.parametrize(
@@ -163,12 +163,29 @@ def test_it_asks_in_the_way_that_the_endpoint_understands(server: JudgeServer) -
     assert len(server.asked) == 3 + 5
 
 
-def test_without_log_probabilities_it_wants_a_json_object(server: JudgeServer) -> None:
+def test_it_asks_for_what_it_is_set_to(server: JudgeServer) -> None:
     server.answer = lambda body, _: completion('{"score": 5}' if "response_format" in body else "2")
-    assert judge(server).score(SAMPLES).tolist() == [2, 5, 5, 5, 5]
+    assert judge(server).score(SAMPLES).tolist() == [5] * 5
     wanted = server.asked[-1]["response_format"]["json_schema"]["schema"]["properties"]["score"]
     assert wanted == {"type": "integer", "enum": [1, 2, 3, 4, 5]}
-    assert judge(server, answers="structured").score(SAMPLES).tolist() == [5] * 5
+    for way, parameters in {"plain": [], "logprobs": ["logprobs"], "structured": ["response_format"]}.items():
+        score = 5 if way == "structured" else 2
+        assert judge(server, answers=way).score(SAMPLES[:1]).tolist() == [score]
+        assert [name for name in ("logprobs", "response_format") if name in server.asked[-1]] == parameters
+    server.answer = lambda *_: failure(400, "no logprobs here")
+    with pytest.raises(EvaluatorError, match=r"refuses the request .400: no logprobs here"):
+        judge(server, answers="logprobs").score(SAMPLES[1:2])
+
+
+def test_the_number_within_a_json_object_is_expected_too(server: JudgeServer) -> None:
+    reply = completion('{"score": 4}', {})
+    tokens = [('{"', []), ("score", []), ('":', []), (" ", []), ("4", [("4", -0.5), ("2", -0.5)]), ("}", [])]
+    reply["choices"][0]["logprobs"]["content"] = [
+        {"token": token, "top_logprobs": [{"token": other, "logprob": p} for other, p in top]}
+        for token, top in tokens
+    ]
+    server.answer = lambda *_: reply
+    assert judge(server).score(SAMPLES[:1]).tolist() == [3]
 
 
 def test_a_text_cannot_leave_the_string_it_stands_in(server: JudgeServer) -> None:
@@ -274,8 +291,8 @@ def test_what_it_would_cost_is_known_before(server: JudgeServer, tmp_path: Path)
     prices = tmp_path / "prices.json"
     prices.write_text('{"tiny": {"input": 1, "output": 1000000}}')
     bill = judge(server, prices=str(prices)).bill([*SAMPLES, Sample(("Hi",), " ")])
-    assert (bill.requests, bill.answered, bill.completion_tokens) == (5, 0, 80)
-    assert 500 < bill.prompt_tokens < 2000 and bill.cost == pytest.approx(80.0, abs=0.1)
+    assert (bill.requests, bill.answered, bill.completion_tokens) == (5, 0, 160)
+    assert 500 < bill.prompt_tokens < 2000 and bill.cost == pytest.approx(160.0, abs=0.1)
     assert server.asked == []
 
 
