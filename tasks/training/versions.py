@@ -125,7 +125,7 @@ def created(home: Warehouse, name: str, settings: Mapping[str, Any] | None) -> E
         return in_use(home, name)
     kind: Any = evaluator_class(name)
     if kind.learns_from:
-        raise EvaluatorError(f"{name} has the settings that it was trained with; leave --set out")
+        raise EvaluatorError(f"{name} learns; give its settings to ssrem train {name}")
     evaluator: Evaluator = kind(**settings)
     return evaluator
 
