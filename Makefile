@@ -7,7 +7,7 @@ EXAMPLES ?= random
 ANNOTATED ?= $(wildcard ../shared/data/annotations/*.json)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-slow agreement docs lint types check clean constraints
+.PHONY: help run test test-slow agreement benchmarks docs lint types check clean constraints
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -26,6 +26,9 @@ agreement: $(VENV)/.installed  ## compare every evaluator with the papers' figur
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[lm]'
 	@test -e $(HOME_FOLDER)/catalog.duckdb || $(BIN)/ssrem run --home $(HOME_FOLDER)
 	$(BIN)/python -m benchmarks.agreement $(ANNOTATED) --home $(HOME_FOLDER) $(ARGS)
+
+benchmarks: $(VENV)/.installed  ## measure the speed table of docs/results.md (minutes; ARGS="ROW ... " for others)
+	$(BIN)/python -m benchmarks.speed --write $(ARGS)
 
 docs: $(VENV)/.installed  ## renew the generated parts of docs/sql.md
 	$(BIN)/python -m tasks.report.sql_docs docs/sql.md

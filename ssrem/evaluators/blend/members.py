@@ -18,7 +18,9 @@ from ssrem.samples import Encode, Floats, Sample
 
 FOLDER = "members"
 # How many samples are scored at a time, and of how many of the latest the scores are remembered.
-_CHUNK, _REMEMBERED = 1_024, 20_000
+_CHUNK, _REMEMBERED = 8_192, 20_000
+# Of how many texts the vectors of an encoder are remembered within a call: 150 MB of 384 dimensions.
+_TEXTS = 100_000
 
 
 class Members:
@@ -58,9 +60,10 @@ class Members:
         """
         values = np.zeros((len(samples), len(self.parts)))
         truncated = np.zeros(len(samples), dtype=bool)
+        encoders: dict[str, Encode] = {}
         for first in range(0, len(samples), _CHUNK):
             chunk = [self._visible(sample) for sample in samples[first : first + _CHUNK]]
-            self._known |= self._computed([s for s in dict.fromkeys(chunk) if s not in self._known])
+            self._known |= self._computed([s for s in dict.fromkeys(chunk) if s not in self._known], encoders)
             for position, sample in enumerate(chunk, start=first):
                 values[position], truncated[position] = self._known[sample]
             for sample in list(self._known)[: max(0, len(self._known) - _REMEMBERED)]:
@@ -79,14 +82,15 @@ class Members:
         """What the parts may read of the sample: f never depends on whether it has a reference."""
         return sample if self.referenced else Sample(sample.context, sample.response)
 
-    def _computed(self, samples: Sequence[Sample]) -> dict[Sample, tuple[Floats, bool]]:
-        """Sample → its scores (m,) and whether it was truncated."""
+    def _computed(
+        self, samples: Sequence[Sample], encoders: dict[str, Encode]
+    ) -> dict[Sample, tuple[Floats, bool]]:
+        """Sample → its scores (m,) and whether it was truncated. encoders: those in use, by signature."""
         if not samples:
             return {}
         if self.referenced and (lacking := sum(sample.reference is None for sample in samples)):
             raise EvaluatorError(f"{lacking} of {len(samples)} samples have no reference; give each one")
         columns, truncated = [], np.zeros(len(samples), dtype=bool)
-        encoders: dict[str, Encode] = {}
         for name, member in self.evaluators.items():
             reading: dict[str, Any] = {}
             if member.encoder is not None:
@@ -126,6 +130,8 @@ def _remembering(encode: Encode) -> Encode:
     known: dict[str, NDArray[np.float32]] = {}
 
     def remembered(texts: Sequence[str]) -> NDArray[np.float32]:
+        if len(known) > _TEXTS:
+            known.clear()
         new = [text for text in dict.fromkeys(texts) if text not in known]
         if new or not texts:
             vectors = encode(new)

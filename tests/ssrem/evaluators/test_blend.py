@@ -291,7 +291,9 @@ def test_the_packaged_one_without_a_language_model(monkeypatch: pytest.MonkeyPat
     assert (better > worse)[easy].mean() > 0.8
 
 
-def test_parts_with_one_encoder_share_its_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("chunk", [1, 1_000])
+def test_parts_with_one_encoder_share_its_vectors(monkeypatch: pytest.MonkeyPatch, chunk: int) -> None:
+    monkeypatch.setattr(blend_parts, "_CHUNK", chunk)
     parts = "one=cosine+two=cosine"
     settings = json.dumps({"one": {"encoder": "glove-6b-50d"}, "two": {"encoder": "glove-6b-50d"}})
     blend = Blend(None, BlendConfig(parts=parts, settings=settings))
