@@ -23,6 +23,8 @@ def verdict(validation: Validation) -> str:
         return (
             f"These labels are too few to judge {name} by its agreement with people, {figure}: {rho.reason}."
         )
+    if rho.high is not None and rho.high < 0:
+        return f"{name} cannot be relied on: it ranks responses against people’s judgement, {figure}."
     if rho.low <= 0:
         return f"{name} cannot be relied on: its agreement with people, {figure}, may be chance."
     warnings = "".join(f"; {warning}" for warning in _warnings(validation))

@@ -111,9 +111,13 @@ def test_four_times_the_contexts_halve_the_interval() -> None:
 
 
 def test_scores_by_chance_cannot_be_relied_on(quality: np.ndarray) -> None:
-    scores = np.random.default_rng(9).normal(size=N)
+    scores = np.random.default_rng(8).normal(size=N)
     result = of(labelled_set(annotated(quality)), scores)
     assert verdict(result).startswith("mine cannot be relied on: its agreement with people, ρ ")
+    against = of(labelled_set(annotated(quality)), -quality)
+    assert verdict(against).startswith(
+        "mine cannot be relied on: it ranks responses against people’s judgement, ρ −0."
+    )
 
 
 def test_what_is_not_above_a_baseline_is_said() -> None:
