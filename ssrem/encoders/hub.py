@@ -216,6 +216,26 @@ def layers(model: Any) -> tuple[str, Any]:
     return max(lists, key=lambda entry: len(entry[1]), default=("", ()))
 
 
+def freeze(model: Any, count: int, name: str) -> list[Any]:
+    """Let only layers from `count` on learn, all for 0; the modules that do not learn, with the embeddings.
+
+    name: of the model, for the EvaluatorError where it has fewer layers.
+    """
+    if count == 0:
+        return []
+    path, lowest = layers(model)
+    if count > len(lowest):
+        raise EvaluatorError(f"freeze is {count}; {name} has {len(lowest)} layers")
+    for full, value in model.named_parameters():
+        if full.startswith(f"{path}."):
+            value.requires_grad = int(full[len(path) + 1 :].split(".")[0]) >= count
+        else:
+            value.requires_grad = "embedding" not in full
+    outer = path.rpartition(".")[0].rpartition(".")[0]
+    beside = model.get_submodule(outer) if outer else model
+    return [*(part for full, part in beside.named_children() if "embedding" in full), *lowest[:count]]
+
+
 def weights_hash(model: Any) -> str:
     """12 hex digits of the sha256 over the names, types, shapes and bytes of the state dict, sorted by name."""
     import torch

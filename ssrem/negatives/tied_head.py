@@ -1,9 +1,8 @@
-"""Makes a masked language model from a sentence encoder, by a head that is tied to its embeddings."""
+"""Fine-tunes a masked language model; a sentence encoder gets a head that is tied to its embeddings."""
 
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -25,11 +24,16 @@ if TYPE_CHECKING:
     from ssrem.training.trainer import Group, Loss, Step
 
 CARD = "tied_head.json"
+_HEAD = "predictions.transform.dense.weight"
+_STEPS_A_STATE = 100
 
 
 @dataclass(frozen=True)
 class TiedHeadSettings(Config):
-    """encoder: a BERT encoder's name or folder. steps, batch_size: updates, and responses in each.
+    """encoder: name or folder of a BERT encoder, or of a masked language model, which keeps its head.
+
+    steps, batch_size: updates, and responses in each. freeze: number of lowest layers that do not learn, nor do the
+    embeddings; 0: everything learns.
 
     learning_rate: of the encoder, head_learning_rate: of the new head; both rise over the first tenth of the steps and
     then fall to 0. masked: the share of tokens that are masked, at least one in each text. context_share: the share of
@@ -40,7 +44,7 @@ class TiedHeadSettings(Config):
 
     encoder: str = hub.MINILM
     device: str | None = None
-    steps: int = 1000
+    steps: int = 5000
     batch_size: int = 32
     learning_rate: float = 1e-4
     head_learning_rate: float = 1e-3
@@ -49,13 +53,14 @@ class TiedHeadSettings(Config):
     context_turns: int = 5
     max_tokens: int = 128
     held_out: int = 256
+    freeze: int = 0
     seed: int = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.at_least(1, "steps", "batch_size", "context_turns", "held_out")
         self.above_zero("learning_rate", "head_learning_rate")
-        self.at_least(0, "seed")
+        self.at_least(0, "seed", "freeze")
         self.at_least(8, "max_tokens")
         if not 0 < self.masked < 1 or not 0 <= self.context_share <= 1:
             raise EvaluatorError("masked must lie between 0 and 1, context_share from 0 to 1")
@@ -63,9 +68,10 @@ class TiedHeadSettings(Config):
 
 @dataclass(frozen=True)
 class Tuned:
-    """The training. losses: mean -log p of the masked tokens, one a step. before, after: on held-out responses.
+    """The training. losses: mean -log p of the masked tokens, one a step of this call. before, after: on held-out
+    responses.
 
-    before is measured after the head's bias was set to the log frequencies; both are NaN without a valid split.
+    before is measured after a new head's bias was set to the log frequencies; both are NaN without a valid split.
     """
 
     folder: Path
@@ -81,23 +87,25 @@ def fine_tune(
     settings: TiedHeadSettings | None = None,
     *,
     progress: Progress | None = None,
+    checkpoint: Path | None = None,
 ) -> Tuned:
-    """Fine-tune the encoder and a new head on the responses of the training split; save both into `folder`.
+    """Fine-tune the encoder and its head on the responses of the training split; save both into `folder`.
 
-    The head is BERT's (dense, GELU, norm, then the input embeddings transposed, and a bias), its dense layer the
+    A new head is BERT's (dense, GELU, norm, then the input embeddings transposed, and a bias), its dense layer the
     identity at first and its bias the log frequency of each token. Adam with decoupled weight decay, in bf16 where
     the hardware has it, masked tokens only. The draws depend on the seed; the weights on it and, in the last digits,
-    on hardware and number of threads. transformers' AutoModelForMaskedLM loads the folder. Raises EvaluatorError if
+    on hardware and number of threads. transformers' AutoModelForMaskedLM loads the folder. checkpoint: a folder for the
+    unfinished training, from which the next call with equal settings and data goes on. Raises EvaluatorError if
     the encoder is no BERT, there is nothing to learn from, or training diverges; the folder is then not written.
     """
     import torch
 
+    from ssrem.training.checkpoint import Checkpoint
     from ssrem.training.trainer import Plan, train
 
     settings = settings or TiedHeadSettings()
     if len(candidates.rows(TRAIN)) == 0:
         raise EvaluatorError("tied head: the training split has no response; build the speaker tables first")
-    began = time.perf_counter()
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(settings.seed)
         head = _TiedHead(candidates, settings)
@@ -111,14 +119,20 @@ def fine_tune(
             bf16=head.model.device,
             one_thread=False,
         )
-        after = train(head, plan, progress=progress).best.get("valid_loss", math.nan)
+        unfinished = None
+        if checkpoint is not None:
+            about = [asdict(settings), hub.weights_hash(head.model)]
+            unfinished = Checkpoint(checkpoint, about, head.data(), every=_STEPS_A_STATE)
+        curve = train(head, plan, progress=progress, checkpoint=unfinished)
+        after = curve.best.get("valid_loss", math.nan)
         head.model.eval()
     folder.mkdir(parents=True, exist_ok=True)
     with hub.quiet():
         head.model.save_pretrained(folder)
         head.tokenizer.save_pretrained(folder)
-    tuned = Tuned(folder, tuple(head.losses), before, after, time.perf_counter() - began)
-    figures = {"before": before, "after": after, "last_loss": head.losses[-1], "seconds": tuned.seconds}
+    tuned = Tuned(folder, tuple(head.losses), before, after, curve.seconds)
+    figures = {"before": before, "after": after, "seconds": tuned.seconds}
+    figures["train_loss"] = curve.best["train_loss"]
     about = {
         "settings": asdict(settings),
         "responses": len(head.rows),
@@ -157,18 +171,28 @@ class _TiedHead:
                 f"{config.max_position_embeddings} tokens; expected bert of {settings.max_tokens} or more"
             )
         self.losses: list[float] = []
-        self._start()
+        self.frozen = hub.freeze(self.model, settings.freeze, settings.encoder)
+        if not _has_head(settings.encoder):
+            self._start()
         self.held_out = self._held_out(candidates.rows(VALID))
 
     def groups(self) -> list[Group]:
         from ssrem.training.trainer import Group
 
-        named = dict(self.model.named_parameters())
+        named = {name: value for name, value in self.model.named_parameters() if value.requires_grad}
         head = {name: value for name, value in named.items() if name.startswith("cls.")}
         encoder = {name: value for name, value in named.items() if name not in head}
         return [
             Group(encoder, self.settings.learning_rate),
             Group(head, self.settings.head_learning_rate),
+        ]
+
+    def data(self) -> list[Rows]:
+        """What a training that goes on must find again: the responses that are drawn from, and the held-out ones."""
+        return [
+            self.rows,
+            self.candidates.response[self.rows],
+            *(batch.ids.numpy(force=True) for batch in self.held_out),
         ]
 
     def epochs(self) -> Iterator[list[Rows]]:
@@ -186,6 +210,8 @@ class _TiedHead:
                 f"{self.settings.encoder} does not fit this corpus"
             )
         self.model.train()
+        for part in self.frozen:
+            part.eval()  # no dropout in frozen parts
         mean = self._mean_loss(batch)
         self.losses.append(float(mean.detach()))
         return Loss.averaged(mean, len(rows))
@@ -280,3 +306,15 @@ class _TiedHead:
     def _tokens(self, texts: Sequence[str]) -> list[list[int]]:
         ids: list[list[int]] = hub.plain_tokens(self.tokenizer, list(texts))["input_ids"]
         return ids
+
+
+def _has_head(spec: str) -> bool:
+    """Whether the weights of a model hold the head of a masked language model."""
+    from safetensors import safe_open
+
+    for file in hub.local_folder(spec).glob("*.safetensors"):
+        with safe_open(file, framework="np") as weights:
+            names = list(weights.keys())
+        if any(name.endswith(_HEAD) for name in names):
+            return True
+    return False

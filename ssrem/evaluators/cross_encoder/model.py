@@ -39,7 +39,7 @@ class CrossNet(torch.nn.Module):
         self.model = copy.deepcopy(base.model)
         if getattr(self.model, "pooler", None) is not None:
             self.model.pooler = None
-        self._frozen = _freeze(self.model, config)
+        self._frozen = hub.freeze(self.model, config.freeze, config.model)
         self._parts = _parts(self.model, config.freeze)
         size = int(self.model.config.hidden_size)
         with torch.random.fork_rng(devices=[]):
@@ -176,19 +176,3 @@ def _parts(model: Any, freeze: int) -> tuple[Any, Any] | None:
 
     layers = model.encoder.layer
     return part(layers[:freeze], model.embeddings).eval(), part(layers[freeze:], _PassThrough())
-
-
-def _freeze(model: Any, config: CrossEncoderConfig) -> list[Any]:
-    """Let only layers from `config.freeze` on learn, all for 0; the modules that do not learn."""
-    if config.freeze == 0:
-        return []
-    path, layers = hub.layers(model)
-    if config.freeze > len(layers):
-        raise EvaluatorError(f"freeze is {config.freeze}; {config.model} has {len(layers)} layers")
-    for name, value in model.named_parameters():
-        if name.startswith(f"{path}."):
-            value.requires_grad = int(name[len(path) + 1 :].split(".")[0]) >= config.freeze
-        else:
-            value.requires_grad = "embedding" not in name
-    embeddings = [part for name, part in model.named_children() if "embedding" in name]
-    return [*embeddings, *layers[: config.freeze]]

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from transformers import (
+    AutoModel,
     AutoModelForMaskedLM,
     AutoTokenizer,
     BertConfig,
@@ -330,6 +331,50 @@ def test_a_tied_head_learns_and_loads_as_a_masked_language_model(encoder: Path, 
     assert model.cls.predictions.decoder.weight is model.bert.embeddings.word_embeddings.weight
     generator = make(tmp_path / "mlm", threshold=-100.0)
     assert negatives(generator, candidates(RESPONSE))
+
+
+def test_a_real_head_is_kept(encoder: Path, tmp_path: Path) -> None:
+    still = {**TIED, "learning_rate": 1e-12, "head_learning_rate": 1e-12}
+    fine_tune(pairs(), tmp_path / "first", TiedHeadSettings(encoder=str(encoder), steps=40, **TIED))  # type: ignore[arg-type]
+    settings = TiedHeadSettings(encoder=str(tmp_path / "first"), steps=1, **still)  # type: ignore[arg-type]
+    fine_tune(pairs(), tmp_path / "second", settings)
+    one, other = (AutoModelForMaskedLM.from_pretrained(tmp_path / name) for name in ("first", "second"))
+    for name, value in one.cls.named_parameters():
+        assert torch.allclose(value, other.cls.get_parameter(name), atol=1e-6), name
+
+
+def test_frozen_layers_and_embeddings_do_not_learn(encoder: Path, tmp_path: Path) -> None:
+    settings = TiedHeadSettings(encoder=str(encoder), steps=3, freeze=1, **TIED)  # type: ignore[arg-type]
+    fine_tune(pairs(), tmp_path / "mlm", settings)
+    before, after = (
+        AutoModel.from_pretrained(encoder),
+        AutoModelForMaskedLM.from_pretrained(tmp_path / "mlm").bert,
+    )
+    same = {
+        name for name, value in after.named_parameters() if torch.equal(value, before.get_parameter(name))
+    }
+    frozen = {name for name, _ in after.named_parameters() if not name.startswith("encoder.layer.1.")}
+    assert same == frozen and len(frozen) < len(list(after.named_parameters()))
+    with pytest.raises(EvaluatorError, match="freeze is 9"):
+        fine_tune(pairs(), tmp_path / "deep", TiedHeadSettings(encoder=str(encoder), freeze=9, **TIED))  # type: ignore[arg-type]
+
+
+def test_a_stopped_training_goes_on_to_the_same_weights(
+    encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ssrem.negatives.tied_head._STEPS_A_STATE", 2)
+    settings = TiedHeadSettings(encoder=str(encoder), steps=5, **TIED)  # type: ignore[arg-type]
+
+    def stop(done: int, total: int) -> None:
+        if done == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fine_tune(pairs(), tmp_path / "two", settings, progress=stop, checkpoint=tmp_path / "state")
+    assert not (tmp_path / "two").exists()
+    resumed = fine_tune(pairs(), tmp_path / "two", settings, checkpoint=tmp_path / "state")
+    whole = fine_tune(pairs(), tmp_path / "one", settings)
+    assert len(resumed.losses) == 3 and resumed.losses == whole.losses[2:] and resumed.after == whole.after
 
 
 def test_the_loss_before_is_that_of_a_plain_loop(encoder: Path, tmp_path: Path) -> None:
