@@ -1,88 +1,137 @@
-"""`python -m benchmarks.agreement ANNOTATED… --home HOME`: train what is needed, write docs/agreement.md."""
+"""`python -m benchmarks.agreement [ANNOTATED…]`: compute rows that are missing or out of date, write docs/agreement.md.
+
+Each row is kept as a file of its own in benchmarks/agreement/rows, with its settings, signature, data, date and
+command. A row whose training takes longer than --minutes ends its piece there; the same command goes on with it.
+"""
 
 from __future__ import annotations
 
 import argparse
+import os
+import shlex
 import sys
 import time
 from pathlib import Path
 
-from benchmarks.agreement.page import Budget, page
-from benchmarks.agreement.plan import entries
-from benchmarks.agreement.run import Bench, row_of
-from ssrem.agreement.annotated import dataset_name, labels_of, read_annotated
-from ssrem.encoders.hub import pick_device
+from benchmarks.agreement.page import page
+from benchmarks.agreement.plan import CHITCHAT, RESPONSES, Entry, entries
+from benchmarks.agreement.rows import FOLDER, Kept
+from benchmarks.agreement.run import Bench, PieceEndedError, run_of
+from ssrem.agreement.annotated import Labels, dataset_name, labels_of, read_annotated
 from ssrem.errors import SsremError
+from ssrem.files import sha256
+from ssrem.samples import Candidates
 from ssrem.tables.candidates import load_candidates
 from tasks.speaker_tables.build import landed_corpus
 from tasks.warehouse.home import Warehouse
 
-_STEPS = 200
-"""Of the masked language model's fine-tuning: some minutes on two cores."""
-
 
 def main() -> int:
-    """Compute all rows and write the page; returns 0, or 1 if a row could not be computed."""
+    """Compute the rows that are wanted and write the page; returns 0, or 1 if a row could not be computed."""
     options = _options()
+    plan = entries()
+    names = [entry.name for entry in plan]
+    if unknown := [name for name in options.row or [] if name not in names]:
+        return _refused(f"no row {unknown[0]!r}; --list names all {len(names)}")
     try:
         home = Warehouse.at(str(options.home))
-        digest, _ = landed_corpus(home, options.corpus)
-        with home.reader() as connection:
-            candidates = load_candidates(connection, [options.corpus])
+        digest, _ = landed_corpus(home, CHITCHAT)
         sets = {dataset_name(file): labels_of(read_annotated(file)) for file in options.annotated}
     except SsremError as error:
-        print(f"agreement: {error}", file=sys.stderr)
-        return 1
-    device = str(pick_device())
-    bench = Bench(candidates, digest, sets, options.home / "agreement", lambda text: _say(f"  {text}"))
-    masked_model = _masked_model(options.masked_model, options.home, bench)
-    plan = list(entries(options.contexts, options.seeds, masked_model))
-    done, failed = [], {}
-    for number, entry in enumerate(plan, 1):
-        if options.only and not any(word in f"{entry.section} {entry.label}" for word in options.only):
-            wanted = False
-        else:
-            wanted = not options.page_only
-        rows = []
-        for seed in range(entry.seeds):
-            row = bench.kept(entry, seed)
-            if row is None and wanted:
-                _say(f"{number}/{len(plan)} {entry.section}: {entry.label}, seed {seed}")
-                began = time.perf_counter()
-                try:
-                    row = row_of(entry, seed, bench)
-                except SsremError as error:
-                    failed[entry.label] = str(error)
-                    _say(f"  not made: {error}")
-                    break
-                bench.keep(entry, seed, row)
-                _say(f"  {time.perf_counter() - began:.0f} s")
-            if row is not None:
-                rows.append(row)
-        done.append((entry, rows))
-    budget = Budget(options.corpus, options.contexts, device)
-    options.output.write_text(page(done, failed, sets, budget), encoding="utf-8")
-    _say(f"{options.output}: {sum(bool(rows) for _, rows in done)} of {len(plan)} rows")
+        return _refused(str(error))
+    kept = Kept(options.rows, _data(sets, digest, options.responses))
+    if options.list:
+        for entry in plan:
+            _print_state(entry, kept)
+        return 0
+    bench = Bench(
+        lambda: _candidates(home),
+        options.responses,
+        sets,
+        options.home / "agreement",
+        options.masked_model,
+        options.minutes * 60,
+        lambda text: _say(f"  {text}"),
+    )
+    wanted = (
+        [] if options.page_only else [entry for entry in plan if not options.row or entry.name in options.row]
+    )
+    failed = {}
+    for entry in wanted:
+        try:
+            _compute(entry, bench, kept, options)
+        except SsremError as error:
+            failed[entry.name] = str(error)
+            _say(f"  not made: {error}")
+            if isinstance(error, PieceEndedError):
+                break
+    options.output.write_text(page(plan, kept, sets), encoding="utf-8")
+    done = sum(bool(kept.runs(entry)) for entry in plan)
+    _say(f"{options.output}: {done} of {len(plan)} rows")
     return 1 if failed else 0
 
 
-def _masked_model(given: str | None, home: Path, bench: Bench) -> str:
-    """The masked language model that the options name, or one fine-tuned from the packaged encoder, once."""
-    if given:
-        return given
-    from ssrem.negatives.tied_head import CARD, TiedHeadSettings, fine_tune
+def _compute(entry: Entry, bench: Bench, kept: Kept, options: argparse.Namespace) -> None:
+    """The seeds of the row that are not kept yet, each kept as it ends."""
+    known = {run["seed"] for run in kept.runs(entry)}
+    for seed in range(entry.seeds):
+        if seed in known:
+            continue
+        _say(f"{entry.name}, seed {seed}")
+        began = time.process_time()
+        run = run_of(entry, seed, bench)
+        run["cpu_seconds"] = round(time.process_time() - began)
+        kept.add(entry, run, _command(entry, options))
+        _say(f"  {run['cpu_seconds']} s of processor time")
 
-    folder = home / "agreement" / "masked-lm"
-    if not (folder / CARD).exists():
-        _say("fine-tuning a masked language model from the packaged encoder")
-        tuned = fine_tune(bench.candidates, folder, TiedHeadSettings(steps=_STEPS), progress=_steps)
-        _say(f"  -log p of masked tokens {tuned.before:.2f} → {tuned.after:.2f} in {tuned.seconds:.0f} s")
-    return str(folder)
+
+def _print_state(entry: Entry, kept: Kept) -> None:
+    row = kept.read(entry)
+    seconds = sum(run["cpu_seconds"] for run in row["runs"]) if row else 0
+    took = f"took {seconds / 60:.1f} min" if row else f"about {entry.minutes:g} min"
+    if entry.seeds > 1 and not row:
+        took += " a seed"
+    print(f"{entry.name:32} {took:24} {kept.state(entry)}")
 
 
-def _steps(done: int, total: int) -> None:
-    if done % 50 == 0 or done == total:
-        _say(f"  {done}/{total}")
+def _data(sets: dict[str, Labels], digest: str, responses: Path | None) -> dict[str, object]:
+    """What rows were computed on: of annotated sets their size and the sum of their scores, of a corpus its hash."""
+    return {
+        "annotated": {
+            name: [len(labels.pairs), labels.criterion, round(float(labels.human.sum()), 6)]
+            for name, labels in sets.items()
+        },
+        CHITCHAT: digest[:16],
+        RESPONSES: sha256(responses / "dailydialog-plusplus_train.jsonl")[:16] if responses else None,
+    }
+
+
+def _candidates(home: Warehouse) -> Candidates:
+    with home.reader() as connection:
+        return load_candidates(connection, [CHITCHAT])
+
+
+def _command(entry: Entry, options: argparse.Namespace) -> str:
+    """The command that computes the row, files and folders by their names alone."""
+    words = [
+        "python",
+        "-m",
+        "benchmarks.agreement",
+        *(file.name for file in options.annotated),
+        "--row",
+        entry.name,
+    ]
+    for option, value in (("--home", options.home), ("--responses", options.responses)):
+        words += [option, value.name] if value else []
+    if options.masked_model and "masked" in str(entry.settings):
+        words += ["--masked-model", Path(options.masked_model).name]
+    threads = os.environ.get("OMP_NUM_THREADS")
+    return (f"OMP_NUM_THREADS={threads} " if threads else "") + shlex.join(words)
+
+
+def _refused(text: str) -> int:
+    print(f"agreement: {text}", file=sys.stderr)
+    return 1
 
 
 def _say(text: str) -> None:
@@ -90,24 +139,36 @@ def _say(text: str) -> None:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.agreement", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.agreement",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("annotated", nargs="+", type=Path, metavar="FILE", help="annotated sets")
     parser.add_argument(
-        "--home", type=Path, default=Path("warehouse"), help="home folder (default: %(default)s)"
+        "--home",
+        type=Path,
+        default=Path("warehouse"),
+        help="home folder with chitchat and its speaker tables (default: %(default)s)",
     )
-    parser.add_argument("--corpus", default="chitchat", help="corpus to learn from (default: %(default)s)")
+    parser.add_argument("--row", nargs="+", metavar="NAME", help="compute these rows alone")
     parser.add_argument(
-        "--contexts",
-        type=int,
-        default=1000,
-        help="responses that a transformer learns from (default: %(default)s; the papers: all, 60000 and more)",
+        "--list", action="store_true", help="which rows are done, how long each takes; compute none"
+    )
+    parser.add_argument("--page-only", action="store_true", help="write the page from the rows that are kept")
+    parser.add_argument(
+        "--minutes",
+        type=float,
+        default=110,
+        help="after which a training ends its piece (default: %(default)s)",
     )
     parser.add_argument(
-        "--seeds", type=int, default=3, help="of what trains in minutes (default: %(default)s)"
+        "--responses", type=Path, metavar="FOLDER", help="DailyDialog++, for the rows that learn from it"
     )
-    parser.add_argument("--masked-model", help="masked language model (default: one fine-tuned here)")
-    parser.add_argument("--only", nargs="+", metavar="WORD", help="rows whose section or label has the word")
-    parser.add_argument("--page-only", action="store_true", help="write the page from what was made before")
+    parser.add_argument(
+        "--masked-model", metavar="FOLDER", help="masked language model (ssrem train masked-lm)"
+    )
+    parser.add_argument("--rows", type=Path, default=FOLDER, help="folder of the rows (default: %(default)s)")
     parser.add_argument("--output", type=Path, default=Path("docs/agreement.md"))
     return parser.parse_args()
 

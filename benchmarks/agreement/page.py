@@ -1,54 +1,53 @@
-"""Writes docs/agreement.md from the rows that were computed."""
+"""Writes docs/agreement.md from the rows that are kept."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from benchmarks.agreement.plan import FOLDS, SECTIONS, Entry
-from benchmarks.agreement.run import figures_of
+from benchmarks.agreement.plan import CONTEXTS, FOLDS, SECTIONS, Entry
+from benchmarks.agreement.rows import TOO_SMALL, Kept, too_small
+from benchmarks.agreement.run import difference, figures_of
 from ssrem.agreement.annotated import Labels
 
 PAPER_SETS = ("dailydialog-zhao", "persona-zhao")
-Row = Mapping[str, Any]
+PAIRED = (
+    ("retrieval-mask-and-fill", "retrieval-random-2"),
+    ("retrieval-mask-and-fill", "retrieval-random-1"),
+    ("retrieval-random-2", "retrieval-random-1"),
+    ("retrieval-mask-and-fill-with-the-prior", "retrieval-random-1-with-the-prior"),
+)
+"""Rows that are compared pair by pair: mask-and-fill adds a second negative, as random-2 does."""
+
+Run = Mapping[str, Any]
+Done = Sequence[tuple[Entry, Sequence[Run]]]
 
 
-@dataclass(frozen=True)
-class Budget:
-    """How many contexts the transformers of this page learned from, of which corpus, on which device."""
-
-    corpus: str
-    contexts: int
-    device: str
-
-
-def page(
-    done: Sequence[tuple[Entry, Sequence[Row]]],
-    failed: Mapping[str, str],
-    sets: Mapping[str, Labels],
-    budget: Budget,
-) -> str:
-    """The whole page; rows that are missing are listed at its end."""
-    lines = [*_head(sets, budget)]
+def page(plan: Sequence[Entry], kept: Kept, sets: Mapping[str, Labels]) -> str:
+    """The whole page; rows that are missing or out of date are listed at its end."""
+    done = [(entry, runs) for entry in plan if (runs := kept.runs(entry))]
+    lines = [*_head(sets)]
     for section, title in SECTIONS.items():
-        rows = [(entry, runs) for entry, runs in done if entry.section == section and runs]
+        rows = [(entry, runs) for entry, runs in done if entry.section == section]
         if rows:
             lines += ["", f"## {title}", "", *_table(rows, list(sets))]
-    lines += ["", *_weights(done), "## How each row was computed", "", *_signatures(done)]
-    missing = [entry.label for entry, runs in done if not runs]
+            lines += _paired(rows, sets) if section == "negatives" else []
+    lines += ["", *_weights(done), "## How each row was made", "", *_made(done, kept)]
+    missing = [entry for entry in plan if not kept.runs(entry)]
     if missing:
-        lines += ["", "## Missing", ""]
+        lines += ["", "## Missing", "", "`make agreement` goes on with them; the time is of one core.", ""]
         lines += [
-            f"- {label}: {failed.get(label, 'not computed yet; `make agreement` continues with it')}"
-            for label in missing
+            f"- {entry.label} (`{entry.name}`): {kept.state(entry)}, about {entry.minutes:g} min"
+            + (" a seed" if entry.seeds > 1 else "")
+            for entry in missing
         ]
     return "\n".join(lines) + "\n"
 
 
-def _head(sets: Mapping[str, Labels], budget: Budget) -> list[str]:
+def _head(sets: Mapping[str, Labels]) -> list[str]:
     described = [
         f"- **{name}**: {len(labels.pairs)} responses, {labels.criterion}"
         + (f", {labels.excluded} ground-truth rows left out" if labels.excluded else "")
@@ -61,40 +60,48 @@ def _head(sets: Mapping[str, Labels], budget: Budget) -> list[str]:
         "mean, its 95% interval by Fisher's z, and in parentheses Pearson. For rows that were trained with several",
         "seeds it is the mean over seeds, ± half their range. *length* is Spearman of the score with the number of",
         "words of the response on the first set, and shows how much an evaluator relies on length. *fit* is the",
-        "time of the training, *s per 1,000* the time to score 1,000 responses. With human scores the latter",
-        "includes learning from them; evaluators that share a language model share the time of its passes. These",
-        "sets decided nothing except one default of `ssrem` ([encoders.md](encoders.md)).",
+        "time of the training, *s per 1,000* the time to score 1,000 responses, both on a machine with other work, so",
+        "orders of magnitude. With human scores the latter includes learning from them.",
         "",
         *described,
         "",
-        f"Evaluators learned from the training split of {budget.corpus}; transformers from {budget.contexts:,} of",
-        f"its responses on {budget.device}, with their lower layers frozen (the papers: BERT-base, all of",
-        "DailyDialog). The papers' figures are Pearson / Spearman as printed: from Park et al. 2021 for rows",
-        "without human scores (dailydialog-zhao and persona-zhao, trained on DailyDialog), from Zhao et al. 2020",
-        "for rows with them (90 test responses, ground truth among them, split by response). Our figures with human",
-        f"scores are cross-validated in {FOLDS} folds by context, over all responses, which is another protocol.",
+        f"**{TOO_SMALL.capitalize()}** stands in place of a row's figures where training gained nothing beyond noise:",
+        "where the 95% interval of the gain over the start begins at 0 or below, of the share of validation negatives",
+        "below the true response or, with human scores, of Spearman on scores that were not learned from. Its start is",
+        "the same evaluator before training, or chance.",
+        "",
+        "Rows learned from the training split of the packaged corpus (chitchat), except transformers, which learned",
+        f"from {CONTEXTS:,} responses to contexts of DailyDialog (DailyDialog++, Sai et al. 2020), each with one or",
+        "two negatives, once, with the lowest two layers as they were (the papers: BERT-base, all of DailyDialog). The",
+        "papers' figures are Pearson / Spearman as printed: from Park et al. 2021 for rows without human scores",
+        "(dailydialog-zhao and persona-zhao, trained on DailyDialog), from Zhao et al. 2020 for rows with them (90",
+        "test responses, ground truth among them, split by response). Our figures with human scores are",
+        f"cross-validated in {FOLDS} folds by context, over all responses, which is another protocol.",
     ]
 
 
-def _table(rows: Sequence[tuple[Entry, Sequence[Row]]], sets: Sequence[str]) -> list[str]:
+def _table(rows: Done, sets: Sequence[str]) -> list[str]:
     papers = [name for name in PAPER_SETS if name in sets]
     head = ["evaluator", *sets, *(f"paper, {name}" for name in papers), "length", "fit", "s per 1,000"]
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     for entry, runs in rows:
         paper = dict(zip(PAPER_SETS, entry.paper, strict=True))
+        figures = [_cell(figures_of(runs, name)) for name in sets]
+        if too_small(runs):
+            figures = [TOO_SMALL, *("–" for _ in sets[1:])]
         cells = [
             entry.label,
-            *(_cell(figures_of(runs, name)) for name in sets),
+            *figures,
             *(paper[name] for name in papers),
             _length(runs),
             _seconds(runs),
-            f"{np.mean([row['seconds_per_1000'] for row in runs]):.2f}",
+            f"{np.mean([run['seconds_per_1000'] for run in runs]):.2f}",
         ]
         lines.append("| " + " | ".join(cells) + " |")
     return lines
 
 
-def _cell(figures: Sequence[Row]) -> str:
+def _cell(figures: Sequence[Run]) -> str:
     computed = [figure for figure in figures if figure["spearman"][0] is not None]
     if not computed:
         return "–"
@@ -113,37 +120,81 @@ def _two(value: float) -> str:
     return f"−{text}" if value < 0 and float(f"{value:.2f}") != 0 else text
 
 
-def _length(runs: Sequence[Row]) -> str:
+def _length(runs: Sequence[Run]) -> str:
     first = next(iter(runs[0]["results"].values()), None)
     return "–" if first is None or first["length"] is None else _two(first["length"])
 
 
-def _seconds(runs: Sequence[Row]) -> str:
-    seconds = float(np.mean([row["fit_seconds"] for row in runs]))
+def _seconds(runs: Sequence[Run]) -> str:
+    seconds = float(np.mean([run["fit_seconds"] for run in runs]))
     return "–" if seconds == 0 else f"{seconds:.0f} s"
 
 
-def _weights(done: Sequence[tuple[Entry, Sequence[Row]]]) -> list[str]:
+def _paired(rows: Done, sets: Mapping[str, Labels]) -> list[str]:
+    """The difference of Spearman between two rows on the same responses, with its interval."""
+    by_name = {entry.name: (entry, runs[0]) for entry, runs in rows if not too_small(runs)}
+    lines = []
+    for one, other in PAIRED:
+        if one not in by_name or other not in by_name:
+            continue
+        (first, a), (second, b) = by_name[one], by_name[other]
+        for name, labels in sets.items():
+            scores = [np.array(run["scores"][name], dtype=np.float64) for run in (a, b)]
+            found = difference(scores[0], scores[1], labels)
+            if found["difference"] is not None:
+                low, high = (_two(found[end]) for end in ("low", "high"))
+                lines.append(
+                    f"| {first.label} − {second.label} | {name} | **{_two(found['difference'])}** [{low}, {high}] "
+                    f"| {found['p']:.3f} |"
+                )
+    if not lines:
+        return []
+    return [
+        "",
+        "Paired differences of Spearman on the same responses, 95% intervals and p (two-sided) by 1,000 or more",
+        "resamples of contexts:",
+        "",
+        "| rows | set | difference | p |",
+        "|---|---|---|---|",
+        *lines,
+    ]
+
+
+def _weights(done: Done) -> list[str]:
     lines = []
     for entry, runs in done:
-        if runs and runs[0].get("weights"):
+        if runs[0].get("weights"):
             shares = ", ".join(f"{part} {_two(weight)}" for part, weight in runs[0]["weights"].items())
             lines += [f"Weights of {entry.label}, learned without a human score: {shares}.", ""]
     return lines
 
 
-def _signatures(done: Sequence[tuple[Entry, Sequence[Row]]]) -> list[str]:
-    lines = ["| row | n | seeds | learned from | signature |", "|---|---|---|---|---|"]
+def _made(done: Done, kept: Kept) -> list[str]:
+    lines = [
+        "| row | n | seeds | learned from | gain over the start | date | signature |",
+        "|---|---|---|---|---|---|---|",
+    ]
     order = list(SECTIONS)
     for entry, runs in sorted(done, key=lambda row: order.index(row[0].section)):
-        if not runs:
-            continue
         sizes = ", ".join(str(figure["n"]) for figure in runs[0]["results"].values())
-        rows = runs[0]["training"].get("rows", {})
-        learned = ", ".join(f"{value:,} {name}" for name, value in rows.items()) or "–"
-        if runs[0]["training"]:
-            learned += f"; {runs[0]['training']['epochs']} epochs"
-        known = entry.learn in ("nothing", "corpus")
-        signature = (runs[0]["signature"] if known else entry.tuned(0)).replace("|", "\\|").replace("\n", " ")
-        lines.append(f"| {entry.section}: {entry.label} | {sizes} | {len(runs)} | {learned} | {signature} |")
+        training = runs[0].get("training", {"rows": {}})
+        learned = ", ".join(f"{value:,} {name}" for name, value in training["rows"].items()) or "–"
+        if "epochs" in training:
+            learned += f"; {training['epochs']:g} epochs"
+        gains = "; ".join(
+            f"{_two(gain['start'])} → {_two(gain['end'])} (at least {_two(gain['low'])})"
+            for gain in runs[0]["gains"]
+        )
+        above = runs[0].get("dailydialog_plusplus")
+        if above:
+            gains += "; DailyDialog++ dev: " + ", ".join(
+                f"{kind} {_two(value)}" for kind, value in above.items()
+            )
+        row = kept.read(entry) or {}
+        signature = (
+            json.dumps(runs[0]["signature"], ensure_ascii=False)[1:-1].replace("|", "\\|").replace("\n", " ")
+        )
+        lines.append(
+            f"| `{entry.name}` | {sizes} | {len(runs)} | {learned} | {gains or '–'} | {row.get('date')} | {signature} |"
+        )
     return lines

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ssrem.encoders import DEFAULT_ENCODER
+from ssrem.evaluators import MANIFEST, PACKAGED, evaluator_class
+from ssrem.files import read_json
 
 # Pearson and Spearman on dailydialog-zhao and persona-zhao, as Park et al. 2021 (their table 1) report them.
 PARK = {
@@ -42,19 +44,41 @@ NONE = ("–", "–")
 
 FOLDS = 5
 """Of cross-validation."""
+SEEDS = 3
+"""Of what trains in minutes."""
+CONTEXTS = 10_000
+"""Responses that a cross-encoder learns from, each with one or two negatives: 20,000 pairs or more, once."""
 
-# Epochs of some minutes on one core.
-_RUBER = {"epochs": 6}
+CHITCHAT, RESPONSES = "chitchat", "responses"
+"""What is learned from: the corpus of the home folder, or responses to DailyDialog's contexts (Sai et al. 2020)."""
+
+MASKED = "masked-lm"
+"""Stands in settings for the folder of the masked language model that the command line names."""
+
+_GLOVE = "glove-6b-50d"
+_RUBER = {"epochs": 4, "max_train": 10_000, "hidden": 300}
+# 102,400 stretches, each once; the weight of the KL divergence rises over 60,000 batches as published.
+_ADEM = {"max_train": 12_800, "epochs": 8, "anneal_steps": 60_000, "pca_rows": 20_000}
+# All of the papers' form that two cores can pay for: the lowest layers stay as they are, and each pair is seen once.
+_CROSS = {
+    "contexts": CONTEXTS,
+    "valid_contexts": 500,
+    "epochs": 1,
+    "batch_size": 32,
+    "freeze": 2,
+    "learning_rate": 1e-4,
+}
+_PLAIN = {**_CROSS, "prior": "none"}
 # A sentence encoder of BERT-base's size, beside the packaged one of a fifth of it.
 _LARGER = "sentence-transformers/all-mpnet-base-v2"
-_LARGER_BLEND = {"settings": json.dumps({"cosine": {"encoder": f"hf:{_LARGER}"}})}
+_LARGER_BLEND = {"settings": json.dumps({"cosine-last": {"encoder": f"hf:{_LARGER}"}})}
 
 SECTIONS = {
     "untrained": "Without training",
     "corpus": "Trained on the corpus, without a human score",
     "negatives": "Negatives of the retrieval evaluator, at one budget (Park et al. 2021, section 4.2.2)",
     "labels": "With human scores, cross-validated by context",
-    "transfer": "Human scores of one set, tested on the other",
+    "transfer": "Human scores of other sets",
     "few": "Few human scores: a share of the training contexts of each fold",
 }
 
@@ -63,110 +87,198 @@ SECTIONS = {
 class Entry:
     """One row of the page.
 
-    learn: 'nothing', 'corpus', 'labels' (human scores alone), 'both' (corpus first). share: of the training contexts
-    whose human scores are learned from. source, target: of transfer, annotated sets by name. paper: as printed there.
+    name: by which the command line and the row's file call it. learn: 'nothing', 'packaged' (as it comes with ssrem),
+    'corpus', 'labels' (human scores alone), 'both' (corpus first). learns_from: CHITCHAT or RESPONSES. share: of the
+    training contexts whose human scores are learned from. sources, target: of transfer, annotated sets by name; the
+    sources '*' stand for every set but the one that is tested on. minutes: about how long it takes on one core. paper:
+    as printed there.
     """
 
     section: str
+    name: str
     label: str
     evaluator: str
     settings: Mapping[str, Any] = field(default_factory=dict)
     encoder: str | None = None
     learn: str = "nothing"
+    learns_from: str = CHITCHAT
     share: float = 1.0
-    source: str | None = None
+    sources: str = ""
     target: str | None = None
     seeds: int = 1
+    minutes: float = 1
     paper: tuple[str, str] = NONE
 
     def tuned(self, seed: int) -> str:
         """In place of a signature where human scores are learned from, as each fold has its own."""
         settings = "".join(f"|{key}:{value}" for key, value in sorted(self.settings.items()))
-        how = f"learned from {self.source}" if self.source else f"{FOLDS} folds by context"
+        folds = f"{FOLDS} folds by context"
+        how = {"": folds, "*": "learned from the other sets"}.get(
+            self.sources, f"learned from {self.sources}"
+        )
         share = f", {self.share:.0%} of the training contexts" if self.share < 1 else ""
         return f"{self.evaluator}{settings}|{how}{share}|seed:{seed}"
 
     @property
-    def key(self) -> str:
-        """What determines the row, but for the seed and the data."""
-        about = {
-            name: value
-            for name, value in vars(self).items()
-            if name not in ("section", "label", "seeds", "paper")
+    def made_by(self) -> dict[str, Any]:
+        """What determines the row but for the data: a kept row that was made by anything else is out of date.
+
+        Settings are complete, so that a default that changed counts; of a packaged evaluator it is the signature.
+        """
+        kind: Any = evaluator_class(self.evaluator)
+        about: dict[str, Any] = {
+            "evaluator": self.evaluator,
+            "settings": kind.check_settings(self._settings),
+            "encoder": self.encoder,
+            "learn": self.learn,
+            "learns_from": self.learns_from,
+            "share": self.share,
+            "sources": self.sources,
+            "target": self.target,
+            "form": getattr(kind, "form", None),
         }
-        return json.dumps(about, sort_keys=True)
+        if self.learn == "packaged":
+            about["signature"] = read_json(PACKAGED / self.evaluator / MANIFEST, ("signature",))["signature"]
+        return dict(json.loads(json.dumps(about, sort_keys=True)))
+
+    @property
+    def _settings(self) -> dict[str, Any]:
+        known = evaluator_class(self.evaluator).setting_names()
+        return {key: value for key, value in self.settings.items() if key in known}
 
 
-def entries(contexts: int, seeds: int, masked_model: str | None) -> Iterator[Entry]:
-    """All rows. contexts: responses that a transformer learns from. seeds: of what trains in minutes.
-
-    masked_model: the masked language model of mask-and-fill; rows that need one are left out where there is none.
-    """
-    yield from _untrained(masked_model)
-    yield from _labelled()
-    yield from _trained(contexts, seeds)
-    yield from _negatives(contexts, masked_model)
-    yield Entry("corpus", "`ssrem-paper` over MiniLM", "ssrem-paper", {}, "all-minilm-l6-v2", "corpus")
+def entries() -> list[Entry]:
+    """All rows, in order of the page."""
+    rows = [*_untrained(), *_trained(), *_negatives(), *_labelled()]
+    assert len({entry.name for entry in rows}) == len(rows)
+    return rows
 
 
-def _untrained(masked_model: str | None) -> Iterator[Entry]:
+def _untrained() -> Iterator[Entry]:
     overlap = ("bleu-1", "bleu-2", "bleu-3", "bleu-4", "rouge-l", "meteor")
     embedding = ("emb-average", "emb-greedy", "emb-extrema", "sms", "bertscore", "ruber-ref")
-    for name in ("length", *overlap, *embedding, "cosine", "lm-coherence", "lm-pmi", "lm-sum"):
-        yield Entry("untrained", f"`{name}`", name, paper=PARK.get(name, NONE))
-    yield Entry("untrained", "`cosine` (all-mpnet-base-v2)", "cosine", {"encoder": f"hf:{_LARGER}"})
-    if masked_model is not None:
-        label = "`mlm-likelihood` (tied head over MiniLM)"
-        yield Entry(
-            "untrained", label, "mlm-likelihood", {"model": masked_model}, paper=PARK["mlm-likelihood"]
+    aspects = ("novelty", "own-turn", "fluency", "specificity")
+    for name in ("length", *overlap, *embedding, *aspects, "cosine"):
+        yield Entry("untrained", name, f"`{name}`", name, paper=PARK.get(name, NONE))
+    for name in ("lm-coherence", "lm-pmi", "lm-sum"):
+        yield Entry("untrained", name, f"`{name}`", name, paper=PARK.get(name, NONE), minutes=30)
+    larger = {"encoder": f"hf:{_LARGER}"}
+    yield Entry("untrained", "cosine-mpnet", "`cosine` (all-mpnet-base-v2)", "cosine", larger, minutes=5)
+    label = "`mlm-likelihood` (tied head over MiniLM)"
+    yield Entry(
+        "untrained", "mlm-likelihood", label, "mlm-likelihood", {"model": MASKED}, minutes=60,
+        paper=PARK["mlm-likelihood"],
+    )  # fmt: skip
+
+
+def _trained() -> Iterator[Entry]:
+    for name in ("ssrem", "ssrem-paper", "rsrem"):
+        yield Entry("corpus", name, f"`{name}`", name, {}, DEFAULT_ENCODER, "corpus", seeds=SEEDS, minutes=5)
+    yield Entry(
+        "corpus", "ssrem-paper-ranking", "`ssrem-paper`, ranking loss", "ssrem-paper", {"loss": "ranking"},
+        DEFAULT_ENCODER, "corpus", seeds=SEEDS, minutes=5,
+    )  # fmt: skip
+    yield Entry("corpus", "ssrem-minilm", "`ssrem-minilm`, packaged", "ssrem-minilm", learn="packaged")
+    for name, minutes in (("blend-fast", 2), ("blend", 30)):
+        yield Entry("corpus", name, f"`{name}`, packaged", name, learn="packaged", minutes=minutes)
+    label = "`blend` (all-mpnet-base-v2)"
+    yield Entry("corpus", "blend-mpnet", label, "blend", _LARGER_BLEND, None, "corpus", minutes=60)
+    yield Entry("corpus", "ruber-unref", "`ruber-unref`", "ruber-unref", _RUBER, _GLOVE, "corpus", minutes=60)
+    ruber = PARK["ruber"]
+    yield Entry("corpus", "ruber", "`ruber`", "ruber", _RUBER, _GLOVE, "corpus", minutes=60, paper=ruber)
+    label, paper = "`roberta-eval` (MiniLM)", NONE
+    yield Entry(
+        "corpus",
+        "roberta-eval",
+        label,
+        "roberta-eval",
+        _PLAIN,
+        None,
+        "corpus",
+        RESPONSES,
+        minutes=30,
+        paper=paper,
+    )
+
+
+def _negatives() -> Iterator[Entry]:
+    def entry(spec: str, more: str, settings: Mapping[str, Any], source: str, minutes: float) -> Entry:
+        name = "retrieval-" + spec.removeprefix("random-1+").replace("+", "-")
+        masked = {"negatives_model": MASKED} if spec.removeprefix("random-1+") in _MASKED else {}
+        paper = PARK.get(spec) or PARK.get(spec.removeprefix("random-1+"), NONE)
+        return Entry(
+            "negatives",
+            name + more.replace(", ", "-").replace(" ", "-"),
+            f"`retrieval`, {spec}{more}",
+            "retrieval",
+            {"negatives": spec, **masked, **settings},
+            None,
+            "corpus",
+            source,
+            minutes=minutes,
+            paper=NONE if more else paper,
         )
 
-
-def _trained(contexts: int, seeds: int) -> Iterator[Entry]:
-    for name in ("ssrem", "ssrem-paper", "rsrem"):
-        yield Entry("corpus", f"`{name}`", name, {}, DEFAULT_ENCODER, "corpus", seeds=seeds)
-    label, ranking = "`ssrem-paper`, ranking loss", {"loss": "ranking"}
-    yield Entry("corpus", label, "ssrem-paper", ranking, DEFAULT_ENCODER, "corpus", seeds=seeds)
-    yield Entry("corpus", "`ruber-unref`", "ruber-unref", _RUBER, "glove-6b-50d", "corpus")
-    semi, label = ZHAO["ruber semi-supervised"], "`ruber-unref`, semi-supervised"
-    yield Entry("labels", label, "ruber-unref", _RUBER, "glove-6b-50d", "both", paper=semi)
-    yield Entry("corpus", "`ruber`", "ruber", _RUBER, "glove-6b-50d", "corpus", paper=PARK["ruber"])
-    yield Entry("corpus", "`roberta-eval` (MiniLM)", "roberta-eval", {"contexts": contexts}, None, "corpus")
-    yield Entry("corpus", "`blend`", "blend", {}, None, "corpus")
-    yield Entry("corpus", "`blend` (all-mpnet-base-v2)", "blend", _LARGER_BLEND, None, "corpus")
+    for spec in ("random-1", "random-2", "random-1+mask-and-fill"):
+        yield entry(spec, "", _PLAIN, RESPONSES, 30)
+    for spec in ("drop-golden", "shuffle-golden", *_MASKED[1:]):
+        yield entry(f"random-1+{spec}", "", _PLAIN, RESPONSES, 45)
+    for spec in ("random-1", "random-1+mask-and-fill"):
+        yield entry(spec, ", with the prior", _CROSS, RESPONSES, 30)
+    # DailyDialog's speakers are seats of one conversation: what speakers say elsewhere is known of chitchat alone.
+    for spec in ("random-1+sc", "sc+sp+ss+random-1"):
+        yield entry(spec, "", _PLAIN, CHITCHAT, 45)
 
 
-def _negatives(contexts: int, masked_model: str | None) -> Iterator[Entry]:
-    plain = ("random-1", "random-2", "random-1+sc", "sc+sp+ss+random-1", "random-1+drop-golden")
-    masked = ("mask-and-fill", "score-without-history", "select-random", "replace-with-history")
-    specs = [*plain, "random-1+shuffle-golden", *(f"random-1+{name}" for name in masked if masked_model)]
-    for spec in specs:
-        settings: dict[str, Any] = {"negatives": spec, "contexts": contexts}
-        if any(name in spec for name in masked):
-            settings["negatives_model"] = masked_model
-        paper = PARK.get(spec) or PARK.get(spec.removeprefix("random-1+"), NONE)
-        yield Entry("negatives", f"`retrieval`, {spec}", "retrieval", settings, None, "corpus", paper=paper)
-    bare = {"negatives": "random-1", "contexts": contexts, "prior": "none"}
-    yield Entry("negatives", "`retrieval`, random-1, no prior", "retrieval", bare, None, "corpus")
+_MASKED = ("mask-and-fill", "score-without-history", "select-random", "replace-with-history")
+"""Generators that need a masked language model."""
 
 
 def _labelled() -> Iterator[Entry]:
-    yield Entry("labels", "`blend`", "blend", {}, None, "labels")
-    yield Entry("labels", "`blend` (all-mpnet-base-v2)", "blend", _LARGER_BLEND, None, "labels")
-    yield Entry("labels", "`blend-ref`", "blend-ref", {}, None, "labels")
-    tuned = {"tune_epochs": 3}
-    paper = ZHAO["roberta-eval"]
-    yield Entry("labels", "`roberta-eval` (MiniLM)", "roberta-eval", tuned, None, "labels", paper=paper)
-    yield Entry("labels", "`adem`", "adem", {}, "glove-6b-50d", "both", paper=ZHAO["adem"])
+    for name, minutes in (("blend-fast", 3), ("blend", 30)):
+        yield Entry("labels", f"{name}-labels", f"`{name}`", name, learn="labels", minutes=minutes)
+    label = "`blend` (all-mpnet-base-v2)"
+    yield Entry("labels", "blend-mpnet-labels", label, "blend", _LARGER_BLEND, None, "labels", minutes=45)
+    yield Entry("labels", "blend-ref-labels", "`blend-ref`", "blend-ref", learn="labels", minutes=30)
+    roberta, paper = "`roberta-eval` (MiniLM)", ZHAO["roberta-eval"]
+    for name, more, learn in (
+        ("roberta-eval-labels", "", "labels"),
+        ("roberta-eval-both", ", after the corpus", "both"),
+    ):
+        source = RESPONSES if learn == "both" else CHITCHAT
+        yield Entry(
+            "labels",
+            name,
+            roberta + more,
+            "roberta-eval",
+            _PLAIN,
+            None,
+            learn,
+            source,
+            minutes=60,
+            paper=paper,
+        )
+    adem = ZHAO["adem"]
+    yield Entry("labels", "adem", "`adem`", "adem", _ADEM, _GLOVE, "both", minutes=90, paper=adem)
+    semi, label = ZHAO["ruber semi-supervised"], "`ruber-unref`, semi-supervised"
+    yield Entry(
+        "labels", "ruber-labels", label, "ruber-unref", _RUBER, _GLOVE, "both", minutes=70, paper=semi
+    )
+    for name, minutes in (("blend-fast", 2), ("blend", 30)):
+        label = f"`{name}`, every other set"
+        yield Entry("transfer", f"{name}-others", label, name, learn="labels", sources="*", minutes=minutes)
     sets = {"DD": "dailydialog-zhao", "PC": "persona-zhao"}
-    for name in ("blend", "roberta-eval"):
+    for name, minutes in (("blend", 20), ("roberta-eval", 15)):
         for one, other in (("DD", "PC"), ("PC", "DD")):
-            label, paper = (
-                f"`{name}`, {one}→{other}",
-                ZHAO[f"{one}→{other}"] if name == "roberta-eval" else NONE,
-            )
+            paper = ZHAO[f"{one}→{other}"] if name == "roberta-eval" else NONE
+            settings = _PLAIN if name == "roberta-eval" else {}
             yield Entry(
-                "transfer", label, name, {}, None, "labels", source=sets[one], target=sets[other], paper=paper
-            )
+                "transfer", f"{name}-{one}-{other}".lower(), f"`{name}`, {one}→{other}", name, settings, None, "labels",
+                sources=sets[one], target=sets[other], minutes=minutes, paper=paper,
+            )  # fmt: skip
     for share in (0.1, 0.2, 0.5):
-        yield Entry("few", f"`blend`, {share:.0%}", "blend", {}, None, "labels", share=share)
+        for name, minutes in (("blend-fast", 3), ("blend", 30)):
+            yield Entry(
+                "few", f"{name}-{share:.0%}".rstrip("%"), f"`{name}`, {share:.0%}", name, learn="labels", share=share,
+                minutes=minutes,
+            )  # fmt: skip

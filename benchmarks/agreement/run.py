@@ -1,121 +1,195 @@
-"""Trains and scores one row; finished rows are stored as JSON and not computed again."""
+"""Trains and scores one row."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.agreement.plan import FOLDS, Entry
-from ssrem import __version__
+from benchmarks.agreement.plan import FOLDS, MASKED, RESPONSES, Entry
+from benchmarks.agreement.responses import responses_of, share_above
+from benchmarks.agreement.rows import gain_of_share
 from ssrem.agreement.annotated import Labels
 from ssrem.agreement.correlation import pearson, spearman
 from ssrem.agreement.cross_validation import Labelled, folds_by_context, out_of_fold
+from ssrem.agreement.inputs import View
+from ssrem.agreement.paired_bootstrap import paired_bootstrap
 from ssrem.encoders import DEFAULT_ENCODER, load_encoder
-from ssrem.errors import EvaluatorError
-from ssrem.evaluators import evaluator_class
+from ssrem.errors import EvaluatorError, SsremError
+from ssrem.evaluators import evaluator_class, load_evaluator, packaged
 from ssrem.evaluators.base import Evaluator
 from ssrem.samples import TRAIN, Candidates, Floats
 
 Say = Callable[[str], None]
 
 
+class PieceEndedError(SsremError):
+    """The time of a piece is over; the row's training goes on from its checkpoint when it is computed again."""
+
+
 @dataclass(frozen=True)
 class Bench:
-    """What rows have in common. candidates: of the corpus, whose content hash is `digest`. sets: by name."""
+    """What rows have in common.
 
-    candidates: Candidates
-    digest: str
+    corpus: reads the candidates of the home folder's corpus. responses: the folder of DailyDialog++, if there is one.
+    sets: annotated sets by name. unfinished: the folder of checkpoints. masked_model: of mask-and-fill, if there is
+    one. seconds: after which a training ends its piece.
+    """
+
+    corpus: Callable[[], Candidates]
+    responses: Path | None
     sets: Mapping[str, Labels]
-    rows: Path
+    unfinished: Path
+    masked_model: str | None
+    seconds: float
     say: Say
-    untrained: list[Evaluator] = field(default_factory=list)
-    """Kept, so that those with one language model share it, and what it has scored already."""
     fitted: dict[str, tuple[Any, float]] = field(default_factory=dict)
     """What was learned from the corpus and in how many seconds, for rows that only differ in what comes after."""
 
-    def kept(self, entry: Entry, seed: int) -> dict[str, Any] | None:
-        """The row, if it was computed before with the same version, corpus and annotated sets."""
-        file = self._file(entry, seed)
-        return json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
-
-    def keep(self, entry: Entry, seed: int, row: Mapping[str, Any]) -> None:
-        """Write the row, completely or not at all."""
-        file = self._file(entry, seed)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        part = file.with_suffix(".part")
-        part.write_text(json.dumps(row, indent=1), encoding="utf-8")
-        part.replace(file)
-
-    def _file(self, entry: Entry, seed: int) -> Path:
-        sets = {name: [len(labels.pairs), float(labels.human.sum())] for name, labels in self.sets.items()}
-        content = json.dumps([__version__, self.digest, sets, entry.key, seed], sort_keys=True)
-        return self.rows / f"{hashlib.sha256(content.encode()).hexdigest()[:20]}.json"
+    @cached_property
+    def candidates(self) -> Mapping[str, Candidates]:
+        """The candidates by the name that `Entry.learns_from` has, read when first needed."""
+        return _Read(self)
 
 
-def row_of(entry: Entry, seed: int, bench: Bench) -> dict[str, Any]:
-    """Figures of an entry on every annotated set that it is tested on, its signature, and its time."""
+class _Read(dict[str, Candidates]):
+    def __init__(self, bench: Bench) -> None:
+        self.bench = bench
+
+    def __missing__(self, source: str) -> Candidates:
+        if source != RESPONSES:
+            self[source] = self.bench.corpus()
+        elif self.bench.responses is None:
+            raise EvaluatorError("this row learns from DailyDialog++; name its folder with --responses")
+        else:
+            self[source] = responses_of(self.bench.responses)
+        return self[source]
+
+
+def run_of(entry: Entry, seed: int, bench: Bench) -> dict[str, Any]:
+    """Figures of an entry on every annotated set that it is tested on, its signature, its gains and its time."""
     evaluator, fitted = _fitted(entry, seed, bench)
     training = evaluator.training if entry.learn in ("corpus", "both") else None
-    notes: dict[str, Any] = {}
+    run: dict[str, Any] = {"seed": seed, "fit_seconds": round(fitted, 1), "gains": []}
     if training is not None:
-        notes = {
+        run["training"] = {
             "rows": dict(training.rows),
-            "epochs": len(training.history),
+            "epochs": training.history[-1]["epoch"],
             "figures": dict(training.figures),
         }
-    results, scored, seconds = {}, 0, 0.0
+        run["gains"] += _gain_of_fit(training)
+        if entry.learns_from == RESPONSES and bench.responses is not None:
+            run["dailydialog_plusplus"] = share_above(evaluator, bench.responses)
+    results, kept_scores, scored, seconds = {}, {}, 0, 0.0
     for name in [entry.target] if entry.target else list(bench.sets):
         labels = bench.sets[name]
         if "reference" in evaluator.needs and any(sample.reference is None for sample in labels.samples):
             continue  # the set has no references
-        start = time.perf_counter()
+        began = time.perf_counter()
         scores = _scores(entry, evaluator, name, seed, bench)
-        seconds, scored = seconds + time.perf_counter() - start, scored + len(scores)
+        seconds, scored = seconds + time.perf_counter() - began, scored + len(scores)
         results[name] = _figures(scores, labels)
-    known = entry.learn in ("nothing", "corpus")
-    return {
-        "signature": evaluator.signature if known else None,
+        if entry.learn in ("labels", "both"):
+            run["gains"].append(_gain_of_labels(entry, evaluator, scores, labels))
+        kept_scores[name] = [float(f"{score:.5g}") for score in scores]
+    known = entry.learn not in ("labels", "both")
+    if entry.section == "negatives":
+        run["scores"] = kept_scores
+    return run | {
+        "signature": evaluator.signature if known else entry.tuned(seed),
         "results": results,
-        "training": notes,
-        "fit_seconds": round(fitted, 1),
         "seconds_per_1000": round(1000 * seconds / max(scored, 1), 3),
         "weights": getattr(evaluator, "weights", None) if known else None,
     }
 
 
+def difference(one: Floats, other: Floats, labels: Labels) -> dict[str, Any]:
+    """Spearman of `one` less that of `other` with the human scores, its 95% interval and p, by resampled contexts."""
+    contexts = [" ".join(sample.context) for sample in labels.samples]
+    compared = paired_bootstrap(one, other, labels.human, contexts, view=View(), seed=0)
+    return {name: getattr(compared, name) for name in ("first", "second", "difference", "low", "high", "p")}
+
+
+def _gain_of_fit(training: Any) -> list[dict[str, Any]]:
+    """Of the share of negatives below the true response, over that before training, or chance where it was not
+    measured; nothing for a training without gradient steps."""
+    end, first = training.figures.get("valid_gt_above"), training.history[0]
+    if end is None or "l2" in first:
+        return []
+    start = first.get("valid_gt_above", 0.5) if first["epoch"] == 0 else 0.5
+    return [gain_of_share("true responses above negatives, validation", start, end, training.rows["valid"])]
+
+
+def _gain_of_labels(entry: Entry, evaluator: Any, scores: Floats, labels: Labels) -> dict[str, Any]:
+    """Of Spearman with human scores that were not learned from, over the same evaluator before it learned from any.
+
+    That is the version fitted on the corpus, or the packaged one; without either, scores that say nothing.
+    """
+    before = evaluator if entry.learn == "both" else None
+    if before is None and entry.evaluator in packaged() and not entry.settings:
+        before = load_evaluator(entry.evaluator)
+    what = f"Spearman, {labels.criterion}, out of fold"
+    if before is None:
+        rank = spearman(scores, labels.human)
+        return {"what": what, "start": 0.0, "end": rank.statistic, "n": len(scores), "low": rank.low or 0.0}
+    compared = difference(scores, before.score(labels.samples), labels)
+    return {
+        "what": what,
+        "start": compared["second"],
+        "end": compared["first"],
+        "n": len(scores),
+        "low": compared["low"] or 0.0,
+    }
+
+
 def _fitted(entry: Entry, seed: int, bench: Bench) -> tuple[Any, float]:
     """The evaluator, trained on the corpus if the entry says so, and the seconds that this took."""
+    if entry.learn == "packaged":
+        return load_evaluator(entry.evaluator), 0.0
     if entry.learn not in ("corpus", "both"):
         return _made(entry, seed, bench), 0.0
-    about = json.dumps([entry.evaluator, dict(entry.settings), entry.encoder, seed], sort_keys=True)
+    about = json.dumps(
+        [entry.evaluator, dict(entry.settings), entry.encoder, entry.learns_from, seed], sort_keys=True
+    )
     if about not in bench.fitted:
-        began = time.perf_counter()
         evaluator = _made(entry, seed, bench)
-        evaluator.fit(bench.candidates, progress=_progress(bench.say))
+        unfinished = bench.unfinished / f"{entry.name}-{seed}"
+        training = evaluator.fit(
+            bench.candidates[entry.learns_from], progress=_progress(bench), checkpoint=unfinished
+        )
         bench.fitted.clear()  # rows that share one stand side by side
-        bench.fitted[about] = evaluator, time.perf_counter() - began
+        bench.fitted[about] = evaluator, training.seconds
     return bench.fitted[about]
 
 
 def _made(entry: Entry, seed: int, bench: Bench) -> Any:
     kind: Any = evaluator_class(entry.evaluator)
+    settings = dict(entry.settings)
+    for name, value in settings.items():
+        if value == MASKED:
+            if bench.masked_model is None:
+                raise EvaluatorError(
+                    "this row needs a masked language model; make one with ssrem train masked-lm, and name it with "
+                    "--masked-model"
+                )
+            settings[name] = bench.masked_model
     if not kind.learns_from:
-        metric = kind(**entry.settings)
+        metric = kind(**settings)
         _ = metric.signature  # raises if a package or model is missing
-        bench.untrained.append(metric)
         return metric
     known = kind.config_class.names()
-    settings = {key: value for key, value in {**entry.settings, "seed": seed}.items() if key in known}
+    settings = {key: value for key, value in {**settings, "seed": seed}.items() if key in known}
     encoder = None
     if kind.encoder_spec(DEFAULT_ENCODER):
-        texts = _training_texts(bench.candidates) if entry.encoder and "word2vec" in entry.encoder else None
+        texts = None
+        if entry.encoder and "word2vec" in entry.encoder:
+            texts = _training_texts(bench.candidates[entry.learns_from])
         encoder = load_encoder(entry.encoder or "", train_texts=texts, seed=seed)
     return kind(encoder, kind.config_class.of(settings))
 
@@ -131,12 +205,14 @@ def _training_texts(candidates: Candidates) -> list[str]:
 
 def _scores(entry: Entry, evaluator: Any, name: str, seed: int, bench: Bench) -> Floats:
     labels = bench.sets[name]
-    if entry.learn in ("nothing", "corpus"):
+    if entry.learn not in ("labels", "both"):
         return _only(evaluator, labels)
-    if entry.source:
-        learned = bench.sets[entry.source]
-        tuned = evaluator.fine_tuned(learned.pairs, scale=learned.scale)
-        return _only(tuned, labels)
+    if entry.sources == "*":
+        others = [other for set_, other in bench.sets.items() if set_ != name]
+        return _only(evaluator.tuned_on_sets([(other.pairs, other.scale) for other in others]), labels)
+    if entry.sources:
+        learned = bench.sets[entry.sources]
+        return _only(evaluator.fine_tuned(learned.pairs, scale=learned.scale), labels)
 
     def make(pairs: Labelled) -> Any:
         some = _share(pairs, entry.share, seed)
@@ -173,17 +249,21 @@ def _figures(scores: Floats, labels: Labels) -> dict[str, Any]:
     }
 
 
-def _progress(say: Say) -> Callable[[int, int], None]:
-    last = [0.0]
+def _progress(bench: Bench) -> Callable[[int, int], None]:
+    began = last = time.perf_counter()
 
     def tell(done: int, total: int) -> None:
-        if time.perf_counter() - last[0] > 10 or done == total:
-            last[0] = time.perf_counter()
-            say(f"{done}/{total}")
+        nonlocal last
+        now = time.perf_counter()
+        if now - last > 30 or done == total:
+            last = now
+            bench.say(f"{done}/{total}")
+        if now - began > bench.seconds and done < total:
+            raise PieceEndedError(f"{done} of {total} steps; the same command goes on with them")
 
     return tell
 
 
-def figures_of(rows: Sequence[Mapping[str, Any]], name: str) -> list[Mapping[str, Any]]:
-    """One set's figures, a seed each; empty where the rows do not have the set."""
-    return [row["results"][name] for row in rows if name in row["results"]]
+def figures_of(runs: Sequence[Mapping[str, Any]], name: str) -> list[Mapping[str, Any]]:
+    """One set's figures, a seed each; empty where the runs do not have the set."""
+    return [run["results"][name] for run in runs if name in run["results"]]

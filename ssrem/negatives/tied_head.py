@@ -203,16 +203,18 @@ class _TiedHead:
     def loss(self, rows: Rows, step: Step) -> Loss:
         from ssrem.training.trainer import Loss
 
-        batch = self._batch(rows, np.random.default_rng([self.settings.seed, 2, step.number]))
-        if len(batch.truth) == 0:
+        random = np.random.default_rng([self.settings.seed, 2, step.number])
+        self.model.train()
+        for part in self.frozen:
+            part.eval()  # no dropout in frozen parts
+        summed = [self._summed_loss(batch) for batch in self._batches(rows, random)]
+        masked = sum(count for _, count in summed)
+        if masked == 0:
             raise EvaluatorError(
                 f"tied head: at step {step.number + 1} no response has a token that the encoder knows; "
                 f"{self.settings.encoder} does not fit this corpus"
             )
-        self.model.train()
-        for part in self.frozen:
-            part.eval()  # no dropout in frozen parts
-        mean = self._mean_loss(batch)
+        mean = sum(total for total, _ in summed) / masked
         self.losses.append(float(mean.detach()))
         return Loss.averaged(mean, len(rows))
 
@@ -229,16 +231,18 @@ class _TiedHead:
         total = masked = 0.0
         with torch.inference_mode():
             for batch in self.held_out:
-                if len(batch.truth):
-                    total += float(self._mean_loss(batch)) * len(batch.truth)
-                    masked += len(batch.truth)
+                loss, count = self._summed_loss(batch)
+                total, masked = total + float(loss), masked + count
         return total / masked if masked else math.nan
 
-    def _mean_loss(self, batch: _Batch) -> torch.Tensor:
-        """Mean -log p of the tokens behind the masks."""
+    def _summed_loss(self, batch: _Batch) -> tuple[torch.Tensor, int]:
+        """The sum of -log p of the tokens behind the masks, and their number."""
         import torch
 
-        return torch.nn.functional.cross_entropy(masked_logits(self.model, *batch[:4]), batch.truth)
+        if not len(batch.truth):
+            return torch.zeros(()), 0
+        logits = masked_logits(self.model, *batch[:4]).float()
+        return torch.nn.functional.cross_entropy(logits, batch.truth, reduction="sum"), len(batch.truth)
 
     def _start(self) -> None:
         """Set the head as it is before training; its output weights are the input embeddings themselves."""
@@ -271,13 +275,19 @@ class _TiedHead:
         random = np.random.default_rng([self.settings.seed, 1])
         size, n = self.settings.batch_size, min(self.settings.held_out, len(rows))
         chosen = rows[np.sort(random.choice(len(rows), n, replace=False))] if n else rows
-        return [self._batch(chosen[first : first + size], random) for first in range(0, n, size)]
+        firsts = range(0, n, size)
+        return [batch for first in firsts for batch in self._batches(chosen[first : first + size], random)]
 
-    def _batch(self, rows: Rows, random: np.random.Generator) -> _Batch:
-        """The responses at `rows`, some after their context, a share of the tokens masked."""
+    def _batches(self, rows: Rows, random: np.random.Generator) -> list[_Batch]:
+        """The responses at `rows`, first those read alone, then those read after their context, which are longer."""
+        after = random.random(len(rows)) < self.settings.context_share
+        parts = [[self._input(row, read) for row in rows[after == read].tolist()] for read in (False, True)]
+        return [self._batch(part, random) for part in parts if part]
+
+    def _batch(self, inputs: Sequence[Sequence[int]], random: np.random.Generator) -> _Batch:
+        """The texts' tokens, a share of them masked."""
         import torch
 
-        inputs = [self._input(row, random.random() < self.settings.context_share) for row in rows.tolist()]
         ids = np.full((len(inputs), max(map(len, inputs))), self.tokenizer.pad_token_id, dtype=np.int64)
         attention = np.zeros_like(ids)
         for i, tokens in enumerate(inputs):

@@ -1,0 +1,104 @@
+"""The rows that were computed, a file each, who made them, and whether a row says anything."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.agreement.plan import Entry
+from ssrem.files import write_json
+
+FOLDER = Path(__file__).parent / "rows"
+TOO_SMALL = "budget too small to tell"
+_95 = 1.959964
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The rows in `folder`. data: what they were computed on, in the words that each row keeps."""
+
+    folder: Path
+    data: Mapping[str, Any]
+
+    def read(self, entry: Entry) -> dict[str, Any] | None:
+        """The row as it was kept, current or not; None if there is none."""
+        file = self.folder / f"{entry.name}.json"
+        row: dict[str, Any] | None = json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
+        return row
+
+    def runs(self, entry: Entry) -> list[dict[str, Any]]:
+        """The runs of the row that are current, a seed each."""
+        row = self.read(entry)
+        return row["runs"] if row and not self.why_outdated(entry, row) else []
+
+    def why_outdated(self, entry: Entry, row: Mapping[str, Any]) -> str | None:
+        """What the row was made with that is another one now; None for a current row."""
+        before, now = (_flat(one) for one in (row["made_by"], self._determinants(entry)))
+        for name in sorted({*before, *now}):
+            if before.get(name) != now.get(name):
+                return f"{name} {before.get(name)}, now {now.get(name)}"
+        return None
+
+    def add(self, entry: Entry, run: Mapping[str, Any], command: str) -> None:
+        """Keep a run beside those of other seeds; runs that are out of date are replaced."""
+        runs = [*self.runs(entry), dict(run)]
+        row = {
+            "row": entry.name,
+            "made_by": self._determinants(entry),
+            "command": command,
+            "date": f"{datetime.now(UTC):%F}",
+            "runs": sorted(runs, key=lambda one: one["seed"]),
+        }
+        self.folder.mkdir(parents=True, exist_ok=True)
+        part = self.folder / f"{entry.name}.part"
+        write_json(part, row)
+        part.replace(self.folder / f"{entry.name}.json")
+
+    def state(self, entry: Entry) -> str:
+        """In a word or two: done, how many seeds are, out of date and why, or missing."""
+        row = self.read(entry)
+        if row is None:
+            return "missing"
+        if why := self.why_outdated(entry, row):
+            return f"out of date: {why}"
+        return "done" if len(row["runs"]) >= entry.seeds else f"{len(row['runs'])} of {entry.seeds} seeds"
+
+    def _determinants(self, entry: Entry) -> dict[str, Any]:
+        data = {name: value for name, value in self.data.items() if name not in ("chitchat", "responses")}
+        if entry.learn in ("corpus", "both"):
+            data[entry.learns_from] = self.data[entry.learns_from]
+        return {**entry.made_by, **data}
+
+
+def _flat(made_by: Mapping[str, Any]) -> dict[str, Any]:
+    """With a key for each setting and annotated set."""
+    inner = {
+        f"{name} {key}": at for name, of in made_by.items() if isinstance(of, dict) for key, at in of.items()
+    }
+    return {**{name: value for name, value in made_by.items() if not isinstance(value, dict)}, **inner}
+
+
+def gain_of_share(what: str, start: float, end: float, n: int) -> dict[str, Any]:
+    """The gain of a share of `n` cases over its start; low: the lower end of its 95% interval.
+
+    The two shares are taken as independent, which makes the interval rather too wide than too narrow. A start of .5
+    without a measurement, chance, has no error of its own but counts as if it had.
+    """
+    error = float(np.sqrt((start * (1 - start) + end * (1 - end)) / max(n, 1)))
+    return {"what": what, "start": start, "end": end, "n": n, "low": end - start - _95 * error}
+
+
+def too_small(runs: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether the runs show no gain of what was learned over its start beyond noise.
+
+    True where there are gains and the lower end of the 95% interval of every one is 0 or less. A row that learned
+    nothing, or was not trained here, has no gains.
+    """
+    gains = [gain for run in runs for gain in run.get("gains", [])]
+    return bool(gains) and all(gain["low"] <= 0 for gain in gains)

@@ -1,0 +1,147 @@
+"""Rows of the page that compares with the papers: kept with what made them, replaced when that changes, or silent."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks.agreement import page as pages
+from benchmarks.agreement.plan import Entry, entries
+from benchmarks.agreement.responses import responses_of
+from benchmarks.agreement.rows import TOO_SMALL, Kept, gain_of_share, too_small
+from benchmarks.agreement.run import Bench, PieceEndedError, run_of
+from ssrem.agreement.annotated import Labels
+from ssrem.samples import TRAIN, VALID, Sample
+
+LENGTH = Entry("untrained", "length", "`length`", "length", paper=(".1 / .2", "–"))
+TRAINED = Entry("corpus", "rsrem", "`rsrem`", "rsrem", {"epochs": 1}, "glove-6b-50d", "corpus")
+DATA = {"annotated": {"small": [40, "overall", 100.0]}, "chitchat": "one", "responses": None}
+
+
+def labels() -> Labels:
+    draw = np.random.default_rng(0)
+    pairs = tuple(
+        (Sample((f"turn {at // 4}",), "word " * int(draw.integers(1, 9))), float(draw.integers(1, 6)))
+        for at in range(40)
+    )
+    return Labels(pairs, (1.0, 5.0), "overall", 0)
+
+
+def bench(tmp_path: Path) -> Bench:
+    return Bench(
+        lambda: pytest.fail("not read"), None, {"small": labels()}, tmp_path, None, 60, lambda text: None
+    )
+
+
+def run(**more: Any) -> dict[str, Any]:
+    result = {"spearman": [0.4, 0.3, 0.5, 0.0], "pearson": [0.4, 0.3, 0.5, 0.0], "n": 40, "length": 0.1}
+    return {
+        "seed": 0, "fit_seconds": 1.0, "cpu_seconds": 2, "gains": [], "signature": "s|1", "seconds_per_1000": 1.0,
+        "results": {"small": result}, **more,
+    }  # fmt: skip
+
+
+def test_a_gain_within_noise_is_too_small_to_tell() -> None:
+    within, beyond = gain_of_share("", 0.5, 0.55, 200), gain_of_share("", 0.5, 0.65, 200)
+    assert within["low"] < 0 < beyond["low"] < 0.15
+    assert gain_of_share("", 0.5, 0.55, 2000)["low"] > 0  # the same gain of more cases
+    assert too_small([run(gains=[within])]) and not too_small([run(gains=[within, beyond])])
+    assert too_small([run(gains=[gain_of_share("", 0.8, 0.7, 5000)])])  # a loss
+    assert not too_small([run()])  # nothing was learned here
+
+
+def test_a_row_that_learned_nothing_prints_no_figures(tmp_path: Path) -> None:
+    kept = Kept(tmp_path, DATA)
+    kept.add(TRAINED, run(gains=[gain_of_share("", 0.5, 0.51, 100)]), "command")
+    kept.add(LENGTH, run(), "command")
+    written = pages.page([LENGTH, TRAINED], kept, {"small": labels()})
+    assert f"| `rsrem` | {TOO_SMALL} |" in written
+    assert "| `length` | **.40** [.30, .50] (.40) |" in written
+    assert "| `rsrem` | 40 | 1 | – | .50 → .51 (at least −.13) |" in written
+
+
+def test_a_row_is_kept_with_what_made_it_and_outdated_by_another_budget_or_corpus(tmp_path: Path) -> None:
+    kept = Kept(tmp_path, DATA)
+    assert kept.state(TRAINED) == "missing"
+    kept.add(TRAINED, run(), "python -m benchmarks.agreement --row rsrem")
+    row = json.loads((tmp_path / "rsrem.json").read_text())
+    assert row["made_by"]["settings"]["epochs"] == 1 and row["made_by"]["settings"]["batch_size"] > 0
+    assert row["command"].endswith("--row rsrem") and row["date"] and row["runs"][0]["signature"] == "s|1"
+    assert kept.state(TRAINED) == "done" and kept.state(replace(TRAINED, seeds=2)) == "1 of 2 seeds"
+    assert kept.state(replace(TRAINED, settings={"epochs": 2})) == "out of date: settings epochs 1, now 2"
+    other = Kept(tmp_path, {**DATA, "chitchat": "two"})
+    assert other.state(TRAINED) == "out of date: chitchat one, now two" and other.runs(TRAINED) == []
+    other.add(LENGTH, run(), "")
+    assert kept.state(LENGTH) == "done"  # nothing was learned from the corpus
+    written = pages.page([TRAINED], other, {"small": labels()})
+    assert "- `rsrem` (`rsrem`): out of date: chitchat one, now two" in written and ".40" not in written
+
+
+def test_new_seeds_stand_beside_old_ones_of_the_same_making(tmp_path: Path) -> None:
+    kept = Kept(tmp_path, DATA)
+    for seed in (1, 0):
+        kept.add(TRAINED, run(seed=seed), "")
+    assert [one["seed"] for one in kept.runs(TRAINED)] == [0, 1]
+    kept.add(replace(TRAINED, settings={"epochs": 2}), run(seed=2), "")
+    assert [one["seed"] for one in kept.runs(replace(TRAINED, settings={"epochs": 2}))] == [2]
+
+
+def test_an_untrained_row_is_computed_on_every_set(tmp_path: Path) -> None:
+    made = run_of(LENGTH, 0, bench(tmp_path))
+    assert made["results"]["small"]["n"] == 40 and made["results"]["small"]["length"] == pytest.approx(1)
+    assert made["gains"] == [] and made["signature"].startswith("length|")
+
+
+def test_a_piece_ends_in_time_with_a_way_on(tmp_path: Path) -> None:
+    from benchmarks.agreement.run import _progress
+
+    tell = _progress(replace(bench(tmp_path), seconds=0))
+    with pytest.raises(PieceEndedError, match="3 of 9 steps; the same command goes on"):
+        tell(3, 9)
+    tell(9, 9)  # what is done is kept
+
+
+def test_every_row_has_a_name_and_settings_of_its_own() -> None:
+    plan = entries()
+    made = [json.dumps(entry.made_by, sort_keys=True) for entry in plan]
+    assert len(set(made)) == len(plan) > 60
+    assert all(entry.minutes <= 120 for entry in plan)
+
+
+def test_responses_of_dailydialog_keep_their_contexts_and_draw_others(tmp_path: Path) -> None:
+    for name in ("train", "dev"):
+        rows = [
+            {"context": [f"{name} {at}", "b"], "positives": [f"{name} {at} {k}" for k in range(2)]}
+            for at in range(5)
+        ]
+        text = "\n".join(json.dumps(row) for row in rows)
+        (tmp_path / f"dailydialog-plusplus_{name}.jsonl").write_text(text)
+    candidates = responses_of(tmp_path)
+    assert len(candidates.rows(TRAIN)) == len(candidates.rows(VALID)) == 10
+    for row in range(20):
+        name, number, _ = candidates.texts[candidates.response[row]].split()
+        context = candidates.texts[candidates.context_start[row] : candidates.context_stop[row]]
+        assert context == [f"{name} {number}", "b"]
+        drawn = [candidates.texts[at].split() for at in candidates.negatives["Rand"][row] if at >= 0]
+        assert all(other[0] == name and other[1] != number for other in drawn)
+
+
+def test_rows_of_negatives_are_compared_pair_by_pair(tmp_path: Path) -> None:
+    human, draw = labels().human, np.random.default_rng(1)
+    near, far = human + 0.1 * draw.normal(size=40), draw.normal(size=40)
+    plan = [entry for entry in entries() if entry.name in ("retrieval-mask-and-fill", "retrieval-random-2")]
+    kept = Kept(tmp_path, DATA)
+    for entry in plan:
+        scores = near if "mask" in entry.name else far
+        gains = [gain_of_share("", 0.5, 0.9, 500)]
+        kept.add(entry, run(scores={"small": scores.tolist()}, gains=gains), "")
+    written = pages.page(plan, kept, {"small": labels()})
+    line = next(
+        text for text in written.splitlines() if text.startswith("| `retrieval`, random-1+mask-and-fill −")
+    )
+    assert "| small | **." in line and "random-2" in line
