@@ -208,8 +208,12 @@ def _scores(entry: Entry, evaluator: Any, name: str, seed: int, bench: Bench) ->
     if entry.learn not in ("labels", "both"):
         return _only(evaluator, labels)
     if entry.sources == "*":
-        others = [other for set_, other in bench.sets.items() if set_ != name]
-        return _only(evaluator.tuned_on_sets([(other.pairs, other.scale) for other in others]), labels)
+        others = {other: scored for other, scored in bench.sets.items() if other != name}
+        before = (
+            None if entry.settings or entry.evaluator not in packaged() else load_evaluator(entry.evaluator)
+        )
+        learning: Any = before or evaluator
+        return _only(learning.fine_tuned_on(others), labels)
     if entry.sources:
         learned = bench.sets[entry.sources]
         return _only(evaluator.fine_tuned(learned.pairs, scale=learned.scale), labels)

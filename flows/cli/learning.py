@@ -50,20 +50,20 @@ def training(options: argparse.Namespace, home: Warehouse, names: Sequence[str])
         landed_corpora(str(home.root))
     labels = _labels(options, home)
     for name in names:
-        evaluator_class(name).check_labels(labels is not None, labels is not None and labels.alone)
+        evaluator_class(name).check_labels(len(labels.files) if labels else 0, bool(labels and labels.alone))
     from flows.orchestration.options import TrainingOptions  # imports Pydantic
 
     return filled(TrainingOptions, options, config=config, labels=labels)
 
 
 def _labels(options: argparse.Namespace, home: Warehouse) -> HumanScores | None:
-    if options.labels is None:
+    if not options.labels:
         if options.criterion or options.labels_only:
             raise SsremError("--criterion and --labels-only need --labels FILE")
         return None
-    from ssrem.agreement.annotated import labels_of  # imports NumPy
-    from tasks.agreement.annotated_sets import annotated_file
+    from tasks.agreement.annotated_sets import human_scores  # imports NumPy
     from tasks.training.settings import HumanScores
 
-    labels_of(annotated_file(home, options.labels).read.rows, options.criterion)
-    return HumanScores(options.labels, options.criterion, options.labels_only)
+    labels = HumanScores(tuple(options.labels), options.criterion, options.labels_only)
+    human_scores(home, labels.files, labels.criterion)
+    return labels

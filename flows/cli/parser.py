@@ -154,7 +154,11 @@ STAGES: Verbs = {
         text("--negatives SPEC", "negatives to learn from, such as random-1+mask-and-fill"),
         text("--init MODEL", "transformer to start from, a name or folder"),
         text("--device DEVICE", "cpu, cuda or mps (default: the best available)"),
-        text("--labels FILE", "annotated set whose human scores to learn from as well"),
+        several(
+            "--labels FILE",
+            "annotated set whose human scores to learn from as well; blends learn from several sets at once, and are "
+            "tested on each without its scores",
+        ),
         text("--criterion NAME", "criterion of --labels to learn (default: overall)"),
         flag("--labels-only", "learn from the human scores, not from the corpora"),
         flag("--dry-run", "show what would be trained on what, and train nothing"),

@@ -125,6 +125,8 @@ class Evaluator(ABC):
     parts: ClassVar[tuple[str, ...]]
     """The parts that `components` returns, of f, g and h; g and h only for samples with a reference."""
     learns_from: ClassVar[frozenset[str]] = frozenset()
+    several_sets: ClassVar[bool] = False
+    """Whether it learns from the human scores of several annotated sets at once."""
     """What it can learn from: "candidates" (`fit`), "labels" (`fine_tuned`); empty: it needs no training."""
     test_sample: ClassVar[int | None] = None
     """Number of test responses that are scored for the identification figures of a slow evaluator; None: all."""
@@ -159,10 +161,10 @@ class Evaluator(ABC):
         return None
 
     @classmethod
-    def check_labels(cls, labels: bool, alone: bool) -> None:
+    def check_labels(cls, labels: int, alone: bool) -> None:
         """EvaluatorError if it cannot learn from what the user gives.
 
-        labels: whether there are human scores. alone: whether it is to learn from nothing but them.
+        labels: number of annotated sets. alone: whether it is to learn from nothing but their human scores.
         """
         if labels and not cls.learns_from:
             raise EvaluatorError(
@@ -170,6 +172,10 @@ class Evaluator(ABC):
             )
         if labels and "labels" not in cls.learns_from:
             raise EvaluatorError(f"{cls.name} does not learn from human scores; leave --labels out")
+        if labels > 1 and not cls.several_sets:
+            raise EvaluatorError(
+                f"{cls.name} learns from one annotated set at a time; give one, or train a blend, which takes several"
+            )
         if cls.learns_from and "candidates" not in cls.learns_from and not (labels and alone):
             missing = "add --labels-only" if labels else "give an annotated set, --labels FILE --labels-only"
             raise EvaluatorError(f"{cls.name} learns from human scores alone; {missing}")

@@ -121,8 +121,8 @@ def fine_tune(
         )
         unfinished = None
         if checkpoint is not None:
-            about = [asdict(settings), hub.weights_hash(head.model)]
-            unfinished = Checkpoint(checkpoint, about, head.data(), every=_STEPS_A_STATE)
+            made_of = [asdict(settings), hub.weights_hash(head.model)]
+            unfinished = Checkpoint(checkpoint, made_of, head.data(), every=_STEPS_A_STATE)
         curve = train(head, plan, progress=progress, checkpoint=unfinished)
         after = curve.best.get("valid_loss", math.nan)
         head.model.eval()
@@ -201,6 +201,8 @@ class _TiedHead:
             yield [random.choice(self.rows, size) for _ in range(self.settings.steps)]
 
     def loss(self, rows: Rows, step: Step) -> Loss:
+        import torch
+
         from ssrem.training.trainer import Loss
 
         random = np.random.default_rng([self.settings.seed, 2, step.number])
@@ -214,7 +216,7 @@ class _TiedHead:
                 f"tied head: at step {step.number + 1} no response has a token that the encoder knows; "
                 f"{self.settings.encoder} does not fit this corpus"
             )
-        mean = sum(total for total, _ in summed) / masked
+        mean = torch.stack([total for total, _ in summed]).sum() / masked
         self.losses.append(float(mean.detach()))
         return Loss.averaged(mean, len(rows))
 

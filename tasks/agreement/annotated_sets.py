@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ssrem.agreement.annotated import dataset_name
+from ssrem.agreement.annotated import Labels, dataset_name, labels_of
 from ssrem.annotated_sets import AnnotatedSet, read_set
 from ssrem.annotated_sets.known import known_set, known_sets
 from ssrem.errors import AnnotationError
@@ -24,6 +24,14 @@ class AnnotatedFile:
     path: Path
     digest: str
     read: AnnotatedSet
+
+
+@dataclass(frozen=True)
+class Scored:
+    """Human scores of an annotated set, and the digest of its content."""
+
+    digest: str
+    labels: Labels
 
 
 def pulled(home: Warehouse) -> Path:
@@ -55,6 +63,28 @@ def annotated_file(
     part = f"-{annotated.part}" if annotated.part and known is None else ""
     name = known.name if known else dataset_name(path.resolve() if path.is_dir() else path)
     return AnnotatedFile(f"{name}{part}", path, _digest(path, annotated, mapping), annotated)
+
+
+def human_scores(home: Warehouse, files: Sequence[str], criterion: str | None) -> dict[str, Scored]:
+    """Annotated sets by name, each with the human scores of a criterion, by default 'overall' or its only one.
+
+    AnnotationError, naming the file, for a set without the criterion, two files of equal content, or two of one name.
+    """
+    scored: dict[str, Scored] = {}
+    for file in files:
+        read = annotated_file(home, file)
+        for name, other in scored.items():
+            if read.digest == other.digest:
+                raise AnnotationError(f"{file} is the annotated set {name} once more; name each set once")
+            if read.name == name:
+                raise AnnotationError(
+                    f"{file}: another annotated set is called {name} too; rename one of the files"
+                )
+        try:
+            scored[read.name] = Scored(read.digest, labels_of(read.read.rows, criterion))
+        except AnnotationError as error:
+            raise AnnotationError(f"{file}: {error}") from None
+    return scored
 
 
 def _digest(path: Path, annotated: AnnotatedSet, mapping: Mapping[str, str] | None) -> str:

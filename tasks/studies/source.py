@@ -288,7 +288,7 @@ def _refuse_trained_on(stage: Stage, version: Version, digests: Mapping[str, str
     row = stage.connection.execute(
         "SELECT labels FROM evaluators WHERE evaluator = ? AND version = ?", list(version)
     ).fetchone()
-    known = [dataset for dataset, digest in digests.items() if row and row[0] == digest]
+    known = [dataset for dataset, digest in digests.items() if row and digest in (row[0] or "")]
     if known:
         raise EvaluatorError(
             f"{version[0]} version {version[1]} learned from the human scores of {known[0]} already; promote a "

@@ -63,7 +63,7 @@ def challenges(home: Warehouse, names: Sequence[str] = ()) -> list[Challenge]:
             version,
             champion,
             tuple(corpus for corpus, digest in json.loads(corpora).items() if landed.get(corpus) == digest),
-            tuple(dataset for dataset, digest in annotated if digest not in labels),
+            tuple(dataset for dataset, digest in annotated if digest not in "+".join(map(str, labels))),
         )
         for name, version, champion, corpora, labels in rows
         if not names or name in names

@@ -15,7 +15,9 @@ from ssrem.errors import EvaluatorError
 class HumanScores:
     """Human scores to learn from."""
 
-    file: str = Field(description="Annotated set, a file or the name of a pulled set")
+    files: tuple[str, ...] = Field(
+        description="Annotated sets, each a file or the name of a pulled set; blends learn from several"
+    )
     criterion: str | None = Field(None, description="Criterion to learn; by default overall")
     alone: bool = Field(False, description="Learn from the human scores alone, not from the corpora")
 

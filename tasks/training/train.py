@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 
-from ssrem.agreement.annotated import Labels, labels_of
+from ssrem.agreement.annotated import Labels
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import evaluator_class
 from ssrem.tables.candidates import load_candidates
 from tasks.agreement.annotated_sets import annotated_file
 from tasks.scoring.asking import asking_in, why_private
+from tasks.agreement.annotated_sets import human_scores
 from tasks.speaker_tables.build import candidate_sources, landed_corpus, without_tables
 from tasks.speaker_tables.negatives import masked_lm_for
 from tasks.speaker_tables.vectors import encode_option, encoder_for, training_texts
@@ -61,9 +62,9 @@ def train(
     place = Warehouse.at(home)
     kind: Any = evaluator_class(name)
     settings = kind.check_settings(config or {})
-    kind.check_labels(labels is not None, labels is not None and labels.alone)
-    scored = annotated_file(place, labels.file) if labels else None
-    human = labels_of(scored.read.rows, labels.criterion) if labels and scored else None
+    kind.check_labels(len(labels.files) if labels else 0, labels is not None and labels.alone)
+    scored = human_scores(place, labels.files, labels.criterion) if labels else {}
+    human = {dataset: one.labels for dataset, one in scored.items()}
     spec = kind.encoder_spec(encoder)
     parameters: dict[str, Any] = {
         "evaluator": name,
@@ -72,8 +73,8 @@ def train(
     }
     if labels:
         parameters["labels"] = [labels.criterion, labels.alone]
-    # A promotion does not compare versions on the annotated set that they learned from.
-    labels_hash = {"labels": scored.digest} if scored else {}
+    # A promotion does not compare versions on annotated sets that they learned from.
+    labels_hash = {"labels": "+".join(sorted(one.digest for one in scored.values()))} if scored else {}
 
     def digests() -> dict[str, str]:
         return {corpus: landed_corpus(place, corpus)[0] for corpus in corpora}
@@ -110,7 +111,7 @@ def train(
                 encode = encode_option(place, evaluator, stage.scratch)
                 training = evaluator.fit(candidates, checkpoint=unfinished, progress=advance, **encode)
             if human:
-                evaluator = evaluator.fine_tuned(human.pairs, scale=human.scale, progress=advance)
+                evaluator = evaluator.fine_tuned_on(human, progress=advance)
                 training = evaluator.training
         learned = {
             **_learned(training, candidates, learned_from),
@@ -205,14 +206,13 @@ def _curves(key: PartitionKey, training: Training) -> list[dict[str, Any]]:
     ]
 
 
-def _card(row: Mapping[str, Any], training: Training, human: Labels | None) -> dict[str, Any]:
+def _card(row: Mapping[str, Any], training: Training, human: Mapping[str, Labels]) -> dict[str, Any]:
     card = {key: row[key] for key in row if key not in DECIDED}
     card |= {key: json.loads(row[key]) for key in ("config", "corpora")}
     if human:
         card["human_scores"] = {
-            "criterion": human.criterion,
-            "responses": len(human.pairs),
-            "scale": list(human.scale),
+            name: {"criterion": labels.criterion, "responses": len(labels.pairs), "scale": list(labels.scale)}
+            for name, labels in human.items()
         }
     return {
         **card,

@@ -173,7 +173,7 @@ def _learned(card: dict[str, Any]) -> dict[str, Any]:
             raise EvaluatorError(
                 f"card.json: {column} is {shown(value)}, not a number from 0; export the evaluator again"
             )
-    if not re.fullmatch("[0-9a-f]{64}", str(learned.get("labels", "0" * 64))):
+    if not re.fullmatch(r"[0-9a-f]{64}(\+[0-9a-f]{64})*", str(learned.get("labels", "0" * 64))):
         raise EvaluatorError("card.json: labels is not the sha256 of a file; export the evaluator again")
     return learned
 

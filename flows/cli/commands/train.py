@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from flows.cli import arguments, learning, output
 from flows.cli.start import flow
 from ssrem.evaluators import DEFAULT_EVALUATORS
+from ssrem.files import read_json
 from tasks.training.versions import version_status
 from tasks.warehouse.home import Warehouse
 
@@ -37,6 +38,23 @@ def train(options: argparse.Namespace, home: Warehouse) -> None:
         for name, (version, new) in trained.items()
     }
     output.after(options, home, ["evaluators", "identification"], outcomes)
+    for name, (version, _) in trained.items():
+        if len(options.labels) > 1:
+            output.say(_left_out(home, name, version))
+        elif options.labels:
+            output.say(
+                f"{name} learned from one annotated set; several show how it does on one that it has not seen"
+            )
+
+
+def _left_out(home: Warehouse, name: str, version: int) -> str:
+    """How an evaluator that learned from several annotated sets does on each without its scores."""
+    card = read_json(home.models / name / str(version) / "card.json", ("figures", "human_scores"))
+    figures, sets = card["figures"], [*card["human_scores"], "mean"]
+    listed = ", ".join(
+        f"{one} {figures[f'left_out {one}']:.2f} ({figures[f'unlearned {one}']:.2f})" for one in sets
+    )
+    return f"{name}: Spearman on each set, learned from the others (before learning from any): {listed}"
 
 
 def _show_plan(
@@ -45,7 +63,9 @@ def _show_plan(
     from tasks.speaker_tables.build import without_tables  # imports NumPy
     from tasks.training.dry_run import dry_run, too_small  # imports Prefect
 
-    rows = dry_run(home, names, options.corpus, training.config, training.encoder, options.labels)
+    rows = dry_run(
+        home, names, options.corpus, training.config, training.encoder, ", ".join(options.labels) or None
+    )
     if options.json:
         output.as_json(rows)
         return

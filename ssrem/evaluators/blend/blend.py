@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -10,6 +11,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from ssrem.agreement.annotated import Labels
 from ssrem.encoders.base import Encoder
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import MANIFEST, evaluator_class
@@ -21,7 +23,7 @@ from ssrem.evaluators.core.candidate_columns import score_as_samples
 from ssrem.evaluators.core.fitted import Fitted, Run
 from ssrem.evaluators.core.saved import Saved
 from ssrem.files import read_json
-from ssrem.samples import TEST, Candidates, Floats, Sample
+from ssrem.samples import TEST, Candidates, Floats, Progress, Sample
 from ssrem.training import Training
 
 # How many candidates are scored at a time.
@@ -52,6 +54,7 @@ class Blend(Fitted[State]):
     test_sample: ClassVar[int | None] = 50
     shard: ClassVar[int] = 50
     learns_from: ClassVar[frozenset[str]] = frozenset({"candidates", "labels"})
+    several_sets: ClassVar[bool] = True
     config: BlendConfig
 
     def __init__(
@@ -121,6 +124,19 @@ class Blend(Fitted[State]):
         from ssrem.evaluators.blend.tune import tune
 
         return tune(self.name, self.members, annotated, scale, self._state, self.config, run.progress)
+
+    def fine_tuned_on(self, sets: Mapping[str, Labels], *, progress: Progress | None = None) -> Self:
+        """From several sets at once weights that hold on each: see `tune_on_sets`, whose figures show it."""
+        if len(sets) < 2:
+            return super().fine_tuned_on(sets, progress=progress)
+        from ssrem.evaluators.blend.tune import tune_on_sets
+
+        tuned = copy.copy(self)
+        state, tuned.training = tune_on_sets(
+            self.name, self.members, sets, self._state, self.config, progress
+        )
+        tuned.set_state(state)
+        return tuned
 
     def compute(self, samples: Sequence[Sample]) -> Scores:
         """f and f_unit; the other parts are NaN."""

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ssrem.agreement.annotated import Labels
+from ssrem.agreement.correlation import spearman
 from ssrem.agreement.cross_validation import folds_by_context
 from ssrem.evaluators.blend.config import BlendConfig
 from ssrem.evaluators.blend.members import Members
 from ssrem.evaluators.blend.state import State, scales, standardised
 from ssrem.evaluators.core.human_scores import check_enough, on_scale
 from ssrem.evaluators.core.scaling import Bounds
-from ssrem.samples import Floats, Progress, Sample
+from ssrem.samples import Floats, Progress, Rows, Sample
 from ssrem.training import Training
 
 _STRENGTHS = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0)
@@ -36,52 +39,155 @@ def tune(
     """
     began = time.perf_counter()
     low, high = scale
-    human = on_scale(name, annotated, scale)
+    target = (on_scale(name, annotated, scale) - low) / (high - low)
     samples = [sample for sample, _ in annotated]
-    contexts = len({sample.context for sample in samples})
     check_enough(name, samples)
-    values, _ = members.scores(samples)
-    target = (human - low) / (high - low)
-    centre, spread = (before.centre, before.spread) if before else scales(values)
-    z = standardised(values, centre, spread, config.clip)
-    prior = before.weights if before else members.judging / members.judging.sum()
-    fold = folds_by_context(samples, min(config.folds, contexts), config.seed)
-    history = []
-    for at, strength in enumerate(_STRENGTHS, 1):
-        held = np.zeros(len(z))
-        for out in range(int(fold.max()) + 1):
-            weights, offset = _ridge(z[fold != out], target[fold != out], prior, strength)
-            held[fold == out] = offset + z[fold == out] @ weights
-        weights, offset = _ridge(z, target, prior, strength)
-        history.append(
-            {
-                "epoch": at,
-                "l2": strength,
-                "train_loss": float(np.mean((offset + z @ weights - target) ** 2)),
-                "valid_loss": float(np.mean((held - target) ** 2)),
-                "seconds": time.perf_counter() - began,
-            }
+    parts = _Parts.of(members, samples, before, config)
+    fold = parts.folds(samples, config)
+    path = _Path.of(parts.z, target, fold, parts.prior, began, progress)
+    weights, offset = _ridge(parts.z, target, parts.prior, path.strength)
+    note = f"learned from human scores from {low:g} to {high:g}; validation has contexts of its own"
+    rows = {"train": len(samples), "contexts": len({sample.context for sample in samples})}
+    return _learned(members, parts, weights, offset, path.training(began, rows, {}, note))
+
+
+def tune_on_sets(
+    name: str,
+    members: Members,
+    sets: Mapping[str, Labels],
+    before: State | None,
+    config: BlendConfig,
+    progress: Progress | None,
+) -> tuple[State, Training]:
+    """The ridge regression of `tune` on the human scores of two or more annotated sets, which count equally.
+
+    Scores are standardised within a set, and the parts centred there, so that neither its scale nor its mean teaches
+    anything; f predicts how many standard deviations of a set a score lies above its mean. l2 is chosen by leaving one
+    set out. Figures: `left_out SET`, Spearman on each set by weights and an l2 that were learned from the others, and
+    `unlearned SET`, by the weights before.
+    """
+    began = time.perf_counter()
+    samples = [sample for labels in sets.values() for sample in labels.samples]
+    for dataset, labels in sets.items():
+        check_enough(f"{name}, {dataset}", labels.samples)
+    parts = _Parts.of(members, samples, before, config)
+    own = np.repeat(np.arange(len(sets)), [len(labels.pairs) for labels in sets.values()])
+    human = np.concatenate([_standardised(labels.human) for labels in sets.values()])
+    middles = np.array([parts.z[own == one].mean(axis=0) for one in range(len(sets))])
+    # Rows of a set weigh as much together as those of another.
+    weight = np.sqrt(len(own) / (len(sets) * np.bincount(own)[own]))
+    z, target = (parts.z - middles[own]) * weight[:, None], human * weight
+    figures = {}
+    for one, dataset in enumerate(sets):
+        rest, left = own != one, own == one
+        fold = (
+            own[rest]
+            if len(sets) > 2
+            else parts.folds([s for s, at in zip(samples, rest, strict=True) if at], config)
         )
-        if progress is not None:
-            progress(at, len(_STRENGTHS))
-    losses = [epoch["valid_loss"] for epoch in history]
-    best = max(at for at, loss in enumerate(losses) if loss <= min(losses) * (1 + 1e-9))
-    weights, offset = _ridge(z, target, prior, _STRENGTHS[best])
-    bounds = Bounds.of(offset + z @ weights)
-    total = float(np.abs(weights).sum()) or 1.0
-    figures = {key: history[best][key] for key in ("valid_loss", "l2")}
-    figures |= {
-        f"weight {part}": float(weight) / total for part, weight in zip(members.names, weights, strict=True)
-    }
-    training = Training(
-        history=tuple(history),
-        best_epoch=best + 1,
-        seconds=time.perf_counter() - began,
-        rows={"train": len(z), "contexts": contexts},
-        figures=figures,
-        notes=(f"learned from human scores from {low:g} to {high:g}; validation has contexts of its own",),
+        path = _Path.of(z[rest], target[rest], fold, parts.prior, began, None)
+        weights, _ = _ridge(z[rest], target[rest], parts.prior, path.strength)
+        for figure, learned in (("left_out", weights), ("unlearned", parts.prior)):
+            figures[f"{figure} {dataset}"] = spearman(parts.z[left] @ learned, human[left]).statistic or 0.0
+    for figure in ("left_out", "unlearned"):
+        figures[f"{figure} mean"] = float(np.mean([figures[f"{figure} {dataset}"] for dataset in sets]))
+    path = _Path.of(z, target, own, parts.prior, began, progress)
+    weights, _ = _ridge(z, target, parts.prior, path.strength)
+    listed = ", ".join(sets)
+    note = (
+        f"learned from the human scores of {listed}, standardised within each; validation leaves one set out"
     )
-    return State(weights, centre, spread, offset, bounds, tuned=len(z)), training
+    rows = {"train": len(own), "sets": len(sets), "contexts": len({sample.context for sample in samples})}
+    offset = -float(middles.mean(axis=0) @ weights)
+    return _learned(members, parts, weights, offset, path.training(began, rows, figures, note))
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """The parts' standardised scores z (n, m), on what scales, and the weights (m,) that learning starts from."""
+
+    z: Floats
+    centre: Floats
+    spread: Floats
+    prior: Floats
+
+    @classmethod
+    def of(
+        cls, members: Members, samples: Sequence[Sample], before: State | None, config: BlendConfig
+    ) -> _Parts:
+        values, _ = members.scores(samples)
+        centre, spread = (before.centre, before.spread) if before else scales(values)
+        prior = before.weights if before else members.judging / members.judging.sum()
+        return cls(standardised(values, centre, spread, config.clip), centre, spread, prior)
+
+    def folds(self, samples: Sequence[Sample], config: BlendConfig) -> Rows:
+        """Folds by context, int64 (n,)."""
+        contexts = len({sample.context for sample in samples})
+        return folds_by_context(samples, min(config.folds, contexts), config.seed)
+
+
+@dataclass(frozen=True)
+class _Path:
+    """Losses of each strength of regularisation. best: the one with the lowest loss out of fold, the strongest such."""
+
+    history: tuple[dict[str, float], ...]
+    best: int
+
+    @classmethod
+    def of(
+        cls, z: Floats, target: Floats, fold: Rows, prior: Floats, began: float, progress: Progress | None
+    ) -> _Path:
+        history = []
+        for at, strength in enumerate(_STRENGTHS, 1):
+            held = np.zeros(len(z))
+            for out in np.unique(fold).tolist():
+                weights, offset = _ridge(z[fold != out], target[fold != out], prior, strength)
+                held[fold == out] = offset + z[fold == out] @ weights
+            weights, offset = _ridge(z, target, prior, strength)
+            history.append(
+                {
+                    "epoch": at,
+                    "l2": strength,
+                    "train_loss": float(np.mean((offset + z @ weights - target) ** 2)),
+                    "valid_loss": float(np.mean((held - target) ** 2)),
+                    "seconds": time.perf_counter() - began,
+                }
+            )
+            if progress is not None:
+                progress(at, len(_STRENGTHS))
+        losses = [epoch["valid_loss"] for epoch in history]
+        return cls(
+            tuple(history), max(at for at, loss in enumerate(losses) if loss <= min(losses) * (1 + 1e-9))
+        )
+
+    @property
+    def strength(self) -> float:
+        """The strength of `best`."""
+        return self.history[self.best]["l2"]
+
+    def training(
+        self, began: float, rows: Mapping[str, int], figures: Mapping[str, float], note: str
+    ) -> Training:
+        """The record of the training."""
+        chosen = {key: self.history[self.best][key] for key in ("valid_loss", "l2")}
+        return Training(
+            self.history, self.best + 1, time.perf_counter() - began, rows, {**chosen, **figures}, (note,)
+        )
+
+
+def _learned(
+    members: Members, parts: _Parts, weights: Floats, offset: float, training: Training
+) -> tuple[State, Training]:
+    """The state with these weights, and the record with them as shares."""
+    total = float(np.abs(weights).sum()) or 1.0
+    shares = {f"weight {part}": float(one) / total for part, one in zip(members.names, weights, strict=True)}
+    bounds = Bounds.of(offset + parts.z @ weights)
+    state = State(weights, parts.centre, parts.spread, offset, bounds, tuned=len(parts.z))
+    return state, replace(training, figures={**training.figures, **shares})
+
+
+def _standardised(human: Floats) -> Floats:
+    return np.asarray((human - human.mean()) / human.std())
 
 
 def _ridge(z: Floats, target: Floats, prior: Floats, strength: float) -> tuple[Floats, float]:

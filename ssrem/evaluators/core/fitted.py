@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 from numpy.typing import NDArray
 
+from ssrem.agreement.annotated import Labels
 from ssrem.encoders import DEFAULT_ENCODER
 from ssrem.encoders.base import Encoder
 from ssrem.errors import EvaluatorError
@@ -157,6 +158,15 @@ class Fitted(Evaluator, Generic[S]):
         tuned.training = training
         tuned.set_state(state)
         return tuned
+
+    def fine_tuned_on(self, sets: Mapping[str, Labels], *, progress: Progress | None = None) -> Self:
+        """A copy that has learned from the human scores of annotated sets, by name; see `fine_tuned`.
+
+        EvaluatorError for several sets and an evaluator that learns from one.
+        """
+        self.check_labels(len(sets), alone=True)
+        (labels,) = sets.values()
+        return self.fine_tuned(labels.pairs, scale=labels.scale, progress=progress)
 
     @abstractmethod
     def score_candidates(self, candidates: Candidates, split: int | None = TEST) -> dict[str, Floats]:

@@ -95,7 +95,7 @@ def test_the_form_describes_every_setting(name: str) -> None:
         ("nightly", {"resources": {"thread": 4}}, "resources.thread"),
         ("nightly", {"runner": {"name": "spark"}}, "runner.name"),
         ("nightly", {"options": {"margins": {"rho": 0.1}}}, "options.margins.rho"),
-        ("train", {"training": {"labels": {"criterion": "overall"}}}, "training.labels.file"),
+        ("train", {"training": {"labels": {"criterion": "overall"}}}, "training.labels.files"),
         ("tables", {"table": {"context_turns": 0}}, "table.context_turns"),
     ],
 )

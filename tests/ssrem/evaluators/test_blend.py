@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from ssrem.agreement.annotated import Labels
 from ssrem.agreement.cross_validation import out_of_fold
 from ssrem.errors import EvaluatorError
-from ssrem.evaluators import EVALUATORS, PACKAGED, load_evaluator
+from ssrem.evaluators import EVALUATORS, PACKAGED, evaluator_class, load_evaluator
 from ssrem.evaluators.base import Evaluator
 from ssrem.evaluators.baselines.length import Length
 from ssrem.evaluators.blend import members as blend_parts
@@ -540,6 +541,56 @@ def test_fine_tuned_learns_the_planted_rule() -> None:
     assert training is not None and training.figures["l2"] == 0.001
     assert training.figures["weight good"] == pytest.approx(tuned.weights["good"])
     assert training.rows == {"train": 120, "contexts": 40}
+
+
+def scored_sets(**rules: Callable[[float, float], float]) -> dict[str, Labels]:
+    """Annotated sets of one rule each, with means and scales of their own."""
+    sets = {}
+    for seed, (name, rule) in enumerate(rules.items()):
+        pairs = [(s, 10 * seed + (1 + seed) * score) for s, score in human(rule, seed=seed)]
+        scores = [score for _, score in pairs]
+        sets[name] = Labels(tuple(pairs), (min(scores), max(scores)), "overall", 0)
+    return sets
+
+
+def test_several_sets_teach_the_rule_that_they_share_whatever_their_scales() -> None:
+    blend = Blend(None, CONFIG, members=numbers("good", "noise"))
+    sets = scored_sets(
+        a=lambda one, two: one - two, b=lambda one, two: one - two, c=lambda one, two: one - two
+    )
+    tuned = blend.fine_tuned_on(sets)
+    slopes = tuned.state.weights / tuned.state.spread
+    assert slopes[0] == pytest.approx(-slopes[1], rel=0.1)
+    figures = tuned.training.figures if tuned.training else {}
+    assert all(figures[f"left_out {name}"] > 0.99 for name in (*"abc", "mean"))
+    assert abs(figures["unlearned mean"]) < 0.3  # equal weights, where the parts pull apart
+    f = [float(tuned.score(labels.samples).mean()) for labels in sets.values()]
+    assert f == pytest.approx([0, 0, 0], abs=0.2)  # in standard deviations of a set
+    assert tuned.state.tuned == 360 and tuned.signature != blend.fine_tuned_on({"a": sets["a"]}).signature
+
+
+def test_a_set_left_out_is_judged_by_what_the_others_teach() -> None:
+    blend = Blend(None, CONFIG, members=numbers("good", "noise"))
+    rules = {name: (lambda one, two: one) for name in "abc"}
+    tuned = blend.fine_tuned_on(scored_sets(**rules, odd=lambda one, two: -one))
+    figures = tuned.training.figures if tuned.training else {}
+    assert figures["left_out odd"] < -0.9 < 0.5 < min(figures[f"left_out {name}"] for name in "abc")
+    alone = blend.fine_tuned_on(scored_sets(odd=lambda one, two: -one, a=lambda one, two: one))
+    assert alone.training is not None and alone.training.figures["left_out odd"] < 0
+
+
+def test_one_set_teaches_as_before_and_others_refuse_several() -> None:
+    blend = Blend(None, CONFIG, members=numbers("good", "noise"))
+    (labels,) = scored_sets(a=lambda one, two: one - two).values()
+    assert (
+        blend.fine_tuned_on({"a": labels}).signature
+        == blend.fine_tuned(labels.pairs, scale=labels.scale).signature
+    )
+    few = Labels(labels.pairs[:9], labels.scale, "overall", 0)
+    with pytest.raises(EvaluatorError, match="blend, few: 9 annotated responses"):
+        blend.fine_tuned_on({"a": labels, "few": few})
+    with pytest.raises(EvaluatorError, match="adem learns from one annotated set at a time"):
+        evaluator_class("adem").check_labels(2, alone=False)
 
 
 def test_fine_tuned_without_a_fit_and_from_few_labels() -> None:

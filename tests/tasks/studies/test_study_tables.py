@@ -147,7 +147,7 @@ def test_what_is_learned_from_human_scores(labelled: Warehouse) -> None:
 
 
 def test_no_evaluator_is_tested_on_what_it_learned_from(labelled: Warehouse, tmp_path: Path) -> None:
-    labels = HumanScores(str(tmp_path / "likes_eval.json"))
+    labels = HumanScores((str(tmp_path / "likes_eval.json"),))
     train("ruber-unref", ["tiny"], str(labelled.root), encoder="glove-6b-50d", labels=labels)
     with pytest.raises(EvaluatorError, match="version 2 learned from the human scores of likes already"):
         study("likes", [("ruber-unref", 2)], str(labelled.root), StudySettings("low-resource"))

@@ -12,6 +12,7 @@ from ssrem.errors import AnnotationError, EvaluatorError, GateError
 from ssrem.evaluators import load_evaluator, route
 from ssrem.evaluators.blend.blend import Blend
 from support.tiny_transformer import write_bert
+from tasks.agreement.annotated_sets import human_scores
 from tasks.scoring.test_split import score_corpus
 from tasks.stage.stage import Stage
 from tasks.training.dry_run import dry_run
@@ -54,13 +55,13 @@ def test_human_scores_are_learned_from_after_the_corpus(copy: Warehouse, labels:
     home = str(copy.root)
     arguments: dict[str, Any] = {"encoder": GLOVE, "config": QUICK}
     assert train("ruber-unref", ["tiny"], home, **arguments) == (1, True)
-    human = HumanScores(labels)
+    human = HumanScores((labels,))
     assert train("ruber-unref", ["tiny"], home, labels=human, **arguments) == (2, True)
     assert train("ruber-unref", ["tiny"], home, labels=human, **arguments) == (2, False)
     one, two = (load_evaluator(copy.models / "ruber-unref" / str(version)).signature for version in (1, 2))
     assert "tuned:0" in one and "tuned:24" in two
     card = json.loads((copy.models / "ruber-unref" / "2" / "card.json").read_text())
-    assert card["human_scores"] == {"criterion": "overall", "responses": 24, "scale": [1.0, 5.0]}
+    assert card["human_scores"] == {"labels": {"criterion": "overall", "responses": 24, "scale": [1.0, 5.0]}}
 
 
 @pytest.mark.parametrize(
@@ -74,12 +75,37 @@ def test_labels_that_do_not_fit_the_evaluator(
     name: str, human: bool, said: str, copy: Warehouse, labels: str
 ) -> None:
     with pytest.raises(EvaluatorError, match=said):
-        train(name, ["tiny"], str(copy.root), labels=HumanScores(labels) if human else None)
+        train(name, ["tiny"], str(copy.root), labels=HumanScores((labels,)) if human else None)
+
+
+def test_annotated_sets_that_cannot_be_learned_from_together(
+    copy: Warehouse, labels: str, tmp_path: Path
+) -> None:
+    home, folder = copy, tmp_path / "other"
+    folder.mkdir()
+    for name, text in (
+        ("twin", Path(labels).read_text()),
+        ("humour", Path(labels).read_text().replace("overall", "humour")),
+    ):
+        (tmp_path / f"{name}.json").write_text(text)
+    (folder / "labels.json").write_text(
+        Path(labels).read_text().replace("likes", "loves").replace("like", "love")
+    )
+    for other, said in (
+        (tmp_path / "twin.json", "twin.json is the annotated set labels once more; name each set once"),
+        (folder / "labels.json", "another annotated set is called labels too"),
+    ):
+        with pytest.raises(AnnotationError, match=said):
+            human_scores(home, [labels, str(other)], None)
+    both = [labels, str(tmp_path / "humour.json")]
+    with pytest.raises(AnnotationError, match=r"humour\.json: the annotated set has no criterion 'overall'"):
+        human_scores(home, both, "overall")
+    assert [one.labels.criterion for one in human_scores(home, both, None).values()] == ["overall", "humour"]
 
 
 def test_a_criterion_that_is_not_there(copy: Warehouse, labels: str) -> None:
     with pytest.raises(AnnotationError, match=r"no criterion 'humour'; name one of overall"):
-        train("ruber-unref", ["tiny"], str(copy.root), labels=HumanScores(labels, "humour"))
+        train("ruber-unref", ["tiny"], str(copy.root), labels=HumanScores((labels,), "humour"))
 
 
 def test_a_blend_takes_the_versions_in_use(copy: Warehouse) -> None:
