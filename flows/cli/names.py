@@ -26,10 +26,16 @@ CHECKS = {
 """Option to the function that raises an SsremError for a value that names nothing."""
 
 
+LANGUAGE_MODELS = ("masked-lm",)
+"""What `ssrem train` fine-tunes beside evaluators."""
+
+
 def check(options: argparse.Namespace) -> None:
     """Raise an SsremError for the first option that names what does not exist."""
     for option, place in CHECKS.items():
         for name in listed(options, option):
+            if option == "evaluator" and options.verb == "train" and name in LANGUAGE_MODELS:
+                continue
             registered(place)(name)
 
 

@@ -147,7 +147,11 @@ STAGES: Verbs = {
     ),
     "train": (
         "train evaluators, score their test splits, and promote those that are not worse",
-        text("evaluator NAME", "evaluators (default: ssrem rsrem)", nargs="*"),
+        text(
+            "evaluator NAME",
+            "evaluators (default: ssrem rsrem); or masked-lm, the language model of mask-and-fill",
+            nargs="*",
+        ),
         CORPORA,
         number("--seed", 0, 0, "seed of the training"),
         several("--set KEY=VALUE", "settings, such as epochs=10 or reference=embedding-average"),

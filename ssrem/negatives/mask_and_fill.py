@@ -106,7 +106,7 @@ class MaskAndFill(Generator):
         if not generator.settings.model:
             raise EvaluatorError(
                 f"{cls.name} needs a masked language model: set model to a name or folder; "
-                "ssrem.negatives.tied_head makes one from the packaged encoder"
+                "ssrem train masked-lm makes one from the packaged encoder"
             )
         return generator
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -27,6 +28,7 @@ from tasks.warehouse.partition import PartitionKey
 
 if TYPE_CHECKING:
     from ssrem.negatives.base import Negative
+    from ssrem.negatives.tied_head import TiedHeadSettings
     from ssrem.samples import Candidates
 
 _MANIFEST = "manifest.json"
@@ -98,24 +100,32 @@ def make_negatives(
     return run_stage(place, "negatives", recipe, build, done=False, resources=resources)
 
 
-def masked_lm_for(home: Warehouse, candidates: Candidates, corpora: Mapping[str, str]) -> Path:
-    """Folder of the packaged encoder fine-tuned as a masked language model on the corpora (name → content hash).
+def masked_lm_for(
+    home: Warehouse,
+    candidates: Candidates,
+    corpora: Mapping[str, str],
+    settings: TiedHeadSettings | None = None,
+) -> Path:
+    """Folder of an encoder fine-tuned as a masked language model on the corpora (name → content hash).
 
-    It is fine-tuned once and cached in the home folder.
+    It is fine-tuned once with the settings, by default the packaged encoder with theirs, and cached in the home folder;
+    a training that was stopped goes on.
     """
     from ssrem.negatives.tied_head import TiedHeadSettings, fine_tune
 
-    settings = TiedHeadSettings()
+    settings = settings or TiedHeadSettings()
     content = json.dumps([asdict(settings), corpora], sort_keys=True)
     folder = home.root / "masked-lm" / hashlib.sha256(content.encode()).hexdigest()[:16]
+    unfinished = home.root / "checkpoints" / f"masked-lm-{folder.name}"
     if folder_damage(folder, _MANIFEST, deep=True):
         with (
             progress("fine-tuning a masked language model from the packaged encoder") as advance,
             whole_folder(folder) as draft,
         ):
-            fine_tune(candidates, draft, settings, progress=advance)
+            fine_tune(candidates, draft, settings, progress=advance, checkpoint=unfinished)
             digests = {path.name: sha256(path) for path in sorted(draft.iterdir())}
             write_json(draft / _MANIFEST, {"sha256": digests})
+        shutil.rmtree(unfinished, ignore_errors=True)
     return folder
 
 

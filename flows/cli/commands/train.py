@@ -6,18 +6,23 @@ import argparse
 from typing import TYPE_CHECKING
 
 from flows.cli import arguments, learning, output
+from flows.cli.names import LANGUAGE_MODELS
 from flows.cli.start import flow
+from ssrem.errors import SsremError
 from ssrem.evaluators import DEFAULT_EVALUATORS
 from ssrem.files import read_json
 from tasks.training.versions import version_status
-from tasks.warehouse.home import Warehouse
+from tasks.warehouse.home import Warehouse, landed_corpora
 
 if TYPE_CHECKING:
     from flows.orchestration.options import TrainingOptions
 
 
 def train(options: argparse.Namespace, home: Warehouse) -> None:
-    """Train evaluators, score their test splits, and promote those that are not worse."""
+    """Train evaluators, score their test splits, and promote those that are not worse; or train a language model."""
+    if any(name in LANGUAGE_MODELS for name in options.evaluator):
+        _masked_lm(options, home)
+        return
     names = options.evaluator or list(DEFAULT_EVALUATORS)
     training = learning.training(options, home, names)
     if options.dry_run:
@@ -45,6 +50,35 @@ def train(options: argparse.Namespace, home: Warehouse) -> None:
             output.say(
                 f"{name} learned from one annotated set; several show how it does on one that it has not seen"
             )
+
+
+def _masked_lm(options: argparse.Namespace, home: Warehouse) -> None:
+    """Fine-tune the masked language model of mask-and-fill, or go on with it, and print where it is."""
+    from ssrem.negatives.tied_head import CARD, TiedHeadSettings  # imports NumPy
+    from ssrem.tables.candidates import load_candidates
+    from tasks.speaker_tables.build import landed_corpus, without_tables
+    from tasks.speaker_tables.negatives import masked_lm_for
+
+    if len(options.evaluator) > 1 or options.dry_run or options.labels or options.negatives:
+        raise SsremError(
+            "masked-lm is no evaluator: train it alone, with --corpus, --init, --seed, --device or --set"
+        )
+    config = {"seed": options.seed, **arguments.pairs_of(options.set, "--set", "steps=5000")}
+    given = {"encoder": options.init, "device": options.device}
+    settings = TiedHeadSettings.of(config | {key: value for key, value in given.items() if value is not None})
+    corpora = options.corpus or landed_corpora(str(home.root))
+    if missing := without_tables(str(home.root), corpora):
+        raise SsremError(f"{', '.join(missing)}: no speaker tables; run ssrem tables first")
+    with home.reader() as connection:
+        candidates = load_candidates(connection, corpora)
+    digests = {corpus: landed_corpus(home, corpus)[0] for corpus in corpora}
+    folder = masked_lm_for(home, candidates, digests, settings)
+    card = read_json(folder / CARD, ("settings",))
+    output.say(
+        f"masked-lm: {folder}, {settings.steps:,} steps; -log p of masked tokens "
+        f"{card.get('before', float('nan')):.2f} before, {card.get('after', float('nan')):.2f} after; "
+        f"--model {folder} takes it for ssrem negatives mask-and-fill, --set negatives_model={folder} for retrieval"
+    )
 
 
 def _left_out(home: Warehouse, name: str, version: int) -> str:

@@ -59,7 +59,7 @@ class Retrieval(CrossEncoder):
         if not model:
             raise EvaluatorError(
                 f"{self.name}: negatives {spec} need a masked language model; set negatives_model to its name "
-                "or folder, or make one from the packaged encoder with ssrem.negatives.tied_head"
+                "or folder, or make one from the packaged encoder with ssrem train masked-lm"
             )
         device = self.config.device
         return spec, {"model": model, "device": None if device == "auto" else device}

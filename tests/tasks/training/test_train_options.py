@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from flows.cli.main import main
 from ssrem.errors import AnnotationError, EvaluatorError, GateError
 from ssrem.evaluators import load_evaluator, route
 from ssrem.evaluators.blend.blend import Blend
@@ -179,3 +181,25 @@ def test_settings_go_to_those_that_have_them() -> None:
         route(["bleu-2"], {"epochs": 2})
     with pytest.raises(EvaluatorError, match="expected a whole number"):
         route(["ssrem"], {"epochs": "two"})
+
+
+def test_a_masked_language_model_is_trained_by_name_once(
+    copy: Warehouse, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    encoder = write_bert(tmp_path / "encoder")
+    command = ["train", "masked-lm", "--home", str(copy.root), "--init", str(encoder)]
+    command += ["--set", "steps=2", "batch_size=4", "max_tokens=12", "held_out=8"]
+    assert main(command) == 0
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert re.match(
+        r"ssrem: masked-lm: \S+, 2 steps; -log p of masked tokens \d+\.\d\d before, \d+\.\d\d after", line
+    )
+    (folder,) = (copy.root / "masked-lm").iterdir()
+    written = (folder / "model.safetensors").stat().st_mtime_ns
+    assert main(command) == 0 and (folder / "model.safetensors").stat().st_mtime_ns == written
+    assert not any((copy.root / "checkpoints").glob("masked-lm-*"))
+    capsys.readouterr()
+    assert main([*command, "--set", "steps=0"]) == 1
+    assert main(["train", "masked-lm", "ssrem", "--home", str(copy.root)]) == 1
+    steps, alone = capsys.readouterr().err.splitlines()
+    assert "steps" in steps and "masked-lm is no evaluator: train it alone" in alone
