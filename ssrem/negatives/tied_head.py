@@ -170,6 +170,10 @@ class _TiedHead:
                 f"tied head: {settings.encoder} is a {config.model_type} encoder of "
                 f"{config.max_position_embeddings} tokens; expected bert of {settings.max_tokens} or more"
             )
+        if self.tokenizer.mask_token_id is None:
+            raise EvaluatorError(
+                f"tied head: the tokenizer of {settings.encoder} has no mask token; name another BERT"
+            )
         self.losses: list[float] = []
         self.frozen = hub.freeze(self.model, settings.freeze, settings.encoder)
         if not _has_head(settings.encoder):

@@ -22,7 +22,8 @@ FOLDS = 3
 SIZES = (25, 50, 100, 200, 400)
 NOISE = (0.1, 0.5, 1.0)
 """Standard deviations, in points of the raters' scale; the first two are those of Zhao et al. (2020), appendix D."""
-QUARTER = 0.25
+LEFT_OUT = 0.25
+"""Share of the responses that the control of `leave_one_system_out` leaves out at random."""
 NEARLY = 0.95
 """Share of the agreement with all human scores at which fewer are enough."""
 
@@ -112,9 +113,9 @@ def label_noise(data: Learning, seed: int) -> list[Finding]:
 
 
 def leave_one_system_out(data: Learning, seed: int) -> list[Finding]:
-    """Spearman's ρ on a third of the contexts, having learned from all systems, from a quarter of their responses at
-    random, and from all but one, for each: over all test responses, and over those of the system that was left out:
-    ADEM's Table 3 (Lowe et al. 2017). AnnotationError for fewer than two known systems."""
+    """Spearman's ρ on a third of the contexts, having learned from all systems, from all but a quarter of their
+    responses, left out at random, and from all but one system, for each: over all test responses, and over those of the
+    system that was left out: ADEM's Table 3 (Lowe et al. 2017). AnnotationError for fewer than two known systems."""
     human = data.human
     systems = sorted({system for system in human.systems if system})
     if len(systems) < 2:
@@ -122,10 +123,10 @@ def leave_one_system_out(data: Learning, seed: int) -> list[Finding]:
             f"responses of {len(systems)} known systems cannot be left out by system; two or more are needed"
         )
     train, test = human.split(seed)
-    quarter = train[: max(1, round(QUARTER * len(train)))]
+    rest = train[round(LEFT_OUT * len(train)) :]
     findings = [
         data.learned("all systems", human.labelled(train), test),
-        data.learned("a quarter at random", human.labelled(quarter), test),
+        data.learned("a random quarter left out", human.labelled(rest), test),
     ]
     named = np.array([system or "" for system in human.systems], dtype=object)
     for system in systems:

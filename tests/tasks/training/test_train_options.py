@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from transformers import BertTokenizer
 
 from flows.cli.main import main
 from ssrem.errors import AnnotationError, EvaluatorError, GateError
 from ssrem.evaluators import load_evaluator, route
 from ssrem.evaluators.blend.blend import Blend
+from support.small_home import COMMON
 from support.tiny_transformer import write_bert
 from tasks.agreement.annotated_sets import human_scores
 from tasks.scoring.test_split import score_corpus
@@ -187,8 +189,20 @@ def test_a_masked_language_model_is_trained_by_name_once(
     copy: Warehouse, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     encoder = write_bert(tmp_path / "encoder")
-    command = ["train", "masked-lm", "--home", str(copy.root), "--init", str(encoder)]
-    command += ["--set", "steps=2", "batch_size=4", "max_tokens=12", "held_out=8"]
+    command = [
+        "train",
+        "masked-lm",
+        "--home",
+        str(copy.root),
+        "--init",
+        str(encoder),
+        "--set",
+        "max_tokens=12",
+    ]
+    assert main(command) == 1 and "has no mask token; name another BERT" in capsys.readouterr().err
+    vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *COMMON][:14]
+    BertTokenizer(vocab={word: at for at, word in enumerate(vocabulary)}).save_pretrained(encoder)
+    command += ["steps=2", "batch_size=4", "held_out=8"]
     assert main(command) == 0
     line = capsys.readouterr().err.splitlines()[-1]
     assert re.match(
