@@ -22,6 +22,14 @@ PAIRED = (
 )
 """Rows that are compared pair by pair: mask-and-fill adds a second negative, as random-2 does."""
 
+OF_VERSION_0_1 = {
+    "lm-coherence": "| **.42** [.36, .48] (.42) | **.40** [.34, .46] (.40) | .47 / .47 | .48 / .48 |",
+    "lm-pmi": "| **.40** [.34, .46] (.38) | **.50** [.45, .55] (.49) | – | – |",
+    "lm-sum": "| **.48** [.42, .53] (.47) | **.51** [.46, .56] (.51) | – | – |",
+    "cosine-mpnet": "| **.28** [.21, .34] (.28) | **.65** [.61, .69] (.63) | – | – |",
+}
+"""Rows that version 0.1 measured on the papers' sets, of evaluators that have not changed since."""
+
 Run = Mapping[str, Any]
 Done = Sequence[tuple[Entry, Sequence[Run]]]
 
@@ -37,6 +45,16 @@ def page(plan: Sequence[Entry], kept: Kept, sets: Mapping[str, Labels]) -> str:
             lines += _paired(rows, sets) if section == "negatives" else []
     lines += ["", *_weights(done), "## How each row was made", "", *_made(done, kept)]
     missing = [entry for entry in plan if not kept.runs(entry)]
+    before = [entry for entry in missing if entry.name in OF_VERSION_0_1]
+    if before:
+        lines += [
+            "",
+            "## Measured with version 0.1 and not again",
+            "",
+            "| evaluator | dailydialog-zhao | persona-zhao | paper, dailydialog-zhao | paper, persona-zhao |",
+            "|---|---|---|---|---|",
+            *(f"| {entry.label} {OF_VERSION_0_1[entry.name]}" for entry in before),
+        ]
     if missing:
         lines += ["", "## Missing", "", "`make agreement` goes on with them; the time is of one core.", ""]
         lines += [
