@@ -196,6 +196,8 @@ ONLY_PARSED = {
     "ssrem train retrieval --set negatives=random-1+sc": "a transformer",
     "ssrem train ssrem-minilm": "more than an hour",
     "ssrem train blend-fast --labels one_eval.json two_eval.json": "a transformer",
+    "ssrem train lm": "hours",
+    "ssrem train lm-pmi --set model=FOLDER": "a language model",
     "ssrem train masked-lm": "hours",
     "ssrem train masked-lm --init bert-base-uncased --set freeze=8 steps=1000": "the network",
     "ssrem negatives random-2+mask-and-fill --responses 2000": "fine-tunes a transformer",

@@ -131,7 +131,7 @@ def _gain_of_labels(entry: Entry, evaluator: Any, scores: Floats, labels: Labels
 
     That is the version fitted on the corpus, or the packaged one; without either, scores that say nothing.
     """
-    before = evaluator if entry.learn == "both" else None
+    before = evaluator if entry.learn == "both" or (entry.sources == "*" and not entry.settings) else None
     if before is None and entry.evaluator in packaged() and not entry.settings:
         before = load_evaluator(entry.evaluator)
     what = f"Spearman, {labels.criterion}, out of fold"
@@ -150,7 +150,9 @@ def _gain_of_labels(entry: Entry, evaluator: Any, scores: Floats, labels: Labels
 
 def _fitted(entry: Entry, seed: int, bench: Bench) -> tuple[Any, float]:
     """The evaluator, trained on the corpus if the entry says so, and the seconds that this took."""
-    if entry.learn == "packaged":
+    if entry.learn == "packaged" or (
+        entry.sources == "*" and not entry.settings and entry.evaluator in packaged()
+    ):
         return load_evaluator(entry.evaluator), 0.0
     if entry.learn not in ("corpus", "both"):
         return _made(entry, seed, bench), 0.0

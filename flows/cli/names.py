@@ -26,7 +26,7 @@ CHECKS = {
 """Option to the function that raises an SsremError for a value that names nothing."""
 
 
-LANGUAGE_MODELS = ("masked-lm",)
+LANGUAGE_MODELS = ("masked-lm", "lm")
 """What `ssrem train` fine-tunes beside evaluators."""
 
 

@@ -149,7 +149,7 @@ STAGES: Verbs = {
         "train evaluators, score their test splits, and promote those that are not worse",
         text(
             "evaluator NAME",
-            "evaluators (default: ssrem rsrem); or masked-lm, the language model of mask-and-fill",
+            "evaluators (default: ssrem rsrem); or a language model: masked-lm, of mask-and-fill, or lm, of lm-*",
             nargs="*",
         ),
         CORPORA,

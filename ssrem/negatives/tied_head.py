@@ -66,6 +66,9 @@ class TiedHeadSettings(Config):
             raise EvaluatorError("masked must lie between 0 and 1, context_share from 0 to 1")
 
 
+SETTINGS = TiedHeadSettings
+
+
 @dataclass(frozen=True)
 class Tuned:
     """The training. losses: mean -log p of the masked tokens, one a step of this call. before, after: on held-out

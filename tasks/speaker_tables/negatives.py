@@ -2,37 +2,27 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ssrem.errors import EvaluatorError
-from ssrem.files import sha256, write_json
 from ssrem.negatives import load_generator, needs_model
 from ssrem.tables.candidates import SPLIT_CODES, load_candidates
 from tasks.speaker_tables.build import candidate_sources, landed_corpus
+from tasks.speaker_tables.language_models import masked_lm_for
 from tasks.stage.ledger import Recipe
 from tasks.stage.progress import progress
 from tasks.stage.protocol import Built, run_stage
 from tasks.stage.stage import Output, Resources, Stage
 from tasks.stage.steps import step
-from tasks.warehouse.files import folder_damage, whole_folder
 from tasks.warehouse.home import Warehouse
 from tasks.warehouse.partition import PartitionKey
 
 if TYPE_CHECKING:
     from ssrem.negatives.base import Negative
-    from ssrem.negatives.tied_head import TiedHeadSettings
-    from ssrem.samples import Candidates
-
-_MANIFEST = "manifest.json"
-"""File of a cached masked language model with the digests of its other files."""
 
 _COPIED = ("generator", "k", "text", "replaced", "tokens", "truncated")
 """Columns of `negatives` that are attributes of a Negative."""
@@ -98,35 +88,6 @@ def make_negatives(
         return Built(True, [Output("negatives", key)])
 
     return run_stage(place, "negatives", recipe, build, done=False, resources=resources)
-
-
-def masked_lm_for(
-    home: Warehouse,
-    candidates: Candidates,
-    corpora: Mapping[str, str],
-    settings: TiedHeadSettings | None = None,
-) -> Path:
-    """Folder of an encoder fine-tuned as a masked language model on the corpora (name → content hash).
-
-    It is fine-tuned once with the settings, by default the packaged encoder with theirs, and cached in the home folder;
-    a training that was stopped goes on.
-    """
-    from ssrem.negatives.tied_head import TiedHeadSettings, fine_tune
-
-    settings = settings or TiedHeadSettings()
-    content = json.dumps([asdict(settings), corpora], sort_keys=True)
-    folder = home.root / "masked-lm" / hashlib.sha256(content.encode()).hexdigest()[:16]
-    unfinished = home.root / "checkpoints" / f"masked-lm-{folder.name}"
-    if folder_damage(folder, _MANIFEST, deep=True):
-        with (
-            progress("fine-tuning a masked language model from the packaged encoder") as advance,
-            whole_folder(folder) as draft,
-        ):
-            fine_tune(candidates, draft, settings, progress=advance, checkpoint=unfinished)
-            digests = {path.name: sha256(path) for path in sorted(draft.iterdir())}
-            write_json(draft / _MANIFEST, {"sha256": digests})
-        shutil.rmtree(unfinished, ignore_errors=True)
-    return folder
 
 
 def _insert(stage: Stage, corpus: str, response_ids: np.ndarray[Any, Any], batch: Sequence[Negative]) -> None:

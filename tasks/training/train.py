@@ -20,7 +20,7 @@ from tasks.agreement.annotated_sets import annotated_file
 from tasks.scoring.asking import asking_in, why_private
 from tasks.agreement.annotated_sets import human_scores
 from tasks.speaker_tables.build import candidate_sources, landed_corpus, without_tables
-from tasks.speaker_tables.negatives import masked_lm_for
+from tasks.speaker_tables.language_models import masked_lm_for
 from tasks.speaker_tables.vectors import encode_option, encoder_for, training_texts
 from tasks.stage.ledger import Recipe, already_done
 from tasks.stage.progress import progress

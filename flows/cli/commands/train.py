@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from typing import TYPE_CHECKING
 
 from flows.cli import arguments, learning, output
@@ -11,6 +12,7 @@ from flows.cli.start import flow
 from ssrem.errors import SsremError
 from ssrem.evaluators import DEFAULT_EVALUATORS
 from ssrem.files import read_json
+from ssrem.registry import registered
 from tasks.training.versions import version_status
 from tasks.warehouse.home import Warehouse, landed_corpora
 
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 def train(options: argparse.Namespace, home: Warehouse) -> None:
     """Train evaluators, score their test splits, and promote those that are not worse; or train a language model."""
     if any(name in LANGUAGE_MODELS for name in options.evaluator):
-        _masked_lm(options, home)
+        _language_model(options, home)
         return
     names = options.evaluator or list(DEFAULT_EVALUATORS)
     training = learning.training(options, home, names)
@@ -52,32 +54,36 @@ def train(options: argparse.Namespace, home: Warehouse) -> None:
             )
 
 
-def _masked_lm(options: argparse.Namespace, home: Warehouse) -> None:
-    """Fine-tune the masked language model of mask-and-fill, or go on with it, and print where it is."""
-    from ssrem.negatives.tied_head import CARD, TiedHeadSettings  # imports NumPy
-    from ssrem.tables.candidates import load_candidates
+def _language_model(options: argparse.Namespace, home: Warehouse) -> None:
+    """Fine-tune a language model, or go on with it, and print where it is and how to use it."""
+    from ssrem.tables.candidates import load_candidates  # imports NumPy
     from tasks.speaker_tables.build import landed_corpus, without_tables
-    from tasks.speaker_tables.negatives import masked_lm_for
+    from tasks.speaker_tables.language_models import MODULES, language_model_for, settings_of
 
-    if len(options.evaluator) > 1 or options.dry_run or options.labels or options.negatives:
+    name, *others = options.evaluator
+    if others or options.dry_run or options.labels or options.negatives:
         raise SsremError(
-            "masked-lm is no evaluator: train it alone, with --corpus, --init, --seed, --device or --set"
+            f"{' and '.join(LANGUAGE_MODELS)} are no evaluators: train one alone, with --corpus, --init, --seed, "
+            "--device or --set"
         )
     config = {"seed": options.seed, **arguments.pairs_of(options.set, "--set", "steps=5000")}
-    given = {"encoder": options.init, "device": options.device}
-    settings = TiedHeadSettings.of(config | {key: value for key, value in given.items() if value is not None})
+    given = {"model" if name == "lm" else "encoder": options.init, "device": options.device}
+    settings = settings_of(name, config | {key: value for key, value in given.items() if value is not None})
     corpora = options.corpus or landed_corpora(str(home.root))
     if missing := without_tables(str(home.root), corpora):
         raise SsremError(f"{', '.join(missing)}: no speaker tables; run ssrem tables first")
     with home.reader() as connection:
         candidates = load_candidates(connection, corpora)
     digests = {corpus: landed_corpus(home, corpus)[0] for corpus in corpora}
-    folder = masked_lm_for(home, candidates, digests, settings)
-    card = read_json(folder / CARD, ("settings",))
+    folder = language_model_for(home, name, candidates, digests, settings)
+    card = read_json(folder / registered(f"{MODULES[name]}:CARD"), ("settings",))
+    uses = {
+        "masked-lm": f"ssrem negatives mask-and-fill --model {folder}",
+        "lm": f"ssrem train lm-pmi --set model={folder}",
+    }
     output.say(
-        f"masked-lm: {folder}, {settings.steps:,} steps; -log p of masked tokens "
-        f"{card.get('before', float('nan')):.2f} before, {card.get('after', float('nan')):.2f} after; "
-        f"--model {folder} takes it for ssrem negatives mask-and-fill, --set negatives_model={folder} for retrieval"
+        f"{name}: {folder}, {settings.steps:,} steps; -log p of a token {card.get('before', math.nan):.2f} before, "
+        f"{card.get('after', math.nan):.2f} after; {uses[name]} uses it"
     )
 
 

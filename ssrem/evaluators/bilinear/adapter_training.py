@@ -10,38 +10,22 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch.nn.functional import cross_entropy, linear, normalize
+from torch.nn.functional import cross_entropy, normalize
 
 from ssrem.encoders import hub
 from ssrem.encoders.adapted_transformer import DOWN, UP, AdaptedTransformer
 from ssrem.encoders.pooling import pool
 from ssrem.encoders.transformer import Transformer
-from ssrem.errors import EvaluatorError
 from ssrem.evaluators.bilinear.config import RUN, AdapterConfig
 from ssrem.evaluators.bilinear.objective import VectorObjective, copy_cost
 from ssrem.samples import TRAIN, VALID, Candidates, Rows
+from ssrem.training.low_rank import add_adapters
 from ssrem.training.trainer import Loss, Step, precision, shuffled_epochs
 
 _DRAWN = 7
 """Of every how many responses the drawn negatives are encoded; they are negatives of the whole batch. An odd number,
 so that of two speakers who take turns each has some."""
 _TOKENS_AT_ONCE = {"cpu": 1_024, "mps": 8_192, "cuda": 65_536}
-
-
-class LowRank(torch.nn.Module):
-    """W x + b + B A x, where A (r, i) and B (o, r) learn and B starts as zero (Hu et al. 2022, section 4.1)."""
-
-    def __init__(self, layer: torch.nn.Linear, rank: int) -> None:
-        super().__init__()
-        self.layer = layer
-        device = layer.weight.device
-        down = torch.randn(rank, layer.in_features) / layer.in_features**0.5
-        self.down = torch.nn.Parameter(down.to(device))
-        self.up = torch.nn.Parameter(torch.zeros(layer.out_features, rank, device=device))
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        result: torch.Tensor = self.layer(x) + linear(linear(x, self.down), self.up)
-        return result
 
 
 class AdapterObjective(VectorObjective):
@@ -67,7 +51,9 @@ class AdapterObjective(VectorObjective):
         self.tokens = start.tokens(self.texts, config.max_tokens)
         self.lengths = np.array([len(ids) for ids in self.tokens], dtype=np.int64)
         self.model = copy.deepcopy(start.model).requires_grad_(False).eval()
-        self.adapters = _adapters(self.model, config)
+        self.adapters = add_adapters(
+            *hub.layers(self.model), rank=config.rank, freeze=config.freeze, seed=config.seed
+        )
         device = start.model.device
         self.bf16 = device if config.bf16 == "auto" else None
         for name in ("matrix", "turns", "sharpness"):
@@ -176,23 +162,3 @@ class AdapterObjective(VectorObjective):
         for name, value in self.parameters().items():
             value.copy_(learned[name] * share if name.endswith(UP) else learned[name])
         self.matrix.copy_(matrix)
-
-
-def _adapters(model: Any, config: AdapterConfig) -> dict[str, LowRank]:
-    """Put an adapter beside every linear map of the layers from `config.freeze` on; by the names of their weights."""
-    path, layers = hub.layers(model)
-    if config.freeze >= len(layers):
-        raise EvaluatorError(
-            f"freeze is {config.freeze}; the encoder has {len(layers)} layers, and one must learn"
-        )
-    adapters = {}
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(config.seed)
-        for number in range(config.freeze, len(layers)):
-            for name, part in list(layers[number].named_modules()):
-                if isinstance(part, torch.nn.Linear):
-                    outer, _, last = name.rpartition(".")
-                    adapter = LowRank(part, config.rank)
-                    setattr(layers[number].get_submodule(outer), last, adapter)
-                    adapters[f"{path}.{number}.{name}.weight"] = adapter
-    return adapters

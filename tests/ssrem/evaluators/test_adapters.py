@@ -236,7 +236,7 @@ def test_settings_and_encoders_that_it_cannot_have(bert: Path) -> None:
         EvaluatorError, match=r"ssrem-minilm learns adapters of a transformer.*or train ssrem"
     ):
         SSREMMiniLM(topical_encoder(3), CONFIG)
-    with pytest.raises(EvaluatorError, match=r"freeze is 2; the encoder has 2 layers, and one must learn"):
+    with pytest.raises(EvaluatorError, match=r"freeze is 2; the model has 2 layers, and one must learn"):
         evaluator(bert, freeze=2).fit(coloured())
     foreign = {f"no.weight{side}": np.ones((2, 2), dtype=np.float16) for side in (UP, DOWN)}
     with pytest.raises(EvaluatorError, match="do not fit"):

@@ -206,7 +206,7 @@ def test_a_masked_language_model_is_trained_by_name_once(
     assert main(command) == 0
     line = capsys.readouterr().err.splitlines()[-1]
     assert re.match(
-        r"ssrem: masked-lm: \S+, 2 steps; -log p of masked tokens \d+\.\d\d before, \d+\.\d\d after", line
+        r"ssrem: masked-lm: \S+, 2 steps; -log p of a token \d+\.\d\d before, \d+\.\d\d after", line
     )
     (folder,) = (copy.root / "masked-lm").iterdir()
     written = (folder / "model.safetensors").stat().st_mtime_ns
@@ -216,4 +216,4 @@ def test_a_masked_language_model_is_trained_by_name_once(
     assert main([*command, "--set", "steps=0"]) == 1
     assert main(["train", "masked-lm", "ssrem", "--home", str(copy.root)]) == 1
     steps, alone = capsys.readouterr().err.splitlines()
-    assert "steps" in steps and "masked-lm is no evaluator: train it alone" in alone
+    assert "steps" in steps and "masked-lm and lm are no evaluators: train one alone" in alone

@@ -1,0 +1,189 @@
+"""Fine-tunes a causal language model on a corpus, by low-rank adapters that are added to its weights in the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from ssrem.config import Config
+from ssrem.encoders import hub
+from ssrem.errors import EvaluatorError
+from ssrem.evaluators.core.candidate_columns import draw
+from ssrem.evaluators.language_model.gemma import GEMMA, gemma_folder
+from ssrem.evaluators.language_model.language_model import CausalModel, Tokens
+from ssrem.evaluators.language_model.likelihood import LmPmi
+from ssrem.files import write_json
+from ssrem.negatives.base import Case
+from ssrem.samples import TRAIN, VALID, Candidates, Progress, Rows
+from ssrem.training.checkpoint import Checkpoint
+from ssrem.training.low_rank import add_adapters, merge_adapters
+from ssrem.training.trainer import Curve, Group, Loss, Plan, Step, train
+
+CARD = "fine_tuned.json"
+_STEPS_A_STATE = 50
+
+
+@dataclass(frozen=True)
+class LmSettings(Config):
+    """model: a causal model's name or folder. steps, batch_size: updates, and responses in each.
+
+    rank: of the adapters. freeze: number of lowest layers that get none. learning_rate: rises over the first tenth of
+    the steps and then falls to 0. context_share: of the responses that are read after their context, the last
+    `context_turns` turns; the others are read alone, as lm-pmi reads them too. max_tokens: of a text; the context's
+    oldest are dropped first. held_out: responses of the valid split on which the loss is measured.
+    """
+
+    model: str = GEMMA
+    device: str | None = None
+    steps: int = 1000
+    batch_size: int = 8
+    rank: int = 8
+    freeze: int = 0
+    learning_rate: float = 2e-4
+    context_share: float = 0.75
+    context_turns: int = 5
+    max_tokens: int = 128
+    held_out: int = 128
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.at_least(1, "steps", "batch_size", "rank", "context_turns", "held_out")
+        self.at_least(0, "freeze", "seed")
+        self.at_least(8, "max_tokens")
+        self.above_zero("learning_rate")
+        if not 0 <= self.context_share <= 1:
+            raise EvaluatorError("context_share must lie from 0 to 1")
+
+
+SETTINGS = LmSettings
+
+
+def fine_tune(
+    candidates: Candidates,
+    folder: Path,
+    settings: LmSettings | None = None,
+    *,
+    progress: Progress | None = None,
+    checkpoint: Path | None = None,
+) -> Curve:
+    """Minimise -log p of the training split's responses; save the whole model into `folder`, as transformers does.
+
+    Texts are laid out as `lm-pmi` reads them by default. Adam, in bf16 where the hardware has it. checkpoint: a folder
+    for the unfinished training, from which the next call with equal settings and data goes on. The curve's epoch 0 has
+    the loss before. EvaluatorError if the model is not causal, or there is nothing to learn from.
+    """
+    settings = settings or LmSettings()
+    if len(candidates.rows(TRAIN)) == 0:
+        raise EvaluatorError("lm: the training split has no response; build the speaker tables first")
+    objective = LmObjective(candidates, settings)
+    unfinished = None
+    if checkpoint is not None:
+        made_of = [asdict(settings), hub.weights_hash(objective.model)]
+        unfinished = Checkpoint(checkpoint, made_of, objective.data(), every=_STEPS_A_STATE)
+    plan = Plan(1, settings.seed, from_0=True, warmup=0.1, bf16=objective.model.device, one_thread=False)
+    curve = train(objective, plan, progress=progress, checkpoint=unfinished)
+    merge_adapters(objective.model)
+    folder.mkdir(parents=True, exist_ok=True)
+    with hub.quiet():
+        objective.model.save_pretrained(folder)
+        objective.tokenizer.save_pretrained(folder)
+    figures = {
+        name: entry["valid_loss"]
+        for name, entry in (("before", curve.history[0]), ("after", curve.best))
+        if "valid_loss" in entry
+    }
+    about = {
+        "settings": asdict(settings),
+        "responses": len(objective.rows),
+        "seconds": curve.seconds,
+        **figures,
+    }
+    write_json(folder / CARD, {**about, "weights": hub.weights_hash(objective.model)})
+    return curve
+
+
+class LmObjective:
+    """The adapters of a causal model, learned from responses; mean -log p of their tokens."""
+
+    def __init__(self, candidates: Candidates, settings: LmSettings) -> None:
+        spec = str(gemma_folder()) if settings.model == GEMMA else settings.model
+        self.candidates, self.settings, self.rows = candidates, settings, candidates.rows(TRAIN)
+        self.tokenizer, self.model = hub.load(spec, "AutoModelForCausalLM", device=settings.device)
+        self.reader = CausalModel(settings.model, self.tokenizer, self.model)
+        self.model.requires_grad_(False)
+        self.adapters = add_adapters(
+            *hub.layers(self.model), rank=settings.rank, freeze=settings.freeze, seed=settings.seed
+        )
+        if not self.adapters:
+            raise EvaluatorError(
+                f"lm: {settings.model} has no linear maps that adapters know; name another model"
+            )
+        valid = draw(candidates.rows(VALID), settings.held_out, [settings.seed, 1])
+        self.held_out = self._read(valid, np.random.default_rng([settings.seed, 1]))
+
+    def data(self) -> list[NDArray[np.int64]]:
+        """What a training that goes on must find again."""
+        held_out = [token for item in self.held_out for token in (*item.context, *item.response)]
+        return [self.rows, self.candidates.response[self.rows], np.array(held_out, dtype=np.int64)]
+
+    def groups(self) -> Sequence[Group]:
+        parameters = {
+            f"{name}.{side}": value for name, adapter in self.adapters.items()
+            for side, value in (("up", adapter.up), ("down", adapter.down))
+        }  # fmt: skip
+        return [Group(parameters, self.settings.learning_rate)]
+
+    def epochs(self) -> Iterator[Sequence[Rows]]:
+        random = np.random.default_rng([self.settings.seed, 0])
+        while True:
+            yield [random.choice(self.rows, self.settings.batch_size) for _ in range(self.settings.steps)]
+
+    def loss(self, rows: Rows, step: Step) -> Loss:
+        items = self._read(rows, np.random.default_rng([self.settings.seed, 2, step.number]))
+        if not items:
+            raise EvaluatorError(f"lm: at step {step.number + 1} no response has a token")
+        total, count = self._summed_loss(items)
+        return Loss.averaged(total / count, len(rows))
+
+    def validate(self, epoch: int) -> dict[str, float]:
+        """The loss on the held-out responses; nothing where there are none."""
+        size, total, tokens = self.settings.batch_size, 0.0, 0
+        for first in range(0, len(self.held_out), size):
+            summed, count = self._summed_loss(self.held_out[first : first + size])
+            total, tokens = total + float(summed), tokens + count
+        return {"valid_loss": total / tokens} if tokens else {}
+
+    def _read(self, rows: Rows, random: np.random.Generator) -> list[Tokens]:
+        """The responses at `rows`, some after their context, without those that have no token."""
+        samples = []
+        for row in rows.tolist():
+            case, after = Case(self.candidates, row), random.random() < self.settings.context_share
+            samples.append((case.context[-self.settings.context_turns :] if after else (), case.response))
+        form = LmPmi.defaults
+        read = self.reader.tokens(
+            samples, separator=form["separator"], max_length=self.settings.max_tokens,
+            speakers=tuple(form["speakers"].split("+")),
+        )  # fmt: skip
+        return [item for item in read if item.response]
+
+    def _summed_loss(self, items: Sequence[Tokens]) -> tuple[torch.Tensor, int]:
+        """The sum of -log p of the responses' tokens, and their number."""
+        begin = self.reader.frame[0]
+        rows = [(*begin, *item.context, *item.response) for item in items]
+        ids = self.reader._padded(rows, self.tokenizer.pad_token_id or 0)
+        mask = self.reader._padded([[1] * len(row) for row in rows])
+        hidden = [[-100] * (len(row) - len(item.response)) for row, item in zip(rows, items, strict=True)]
+        truth = [[*before, *item.response] for before, item in zip(hidden, items, strict=True)]
+        targets = self.reader._padded(truth, -100)
+        logits = self.model(input_ids=ids, attention_mask=mask, use_cache=False).logits[:, :-1]
+        wanted = targets[:, 1:] != -100
+        loss = torch.nn.functional.cross_entropy(
+            logits[wanted].float(), targets[:, 1:][wanted], reduction="sum"
+        )
+        return loss, int(wanted.sum())
