@@ -16,9 +16,8 @@ from ssrem.agreement.annotated import Labels
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import evaluator_class
 from ssrem.tables.candidates import load_candidates
-from tasks.agreement.annotated_sets import annotated_file
-from tasks.scoring.asking import asking_in, why_private
 from tasks.agreement.annotated_sets import human_scores
+from tasks.scoring.asking import asking_in, why_private
 from tasks.speaker_tables.build import candidate_sources, landed_corpus, without_tables
 from tasks.speaker_tables.language_models import masked_lm_for
 from tasks.speaker_tables.vectors import encode_option, encoder_for, training_texts
