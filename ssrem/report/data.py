@@ -41,6 +41,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
         "ceiling cluster",
         "comparisons": "dataset criterion level first first_version second second_version first_statistic "
         "second_statistic p_holm",
+        "judgments": "evaluator version dataset criterion spearman answers without_score tokens seconds cost currency",
         "points": "evaluator version dataset criterion response_id human raters part score",
         "responses": "dataset response_id context response reference system",
         "studies": "study dataset evaluator version condition measure value n outcome low high",
@@ -73,6 +74,7 @@ class ReportData:
     identification: Rows = field(default_factory=list)
     correlations: Rows = field(default_factory=list)
     comparisons: Rows = field(default_factory=list)
+    judgments: Rows = field(default_factory=list)
     points: Rows = field(default_factory=list)
     responses: Rows = field(default_factory=list)
     studies: Rows = field(default_factory=list)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from flows.cli.main import main
+from sql import queries
 from ssrem.encoders.store import text_hashes
 from ssrem.errors import PrivacyError
 from support.judge_server import KEY, JudgeServer, completion, failure, judge_server
@@ -94,6 +95,9 @@ def test_correlate_publishes_scores_and_judgments(
         ("7", "I cannot say.")
     ]
     assert home.query("SELECT count(*) FROM agreement WHERE evaluator = 'judge' AND outcome = 'ok'") > [(0,)]
+    (row,) = home.query(queries("report")["judgments"].text)
+    assert row[:4] == ("judge", 1, "people", "overall") and row[5:7] == (N, 1)
+    assert row[7] == 1000 * 101 and row[9:] == (None, None)
     asked = len(server.asked)
     assert main(["correlate", people, *settings(server, "concurrency=2")]) == 0
     assert len(server.asked) == asked <= N
