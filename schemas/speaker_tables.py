@@ -143,6 +143,8 @@ SET_SIMILARITY = Table(
         low="DOUBLE?: lower end of its 95% confidence interval",
         high="DOUBLE?: upper end of its 95% confidence interval",
         speakers="BIGINT: speakers counted, who have a set of every kind",
+        of_speakers="BIGINT: speakers with a set of at least two turns of every kind, of whom those counted were drawn "
+        "by --similarity",
         sets="BIGINT: their sets with at least two encoded turns",
         pairs="BIGINT: pairs of turns inside these sets",
         encoder="VARCHAR: signature of the encoder",
@@ -152,6 +154,6 @@ SET_SIMILARITY = Table(
         OneOf("kind", ("SC", "SP", "SS", "Rand")),
         Between("mean", -1, 1),
         Finite(("mean", "low", "high")),
-        *at_least(speakers=0, sets=0, pairs=0),
+        *at_least(speakers=0, of_speakers=0, sets=0, pairs=0),
     ),
 )

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from ssrem.config import LARGEST
+from ssrem.config import LARGEST, SIMILARITY_SPEAKERS
 from ssrem.errors import SsremError
 from ssrem.registry import did_you_mean
 from ssrem.validation import REQUIRABLE
@@ -118,6 +118,11 @@ def share(text: str) -> float:
     return _number(text, 0, 1, "share above 0, up to 1")
 
 
+def speakers(text: str) -> int | str:
+    """The type of an option that takes a number of speakers, all or none."""
+    return text if text in ("all", "none") else at_least(1)(text)
+
+
 def percentage(text: str) -> float:
     """The type of an option that takes a percentage, such as 5%, as a share."""
     number = re.fullmatch(r"(\d+(?:\.\d+)?)%", text)
@@ -176,6 +181,12 @@ ADDRESSEES = choice(
     "turns in SP, the same-partner sets: all, or those alone whose addressee the dump states or that reply to a "
     "message (default: %(default)s; where neither is so, the addressee is the previous speaker)",
     default="all",
+)
+SIMILARITY = text(
+    "--similarity SPEAKERS",
+    "measure how similar the turns in the speakers' sets are: for how many speakers, drawn by --seed, for all, or for "
+    f"none (default: {SIMILARITY_SPEAKERS:,})",
+    type=speakers,
 )
 LAYOUT = text(
     "--layout LAYOUT",

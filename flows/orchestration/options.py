@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, model_validator
 
+from ssrem.config import SIMILARITY_SPEAKERS
 from ssrem.errors import RunnerError
 from tasks.training.settings import HumanScores, Margins
 
@@ -69,6 +70,10 @@ class TableOptions(Options):
     addressees: Literal["all", "stated"] = Field(
         "all",
         description="Turns in SP, the same-partner sets: all, or those alone whose addressee is stated or replied to",
+    )
+    similarity: Annotated[int, Field(ge=1)] | Literal["all", "none"] = Field(
+        SIMILARITY_SPEAKERS,
+        description="Speakers, drawn by the seed, whose sets' mean similarity is measured; all; or none",
     )
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ssrem.agreement.identification import mean_interval
 
-_CHUNK = 200_000
+_CHUNK = 50_000
 
 Integers = NDArray[np.int64]
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sql import statement
+from ssrem.config import SIMILARITY_SPEAKERS
 from ssrem.encoders import DEFAULT_ENCODER
 from ssrem.errors import SsremError
 from ssrem.tables.builder import TableBuilder
@@ -29,12 +30,14 @@ MACROS = ("mul64", "mix64_first", "mix64_middle", "mix64_last", "mix64", "drawer
 @dataclass(frozen=True)
 class TableSettings:
     """Settings of the speaker tables: seed of every draw, most turns of a context, encoder of the set similarity, and
-    by which addressees turns are in SP, one of ADDRESSEES."""
+    by which addressees turns are in SP, one of ADDRESSEES. similarity: of how many speakers, drawn by the seed, the
+    similarity within their sets is measured; `all`, or `none`."""
 
     seed: int = 0
     context_turns: int = 5
     encoder: str = DEFAULT_ENCODER
     addressees: str = "all"
+    similarity: int | str = SIMILARITY_SPEAKERS
 
     def __post_init__(self) -> None:
         if self.context_turns < 1 or self.seed < 0:
@@ -44,6 +47,10 @@ class TableSettings:
             )
         if self.addressees not in ADDRESSEES:
             raise SsremError(f"addressees {self.addressees!r}: expected one of {', '.join(ADDRESSEES)}")
+        if self.similarity not in ("all", "none") and not (
+            isinstance(self.similarity, int) and self.similarity > 0
+        ):
+            raise SsremError(f"similarity {self.similarity!r}: expected a number of speakers, all or none")
 
 
 def create_tables(tables: TableBuilder, corpus: str, speaker_scope: str, settings: TableSettings) -> None:

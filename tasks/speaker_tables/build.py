@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from ssrem.errors import HomeError
 from ssrem.registry import did_you_mean
@@ -18,6 +19,9 @@ from tasks.stage.stage import Output, Resources, Stage
 from tasks.stage.steps import step
 from tasks.warehouse.home import Warehouse
 from tasks.warehouse.partition import PartitionKey
+
+if TYPE_CHECKING:
+    from ssrem.encoders import Encoder
 
 
 @step("build speaker tables")
@@ -38,14 +42,12 @@ def build(
         digest, scope = landed_corpus(place, corpus)
         with progress(f"building the speaker tables of {corpus}"):
             create_tables(stage, corpus, scope, settings)
-        encoder = encoder_for(
-            place,
-            settings.encoder,
-            settings.seed,
-            {corpus: digest},
-            lambda: training_texts(stage.connection, [corpus]),
-        )
-        add_set_similarity(stage, corpus, encoder, cached_encode(place, encoder, stage.scratch))
+
+        def encoder() -> Encoder:
+            texts = partial(training_texts, stage.connection, [corpus])
+            return encoder_for(place, settings.encoder, settings.seed, {corpus: digest}, texts)
+
+        add_set_similarity(stage, corpus, scope, settings, encoder, partial(cached_encode, place))
         return Built(True, [Output(table, PartitionKey(corpus=corpus)) for table in stage.staged])
 
     return run_stage(place, "tables", recipe, build_tables, done=False, resources=resources)

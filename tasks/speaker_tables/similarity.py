@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
 from itertools import pairwise
 from pathlib import Path
@@ -10,12 +11,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ssrem.agreement.similarity import Integers, SetMeans, set_similarity, summarise
+from ssrem.tables.speaker_sets import seed_hash
 from tasks.stage.progress import progress
 from tasks.stage.shards import distributed, incoming, map_shards, room_for_shards, save_arrays
 
 if TYPE_CHECKING:
     from ssrem.encoders import Encoder
     from ssrem.samples import Encode
+    from ssrem.tables.speaker_sets import TableSettings
     from tasks.stage.stage import Stage
 
 CHUNK = 100_000
@@ -24,51 +27,85 @@ MEMBERS = 200_000
 
 SET_TABLES = {"SC": "sc", "SP": "sp", "SS": "ss", "Rand": "rand"}
 
+_MEMBERS = """
+SELECT set_id, turn_id FROM main.{} WHERE set_id IN (SELECT turn_id FROM main.similarity_owners)
+ORDER BY set_id, position
+"""
 
-def add_set_similarity(stage: Stage, corpus: str, encoder: Encoder, encode: Encode) -> None:
+_TEXTS = """
+SELECT turn_id, text FROM main.turns WHERE turn_id IN (SELECT turn_id FROM main.similarity_turns) ORDER BY turn_id
+"""
+
+
+def add_set_similarity(
+    stage: Stage,
+    corpus: str,
+    speaker_scope: str,
+    settings: TableSettings,
+    load: Callable[[], Encoder],
+    encode_with: Callable[[Encoder, Path], Encode],
+) -> None:
     """Create the staged `set_similarity`, and the scratch table `vector_norms`, by which the gate checks the vectors.
 
-    Vectors go to a file in the scratch folder, so that memory does not grow with the number of turns.
+    It is measured for the speakers of `settings.similarity`, and only the turns in their sets are encoded. Vectors go
+    to a file in the scratch folder, so that memory does not grow with the number of turns. load: gives the encoder.
+    encode_with: gives its `encode`, with a folder for the shards of workers.
     """
-    import pyarrow as pa
-
     connection = stage.connection
-    ((turns,),) = connection.execute("SELECT count(*) FROM turns").fetchall()
     connection.execute("CREATE TABLE vector_norms (turn_id BIGINT, norm DOUBLE)")
-    # Written in order, not through a map: where the disk is full, a write fails, but a map ends the process.
-    vectors = stage.scratch / "vectors.npy"
-    with vectors.open("wb") as file, progress(f"encoding {corpus}", turns) as advance:
-        header = {"descr": "<f2", "fortran_order": False, "shape": (turns, encoder.dimensions)}
-        np.lib.format.write_array_header_1_0(file, header)
-        for first in range(0, turns, CHUNK):
-            texts = connection.execute(
-                "SELECT text FROM turns WHERE turn_id >= ? AND turn_id < ? ORDER BY turn_id",
-                [first, first + CHUNK],
-            ).fetchnumpy()["text"]
-            part = encode(texts.tolist())
-            file.write(part.astype("<f2").tobytes())
-            norms = {"turn_id": np.arange(first, first + len(part)), "norm": np.linalg.norm(part, axis=1)}
-            stage.insert("vector_norms", pa.table(norms))
-            advance(first + len(part))
-    # A set has the id of its speaker's first turn in it, so the speaker of that turn is the set's.
-    # What is no person has no sets; its 0 only keeps the place.
-    people = connection.execute(
-        "SELECT coalesce(s.speaker_no, 0) AS speaker_no FROM turns AS t LEFT JOIN turn_sets AS s USING (turn_id) "
-        "ORDER BY turn_id"
-    ).fetchnumpy()
+    if settings.similarity == "none":
+        stage.create("set_similarity")
+        return
+    stage.create(
+        "similarity_owners",
+        "2_speaker_tables/similarity_owners",
+        seed_hash=seed_hash(connection, settings.seed),
+        speaker_scope=speaker_scope,
+        speakers=None if settings.similarity == "all" else settings.similarity,
+    )
+    people = connection.execute("SELECT * FROM similarity_owners ORDER BY turn_id").fetchnumpy()
+    of_speakers = int(people["of_speakers"][0]) if len(people["turn_id"]) else 0
+    stage.create("similarity_turns", "2_speaker_tables/similarity_turns")
+    turns = connection.execute("SELECT turn_id FROM similarity_turns ORDER BY turn_id").fetchnumpy()[
+        "turn_id"
+    ]
+    encoder = load()
+    vectors = _encoded(stage, corpus, len(turns), encoder, encode_with(encoder, stage.scratch))
     kinds, owners = {}, {}
     for kind, table in SET_TABLES.items():
-        columns = connection.execute(
-            f"SELECT set_id, turn_id FROM {table} ORDER BY set_id, position"
-        ).fetchnumpy()
-        members = (columns[name].astype(np.int64) for name in ("set_id", "turn_id"))
-        kinds[kind] = similarity_in_shards(vectors, *members)
-        owners[kind] = people["speaker_no"][kinds[kind].set_id]
-    rows = [
-        {"corpus": corpus, "kind": kind, "encoder": encoder.signature, **asdict(summary)}
-        for kind, summary in summarise(kinds, owners).items()
-    ]
-    stage.create_from_rows("set_similarity", rows)
+        members = connection.execute(_MEMBERS.format(table)).fetchnumpy()
+        rows = np.searchsorted(turns, members["turn_id"])
+        kinds[kind] = similarity_in_shards(vectors, members["set_id"], rows)
+        owners[kind] = people["speaker_no"][np.searchsorted(people["turn_id"], kinds[kind].set_id)]
+    about = {"corpus": corpus, "encoder": encoder.signature, "of_speakers": of_speakers}
+    summaries = summarise(kinds, owners)
+    stage.create_from_rows(
+        "set_similarity", [{**about, "kind": k, **asdict(s)} for k, s in summaries.items()]
+    )
+
+
+def _encoded(stage: Stage, corpus: str, turns: int, encoder: Encoder, encode: Encode) -> Path:
+    """The file of the vectors of `similarity_turns` by id, float16 (turns, d), whose norms go to `vector_norms`."""
+    import pyarrow as pa
+
+    # Written in order, not through a map: where the disk is full, a write fails, but a map ends the process.
+    path = stage.scratch / "vectors.npy"
+    done = 0
+    with (
+        path.open("wb") as file,
+        progress(f"encoding {corpus}", turns) as advance,
+        stage.connection.cursor() as texts,  # is read while the connection writes
+    ):
+        header = {"descr": "<f2", "fortran_order": False, "shape": (turns, encoder.dimensions)}
+        np.lib.format.write_array_header_1_0(file, header)
+        for batch in texts.sql(_TEXTS).to_arrow_reader(CHUNK):
+            part = encode(batch.column("text").to_pylist())
+            file.write(part.astype("<f2").tobytes())
+            norms = {"turn_id": batch.column("turn_id"), "norm": np.linalg.norm(part, axis=1)}
+            stage.insert("vector_norms", pa.table(norms))
+            done += len(part)
+            advance(done)
+    return path
 
 
 def similarity_in_shards(vectors: Path, set_id: Integers, rows: Integers) -> SetMeans:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 import duckdb
 import numpy as np
 
-from ssrem.encoders import load_encoder, load_saved
+from ssrem.encoders import DEFAULT_ENCODER, load_encoder, load_saved
 from ssrem.encoders.store import VectorStore
 from ssrem.errors import EvaluatorError
 from tasks.stage.progress import progress
@@ -55,8 +56,14 @@ def encoder_for(
             return load_saved(folder)
         except EvaluatorError as error:  # damaged, or written by another version
             log_incident(home.root, utc_now(), f"{error}; it was trained again")
+    train_texts = texts()
+    print(
+        f"ssrem: the encoder {spec} is trained first, on {len(train_texts):,} turns of {', '.join(corpora)}; "
+        f"the default, {DEFAULT_ENCODER}, needs no training",
+        file=sys.stderr,
+    )
     with progress("training word2vec"):
-        encoder = load_encoder(spec, train_texts=texts(), seed=seed)
+        encoder = load_encoder(spec, train_texts=train_texts, seed=seed)
     with whole_folder(folder) as draft:
         encoder.save(draft)
     return encoder

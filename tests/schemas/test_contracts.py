@@ -41,6 +41,7 @@ VALUES: dict[str, Any] = {
     "kind": "SS",
     "kind_code": 3,
     "draws": 2,
+    "speakers": 2,
     "dataset": "d",
     "evaluator": "e",
     "champion": 1,

@@ -40,6 +40,7 @@ def make_data() -> ReportData:
                 "low": 0.8,
                 "high": 0.91,
                 "speakers": 3,
+                "of_speakers": 5,
                 "sets": 7,
                 "pairs": 9,
             }

@@ -13,7 +13,7 @@ HUGE = str(10**400)
 
 
 @pytest.mark.parametrize("value", [HUGE, "9" * 5_000, "2147483648", "1e3", "NaN"])
-@pytest.mark.parametrize("option", ["--seed", "--context-turns", "--threads"])
+@pytest.mark.parametrize("option", ["--seed", "--context-turns", "--threads", "--similarity"])
 def test_a_number_that_no_library_can_hold_is_refused(
     option: str, value: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
