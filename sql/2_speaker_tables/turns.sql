@@ -3,10 +3,23 @@ WITH messages AS NOT MATERIALIZED (
     SELECT * FROM utterances WHERE corpus = $corpus
 ),
 
+conversation_starts AS (
+    SELECT
+        conversation_no,
+        count(*) > max(turn) + 1 AS has_joined_turns,
+        (sum(max(turn) + 1) OVER (ORDER BY conversation_no) - max(turn) - 1)::BIGINT AS first_turn_id,
+        -- md5, since DuckDB's own hash may change between versions, and splits must not.
+        CASE md5_number_lower(any_value(conversation_id)) % 10 WHEN 8 THEN 'valid' WHEN 9 THEN 'test' ELSE 'train' END
+            AS split
+    FROM messages
+    GROUP BY conversation_no
+),
+
 -- Only turns of several messages are aggregated, since sorting all texts would dominate the running time.
 several AS (
     SELECT conversation_no, turn
     FROM messages
+    WHERE conversation_no IN (SELECT s.conversation_no FROM conversation_starts AS s WHERE s.has_joined_turns)
     GROUP BY conversation_no, turn
     HAVING count(*) > 1
 ),
@@ -57,17 +70,6 @@ answerers AS (
     INNER JOIN speakers AS later ON first.conversation_no = later.conversation_no AND later.answers = 0
     WHERE first.turn = 0 AND later.speaker <> first.speaker
     GROUP BY first.conversation_no
-),
-
-conversation_starts AS (
-    SELECT
-        conversation_no,
-        (sum(max(turn) + 1) OVER (ORDER BY conversation_no) - max(turn) - 1)::BIGINT AS first_turn_id,
-        -- md5, since DuckDB's own hash may change between versions, and splits must not.
-        CASE md5_number_lower(any_value(conversation_id)) % 10 WHEN 8 THEN 'valid' WHEN 9 THEN 'test' ELSE 'train' END
-            AS split
-    FROM messages
-    GROUP BY conversation_no
 )
 
 SELECT
@@ -78,7 +80,7 @@ SELECT
     s.first_turn_id + j.answers AS answers,
     j.speaker,
     j.is_person,
-    -- Who answers their own turn is named here; turns_continued replaces them.
+    -- Who answers their own turn is named here; turns_addressed replaces them.
     coalesce(j.addressee, before.speaker, after.speaker) AS addressee,
     CASE
         WHEN j.addressee IS NOT NULL THEN j.addressee_from

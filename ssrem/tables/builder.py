@@ -48,10 +48,13 @@ class TableBuilder:
         """
         text = statement(sql_name)
         names = ", ".join(f'"{c.name}"::{c.type} AS "{c.name}"' for c in TABLES[table].columns)
-        query = f"COPY (SELECT {names} FROM ({text})) TO '{quoted(self.file(table))}' ({PARQUET})"
+        draft = self.scratch / f"{table}.draft"  # the statement may read the table's file
+        query = f"COPY (SELECT {names} FROM ({text})) TO '{quoted(draft)}' ({PARQUET})"
         self.connection.execute(query, bound(text, parameters))
+        draft.replace(self.file(table))
         self.show(table)
-        self.staged.append(table)
+        if table not in self.staged:
+            self.staged.append(table)
 
     def show(self, table: str) -> None:
         """Make the table a view of its file."""

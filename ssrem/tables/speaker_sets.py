@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -59,23 +59,27 @@ def create_tables(tables: TableBuilder, corpus: str, speaker_scope: str, setting
     values |= {name: getattr(settings, name) for name in ("context_turns", "addressees")}
     define_macros(tables.connection)
     values["seed_hash"] = seed_hash(tables.connection, settings.seed)
-    tables.create("turns", "2_speaker_tables/turns", **values)
+    tables.write("turns", "2_speaker_tables/turns", **values)
     tables.create("turns_continued", "2_speaker_tables/turns_continued")
-    tables.connection.execute(statement("2_speaker_tables/update_turns"))
-    for table in ("chains", "responses", "turn_sets", "sc", "sp", "ss", "rand"):
-        tables.create(table, f"2_speaker_tables/{table}", **values)
-    tables.create("candidates", "2_speaker_tables/candidates_true", **values)
+    if tables.connection.execute("FROM turns_continued LIMIT 1").fetchall():
+        tables.write("turns", "2_speaker_tables/turns_addressed")
+    tables.create("chains", "2_speaker_tables/chains", **values)
+    tables.write("responses", "2_speaker_tables/responses", **values)
+    tables.create("turn_sets", "2_speaker_tables/turn_sets", **values)
+    for table in ("sc", "sp", "ss", "rand"):
+        tables.write(table, f"2_speaker_tables/{table}", **values)
+    fill: Callable[..., None] = tables.create
     for kind, draws in DRAWS.items():
-        values |= {"kind": kind, "kind_code": KIND_CODES[kind], "draws": draws}
-        draw(tables, values)
+        draw(fill, values | {"kind": kind, "kind_code": KIND_CODES[kind], "draws": draws})
+        fill = tables.append
+    tables.write("candidates", "2_speaker_tables/candidates", **values)
 
 
-def draw(tables: TableBuilder, values: Mapping[str, Any]) -> None:
-    """Append the draws of one kind to the `candidates`; then redraw those with the response's text, and those
-    from its context."""
-    tables.append("candidates", "2_speaker_tables/candidates_drawn", **values)
-    tables.create("candidates_redrawn", "2_speaker_tables/candidates_redrawn", **values)
-    tables.connection.execute(statement("2_speaker_tables/update_candidates"), {"kind": values["kind"]})
+def draw(fill: Callable[..., None], values: Mapping[str, Any]) -> None:
+    """Fill `draws` with those of one kind of set, and `redraws` with one for each that has the response's text or is
+    from its context. fill: `create` or `append` of the tables."""
+    for table in ("draws", "redraws"):
+        fill(table, f"2_speaker_tables/{table}", **values)
 
 
 def define_macros(connection: duckdb.DuckDBPyConnection) -> None:

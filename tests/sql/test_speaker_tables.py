@@ -308,10 +308,11 @@ def test_draws_are_uniform(home: Warehouse, kind: str, seeds: int) -> None:
             "context_turns": 5,
         }
         values |= {"speaker_scope": "person", "addressees": "all"}
-        stage.create("candidates")
+        drawn = []
         for seed in range(100, 100 + seeds):
-            draw(stage, values | {"seed_hash": seed_hash(stage.connection, seed)})
-        drawn = fetch(stage, "SELECT response_id, turn_id FROM candidates")
+            draw(stage.create, values | {"seed_hash": seed_hash(stage.connection, seed)})
+            drawn += fetch(stage, "SELECT response_id, turn_id FROM draws WHERE turn_id IS DISTINCT FROM -1")
+            drawn += fetch(stage, "SELECT response_id, turn_id FROM redraws")
     if kind == "SS":
         # The rank among what is left, which is every answer but the response's own.
         observed = [0] * (answers - 1)

@@ -1,6 +1,6 @@
--- One row is a negative for a response, drawn from one kind of set. Grain: response_id, k.
+-- One row is a draw of a negative for a response from one kind of set. Grain: response_id, k. Scratch.
 -- A draw depends only on (seed, response, kind, k): their hash, modulo the number of eligible members, is a position.
--- A draw with the response's text, or from its context, is -1 until `candidates_redrawn` replaces it.
+-- A draw with the response's text, or from its context, is -1: `redraws` has another in its place.
 -- In A's own sets the response and A's turns of its context are adjacent by turn_id, so one block is skipped; in
 -- threads the response alone.
 WITH standing AS NOT MATERIALIZED (
@@ -53,10 +53,9 @@ placed AS (
 )
 
 SELECT
-    $corpus AS corpus,
     p.response_id,
-    $kind AS kind,
-    p.k,
+    $kind::ENUM('SC', 'SP', 'SS', 'Rand') AS kind,
+    p.k::TINYINT AS k,
     CASE
         WHEN m.text_hash = p.text_hash OR m.turn_id = p.response_id THEN -1
         WHEN NOT p.in_thread AND m.turn_id BETWEEN p.context_from AND p.response_id THEN -1

@@ -15,7 +15,7 @@ WITH clashed AS (
         draw_hash(c.drawer_hash, $kind_code, c.k) AS hash
     FROM (
         SELECT response_id, k, drawer_hash($seed_hash, response_id) AS drawer_hash
-        FROM candidates
+        FROM draws
         WHERE kind = $kind AND turn_id = -1
     ) AS c
     INNER JOIN turn_sets AS s ON c.response_id = s.turn_id
@@ -93,10 +93,10 @@ found AS (
     GROUP BY p.response_id, p.k
 )
 
-SELECT response_id, k, turn_id
+SELECT response_id, $kind::ENUM('SC', 'SP', 'SS', 'Rand') AS kind, k, turn_id
 FROM again
 WHERE valid
 UNION ALL
-SELECT s.response_id, s.k, f.turn_id
+SELECT s.response_id, $kind::ENUM('SC', 'SP', 'SS', 'Rand') AS kind, s.k, f.turn_id
 FROM stubborn AS s
 LEFT JOIN found AS f ON s.response_id = f.response_id AND s.k = f.k
