@@ -16,7 +16,7 @@ run: $(VENV)/.installed  ## run the whole pipeline on the default corpus: land, 
 	$(BIN)/ssrem run --home $(HOME_FOLDER) $(ARGS)
 
 test: $(VENV)/.installed-dev  ## run all tests except the slow ones
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow" $(ARGS)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow" $(ARGS)
 
 test-slow: $(VENV)/.installed-dev  ## run the slow tests: a real server and worker, clusters, faults, random examples
 	$(if $(filter random,$(EXAMPLES)),FUZZ=5) $(BIN)/python -m pytest -n 2 --dist loadgroup \

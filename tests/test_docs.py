@@ -115,7 +115,7 @@ COMMANDS: dict[str, Ran] = {
     "zcat dump.csv.gz | ssrem ingest - --name dump": Ran("landed dump, read as csv", DUMP),
     "ssrem correlate mine_eval.json": Ran("mine", evaluators_on("mine", "rsrem", "ssrem")),
     "ssrem correlate scores.csv --map context=history response=answer score=Overall": Ran(
-        "scores", evaluators_on("scores", "rsrem", "ssrem")
+        "scores", evaluators_on("scores", "rsrem", "ssrem"), slow=True
     ),
     "ssrem validate human_eval.json": Ran(
         "page: human-validation.html", file="human-validation.html", slow=True
@@ -137,10 +137,10 @@ COMMANDS: dict[str, Ran] = {
     ),
     "ssrem ratings list": Ran("usr-topicalchat"),
     "ssrem correlate a.csv --map context=history response=answer score.overall=r1+r2+r3": Ran(
-        "a ", evaluators_on("a", "rsrem", "ssrem")
+        "a ", evaluators_on("a", "rsrem", "ssrem"), slow=True
     ),
     "ssrem correlate b.tsv --map context=ctx response=hyp score=Fluency+Relevance separator='|||'": Ran(
-        "b ", evaluators_on("b", "rsrem", "ssrem")
+        "b ", evaluators_on("b", "rsrem", "ssrem"), slow=True
     ),
     "ssrem correlate c.jsonl --map score=stars rater=worker criterion=question": Ran(
         "c ", evaluators_on("c", "rsrem", "ssrem")
@@ -448,7 +448,7 @@ def test_slow_commands(block: Block, line: str, desk: Desk) -> None:
     desk.type(line)
 
 
-@pytest.mark.parametrize("line", ONLY_PARSED)
+@pytest.mark.parametrize("line", [*ONLY_PARSED, *(line for line in COMMANDS if COMMANDS[line].slow)])
 def test_other_commands_have_these_options(line: str) -> None:
     assert parse(shlex.split(line)[1:]).verb in VERBS
 

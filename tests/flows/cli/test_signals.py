@@ -186,8 +186,17 @@ def test_a_long_call_into_a_library_is_not_waited_for(number: int) -> None:
     assert running.returncode == status
 
 
-@pytest.mark.parametrize("number", ENDS)
-@pytest.mark.parametrize("table", ["utterances", "candidates", "scores"])
+@pytest.mark.parametrize(
+    ("table", "number"),
+    [
+        ("utterances", signal.SIGINT),
+        ("candidates", signal.SIGTERM),
+        ("scores", signal.SIGINT),
+        pytest.param("utterances", signal.SIGTERM, marks=pytest.mark.slow),
+        pytest.param("candidates", signal.SIGINT, marks=pytest.mark.slow),
+        pytest.param("scores", signal.SIGTERM, marks=pytest.mark.slow),
+    ],
+)
 def test_a_run_that_is_stopped_after_a_stage(
     home: Warehouse, tmp_path: Path, table: str, number: int
 ) -> None:

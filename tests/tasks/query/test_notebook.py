@@ -30,6 +30,7 @@ def test_the_cells_on_a_home_folder_run_in_order(made: Made, tmp_path: Path) -> 
     run("ssrem.ipynb", checks, tmp_path, SSREM_HOME=str(made.home.root))
 
 
+@pytest.mark.slow  # trains on 12,468 turns; tests/ssrem/test_in_memory.py does the same on 600
 def test_the_cells_without_a_home_folder_run_in_order(tmp_path: Path) -> None:
     checks = (
         "assert len(conversations.frames['turns']) == 12_468 and len(conversations.sets) == 4\n"

@@ -120,6 +120,7 @@ def test_batches_stay_small_and_the_file_is_read_as_they_are_taken(tmp_path: Pat
     assert reader.bytes_read == reader.total_bytes
 
 
+@pytest.mark.slow
 def test_the_packaged_corpus_to_the_message() -> None:
     pytest.importorskip("chitchat_dataset")
     counts: Counter[tuple[str, bool]] = Counter()
