@@ -70,8 +70,11 @@ def talk(seed: int, conversations: int = 8) -> list[Any]:
     return [*rows, b'{"speaker": "zed_target", ', b'{"speaker": "ann", ']
 
 
-def test_everybody_else_is_as_if_they_had_never_been_there(home: Warehouse, write_dump: Dump) -> None:
-    for seed in range(4):
+@pytest.mark.parametrize("seeds", [(0, 1), pytest.param((2, 3), marks=pytest.mark.slow)])
+def test_everybody_else_is_as_if_they_had_never_been_there(
+    home: Warehouse, write_dump: Dump, seeds: tuple[int, ...]
+) -> None:
+    for seed in seeds:
         source = write_dump(talk(seed), f"d{seed}")
         land(source, str(home.root), max_quarantine=1.0)
         before = fetch(home, f"SELECT messages_read FROM corpora WHERE corpus = 'd{seed}'")
@@ -335,7 +338,11 @@ def cached(home: Warehouse) -> list[int]:
     return sorted(hash for path in files for hash in pq.read_table(path)["text_hash"].to_pylist())
 
 
-@pytest.mark.parametrize("publishes", [1, 2, 3, 4])  # corpus one, corpus two, tables of one, tables of two
+# Corpus one, corpus two, tables of one, tables of two.
+@pytest.mark.parametrize(
+    "publishes",
+    [pytest.param(1, marks=pytest.mark.slow), 2, 3, pytest.param(4, marks=pytest.mark.slow)],
+)
 def test_a_killed_run_is_completed_by_another(
     built: Path, whole: Warehouse, tmp_path: Path, publishes: int
 ) -> None:
