@@ -26,7 +26,7 @@ VARIANTS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
 
 CONTROL = "length"
 
-FAST = "cosine-last+cosine-last-two+ssrem+novelty+own-turn+fluency"
+FAST = "cosine-last+cosine-last-two+ssrem+ssrem-minilm+novelty+own-turn+fluency"
 """The parts that need no language model."""
 
 _PART = re.compile(r"(?:([a-z0-9][a-z0-9-]*)=)?([a-z0-9][a-z0-9-]*)")

@@ -736,7 +736,7 @@ def test_changed_weights_are_refused(saved: Path) -> None:
 
 def test_nothing_is_loaded_before_it_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     blend = Blend(None)
-    assert blend.members.names[2:4] == ("ssrem", "novelty")
+    assert blend.members.names[2:5] == ("ssrem", "ssrem-minilm", "novelty")
     assert "evaluators" not in vars(blend.members)
     assert (Blend.parts, Blend.needs) == (("f",), frozenset({"context"}))
     assert Blend.encoder_spec("word2vec") is None
