@@ -69,6 +69,7 @@ SCORES = Table(
         evaluator="VARCHAR: name of the evaluator",
         version="BIGINT: its version",
         dataset="VARCHAR: annotated set, or corpus whose test split was scored",
+        learned_from="VARCHAR: corpora that the evaluator learned from, with commas between; empty: none",
         response_id="VARCHAR: response in that dataset",
         kind="VARCHAR: response: of an annotated set; GT, SC, SP, SS, Rand: candidate; Context: the last "
         "turn, copied",
@@ -139,6 +140,8 @@ IDENTIFICATION = Table(
         evaluator="VARCHAR: name of the evaluator",
         version="BIGINT: its version",
         corpus="VARCHAR: corpus whose test split was scored",
+        learned_from="VARCHAR: corpora that the evaluator learned from, with commas between; empty: none. "
+        "Without this corpus among them, the figures are of another corpus's model (section 7)",
         kind="VARCHAR: GT, SC, SP, SS, Rand, or Context: the last turn copied as the response",
         mean="DOUBLE?: mean f",
         low="DOUBLE?: lower end of its 95% confidence interval",

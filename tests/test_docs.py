@@ -87,6 +87,14 @@ COMMANDS: dict[str, Ran] = {
     "ssrem correlate human_eval.json --evaluator cosine bleu-2": Ran(
         "human", evaluators_on("human", "bleu-2"), slow=True
     ),
+    "ssrem score-corpus --corpus dump --evaluator ssrem cosine": Ran(
+        "dump: scored by cosine, ssrem",
+        (
+            "SELECT DISTINCT learned_from FROM identification WHERE corpus = 'dump' ORDER BY ALL",
+            [("",), ("tiny",)],
+        ),
+        slow=True,
+    ),
     "ssrem study behaviour": Ran(
         "behaviour", ("SELECT count(*) > 0 FROM studies WHERE study = 'behaviour'", [(True,)])
     ),

@@ -14,11 +14,22 @@ from tasks.warehouse.home import Warehouse, landed_corpora
 
 Command = Callable[[argparse.Namespace, Warehouse], int | None]
 
-MODULES = {"negatives": "tables", "reproduce": "correlate"}
+MODULES = {"negatives": "tables", "reproduce": "correlate", "score-corpus": "score"}
 """Module of flows.cli.commands of a verb that shares one; another verb has that of its own name or group."""
 
 WRITING = {
-    *("run", "ingest", "tables", "negatives", "train", "correlate", "study", "report", "forget"),
+    *(
+        "run",
+        "ingest",
+        "tables",
+        "negatives",
+        "train",
+        "score-corpus",
+        "correlate",
+        "study",
+        "report",
+        "forget",
+    ),
     *("evaluators promote", "evaluators rollback", "evaluators import", "evaluators retrain"),
 }
 """Verbs that first repair what is damaged, since already their checks may need it."""
@@ -43,8 +54,9 @@ def _run(options: argparse.Namespace, home: Warehouse) -> int:
 
 
 def command(verb: str) -> Command:
-    """The function of a verb: `evaluators import` is `import_` in commands/evaluators.py."""
+    """The function of a verb: `evaluators import` is `import_` in commands/evaluators.py, `score-corpus` is
+    `score_corpus` in commands/score.py."""
     group, _, name = verb.rpartition(" ")
     module = import_module(f"flows.cli.commands.{group or MODULES.get(verb, verb)}")
-    function: Command = getattr(module, f"{name}_" if name in ("import", "list") else name)
+    function: Command = getattr(module, f"{name}_" if name in ("import", "list") else name.replace("-", "_"))
     return function

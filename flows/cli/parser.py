@@ -203,6 +203,18 @@ STAGES: Verbs = {
         text("--output FILE", "write there instead of to the terminal"),
         *ASKING,
     ),
+    "score-corpus": (
+        "score the test split of a corpus, with evaluators that learned from this or another one, and how well they "
+        "tell its true responses from false ones",
+        CORPORA,
+        text(
+            "--evaluator NAME",
+            "evaluators; one without a version of its own here comes with ssrem (default: all in use)",
+            nargs="+",
+        ),
+        *RESOURCES,
+        *RUNNER,
+    ),
     "correlate": (
         "correlate scores with human scores",
         text("file FILE", "annotated sets: files, folders or sets of ssrem ratings pull", nargs="+"),

@@ -36,6 +36,8 @@ COLUMNS: dict[str, tuple[str, ...]] = {
         "quarantine": "corpus reason rows",
         "set_similarity": "corpus kind mean low high speakers of_speakers sets pairs encoder",
         "identification": "evaluator version corpus kind mean low high gt_above n",
+        "set_similarity": "corpus kind mean low high speakers sets pairs encoder",
+        "identification": "evaluator version corpus learned_from kind mean low high gt_above n",
         "correlations": "evaluator version dataset criterion aggregation level score pearson pearson_p pearson_low "
         "pearson_high spearman spearman_p spearman_low spearman_high kendall kendall_p n excluded outcome resampled "
         "ceiling cluster",
@@ -109,6 +111,11 @@ def grouped(rows: Rows, *keys: str) -> dict[tuple[Any, ...], list[Row]]:
     for row in rows:
         groups.setdefault(tuple(row[key] for key in keys), []).append(row)
     return groups
+
+
+def learned_elsewhere(row: Row) -> bool:
+    """Whether the evaluator of a row of `identification` learned from other corpora than the one that it scored."""
+    return bool(row["learned_from"]) and row["corpus"] not in row["learned_from"].split(", ")
 
 
 def headline(correlations: Rows, level: str = "segment") -> dict[Evaluator, dict[Hashable, Row]]:

@@ -11,6 +11,7 @@ from ssrem.report.formats import csv_text, file_name, latex, markdown, markdown_
 from ssrem.report.paper import paper_tables
 from ssrem.report.plots import (
     Cloud,
+    chance_panels,
     clouds,
     forest_panels,
     identification_panels,
@@ -67,6 +68,9 @@ def _panels(
     for panel in forest_panels(data.correlations, data.title):
         row = panel.rows[0]
         yield file_name("agreement", row["dataset"], row["criterion"]), panel, COLUMNS["correlations"]
+    for panel in chance_panels(data.identification, data.title):
+        row = panel.rows[0]
+        yield file_name("true-above", row["corpus"], row["kind"]), panel, COLUMNS["identification"]
     for panel in identification_panels(data.identification, data.title):
         name = file_name("identification", panel.title, panel.rows[0]["corpus"])
         yield name, panel, COLUMNS["identification"]

@@ -16,6 +16,7 @@ from ssrem.report.formats import csv_link, file_name
 from ssrem.report.plots import (
     JITTER,
     Cloud,
+    chance_panels,
     clouds,
     forest_panels,
     identification_panels,
@@ -72,6 +73,7 @@ def render(data: ReportData) -> str:
             outcomes=OUTCOMES,
             not_ok=sum(row["outcome"] != "ok" for row in data.correlations),
             forest=forest_panels(data.correlations, data.title),
+            chance=chance_panels(data.identification, data.title),
             identification=identification_panels(data.identification, data.title),
             similarity=similarity_panels(data.set_similarity),
             clouds=scatter,

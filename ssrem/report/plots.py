@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ssrem.evaluators import BASELINES
-from ssrem.report.data import KINDS, Namer, Row, Rows, grouped, headline
+from ssrem.report.data import KIND_NAMES, KINDS, Namer, Row, Rows, grouped, headline, learned_elsewhere
 from ssrem.report.drawing import POINTS, Panel, canvas, paint, styled
 from ssrem.report.numbers import fixed, is_figure, percent, real
+from ssrem.report.verdict import share_interval
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -115,6 +116,52 @@ def similarity_panels(rows: Rows) -> list[Panel]:
 
 
 @styled()
+def chance_panels(rows: Rows, label_of: Namer) -> list[Panel]:
+    """Share of cases in which the true response ranks above a kind of false one, with its 95% interval (Wilson 1927), a
+    row an evaluator: a panel a corpus and kind. A vertical line marks chance, one half."""
+    panels: list[Panel] = []
+    ordered = [
+        row
+        for of_corpus in grouped(rows, "corpus").values()
+        for kind in KINDS
+        for row in of_corpus
+        if row["kind"] == kind
+    ]
+    for (corpus, kind), group in grouped(ordered, "corpus", "kind").items():
+        measured = [row for row in group if is_figure(row["gt_above"]) and row["n"]]
+        if not measured:
+            continue
+        measured.sort(key=lambda row: row["gt_above"], reverse=True)
+        figure, axes = canvas(1.0 + 0.22 * len(measured))
+        for place, row in enumerate(measured):
+            share = row["gt_above"]
+            colour = paint().second if row["evaluator"] in BASELINES else paint().accent
+            ends = _interval(share, *share_interval(share, row["n"]))
+            axes.errorbar([share], [place], xerr=ends, fmt="o", color=colour, **_BAR)
+        axes.axvline(0.5, color=paint().line, linewidth=1.2, label="chance 50%", zorder=0)
+        axes.set_yticks(
+            range(len(measured)), [_shortened(label_of(row["evaluator"], row["version"])) for row in measured]
+        )
+        axes.set_ylim(len(measured) - 0.4, -0.6)
+        axes.set_xlim(-0.02, 1.02)
+        axes.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0%", "25%", "50%", "75%", "100%"])
+        axes.grid(axis="x")
+        axes.set_xlabel("true response ranked above")
+        figure.legend(loc="outside lower center", frameon=False, labelcolor=paint().ink, fontsize=8)
+        values = ", ".join(
+            f"{label_of(row['evaluator'], row['version'])} {percent(row['gt_above'])}" for row in measured
+        )
+        label = f"Share of true responses ranked above {kind}, chance 50%: {values}"
+        title = f"{kind}, {KIND_NAMES[kind]}"
+        elsewhere = {row["learned_from"] for row in measured if learned_elsewhere(row)}
+        note = f"test split of {corpus}, n = {max(row['n'] for row in measured):,}" + "".join(
+            f"; learned from {names}" for names in sorted(elsewhere)
+        )
+        panels.append(Panel.of(figure, f"chance{len(panels)}", label, title, note, measured))
+    return panels
+
+
+@styled()
 def identification_panels(rows: Rows, label_of: Namer) -> list[Panel]:
     """Mean f of true and false responses with 95% intervals (SSREM paper, Figures 3 and 5).
 
@@ -146,6 +193,7 @@ def identification_panels(rows: Rows, label_of: Namer) -> list[Panel]:
             axes.set_ylabel("mean f")
             label = f"Mean f with 95% intervals: {_means(measured)}"
             title, note = label_of(evaluator, version), f"test split of {corpus}"
+            note += f"; learned from {group[0]['learned_from']}" if learned_elsewhere(group[0]) else ""
             panels.append(Panel.of(figure, f"identification{len(panels)}", label, title, note, group))
     return panels
 

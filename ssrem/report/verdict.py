@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ssrem.agreement import share_interval
 from ssrem.evaluators import BASELINES
-from ssrem.report.data import Evaluator, Namer, Row, Rows, headline
+from ssrem.report.data import Evaluator, Namer, Row, Rows, headline, learned_elsewhere
 from ssrem.report.numbers import is_figure
 
 ALPHA = 0.05
@@ -46,9 +46,14 @@ def _identified(rows: Rows, title: Namer) -> Iterator[str]:
         if low <= 0.5:
             yield (
                 f"{title(row['evaluator'], row['version'])} tells the true response from {FALSE[row['kind']]} in "
-                f"{share:.1%} of cases: chance is 50% ({row['corpus']}, n = {row['n']:,}, 95% interval {low:.1%} to "
-                f"{high:.1%})."
+                f"{share:.1%} of cases: chance is 50% ({row['corpus']}, {_learned(row)}n = {row['n']:,}, "
+                f"95% interval {low:.1%} to {high:.1%})."
             )
+
+
+def _learned(row: Row) -> str:
+    """What it learned from, if that was another corpus."""
+    return f"learned from {row['learned_from']}, " if learned_elsewhere(row) else ""
 
 
 def _correlated(rows: Rows, title: Namer) -> Iterator[str]:

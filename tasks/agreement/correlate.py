@@ -39,7 +39,7 @@ from tasks.agreement.pairwise import comparison_rows
 from tasks.ingest.dataset_names import checked_name
 from tasks.scoring.asking import asking_in, is_marked, marked_private, why_private
 from tasks.scoring.batches import evaluator_at, score_samples
-from tasks.scoring.signatures import Version, figure_row, signature_of, weights_of
+from tasks.scoring.signatures import Version, figure_row, learned_from, signature_of, weights_of
 from tasks.stage.ledger import Recipe, already_done
 from tasks.stage.progress import progress
 from tasks.stage.protocol import Built, run_stage
@@ -259,8 +259,16 @@ def _stage_scores(stage: Stage, dataset: str, versions: Sequence[Version]) -> li
     stage.create_from_rows(
         "scores",
         [
-            {"evaluator": name, "version": version, "dataset": dataset, **row}
+            {**origin, **row}
             for (name, version), of_version in zip(versions, scores, strict=True)
+            for origin in [
+                {
+                    "evaluator": name,
+                    "version": version,
+                    "dataset": dataset,
+                    "learned_from": learned_from(stage.connection, (name, version)),
+                }
+            ]
             for row in _score_rows(evaluator_class(name), samples, of_version)
         ],
     )

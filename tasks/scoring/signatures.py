@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,6 +25,15 @@ def weights_of(connection: duckdb.DuckDBPyConnection, version: Version) -> str:
     ).fetchone()
     assert row is not None  # scores refer to it
     return digest(row[0])
+
+
+def learned_from(connection: duckdb.DuckDBPyConnection, version: Version) -> str:
+    """The corpora that the evaluator learned from, in order of their names, with commas between."""
+    row = connection.execute(
+        "SELECT corpora FROM evaluators WHERE evaluator = ? AND version = ?", list(version)
+    ).fetchone()
+    assert row is not None  # scores refer to it
+    return ", ".join(sorted(json.loads(row[0])))
 
 
 def signature_of(

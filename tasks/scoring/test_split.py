@@ -12,6 +12,7 @@ from ssrem.samples import CONTEXT_ATTACK, TEST
 from ssrem.tables.candidates import load_candidates
 from tasks.scoring.batches import evaluator_at, score_candidates
 from tasks.scoring.conversations import conversation_rows
+from tasks.scoring.signatures import learned_from
 from tasks.speaker_tables.build import candidate_sources, landed_corpus
 from tasks.stage.ledger import Recipe
 from tasks.stage.progress import progress
@@ -43,8 +44,11 @@ def score_corpus(
         with progress(f"scoring the test split of {corpus} with {name}"), evaluator_at(folder) as evaluator:
             candidates = load_candidates(stage.connection, [corpus]).sampled(TEST, evaluator.test_sample)
             f = score_candidates(place, folder, evaluator, candidates, stage.scratch)
-        _stage_scores(stage, {**who, "dataset": corpus}, candidates, f, evaluator.f_unit)
-        shares = [{**who, "corpus": corpus, **vars(row), "gt_above": row.above} for row in identification(f)]
+        origin = {**who, "learned_from": learned_from(stage.connection, (name, version))}
+        _stage_scores(stage, {**origin, "dataset": corpus}, candidates, f, evaluator.f_unit)
+        shares = [
+            {**origin, "corpus": corpus, **vars(row), "gt_above": row.above} for row in identification(f)
+        ]
         stage.create_from_rows("identification", shares)
         ratings = list(conversation_rows(stage.connection, (name, version), corpus))
         stage.create_from_rows("agreement", ratings)
@@ -86,6 +90,6 @@ def _stage_scores(
             "response_id": pa.array(np.repeat(responses, k)[at]).cast(pa.string()),
             "k": np.tile(np.arange(k), n)[at],
             "f": scores,
-            "f_unit": to_unit(scores),
+            "f_unit": pa.array(to_unit(scores), from_pandas=True),  # NaN: not scaled
         }
         stage.insert("scores", pa.table(columns))

@@ -52,6 +52,7 @@ def make_data() -> ReportData:
                 "evaluator": name,
                 "version": "v1",
                 "corpus": "talk",
+                "learned_from": "talk",
                 "kind": kind,
                 "mean": 0.5 - i / 10,
                 "n": 99,

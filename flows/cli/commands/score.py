@@ -1,4 +1,4 @@
-"""`ssrem score`: scores of the responses in a file, or of one."""
+"""`ssrem score`: scores of the responses in a file, or of one; `ssrem score-corpus`: of a corpus's test split."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from flows.cli import arguments
 from flows.cli.arguments import evaluator_settings
-from flows.cli.output import bills, count, say, writing
+from flows.cli.output import after, bills, count, say, writing
+from flows.cli.start import flow
 from ssrem.annotated_sets.columns import parse
 from ssrem.errors import SsremError, printable
 from ssrem.evaluators import packaged
@@ -64,6 +66,18 @@ def score(options: argparse.Namespace, home: Warehouse) -> None:
             draft.write_text(text, encoding="utf-8")
     if options.response is None:
         say(_summary(scored, rows, f"{source} with {name}"))
+
+
+def score_corpus(options: argparse.Namespace, home: Warehouse) -> None:
+    """Score corpora's test splits with evaluators that may have learned from other corpora."""
+    runner = arguments.runner(options)
+    new = flow("score_corpus")(
+        str(home.root), options.corpus, options.evaluator, arguments.resources(options), runner
+    )
+    outcomes = {
+        corpus: f"scored by {', '.join(names)}" if names else "there already" for corpus, names in new.items()
+    }
+    after(options, home, ["identification"], outcomes)
 
 
 def _rows(options: argparse.Namespace) -> tuple[Sequence[Row], str, list[str]]:

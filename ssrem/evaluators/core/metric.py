@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import MANIFEST
 from ssrem.evaluators.base import Evaluator, Provider, Scores
+from ssrem.evaluators.core.candidate_columns import score_as_samples
 from ssrem.files import read_json
-from ssrem.samples import Floats, Sample
+from ssrem.samples import TEST, Candidates, Floats, Sample
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,18 @@ class Metric(Evaluator):
                 reasons[row] = reason
         scores = Scores.of(truncated, **{self.parts[0]: values})
         return replace(scores, reasons=np.array(reasons, dtype=str))
+
+    def score_candidates(
+        self, candidates: Candidates, split: int | None = TEST, **reading: Any
+    ) -> dict[str, Floats]:
+        """Kind → f (n, k) of a split's responses, as a trained evaluator gives it: NaN for a missing negative."""
+        return score_as_samples(
+            candidates, split, lambda samples: self.components(samples, **reading).f, self.batch_samples
+        )
+
+    def f_unit(self, f: Floats) -> Floats:
+        """NaN: without training there are no bounds to scale f by."""
+        return np.full(f.shape, np.nan)
 
     def _batches(self, samples: Sequence[Sample]) -> Iterator[list[int]]:
         """Positions of the samples that have the reference, where one is needed, a batch at a time."""

@@ -59,6 +59,7 @@ class Likelihood(Metric):
     }
     range: ClassVar[tuple[float, float]] = (-math.inf, 0.0)
     batch_samples: ClassVar[int] = 2_048
+    test_sample: ClassVar[int | None] = 50
     model_class: ClassVar[type[LanguageModel]]
 
     def __init__(self, **settings: Any) -> None:

@@ -32,9 +32,6 @@ _MARKS = "".join(chr(at) for at in range(0x300, 0x10000) if unicodedata.category
 _LETTER = rf"[^\W_{_SINGLE}]"
 _TOKEN = re.compile(rf"[{_SINGLE}]|{_LETTER}+(?:[{_MARKS}]+{_LETTER}*)*|(?:[^\w\s]|_)+")
 
-# Of BLEU: n-grams of up to four words.
-_ORDERS = 4
-
 
 def tokens(text: str) -> list[str]:
     """Lower-cased words and runs of punctuation, in order; kana and ideographs one by one.
@@ -79,8 +76,10 @@ class _Bleu(OverlapMetric):
 
     Smoothing 7 gives an order without a match a small count that decreases with the response's length (4), then
     averages each order's precision with those of its neighbours (5). The average raises a perfect match above 1, which
-    is why the range ends there. Precisions are computed for four orders whatever `order` is, with weight 0 beyond it:
-    with fewer orders, nltk would average the last precision with that of 5-grams.
+    is why the range ends there. `counted` says for how many orders precisions are computed, those beyond `order` with
+    weight 0: with fewer, nltk averages the last precision with that of 5-grams instead of its neighbour's.
+
+    A response that is its reference, and shorter than `order`, counts only the orders that it has: 1 for one token.
     """
 
     library: ClassVar[str] = "nltk"
@@ -88,17 +87,25 @@ class _Bleu(OverlapMetric):
         "Papineni et al. 2002; smoothing 7 of Chen and Cherry 2014, section 3, as nltk has it"
     )
     order: ClassVar[int]
+    counted: ClassVar[int]
 
-    def __init_subclass__(cls, order: int) -> None:
+    def __init_subclass__(cls, order: int, counted: int = 4) -> None:
         super().__init_subclass__()
-        cls.name, cls.order, cls.range = f"bleu-{order}", order, (0.0, _highest_bleu(order))
+        cls.name = f"bleu-{order}" if counted == 4 else f"bleu-{order}-of-{counted}"
+        cls.order, cls.counted, cls.range = order, counted, (0.0, _highest_bleu(order))
+
+    @property
+    def engine(self) -> str:
+        return f"{super().engine}|short:1"
 
     def _score(self, response: list[str], reference: list[str]) -> float:
         if set(response).isdisjoint(reference):
             return 0.0  # as nltk has it, which counts the n-grams of every order first
         from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
 
-        weights = (1 / self.order,) * self.order + (0.0,) * (_ORDERS - self.order)
+        order = min(self.order, len(response)) if response == reference else self.order
+        counted = order if self.order == self.counted else self.counted
+        weights = (1 / order,) * order + (0.0,) * (counted - order)
         return float(sentence_bleu([reference], response, weights, SmoothingFunction().method7))
 
 
@@ -116,6 +123,18 @@ class Bleu3(_Bleu, order=3):
 
 class Bleu4(_Bleu, order=4):
     """BLEU of one to four tokens."""
+
+
+class Bleu1Of1(_Bleu, order=1, counted=1):
+    """BLEU-1 by nltk with the weights (1,), as it is published elsewhere."""
+
+
+class Bleu2Of2(_Bleu, order=2, counted=2):
+    """BLEU-2 by nltk with the weights (1/2, 1/2), as it is published elsewhere."""
+
+
+class Bleu3Of3(_Bleu, order=3, counted=3):
+    """BLEU-3 by nltk with the weights (1/3, 1/3, 1/3), as it is published elsewhere; of BLEU-4 both forms are one."""
 
 
 class RougeL(OverlapMetric):

@@ -8,17 +8,21 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from nltk.stem.porter import PorterStemmer
 from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
 from nltk.translate.meteor_score import single_meteor_score
 
 from ssrem.errors import EvaluatorError
+from ssrem.evaluators import evaluator_class
 from ssrem.evaluators.reference_based.overlap import (
     Bleu1,
+    Bleu1Of1,
     Bleu2,
+    Bleu2Of2,
     Bleu3,
+    Bleu3Of3,
     Bleu4,
     Meteor,
     OverlapMetric,
@@ -29,7 +33,8 @@ from ssrem.samples import Sample
 from support.metric_checks import ODD, check_independent, check_parts, check_saved, odd_samples
 
 BLEUS = (Bleu1, Bleu2, Bleu3, Bleu4)
-METRICS = (*BLEUS, RougeL, Meteor)
+OF_THEIR_ORDERS = (Bleu1Of1, Bleu2Of2, Bleu3Of3)
+METRICS = (*BLEUS, *OF_THEIR_ORDERS, RougeL, Meteor)
 WORDS = st.lists(
     st.sampled_from(["the", "cat", "cats", "sat", "on", "mat", "running", "runs", "."]), max_size=12
 )
@@ -72,13 +77,28 @@ def test_bleu_by_hand() -> None:
 @given(WORDS, WORDS)
 def test_bleu_is_nltks(response: list[str], reference: list[str]) -> None:
     given_, expected = tokens(" ".join(response)), tokens(" ".join(reference))
+    assume(given_ != expected)  # see below
     for order, metric in enumerate(BLEUS, start=1):
         weights = tuple(1 / order if n < order else 0 for n in range(4))
         bleu = sentence_bleu([expected], given_, weights, SmoothingFunction().method7)
         assert one(metric, " ".join(response), " ".join(reference)) == pytest.approx(bleu)
+    for order, metric in enumerate(OF_THEIR_ORDERS, start=1):
+        bleu = sentence_bleu([expected], given_, (1 / order,) * order, SmoothingFunction().method7)
+        assert one(metric, " ".join(response), " ".join(reference)) == pytest.approx(bleu)
 
 
-@pytest.mark.parametrize("metric", BLEUS)
+@pytest.mark.parametrize("metric", [*BLEUS, *OF_THEIR_ORDERS])
+def test_bleu_of_one_word_against_itself_is_one(metric: type[OverlapMetric]) -> None:
+    assert one(metric, "Yes", "yes") == pytest.approx(1)
+    assert one(metric, "yes sir", "yes sir") >= 1
+
+
+def test_names_of_bleu_say_how_many_orders_are_counted() -> None:
+    assert [metric.name for metric in OF_THEIR_ORDERS] == ["bleu-1-of-1", "bleu-2-of-2", "bleu-3-of-3"]
+    assert all(evaluator_class(metric.name) is metric for metric in (*BLEUS, *OF_THEIR_ORDERS))
+
+
+@pytest.mark.parametrize("metric", [*BLEUS, *OF_THEIR_ORDERS])
 def test_bleu_ends_where_a_perfect_match_is(metric: type[OverlapMetric]) -> None:
     text = "one two three four five six"
     assert metric.range[0] < one(metric, f"{text} seven", text) < one(metric, text, text)

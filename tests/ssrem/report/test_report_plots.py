@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from ssrem.report import numbers
-from ssrem.report.plots import clouds, forest_panels, identification_panels, learning_panels
+from ssrem.report.plots import chance_panels, clouds, forest_panels, identification_panels, learning_panels
 from support.report_data import correlation
 
 
@@ -53,7 +53,15 @@ def test_points_without_a_score_are_left_out() -> None:
 
 
 def test_the_share_stands_under_its_kind() -> None:
-    row = {"evaluator": "e", "version": "v", "corpus": "c", "low": 0.1, "high": 0.3, "n": 9}
+    row = {
+        "evaluator": "e",
+        "version": "v",
+        "corpus": "c",
+        "learned_from": "d",
+        "low": 0.1,
+        "high": 0.3,
+        "n": 9,
+    }
     rows = [
         row | {"kind": "GT", "mean": 0.2, "gt_above": None},
         row | {"kind": "Context", "mean": 0.25, "gt_above": 0.125},
@@ -61,6 +69,25 @@ def test_the_share_stands_under_its_kind() -> None:
     [panel] = identification_panels(rows, lambda name, _: str(name))
     assert "12%" in panel.svg
     assert panel.svg.index("GT") < panel.svg.index("Context")
+    assert panel.note == "test split of c; learned from d"
+
+
+def test_chance_is_marked_beside_how_often_the_true_response_is_above() -> None:
+    row = {"version": "v", "corpus": "c", "learned_from": "c", "mean": 0.2, "low": 0.1, "high": 0.3, "n": 99}
+    rows = [
+        row | {"evaluator": "weak", "kind": "Rand", "gt_above": 0.52},
+        row | {"evaluator": "strong", "kind": "Rand", "gt_above": 0.9, "learned_from": "d, e"},
+        row | {"evaluator": "weak", "kind": "GT", "gt_above": None},
+        row | {"evaluator": "weak", "kind": "SC", "gt_above": 0.5},
+    ]
+    same, random = chance_panels(rows, lambda name, _: str(name))
+    assert [panel.title for panel in (same, random)] == ["SC, same conversation", "Rand, anyone else"]
+    assert "chance 50%" in random.svg
+    assert random.label.endswith("chance 50%: strong 90%, weak 52%")  # the best first
+    assert (same.note, random.note) == (
+        "test split of c, n = 99",
+        "test split of c, n = 99; learned from d, e",
+    )
 
 
 def test_the_epoch_kept_is_the_first_with_the_lowest_validation_loss() -> None:

@@ -22,6 +22,7 @@ def share(kind: str, above: float | None, n: int, evaluator: str = "ssrem") -> d
         "evaluator": evaluator,
         "version": 1,
         "corpus": "talk",
+        "learned_from": "talk",
         "kind": kind,
         "gt_above": above,
         "n": n,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -10,12 +12,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from flows.cli.main import main
 from schemas import TABLES
 from ssrem.errors import GateError
 from ssrem.evaluators import load_evaluator
 from ssrem.samples import KINDS, TEST, Sample
 from ssrem.tables.candidates import load_candidates
-from support.small_home import Made
+from support.small_home import Made, write_conversations
 from tasks.scoring.conversations import conversation_rows
 from tasks.scoring.test_split import score_corpus
 from tasks.warehouse.home import Warehouse
@@ -74,6 +77,38 @@ def test_identification_follows_from_the_scores(made: Made) -> None:
     assert len(published) == len(KINDS) + 1
     for one, other in zip(published, by_sql, strict=True):
         assert one == pytest.approx(other)
+
+
+def test_a_model_of_one_corpus_is_scored_on_another(
+    copy: Warehouse, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Experiment 3 of the paper: the scores are those of the evaluator, and say what it learned from."""
+    write_conversations(tmp_path / "other.jsonl", conversations=20, people=6)
+    at = ["--home", str(copy.root)]
+    main(["ingest", str(tmp_path / "other.jsonl"), *at])
+    main(["score-corpus", "--corpus", "other", "--evaluator", "ssrem", "cosine", *at])
+    said = capsys.readouterr().out
+    assert "other: scored by cosine, ssrem" in said
+    assert re.search(r"^ssrem +other +tiny +GT ", said, re.MULTILINE)
+    query = "SELECT DISTINCT evaluator, learned_from FROM {} WHERE evaluator <> 'rsrem' AND {} = 'other' ORDER BY ALL"
+    for table, column in (("scores", "dataset"), ("identification", "corpus")):
+        assert copy.query(query.format(table, column)) == [("cosine", ""), ("ssrem", "tiny")]
+    with copy.reader() as reader:
+        candidates = load_candidates(reader, ["other"])
+        ((mean,),) = reader.execute(
+            "SELECT mean FROM identification WHERE evaluator = 'ssrem' AND corpus = 'other' AND kind = 'GT'"
+        ).fetchall()
+    evaluator: Any = load_evaluator(copy.models / "ssrem" / "1")
+    assert mean == pytest.approx(evaluator.score_candidates(candidates, TEST)["GT"].mean(), abs=1e-6)
+    main(["score-corpus", "--corpus", "other", "--evaluator", "ssrem", *at])
+    assert "other: there already" in capsys.readouterr().out
+
+
+def test_what_needs_a_reference_cannot_score_a_corpus(
+    copy: Warehouse, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["score-corpus", "--evaluator", "bleu-2", "--home", str(copy.root)]) == 1
+    assert "bleu-2 compares responses with a reference alone" in capsys.readouterr().err
 
 
 def test_again_is_a_no_op(made: Made) -> None:

@@ -1,0 +1,63 @@
+"""Flow `score_corpus`: score corpora's test splits with evaluators that learned from other corpora."""
+
+from __future__ import annotations
+
+from flows.orchestration.artifacts import shown
+from flows.orchestration.options import RunnerOptions, TableOptions
+from flows.orchestration.workers import on_workers
+from flows.tables import tables
+from ssrem.errors import EvaluatorError
+from ssrem.evaluators import check_name, evaluator_class
+from tasks.maintenance.repair import repair
+from tasks.scoring.test_split import score_corpus as score_test_split
+from tasks.speaker_tables.build import without_tables
+from tasks.stage.stage import Resources
+from tasks.training.train import register
+from tasks.training.transfer import register_packaged
+from tasks.training.versions import promoted, unregistered
+from tasks.warehouse.home import Warehouse, landed_corpora
+
+
+@on_workers
+def score_corpus(
+    home: str = "warehouse",
+    corpora: list[str] | None = None,
+    evaluators: list[str] | None = None,
+    resources: Resources = Resources(),
+    runner: RunnerOptions = RunnerOptions(),
+) -> dict[str, list[str]]:
+    """Score the test splits of corpora with evaluators, whatever these learned from (Bak and Oh 2020, section 7);
+    returns for each corpus the evaluators whose scores of it are new.
+
+    An evaluator that learns nothing or comes with ssrem is registered first. Speaker tables that are missing are built
+    first, with default settings.
+
+    Args:
+        corpora: Names of corpora; by default all that have landed
+        evaluators: Names of evaluators; by default all in use
+    """
+    repair(home)
+    warehouse = Warehouse.at(home)
+    for name in evaluators or ():
+        check_name(name)
+        if "f" not in evaluator_class(name).parts:
+            raise EvaluatorError(
+                f"{name} compares responses with a reference alone, which a corpus does not have; leave it out"
+            )
+    landed = landed_corpora(home, corpora)
+    names = corpora or landed
+    for name in unregistered(warehouse, evaluators or ()):
+        publish = register_packaged if evaluator_class(name).learns_from else register
+        publish(name, home, resources=resources)
+    versions = [one for one in promoted(warehouse, evaluators or ()) if "f" in evaluator_class(one[0]).parts]
+    if missing := without_tables(home, names):
+        tables(home, missing, TableOptions(), resources)
+    with shown(home, "score", ["identification"]):
+        return {
+            corpus: [
+                name
+                for name, version in versions
+                if score_test_split(name, version, corpus, home, resources=resources)
+            ]
+            for corpus in names
+        }
