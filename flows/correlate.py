@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 from flows.orchestration.artifacts import shown
-from flows.orchestration.options import AnnotatedSetOptions, RunnerOptions
+from flows.orchestration.options import AgreementOptions, AnnotatedSetOptions, RunnerOptions
 from flows.orchestration.workers import on_workers
 from ssrem.evaluators import evaluator_class
 from ssrem.evaluators.judge.asking import asking
@@ -26,8 +26,7 @@ def correlate(
     annotated_sets: AnnotatedSetOptions,
     home: str = "warehouse",
     evaluators: list[str] | None = None,
-    keep_ground_truth: bool = False,
-    force_systems: bool | None = None,
+    agreement: AgreementOptions = AgreementOptions(),
     settings: dict[str, Any] | None = None,
     resources: Resources = Resources(),
     runner: RunnerOptions = RunnerOptions(),
@@ -39,8 +38,6 @@ def correlate(
 
     Args:
         evaluators: Names of evaluators; by default all in use, or the best that is packaged and installed
-        keep_ground_truth: Correlate ground-truth responses too
-        force_systems: Figures at system level of fewer than five systems too; by default as before for the set
         settings: Settings of evaluators that learn nothing, of which they make a new version, and how endpoints are
             asked in this run; never a key, but the environment variable that holds it
     """
@@ -63,8 +60,10 @@ def correlate(
                     file,
                     versions,
                     home,
-                    ground_truth_kept=keep_ground_truth,
-                    systems_forced=force_systems,
+                    ground_truth_kept=agreement.keep_ground_truth,
+                    systems_forced=agreement.force_systems,
+                    test=agreement.test,
+                    permutations=agreement.permutations,
                     layout=annotated_sets.layout,
                     mapping=annotated_sets.mapping,
                     resources=resources,

@@ -32,6 +32,8 @@ AGREEMENT = Table(
         statistic="DOUBLE?: the figure: -1 to 1, accuracies 0 to 1",
         p="DOUBLE?: p-value of no correlation, which assumes independent responses; only pooled and at "
         "system level",
+        p_permuted="DOUBLE?: the same by permuting scores, within systems or contexts where these are averaged; only "
+        "for the raters' mean, and where permutations were asked for",
         sides="VARCHAR: alternative hypothesis of the test behind p: two-sided or greater",
         low="DOUBLE?: lower end of its interval: BCa bootstrap over contexts; conversation: analytic",
         high="DOUBLE?: upper end of its interval",
@@ -43,6 +45,7 @@ AGREEMENT = Table(
         groups="BIGINT: groups that were averaged (pooled: 1); at system level the systems",
         epsilon="DOUBLE?: accuracy: scores that differ by it or less count as tied",
         systems_forced="BOOLEAN: option: whether too few systems are compared too",
+        permutations="BIGINT: option: permutations behind p_permuted; 0: none",
         forced="BOOLEAN: whether there were fewer systems than should be compared",
         resamples="BIGINT?: bootstrap draws of the interval; soft_accuracy: its permutations; null: nothing "
         "was drawn",
@@ -62,11 +65,12 @@ AGREEMENT = Table(
         OUTCOME,
         Between("statistic", -1, 1),
         Between("p", 0, 1),
+        Between("p_permuted", 0, 1),
         Between("low", -1, 1),
         Between("high", -1, 1),
         Between("confidence", 0, 1),
-        *at_least(n=0, missing=0, excluded=0, groups=0, epsilon=0, resamples=1),
-        Finite(("statistic", "p", "low", "high", "epsilon")),
+        *at_least(n=0, missing=0, excluded=0, groups=0, epsilon=0, resamples=1, permutations=0),
+        Finite(("statistic", "p", "p_permuted", "low", "high", "epsilon")),
     ),
 )
 
@@ -107,7 +111,8 @@ TESTED = {
     "criterion": "VARCHAR: what people were asked",
     "aggregation": "VARCHAR: how the raters' scores were aggregated",
     "level": "VARCHAR: segment: of responses, pooled; system: of the systems' means",
-    "test": "VARCHAR: paired-bootstrap: both evaluators on the same resamples of contexts",
+    "test": "VARCHAR: paired-bootstrap: both evaluators on the same resamples of contexts; perm-both: the two "
+    "scores of each response are exchanged at random; williams: of two dependent correlations, over ranks",
     "measure": "VARCHAR: spearman",
 }
 """Columns that `comparisons` and `rankings` share: on what evaluators were compared, and how."""
@@ -115,7 +120,7 @@ TESTED = {
 TESTED_VALUES = (
     OneOf("aggregation", AGGREGATIONS),
     OneOf("level", ("segment", "system")),
-    OneOf("test", ("paired-bootstrap",)),
+    OneOf("test", ("paired-bootstrap", "perm-both", "williams")),
     OneOf("measure", ("spearman",)),
 )
 
@@ -135,12 +140,12 @@ COMPARISONS = Table(
         first_statistic="DOUBLE?: agreement of the first, -1 to 1",
         second_statistic="DOUBLE?: agreement of the second",
         difference="DOUBLE?: first minus second",
-        low="DOUBLE?: lower end of the difference's 95% interval (BCa)",
+        low="DOUBLE?: lower end of the difference's 95% interval (BCa); paired-bootstrap alone",
         high="DOUBLE?: upper end",
-        p="DOUBLE?: two-sided p-value of equal agreement",
+        p="DOUBLE?: two-sided p-value of equal agreement, by the test",
         p_holm="DOUBLE?: p corrected for all pairs of the table (Holm)",
         n="BIGINT: responses compared",
-        resamples="BIGINT?: bootstrap draws",
+        resamples="BIGINT?: bootstrap draws or permutations; williams: null",
         seed="BIGINT?: seed of these draws",
         outcome="VARCHAR: ok: they were tested; otherwise the kind of reason why not",
         reason="VARCHAR?: why they were not tested",
@@ -197,25 +202,33 @@ RATER_AGREEMENT = Table(
     name="rater_agreement",
     grain="One row is one figure of how the raters of an annotated set agree by one criterion.",
     part="annotated set",
-    key=("dataset", "criterion", "measure"),
+    key=("dataset", "criterion", "responses", "outliers", "measure"),
     columns=columns(
         dataset="VARCHAR: annotated set",
         criterion="VARCHAR: what people were asked",
+        responses="VARCHAR: compared: those that evaluators are compared on, without ground truth unless it is kept; "
+        "all: with it",
+        outliers="VARCHAR: kept; removed: without ratings farther from their response's median than one scaled median "
+        "absolute deviation (Zhao et al. 2020, appendix A)",
         measure="VARCHAR: alpha_* (Krippendorff), fleiss_kappa, weighted_kappa (Cohen's, quadratic, mean "
         "over pairs of raters), one_rater (Spearman of a rater with the mean of the others: the noise "
         "ceiling), attainable (Spearman that an evaluator of the true score would reach, from split halves)",
         value="DOUBLE?: at most 1, which is perfect agreement; 0 is chance",
         raters="BIGINT: raters counted: positions in the responses' lists of scores, which need not be one "
         "person each",
-        units="BIGINT: responses counted, without the ground truth where correlations leave it out",
+        units="BIGINT: responses counted, rated twice or more",
+        ratings="BIGINT: ratings of these responses, after the removal",
+        removed="BIGINT: ratings removed as outliers",
         outcome="VARCHAR: ok: there is a value; otherwise the kind of reason why there is none",
         reason="VARCHAR?: why there is none",
     ),
     expectations=(
         OneOf("measure", RATER_MEASURES),
+        OneOf("responses", ("compared", "all")),
+        OneOf("outliers", ("kept", "removed")),
         OUTCOME,
         Finite(("value",)),
-        *at_least(raters=0, units=0),
+        *at_least(raters=0, units=0, ratings=0, removed=0),
     ),
 )
 
@@ -235,7 +248,7 @@ STUDIES = Table(
         measure="VARCHAR: better: share of pairs whose better response scores higher; fooled: share in which the "
         "attack does not score below the true response; "
         "identified: share of negatives that the true response is above; spearman; sd, qX: standard "
-        "deviation and quantiles of scores brought to [0, 1]",
+        "deviation and quantiles of scores brought to [0, 1]; sd_unscaled: in their own units; words: share of words",
         value="DOUBLE?: the figure",
         n="BIGINT: responses that the figure is computed from",
         outcome="VARCHAR: ok; constant: a side does not vary; too_few: not enough responses",
@@ -246,7 +259,8 @@ STUDIES = Table(
         NotEmpty(),
         References(("evaluator", "version"), "evaluators"),
         OneOf("outcome", ("ok", "constant", "too_few")),
-        *(Between(column, -1, 1) for column in ("value", "low", "high")),
+        Between("low", -1, 1),
+        Between("high", -1, 1),
         Finite(("value", "low", "high")),
         *at_least(n=0, position=0),
     ),

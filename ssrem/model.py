@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,8 +44,9 @@ class Model:
     def fit(self, data: Any, *, progress: Progress | None = None) -> Self:
         """Learn from conversations, as `ssrem.conversations` returns or takes them; returns this model.
 
-        progress: called with (steps done, steps in all). EvaluatorError if there is too little to learn from, or the
-        evaluator learns nothing, or only from human ratings.
+        progress: called with (steps done, steps in all). Warns if it ranks the validation split's true responses no
+        better than chance. EvaluatorError if there is too little to learn from, or the evaluator learns nothing, or
+        only from human ratings.
         """
         kind: Any = evaluator_class(self.name)
         if "candidates" not in kind.learns_from:
@@ -53,7 +55,9 @@ class Model:
         known = data if isinstance(data, Conversations) else conversations(data)
         settings = kind.check_settings(self.settings)
         evaluator = kind.create(settings, _Provider(known, self._spec, settings["seed"]))
-        evaluator.fit(known.candidates, progress=progress)
+        training = evaluator.fit(known.candidates, progress=progress)
+        if training.warning:
+            warnings.warn(f"{self.name}: {training.warning}", stacklevel=2)
         self._evaluator = evaluator
         return self
 

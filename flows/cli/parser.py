@@ -232,6 +232,19 @@ STAGES: Verbs = {
             help="figures at system level of fewer than five systems too, flagged as forced (default: as before, "
             "at first none)",
         ),
+        choice(
+            "--test",
+            ("paired-bootstrap", "perm-both", "williams"),
+            "test of the difference between two evaluators, in comparisons and rankings: paired bootstrap over "
+            "contexts, permutation, or Williams' test (default: as before, at first paired-bootstrap)",
+        ),
+        number(
+            "--permutations",
+            0,
+            None,
+            "p_permuted in agreement: of no correlation, by so many permutations, 0 for none (default: as before, at "
+            "first none)",
+        ),
         *ASKING,
         *RESOURCES,
         *RUNNER,
@@ -240,7 +253,8 @@ STAGES: Verbs = {
         "confounders: what else the scores depend on",
         text(
             "study NAME",
-            "behaviour, of pairs that come with ssrem; attacks, injection or corpus-buckets, of a corpus; length, "
+            "behaviour, of pairs that come with ssrem; attacks, injection, word-classes or corpus-buckets, of a corpus; "
+            "length, "
             "buckets, distribution or without-system, of the scores of an annotated set; low-resource, "
             "label-noise, leave-one-system-out or transfer, where evaluators learn from its human scores",
         ),
@@ -408,6 +422,10 @@ OF_GROUPS: Verbs = {
             type=int,
             choices=range(2, 10),
             default=5,
+        ),
+        flag(
+            "--on-topic",
+            'ask a second question, "How on-topic is the response?", whose answers are the criterion on-topic',
         ),
     ),
     "ratings import": (

@@ -110,6 +110,21 @@ class PipelineOptions(TableOptions):
     )
 
 
+class AgreementOptions(Options):
+    """How scores are compared with human scores. None: as before for the annotated set."""
+
+    keep_ground_truth: bool = Field(False, description="Correlate ground-truth responses too")
+    force_systems: bool | None = Field(
+        None, description="Figures at system level of fewer than five systems too; at first no"
+    )
+    test: Literal["paired-bootstrap", "perm-both", "williams"] | None = Field(
+        None, description="Test of the difference between two evaluators; at first paired-bootstrap"
+    )
+    permutations: int | None = Field(
+        None, ge=0, description="Permutations behind p_permuted of agreement, 0 for none; at first 0"
+    )
+
+
 class RunnerOptions(Options):
     """Where shards are processed. RunnerError where Dask is not installed, or an address has no runner."""
 

@@ -1,4 +1,4 @@
--- tied for best: no significant difference (paired bootstrap), and not below a baseline; p_holm: of first over second
+-- tied for best: no significant difference, and not below a baseline; p_holm: of first over second
 -- An evaluator that an untrained baseline (cosine, length) stands above is not listed, even if the difference is not
 -- significant.
 WITH ranked AS (

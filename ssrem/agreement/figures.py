@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from ssrem.agreement.bootstrap import Interval, agreement_interval
@@ -13,6 +13,7 @@ from ssrem.agreement.inputs import (
     Floats,
     Grouping,
     Level,
+    Measure,
     Outcome,
     Responses,
     Sides,
@@ -20,6 +21,7 @@ from ssrem.agreement.inputs import (
     View,
 )
 from ssrem.agreement.levels import agreement_at
+from ssrem.agreement.significance import against_chance
 
 RESAMPLES = 1000
 SEED = 0
@@ -55,6 +57,8 @@ class Figure:
     seed: int | None = None
     outcome: Outcome = "ok"
     reason: str = ""
+    p_permuted: float | None = None
+    """p of no agreement by `against_chance`, at segment level where permutations were drawn."""
 
 
 def figures(
@@ -64,20 +68,35 @@ def figures(
     seed: int = SEED,
     slow: bool = True,
     force: bool = False,
+    permutations: int = 0,
 ) -> Iterator[Figure]:
     """All figures: at segment level pooled, by system (where one is known) and by context; at system level.
 
     force: the system level of too few systems too, which its figures then say.
     slow: with intervals of Kendall and accuracy pooled and by system too, which take most of the time.
+    permutations: of the test behind p_permuted, which correlations at segment level have then.
     """
     known = len(responses.with_systems().scores) > 0
     for grouping in (one for one in GROUPINGS if known or one != "system"):
         for measure in MEASURES:
             fast = grouping == "context" or measure in ("pearson", "spearman")
             drawn = resamples if slow or fast else None
-            yield figure(responses, View(measure, "segment", grouping), resamples=drawn, seed=seed)
+            one = figure(responses, View(measure, "segment", grouping), resamples=drawn, seed=seed)
+            if permutations and measure != "accuracy" and one.outcome == "ok":
+                one = replace(one, p_permuted=_p_permuted(responses, measure, grouping, permutations, seed))
+            yield one
     for of_systems in SYSTEM_MEASURES:
         yield figure(responses, View(of_systems, "system", force=force), resamples=resamples, seed=seed)
+
+
+def _p_permuted(
+    responses: Responses, measure: Measure, grouping: Grouping, permutations: int, seed: int
+) -> float | None:
+    used = responses.with_systems() if grouping == "system" else responses
+    groups = {"pooled": None, "system": used.systems, "context": used.contexts}[grouping]
+    return against_chance(
+        used.scores, used.human, measure=measure, groups=groups, permutations=permutations, seed=seed
+    ).p
 
 
 def conversation_figures(scores: Floats, ratings: Floats, *, excluded: int) -> Iterator[Figure]:

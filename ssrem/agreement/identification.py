@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ssrem.agreement import Z_95
+from ssrem.samples import CONTEXT_ATTACK
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,21 @@ def identification(f: Mapping[str, NDArray[np.float64]]) -> list[KindRow]:
         above, pairs = (None, 0) if kind == "GT" else _share_above(truth, values)
         rows.append(KindRow(kind, mean, low, high, int(some.sum()), above, pairs))
     return rows
+
+
+def share_above(
+    f: Mapping[str, NDArray[np.float64]],
+) -> tuple[float | None, float | None, float | None, int]:
+    """Mean share of a response's negatives of all kinds that its true response is above, ties counting half, with its
+    normal 95% interval, and the number of responses n; f as `identification` takes it. A copied context is no negative.
+    """
+    truth = f["GT"]
+    negatives = [values for kind, values in f.items() if kind not in ("GT", CONTEXT_ATTACK)]
+    difference = truth - np.concatenate(negatives, axis=1) if negatives else np.empty((len(truth), 0))
+    known = ~np.isnan(difference)
+    some = known.any(axis=1)
+    wins = np.where(known, (difference > 0) + 0.5 * (difference == 0), 0.0).sum(axis=1)
+    return *mean_interval(wins[some] / known[some].sum(axis=1)), int(some.sum())
 
 
 def mean_interval(values: NDArray[np.float64]) -> tuple[float | None, float | None, float | None]:

@@ -17,6 +17,8 @@ MIN_SHARED = 5
 MIN_RATERS = 6
 """With fewer raters the median absolute deviation rests on so few values that ordinary raters become outliers."""
 
+_ROUNDING = 1e-9
+
 _NORMAL = 1.4826
 """Scales the median absolute deviation to the standard deviation of normal values."""
 
@@ -125,6 +127,22 @@ def mad_outliers(ratings: Any, raters: Sequence[str], *, deviations: float = 3.0
         if far - centre > deviations * spread
     }
     return _without(name, table, raters, distance, reasons)
+
+
+def without_outliers(ratings: Any, *, deviations: float = 1.0) -> Ratings:
+    """The ratings (raters, units) with NaN for those farther than `deviations` scaled median absolute deviations from
+    their unit's median, each unit by itself: the outlier removal of Zhao et al. 2020, appendix A, after Leys et al.
+    2013. ValueError for deviations of 0 or less, and where ratings are no table or infinite."""
+    if not deviations > 0:
+        raise ValueError(f"deviations are above 0, not {deviations}")
+    table = checked(ratings)
+    rated = ~np.isnan(table).all(axis=0)
+    own = table[:, rated]
+    distance = np.abs(own - np.nanmedian(own, axis=0))
+    bound = deviations * _NORMAL * np.nanmedian(distance, axis=0)
+    remaining = table.copy()
+    remaining[:, rated] = np.where(distance <= bound + _ROUNDING, own, np.nan)
+    return remaining
 
 
 def aggregation_name(aggregation: str, filters: Sequence[Filtered]) -> str:

@@ -293,6 +293,19 @@ def split_half(
 
 def rater_figures(ratings: Ratings, *, seed: int = 0) -> Iterator[RaterFigure]:
     """Every published coefficient of ratings (raters, units), NaN for missing. seed: of the split halves."""
+    yield from reliability_figures(ratings)
+    raters, units = (
+        int((~np.isnan(ratings)).any(axis=1).sum()),
+        int(((~np.isnan(ratings)).sum(axis=0) >= 2).sum()),
+    )
+    one = one_rater(ratings)
+    yield RaterFigure("one_rater", one.statistic, one.raters, units, one.outcome, one.reason)
+    halves = split_half(ratings, seed=seed)
+    yield RaterFigure("attainable", halves.attainable, raters, halves.units, halves.outcome, halves.reason)
+
+
+def reliability_figures(ratings: Ratings) -> Iterator[RaterFigure]:
+    """The coefficients of `rater_figures` that need no comparison with the mean of raters: the α and κ."""
     rated = ~np.isnan(ratings)
     raters, units = int(rated.any(axis=1).sum()), int((rated.sum(axis=0) >= 2).sum())
     for scale in get_args(Scale):
@@ -301,10 +314,6 @@ def rater_figures(ratings: Ratings, *, seed: int = 0) -> Iterator[RaterFigure]:
     fleiss = fleiss_kappa(ratings)
     yield RaterFigure("fleiss_kappa", fleiss.value, raters, fleiss.units, fleiss.outcome, fleiss.reason)
     yield _mean_weighted_kappa(ratings, units)
-    one = one_rater(ratings)
-    yield RaterFigure("one_rater", one.statistic, one.raters, units, one.outcome, one.reason)
-    halves = split_half(ratings, seed=seed)
-    yield RaterFigure("attainable", halves.attainable, raters, halves.units, halves.outcome, halves.reason)
 
 
 def _mean_weighted_kappa(ratings: Ratings, units: int) -> RaterFigure:

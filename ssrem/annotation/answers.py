@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ssrem.annotation.items import Batch
+from ssrem.annotation.items import ON_TOPIC, Batch
 from ssrem.annotation.page import ANSWERS_FORMAT
 from ssrem.errors import AnnotationError
 from ssrem.files import read_text
@@ -19,15 +19,18 @@ from ssrem.files import read_text
 
 @dataclass(frozen=True)
 class Answer:
-    """A rater's score of an item, from 1 to the batch's scale."""
+    """A rater's score of an item, from 1 to the batch's scale. on_topic: the same for the second question, None where
+    it was not asked or answered."""
 
     rater: str
     item: str
     score: int
+    on_topic: int | None = None
 
 
 def read_answers(paths: Sequence[Path], batch: Batch) -> list[Answer]:
-    """The answers in all files: JSON as saved by the page, or CSV with the columns rater, item and score.
+    """The answers in all files: JSON as saved by the page, or CSV with the columns rater, item, score and, if
+    asked, on-topic.
 
     An empty score in a CSV file means that the item was not rated. AnnotationError, naming file and row, for a file of
     another batch, an unknown rater, an item that is not on the rater's sheet, a score off the scale, an item that a
@@ -36,8 +39,8 @@ def read_answers(paths: Sequence[Path], batch: Batch) -> list[Answer]:
     answers: dict[tuple[str, str], Answer] = {}
     file_of: dict[str, Path] = {}
     for path in paths:
-        for where, of_batch, rater, item, score in _rows(path):
-            answer = _checked(where, batch, of_batch, rater, item, score)
+        for where, of_batch, rater, item, *scores in _rows(path):
+            answer = _checked(where, batch, of_batch, rater, item, *scores)
             if file_of.setdefault(answer.rater, path) is not path:
                 raise AnnotationError(
                     f"{answer.rater} answers twice, in {file_of[answer.rater]} and in {path}; give one of them"
@@ -49,8 +52,8 @@ def read_answers(paths: Sequence[Path], batch: Batch) -> list[Answer]:
     return list(answers.values())
 
 
-def _rows(path: Path) -> Iterator[tuple[str, Any, Any, Any, Any]]:
-    """(place, batch, rater, item, score) as written; batch is None if the file does not name it."""
+def _rows(path: Path) -> Iterator[tuple[str, Any, Any, Any, Any, Any]]:
+    """(place, batch, rater, item, score, on-topic) as written; batch is None if the file does not name it."""
     try:
         text = read_text(path)
     except FileNotFoundError:
@@ -61,22 +64,22 @@ def _rows(path: Path) -> Iterator[tuple[str, Any, Any, Any, Any]]:
     yield from _page_rows(path, text) if text.lstrip().startswith(("{", "[")) else _table_rows(path, text)
 
 
-def _page_rows(path: Path, text: str) -> Iterator[tuple[str, Any, Any, Any, Any]]:
+def _page_rows(path: Path, text: str) -> Iterator[tuple[str, Any, Any, Any, Any, Any]]:
     try:
         saved = json.loads(text)
         if saved["format"] != ANSWERS_FORMAT:
             raise ValueError("of another format")
-        rows = [(row["item"], row["score"]) for row in saved["answers"]]
+        rows = [(row["item"], row["score"], row.get(ON_TOPIC)) for row in saved["answers"]]
         batch, rater = saved["batch"], saved["rater"]
     except (ValueError, TypeError, LookupError, RecursionError):
         raise AnnotationError(
             f"{path} is not a file that the rating page saved; ask the rater for it again"
         ) from None
-    for number, (item, score) in enumerate(rows, 1):
-        yield f"{path}, answer {number}", batch, rater, item, score
+    for number, row in enumerate(rows, 1):
+        yield f"{path}, answer {number}", batch, rater, *row
 
 
-def _table_rows(path: Path, text: str) -> Iterator[tuple[str, Any, Any, Any, Any]]:
+def _table_rows(path: Path, text: str) -> Iterator[tuple[str, Any, Any, Any, Any, Any]]:
     head = text.split("\n", 1)[0]
     delimiter = ";" if head.count(";") > head.count(",") else ","
     try:
@@ -87,22 +90,33 @@ def _table_rows(path: Path, text: str) -> Iterator[tuple[str, Any, Any, Any, Any
         where = f"{path}, row {number}"
         if missing := [name for name in ("rater", "item", "score") if name not in row]:
             raise AnnotationError(f"{where}: no column {missing[0]}; expected rater, item and score")
-        score = row["score"].strip()
-        if not score:
+        score = _whole(row["score"])
+        if score is None:
             continue
-        whole = re.fullmatch(r"([0-9]{1,3})(?:[.,]0+)?", score)  # spreadsheets may write 4 as 4.0
-        yield where, row.get("batch"), row["rater"], row["item"], int(whole[1]) if whole else score
+        yield where, row.get("batch"), row["rater"], row["item"], score, _whole(row.get(ON_TOPIC, ""))
 
 
-def _checked(where: str, batch: Batch, of_batch: Any, rater: Any, item: Any, score: Any) -> Answer:
+def _whole(cell: str) -> int | str | None:
+    """The whole number in a cell, where spreadsheets may write 4 as 4.0, or else its text; None if it is empty."""
+    text = cell.strip()
+    whole = re.fullmatch(r"([0-9]{1,3})(?:[.,]0+)?", text)
+    return int(whole[1]) if whole else text or None
+
+
+def _checked(
+    where: str, batch: Batch, of_batch: Any, rater: Any, item: Any, score: Any, on_topic: Any
+) -> Answer:
     if of_batch is not None and of_batch != batch.id:
         raise AnnotationError(f"{where}: answers batch {of_batch}, not {batch.id}; give that one's folder")
     if not isinstance(rater, str) or rater not in batch.sheets:
         raise AnnotationError(f"{where}: no rater {rater!r}; the batch has {', '.join(batch.sheets)}")
     if item not in batch.sheets[rater]:
         raise AnnotationError(f"{where}: no item {item!r} on the sheet of {rater}")
-    if isinstance(score, bool) or not isinstance(score, int) or not 1 <= score <= batch.plan.scale:
-        raise AnnotationError(
-            f"{where}: {score!r} is not a score from 1 to {batch.plan.scale}; correct it, or leave it out"
-        )
-    return Answer(rater, item, score)
+    for value in (score, on_topic) if on_topic is not None else (score,):
+        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= batch.plan.scale:
+            raise AnnotationError(
+                f"{where}: {value!r} is not a score from 1 to {batch.plan.scale}; correct it, or leave it out"
+            )
+    if on_topic is not None and not batch.plan.on_topic:
+        raise AnnotationError(f"{where}: the batch does not ask whether responses are {ON_TOPIC}")
+    return Answer(rater, item, score, on_topic)

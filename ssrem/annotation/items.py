@@ -11,6 +11,10 @@ from ssrem.errors import AnnotationError
 
 FORMAT = "ssrem-annotation-batch-1"
 
+ON_TOPIC = "on-topic"
+ON_TOPIC_QUESTION = "How on-topic is the response?"
+"""The second question of Lowe et al. 2017 and of Bak and Oh 2020, section 4, and its criterion."""
+
 TRUE_SYSTEM = "ground-truth"
 """Name of the system whose responses are the true ones, as annotated sets write it."""
 
@@ -48,7 +52,7 @@ class Item:
 @dataclass(frozen=True)
 class Plan:
     """Settings of a batch. redundancy: raters for each response. checks: attention checks for each rater. scale: scores
-    are whole numbers from 1 to it."""
+    are whole numbers from 1 to it. on_topic: whether raters answer ON_TOPIC_QUESTION, too."""
 
     contexts: int = 24
     raters: int = 3
@@ -58,8 +62,18 @@ class Plan:
     criterion: str = "overall"
     question: str = "How well does the response fit the conversation?"
     scale: int = 5
+    on_topic: bool = False
+
+    @property
+    def questions(self) -> dict[str, str]:
+        """Criterion to its question, in the order in which they are asked."""
+        return {self.criterion: self.question} | ({ON_TOPIC: ON_TOPIC_QUESTION} if self.on_topic else {})
 
     def __post_init__(self) -> None:
+        if self.on_topic and self.criterion == ON_TOPIC:
+            raise AnnotationError(
+                f"--criterion {ON_TOPIC} is what --on-topic asks about; leave one of them out"
+            )
         if self.redundancy > self.raters:
             raise AnnotationError(
                 f"{self.raters} raters cannot give {self.redundancy} ratings of a response; "

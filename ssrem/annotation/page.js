@@ -3,18 +3,22 @@
   const data = JSON.parse(document.getElementById("data").textContent);
   const at = (id) => document.getElementById(id);
   const sections = ["start", "rate", "end"].map(at);
-  const scoreButtons = [...at("scores").querySelectorAll("button")];
-  let rater = "", sheet = [], scores = {}, place = 0, unsaved = false, keeps = true;
+  const questions = [...document.querySelectorAll("fieldset")];
+  const buttons = questions.map((one) => [...one.querySelectorAll("button")]);
+  // scores: item to a score for each question, null where there is none yet; question: the one that keys answer.
+  let rater = "", sheet = [], scores = {}, place = 0, question = 0, unsaved = false, keeps = true;
 
   const key = (name) => `ssrem ${data.batch} ${name}`;
-  const scored = () => sheet.filter((item) => item in scores).length;
+  const isScore = (score) => Number.isInteger(score) && score >= 1 && score <= data.scale;
+  const isComplete = (item) => item in scores && scores[item].every(isScore);
+  const scored = () => sheet.filter(isComplete).length;
   const say = (text) => { at("said").textContent = text; };
 
   function kept(name) {
     try {
       const found = JSON.parse(localStorage.getItem(key(name)) || "{}");
-      const fits = ([item, score]) =>
-        data.sheets[name].includes(item) && Number.isInteger(score) && score >= 1 && score <= data.scale;
+      const fits = ([item, own]) => data.sheets[name].includes(item) && Array.isArray(own) &&
+        own.length === questions.length && own.every((score) => score === null || isScore(score));
       return Object.fromEntries(Object.entries(found).filter(fits));
     } catch {
       return {};
@@ -45,8 +49,10 @@
   }
 
   function mark() {
-    const score = scores[sheet[place]];
-    scoreButtons.forEach((b) => b.setAttribute("aria-pressed", String(Number(b.dataset.score) === score)));
+    const own = scores[sheet[place]] || [];
+    buttons.forEach((some, nth) => some.forEach((b) =>
+      b.setAttribute("aria-pressed", String(Number(b.dataset.score) === own[nth]))));
+    questions.forEach((one, nth) => one.classList.toggle("now", questions.length > 1 && nth === question));
     at("progress").max = sheet.length;
     at("progress").value = scored();
     at("done").textContent = `${scored()} scored`;
@@ -55,6 +61,7 @@
   function go(to) {
     if (to >= sheet.length) return finish();
     place = Math.max(0, to);
+    question = isComplete(sheet[place]) ? 0 : openQuestion();
     const item = data.items[sheet[place]];
     at("place").textContent = `${place + 1} of ${sheet.length}`;
     at("turns").replaceChildren(...item.turns.map(([who, text]) => turn(document.createElement("li"), who, text)));
@@ -64,9 +71,14 @@
     show(at("rate"), at("place"));
   }
 
+  function openQuestion() {
+    const own = scores[sheet[place]] || [];
+    return Math.max(0, questions.findIndex((_, nth) => !isScore(own[nth])));
+  }
+
   function firstOpen(from) {
-    const after = sheet.findIndex((item, index) => index >= from && !(item in scores));
-    return after >= 0 ? after : sheet.findIndex((item) => !(item in scores));
+    const after = sheet.findIndex((item, index) => index >= from && !isComplete(item));
+    return after >= 0 ? after : sheet.findIndex((item) => !isComplete(item));
   }
 
   function toOpen() {
@@ -74,12 +86,16 @@
     go(open < 0 ? sheet.length : open);
   }
 
-  function score(value) {
-    scores[sheet[place]] = value;
+  function score(value, nth) {
+    const item = sheet[place];
+    scores[item] ||= questions.map(() => null);
+    scores[item][nth] = value;
     unsaved = true;
     say("");
     keep();
-    go(place + 1);
+    if (nth + 1 === questions.length && isComplete(item)) return go(place + 1);
+    question = nth + 1 < questions.length ? nth + 1 : openQuestion();
+    mark();
   }
 
   function finish() {
@@ -93,7 +109,11 @@
   }
 
   function save() {
-    const answers = sheet.filter((item) => item in scores).map((item) => ({ item, score: scores[item] }));
+    const answers = sheet.filter(isComplete).map((item) => ({
+      item,
+      score: scores[item][0],
+      ...Object.fromEntries(data.criteria.slice(1).map((name, nth) => [name, scores[item][nth + 1]])),
+    }));
     const text = JSON.stringify({ format: data.format, batch: data.batch, rater, answers }, null, 1);
     const link = document.createElement("a");
     link.href = URL.createObjectURL(new Blob([text], { type: "application/json" }));
@@ -109,7 +129,7 @@
   function chosen() {
     const name = at("sheet").value;
     at("begin").disabled = !name;
-    const count = name ? Object.keys(kept(name)).length : 0;
+    const count = name ? Object.values(kept(name)).filter((own) => own.every(isScore)).length : 0;
     at("begin").textContent = count ? "Go on" : "Start";
     at("kept").textContent = count ? `${count} of ${data.sheets[name].length} are scored already.` : "";
   }
@@ -136,14 +156,15 @@
   at("save").addEventListener("click", save);
   at("save-end").addEventListener("click", save);
   at("return").addEventListener("click", () => go(Math.max(0, firstOpen(0))));
-  scoreButtons.forEach((b) => b.addEventListener("click", () => score(Number(b.dataset.score))));
+  buttons.forEach((some, nth) => some.forEach((b) =>
+    b.addEventListener("click", () => score(Number(b.dataset.score), nth))));
   addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || !at("start").hidden) return;
     const number = /^[1-9]$/.test(event.key) ? Number(event.key) : 0;
     if (event.key === "ArrowLeft") go(at("rate").hidden ? sheet.length - 1 : place - 1);
     else if (event.key === "ArrowRight" && !at("rate").hidden) go(place + 1);
     else if (event.key === "s" || event.key === "S") save();
-    else if (number >= 1 && number <= data.scale && !at("rate").hidden) score(number);
+    else if (number >= 1 && number <= data.scale && !at("rate").hidden) score(number, question);
     else return;
     event.preventDefault();
   });

@@ -41,6 +41,7 @@ def shown(batch: Batch) -> dict[str, Any]:
         "format": ANSWERS_FORMAT,
         "batch": batch.id,
         "scale": batch.plan.scale,
+        "criteria": list(batch.plan.questions),
         "items": {
             item.id: {
                 "turns": item.context.turns,
@@ -54,15 +55,16 @@ def shown(batch: Batch) -> dict[str, Any]:
 
 
 def as_csv(batch: Batch, rater: str) -> str:
-    """A rater's sheet; they fill in its last column, the score."""
+    """A rater's sheet; they fill in its last column, the score, or the last two."""
     text = io.StringIO(newline="")
     writer = csv.writer(text)
-    writer.writerow(COLUMNS)
+    more = list(batch.plan.questions)[1:]
+    writer.writerow([*COLUMNS, *more])
     items = batch.by_id
     for one in batch.sheets[rater]:
         item = items[one]
         conversation = "\n".join(f"{seat}: {text}" for seat, text in item.context.turns)
-        writer.writerow([batch.id, rater, one, conversation, _cell(item.response), ""])
+        writer.writerow([batch.id, rater, one, conversation, _cell(item.response), "", *([""] * len(more))])
     return text.getvalue()
 
 

@@ -20,7 +20,7 @@ from ssrem.agreement.raters import (
     split_half,
 )
 from ssrem.annotation.answers import Answer
-from ssrem.annotation.items import Batch
+from ssrem.annotation.items import ON_TOPIC, Batch
 from ssrem.errors import AnnotationError
 
 
@@ -29,7 +29,7 @@ class Review:
     """Ratings of shape (raters, units) without the attention checks; NaN if missing or of an excluded rater.
 
     filters: in the order in which they were applied. alpha, before: Krippendorff's, ordinal, of the remaining raters
-    and of all raters.
+    and of all raters. on_topic: the remaining raters' answers to the second question, likewise, if it was asked.
     """
 
     ratings: Ratings
@@ -38,6 +38,7 @@ class Review:
     filters: tuple[Filtered, ...]
     before: Reliability
     alpha: Reliability
+    on_topic: Ratings | None
     one: OneRater
     halves: SplitHalf
 
@@ -71,6 +72,11 @@ def review(batch: Batch, answers: Sequence[Answer], *, least: float = 1.0, kappa
     if kappa is not None:
         filters.append(low_kappa(filters[0].ratings, raters, bound=kappa, categories=scale))
     remaining = filters[-1].ratings
+    on_topic = None
+    if batch.plan.on_topic:
+        second = {(a.rater, a.item): a.on_topic for a in rated}
+        cells = [[second.get((rater, unit)) for unit in units] for rater in raters]
+        on_topic = np.where(np.isnan(remaining), np.nan, np.array(cells, dtype=np.float64))
     result = Review(
         remaining,
         tuple(raters),
@@ -78,6 +84,7 @@ def review(batch: Batch, answers: Sequence[Answer], *, least: float = 1.0, kappa
         tuple(filters),
         krippendorff_alpha(table, "ordinal"),
         krippendorff_alpha(remaining, "ordinal"),
+        on_topic,
         one_rater(remaining),
         split_half(remaining, seed=batch.plan.seed),
     )
@@ -106,6 +113,12 @@ def annotated_rows(batch: Batch, reviewed: Review) -> list[dict[str, Any]]:
         if not len(raters):
             continue
         item = items[name]
+        annotations = {criterion: [int(score) for score in reviewed.ratings[raters, unit]]}
+        if (
+            reviewed.on_topic is not None
+            and (answers := reviewed.on_topic[raters, unit])[~np.isnan(answers)].size
+        ):
+            annotations[ON_TOPIC] = [int(score) for score in answers if not np.isnan(score)]
         rows += [
             {
                 "dialogue_id": str(item.context.response_id),
@@ -113,7 +126,7 @@ def annotated_rows(batch: Batch, reviewed: Review) -> list[dict[str, Any]]:
                 "response": item.response,
                 "reference": item.context.truth,
                 "model": system,
-                "annotations": {criterion: [int(score) for score in reviewed.ratings[raters, unit]]},
+                "annotations": annotations,
                 "raters": [reviewed.raters[at] for at in raters],
             }
             for system in item.systems
@@ -133,6 +146,11 @@ def record(batch: Batch, reviewed: Review) -> dict[str, Any]:
         "unjudged": {one.name: _unjudged(reviewed, one) for one in reviewed.filters},
         "alpha_of_all": asdict(reviewed.before),
         "alpha": asdict(reviewed.alpha),
+        **(
+            {"alpha_on_topic": asdict(krippendorff_alpha(reviewed.on_topic, "ordinal"))}
+            if reviewed.on_topic is not None
+            else {}
+        ),
         "one_rater": asdict(reviewed.one),
         "split_half": asdict(reviewed.halves),
     }

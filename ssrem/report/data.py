@@ -41,9 +41,12 @@ COLUMNS: dict[str, tuple[str, ...]] = {
         "correlations": "evaluator version dataset criterion aggregation level score pearson pearson_p pearson_low "
         "pearson_high spearman spearman_p spearman_low spearman_high kendall kendall_p n excluded outcome resampled "
         "ceiling cluster",
-        "comparisons": "dataset criterion level first first_version second second_version first_statistic "
+        "comparisons": "dataset criterion level test first first_version second second_version first_statistic "
         "second_statistic p_holm",
         "judgments": "evaluator version dataset criterion spearman answers without_score tokens seconds cost currency",
+        "rater_agreement": "dataset criterion responses outliers units ratings removed alpha_interval alpha_ordinal "
+        "alpha_nominal fleiss_kappa weighted_kappa",
+        "sources": "evaluator version dataset criterion source q05 q25 median q75 q95 mean sd n",
         "points": "evaluator version dataset criterion response_id human raters part score",
         "responses": "dataset response_id context response reference system",
         "studies": "study dataset evaluator version condition measure value n outcome low high",
@@ -77,6 +80,8 @@ class ReportData:
     correlations: Rows = field(default_factory=list)
     comparisons: Rows = field(default_factory=list)
     judgments: Rows = field(default_factory=list)
+    rater_agreement: Rows = field(default_factory=list)
+    sources: Rows = field(default_factory=list)
     points: Rows = field(default_factory=list)
     responses: Rows = field(default_factory=list)
     studies: Rows = field(default_factory=list)

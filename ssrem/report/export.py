@@ -17,6 +17,7 @@ from ssrem.report.plots import (
     identification_panels,
     learning_panels,
     similarity_panels,
+    source_panels,
 )
 from ssrem.report.study import study_panels
 
@@ -76,6 +77,8 @@ def _panels(
         yield name, panel, COLUMNS["identification"]
     for panel in similarity_panels(data.set_similarity):
         yield file_name("similarity", panel.title), panel, COLUMNS["set_similarity"]
+    for panel in source_panels(data.sources, data.title):
+        yield file_name("sources", panel.title, panel.rows[0]["dataset"]), panel, COLUMNS["sources"]
     for cloud, panel in scatter:
         yield file_name("scatter", panel.title, cloud.dataset), panel, COLUMNS["points"]
     for panel in learning_panels(data.learning_curves, data.title):

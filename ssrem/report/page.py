@@ -22,6 +22,7 @@ from ssrem.report.plots import (
     identification_panels,
     learning_panels,
     similarity_panels,
+    source_panels,
 )
 from ssrem.report.study import GLYPHS, conditions, described, evaluators, sentences, study_panels
 from ssrem.report.verdict import verdict
@@ -38,6 +39,11 @@ AGGREGATIONS = {
     "median": "median of the raters",
     "mode": "mode of the raters",
     "mad_mean": "mean of the raters after outlier removal (MAD)",
+}
+TESTS = {
+    "paired-bootstrap": "a paired bootstrap",
+    "perm-both": "a permutation test",
+    "williams": "Williams’ test",
 }
 OUTCOMES = {"constant": "one side does not vary", "too_few": "fewer than three pairs"}
 MEASURES = {"spearman": "Spearman’s ρ", "pearson": "Pearson’s r", "kendall": "Kendall’s τ-b"}
@@ -76,6 +82,7 @@ def render(data: ReportData) -> str:
             chance=chance_panels(data.identification, data.title),
             identification=identification_panels(data.identification, data.title),
             similarity=similarity_panels(data.set_similarity),
+            sources=source_panels(data.sources, data.title),
             clouds=scatter,
             jitter=JITTER,
             learning=learning_panels(data.learning_curves, data.title),
@@ -129,6 +136,8 @@ def jinja_environment() -> Environment:
         environment.filters[name] = getattr(numbers, name)
     environment.filters["csv_link"] = csv_link
     environment.filters["differing"] = lambda pairs: [pair for pair in pairs if pair.differs]
+    environment.filters["tested"] = lambda test: TESTS[test].removeprefix("a ")
+    environment.globals["tests"] = TESTS
     environment.globals["is_figure"] = numbers.is_figure
     return environment
 

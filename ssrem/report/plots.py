@@ -27,6 +27,7 @@ JITTER = 0.3  # standard deviation, as in Figure 2 of the SSREM paper
 POINTS_A_PANEL = 2_000
 POINTS_A_PAGE = 12_000  # keeps a page of many panels, with their numbers, under 3 MB
 SEED = 1
+PEOPLE = "people"  # the evaluator of human scores among the sources
 _DASHES = ((0, (4, 2)), (0, (1, 1.5)))  # of the lines of BASELINES
 _BAR: dict[str, Any] = {"markersize": 3.5, "elinewidth": 1.3, "capsize": 4.5, "capthick": 1.3}
 
@@ -195,6 +196,41 @@ def identification_panels(rows: Rows, label_of: Namer) -> list[Panel]:
             title, note = label_of(evaluator, version), f"test split of {corpus}"
             note += f"; learned from {group[0]['learned_from']}" if learned_elsewhere(group[0]) else ""
             panels.append(Panel.of(figure, f"identification{len(panels)}", label, title, note, group))
+    return panels
+
+
+@styled()
+def source_panels(rows: Rows, label_of: Namer) -> list[Panel]:
+    """Box plots of scores by the source of the response (Zhao et al. 2020, Figure 1b): a panel a dataset and evaluator.
+
+    Sources are systems, highest human median first, or kinds of candidates. A box holds the middle half of the scores,
+    with the median; whiskers end at the quantiles of 5% and 95%.
+    """
+    panels: list[Panel] = []
+    for (dataset,), of_dataset in grouped(rows, "dataset").items():
+        by_people = {row["source"]: -row["median"] for row in of_dataset if row["evaluator"] == PEOPLE}
+        place = {kind: float(at) for at, kind in enumerate(KINDS)} | by_people
+        for (evaluator, version), unordered in grouped(of_dataset, "evaluator", "version").items():
+            group = sorted(unordered, key=lambda row: (place.get(row["source"], 0.0), row["source"]))
+            of_people = evaluator == PEOPLE
+            figure, axes = canvas(0.8 + 0.22 * len(group))
+            colour = paint().line if of_people else paint().accent
+            for at, row in enumerate(group):
+                axes.plot([row["q05"], row["q95"]], [at, at], color=colour, linewidth=1.1, zorder=1)
+                axes.barh(
+                    *(at, row["q75"] - row["q25"], 0.55, row["q25"]), color=colour, alpha=0.35, zorder=2
+                )
+                axes.plot([row["median"]] * 2, [at - 0.27, at + 0.27], color=colour, linewidth=2, zorder=3)
+            axes.set_yticks(range(len(group)), [_shortened(str(row["source"])) for row in group])
+            axes.set_ylim(len(group) - 0.4, -0.6)
+            axes.grid(axis="x")
+            axes.margins(x=0.05)
+            axes.set_xlabel("human score" if of_people else "score")
+            medians = ", ".join(f"{row['source']} {real(row['median'])}" for row in group)
+            title = PEOPLE if of_people else label_of(evaluator, version)
+            note = f"{dataset}, {group[0]['criterion']}" if of_people else str(dataset)
+            label = f"Median score by source: {medians}"
+            panels.append(Panel.of(figure, f"source{len(panels)}", label, title, note, group))
     return panels
 
 

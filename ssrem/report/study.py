@@ -10,6 +10,7 @@ from ssrem.report.drawing import PAGE, PRINT, Panel, canvas, paint, styled
 from ssrem.report.formats import markdown_text
 from ssrem.report.numbers import is_figure, real
 from ssrem.studies import STUDIES, study_called
+from ssrem.studies.scored import UNSCALED
 from ssrem.studies.study import Finding
 
 MARKS = "os^Dv*Pph<>X"
@@ -94,7 +95,8 @@ def study_panels(rows: Rows) -> dict[tuple[str, str], Panel]:
     rows: of the table `studies`, several evaluators of one study together.
     """
     panels = {}
-    for number, ((study, dataset), group) in enumerate(grouped(rows, "study", "dataset").items()):
+    scaled = [row for row in rows if row["measure"] != UNSCALED]  # others have an axis of their own
+    for number, ((study, dataset), group) in enumerate(grouped(scaled, "study", "dataset").items()):
         by_condition = conditions(group)
         figure, axes = canvas(0.7 + _HEIGHT * len(by_condition))
         names = evaluators(group)

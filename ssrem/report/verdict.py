@@ -28,7 +28,7 @@ def verdict(identification: Rows, correlations: Rows, comparisons: Rows, title: 
     Identification is no better than chance where the 95% interval of its share (Wilson 1927, responses taken as
     independent) reaches down to one half; a correlation where the lower end of its bootstrap interval is not above 0;
     an evaluator is no better than the best baseline of a criterion if that stands above it, or is not significantly
-    below it in a paired bootstrap (p < .05 after Holm's correction). Correlations are those of the `headline`.
+    below it in the test of `comparisons` (p < .05 after Holm's correction). Correlations are those of the `headline`.
     """
     return [
         *_identified(identification, title),
@@ -90,7 +90,7 @@ def _compared(rows: Rows, title: Namer) -> Iterator[str]:
 
 
 class _Cell(NamedTuple):
-    """An evaluator beside the best baseline of one criterion: p is Holm's, of a paired bootstrap."""
+    """An evaluator beside the best baseline of one criterion: p is Holm's, of the test of `comparisons`."""
 
     figure: float
     baseline: str

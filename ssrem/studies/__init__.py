@@ -17,6 +17,7 @@ STUDIES: dict[str, str] = {
     "behaviour": "ssrem.studies.behaviour:STUDY",
     "attacks": "ssrem.studies.attacks:STUDY",
     "injection": "ssrem.studies.injection:STUDY",
+    "word-classes": "ssrem.studies.word_classes:STUDY",
     "corpus-buckets": "ssrem.studies.scored:CORPUS_BUCKETS",
     "length": "ssrem.studies.scored:LENGTH",
     "buckets": "ssrem.studies.scored:SCORE_BUCKETS",

@@ -13,6 +13,9 @@ from ssrem.agreement.correlation import spearman
 from ssrem.samples import Floats
 from ssrem.studies.study import Finding, Study, best, of_correlation, printed
 
+UNSCALED = "sd_unscaled"
+"""The measure whose values are in the units of the scores, and not within [-1, 1]."""
+
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 BUCKETS = 4
 
@@ -85,7 +88,8 @@ def corpus_buckets(data: Identified, _: int = 0) -> list[Finding]:
 
 
 def distribution(data: Scored, _: int = 0) -> list[Finding]:
-    """Standard deviation and quantiles of scores and of human scores, each brought to [0, 1] by its range."""
+    """Standard deviation and quantiles of scores and of human scores, each brought to [0, 1] by its range; and their
+    standard deviation in their own units, as Zhao et al. 2020 print it (Tables 1 and 3)."""
     findings = []
     for whose, values in (("scores", data.scores), ("human scores", data.human)):
         n = len(values)
@@ -96,6 +100,7 @@ def distribution(data: Scored, _: int = 0) -> list[Finding]:
         else:
             unit = (values - values.min()) / np.ptp(values)
             findings.append(Finding(whose, "sd", float(unit.std(ddof=1)), n))
+            findings.append(Finding(whose, UNSCALED, float(values.std(ddof=1)), n))
             findings += [Finding(whose, f"q{q:g}", float(np.quantile(unit, q)), n) for q in QUANTILES]
     return findings
 
@@ -164,8 +169,9 @@ def _of_length(findings: Sequence[Finding]) -> tuple[str, str]:
 
 def _of_distribution(findings: Sequence[Finding]) -> tuple[str, str]:
     own, people = (printed(findings, whose, "sd") for whose in ("scores", "human scores"))
+    unscaled = " and ".join(printed(findings, whose, UNSCALED) for whose in ("scores", "human scores"))
     return (
-        f"Its scores have a standard deviation of {own} of their range, people's of {people}.",
+        f"Its scores have a standard deviation of {own} of their range, people's of {people} (unscaled {unscaled}).",
         f"Half of its scores lie below {printed(findings, 'scores', 'q0.5')} of its range.",
     )
 
@@ -189,7 +195,8 @@ SCORE_BUCKETS = Study(
 DISTRIBUTION = Study(
     "distribution",
     "Distribution of scores",
-    "Standard deviation (sd) and quantiles (q) of scores and of human scores, each brought to [0, 1].",
+    "Standard deviation (sd) and quantiles (q) of scores and of human scores, each brought to [0, 1]; sd_unscaled is "
+    "the standard deviation in their own units.",
     Scored,
     distribution,
     _of_distribution,

@@ -11,6 +11,7 @@ class Training:
     """How a fit went. history: one dict per epoch. figures: of the chosen epoch, on the valid split.
 
     rows: number of examples by their use, such as "train". notes: remarks for readers of the figures.
+    warning: the note that says that nothing was learned, where that is so; otherwise empty.
     """
 
     history: tuple[Mapping[str, float], ...]
@@ -19,3 +20,4 @@ class Training:
     rows: Mapping[str, int]
     figures: Mapping[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    warning: str = ""

@@ -16,7 +16,7 @@ from ssrem.agreement.annotated import read_samples
 from ssrem.annotation import page
 from ssrem.annotation.answers import Answer, read_answers
 from ssrem.annotation.draw import EDGES, context_key, contexts_needed, draw_batch, length_balanced
-from ssrem.annotation.items import TRUE_SYSTEM, Batch, Context, Plan
+from ssrem.annotation.items import ON_TOPIC, TRUE_SYSTEM, Batch, Context, Plan
 from ssrem.annotation.retrieval import NAME as BM25
 from ssrem.annotation.retrieval import Retrieval
 from ssrem.errors import AnnotationError, HomeError
@@ -205,11 +205,13 @@ def _json(content: object) -> str:
 def _ratings_csv(batch: Batch, answers: Sequence[Answer], reviewed: Review) -> str:
     text = io.StringIO(newline="")
     writer = csv.writer(text)
-    writer.writerow(("rater", "item", "systems", "expected", "score", "counts"))
+    second = [ON_TOPIC] if batch.plan.on_topic else []
+    writer.writerow(("rater", "item", "systems", "expected", "score", *second, "counts"))
     items, remaining = batch.by_id, set(reviewed.remaining)
     for answer in sorted(answers, key=lambda a: (a.rater, a.item)):
         item = items[answer.item]
         expected = "" if item.expected is None else f"{item.expected[0]}-{item.expected[1]}"
         counts = int(item.expected is None and answer.rater in remaining)
-        writer.writerow((answer.rater, answer.item, " ".join(item.systems), expected, answer.score, counts))
+        scores = (answer.score, answer.on_topic)[: 1 + len(second)]
+        writer.writerow((answer.rater, answer.item, " ".join(item.systems), expected, *scores, counts))
     return text.getvalue()

@@ -13,7 +13,8 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from ssrem.agreement.figures import RESAMPLES, SEED, figures
-from ssrem.agreement.raters import rater_figures
+from ssrem.agreement.rater_filters import without_outliers
+from ssrem.agreement.raters import rater_figures, reliability_figures
 from ssrem.annotated_sets import EVAL
 from ssrem.errors import AnnotationError, EvaluatorError, GateError
 from ssrem.evaluators import evaluator_class
@@ -28,6 +29,7 @@ from tasks.agreement.landed_set import (
     human_scores,
     landed_sets,
     published_options,
+    published_test,
     rating_rows,
     ratings_of,
     response_rows,
@@ -66,6 +68,8 @@ def correlate(
     *,
     ground_truth_kept: bool = False,
     systems_forced: bool | None = None,
+    test: str | None = None,
+    permutations: int | None = None,
     layout: str | None = None,
     mapping: Mapping[str, str] | None = None,
     resources: Resources | None = None,
@@ -74,9 +78,10 @@ def correlate(
     returns its name and whether anything was new.
 
     file: a file, a folder, or the name of a pulled set. ground_truth_kept: compare ground-truth rows too, which are
-    scored in any case. systems_forced: figures at system level of too few systems too; None: as before for the set, at
-    first no. layout, mapping: as `read_set` takes them. Raises AnnotationError if the set cannot be read, or a set of
-    that name with other content has landed.
+    scored in any case. systems_forced: figures at system level of too few systems too; test: by which evaluators are
+    compared, one of `tasks.agreement.pairwise.TESTS`; permutations: of the test of no agreement behind p_permuted;
+    None: these as before for the set, at first no, DEFAULT_TEST and 0. layout, mapping: as `read_set` takes them.
+    Raises AnnotationError if the set cannot be read, or a set of that name with other content has landed.
     """
     place = Warehouse.at(home)
     source = annotated_file(place, file, layout, mapping)
@@ -85,7 +90,8 @@ def correlate(
     if source.read.layout != EVAL:  # a file of our own layout is read as it is
         print(f"ssrem: {file}: {source.read.summary}", file=sys.stderr)
     options = dict.fromkeys(evaluators, ground_truth_kept)
-    return dataset, _correlate(place, dataset, options, systems_forced, source, resources)
+    chosen = {"systems_forced": systems_forced, "test": test, "permutations": permutations}
+    return dataset, _correlate(place, dataset, options, chosen, source, resources)
 
 
 @step("correlate landed set")
@@ -98,7 +104,7 @@ def correlate_landed(
 ) -> bool:
     """Update a landed set, whose file is not needed: missing scores of the evaluators (name, version), and the figures
     of all that scored it, with the options they had. Returns whether anything was new."""
-    return _correlate(Warehouse.at(home), dataset, dict.fromkeys(evaluators), None, None, resources)
+    return _correlate(Warehouse.at(home), dataset, dict.fromkeys(evaluators), {}, None, resources)
 
 
 def correlate_all(home: str, *, resources: Resources | None = None) -> list[str]:
@@ -129,11 +135,12 @@ def _correlate(
     place: Warehouse,
     dataset: str,
     wanted: Mapping[Version, bool | None],
-    systems_forced: bool | None,
+    chosen: Mapping[str, bool | str | int | None],
     source: AnnotatedFile | None,
     resources: Resources | None,
 ) -> bool:
-    """wanted: version → whether figures include ground truth; None: as before. source: None for a landed set."""
+    """wanted: version → whether figures include ground truth; chosen: option → its value; None: as before.
+    source: None for a landed set."""
 
     def recipe() -> Recipe:
         if source is not None:
@@ -141,10 +148,15 @@ def _correlate(
         with place.reader() as connection:
             digest = source.digest if source else landed_sets(connection).get(dataset)
             options = published_options(connection, dataset)
+            test = published_test(connection, dataset)
             in_use = connection.execute(
                 "SELECT evaluator, version FROM evaluators WHERE promoted ORDER BY ALL"
             ).fetchall()
-        forced = any(one.systems_forced for one in options.values())
+        before = {
+            "systems_forced": any(one.systems_forced for one in options.values()),
+            "test": test,
+            "permutations": max((one.permutations for one in options.values()), default=0),
+        }
         versions = {
             version: options.get(version, Options()).ground_truth_kept
             for version in (*_intact(place, "scores", dataset), *wanted)
@@ -155,7 +167,8 @@ def _correlate(
             "evaluators": [list(version) for version in sorted(versions)],
             "ground_truth_kept": [list(version) for version in sorted(versions) if versions[version]],
             "in_use": [list(version) for version in in_use if version in versions],
-            "systems_forced": forced if systems_forced is None else systems_forced,
+            **before,
+            **{option: value for option, value in chosen.items() if value is not None},
             "resamples": RESAMPLES,
             "seed": SEED,
         }
@@ -239,7 +252,7 @@ def _outdated(home: Warehouse, recipe: Recipe) -> list[Version]:
         before = parameters_of.get(run, {})
         same_options = ([name, number] in before.get("ground_truth_kept", [])) == with_truth and all(
             before.get(option) == recipe.parameters[option]
-            for option in ("systems_forced", "resamples", "seed")
+            for option in ("systems_forced", "permutations", "resamples", "seed")
         )
         if version not in scored or run < scored[version] or not same_options:
             outdated.append(version)
@@ -338,7 +351,9 @@ def _stage_agreement(stage: Stage, data: ScoredSet, outdated: Sequence[Version])
         connection.execute("CREATE TEMP VIEW set_scores AS SELECT * FROM scores")
     options = {
         (name, number): Options(
-            [name, number] in parameters["ground_truth_kept"], parameters["systems_forced"]
+            [name, number] in parameters["ground_truth_kept"],
+            parameters["systems_forced"],
+            parameters["permutations"],
         )
         for name, number in parameters["evaluators"]
     }
@@ -348,7 +363,9 @@ def _stage_agreement(stage: Stage, data: ScoredSet, outdated: Sequence[Version])
     with_truth = bool(in_use) and all(options[version].ground_truth_kept for version in in_use)
     scores = {version: scores_of(connection, data, version, "set_scores") for version in in_use}
     humans = human_scores(connection, data)
-    compared, ranked = comparison_rows(data, scores, humans, ground_truth_kept=with_truth, seed=SEED)
+    compared, ranked = comparison_rows(
+        data, scores, humans, ground_truth_kept=with_truth, test=parameters["test"], seed=SEED
+    )
     stage.create_from_rows("comparisons", compared)
     stage.create_from_rows("rankings", ranked)
     all_kept = bool(options) and all(one.ground_truth_kept for one in options.values())
@@ -369,7 +386,12 @@ def _figure_rows(
     for (criterion, aggregation), human in human_scores(connection, data).items():
         for score, values in scores.items():
             responses = data.responses(values, human, ground_truth_kept=with_truth)
-            for figure in figures(responses, slow=aggregation == "mean", force=options.systems_forced):
+            for figure in figures(
+                responses,
+                slow=aggregation == "mean",
+                force=options.systems_forced,
+                permutations=options.permutations if aggregation == "mean" else 0,
+            ):
                 signature = signature_of(
                     figure,
                     version,
@@ -383,13 +405,21 @@ def _figure_rows(
 
 
 def _rater_rows(stage: Stage, data: ScoredSet, ground_truth_kept: bool) -> Iterator[dict[str, Any]]:
-    """Rows of `rater_agreement`."""
+    """Rows of `rater_agreement`: of the responses that evaluators are compared on, and of all, before and after the
+    removal of outliers."""
     for criterion, table in ratings_of(stage.connection, data).items():
-        rated = table if ground_truth_kept else np.where(data.truth, np.nan, table)
-        for figure in rater_figures(rated, seed=SEED):
-            yield {
-                "dataset": data.dataset,
-                "criterion": criterion,
-                **vars(figure),
-                "reason": figure.reason or None,
-            }
+        compared = table if ground_truth_kept else np.where(data.truth, np.nan, table)
+        for responses, rated in (("compared", compared), ("all", table)):
+            for outliers, left in (("kept", rated), ("removed", without_outliers(rated))):
+                whole = responses == "compared" and outliers == "kept"
+                counted = int((~np.isnan(left)).sum())
+                about = {
+                    "dataset": data.dataset,
+                    "criterion": criterion,
+                    "responses": responses,
+                    "outliers": outliers,
+                    "ratings": counted,
+                    "removed": int((~np.isnan(rated)).sum()) - counted,
+                }
+                for figure in rater_figures(left, seed=SEED) if whole else reliability_figures(left):
+                    yield {**about, **vars(figure), "reason": figure.reason or None}

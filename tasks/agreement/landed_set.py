@@ -21,13 +21,17 @@ GROUND_TRUTH = "ground-truth"
 """How signatures name excluded ground-truth rows."""
 
 
+DEFAULT_TEST = "paired-bootstrap"
+
+
 @dataclass(frozen=True)
 class Options:
     """How a version is compared with people. ground_truth_kept: with ground-truth rows too; systems_forced: at system
-    level even of fewer systems than should be compared."""
+    level even of fewer systems than should be compared; permutations: of the test behind p_permuted, 0 for none."""
 
     ground_truth_kept: bool = False
     systems_forced: bool = False
+    permutations: int = 0
 
 
 @dataclass(frozen=True)
@@ -170,8 +174,14 @@ def overall_part_of(connection: duckdb.DuckDBPyConnection, version: Version, dat
 def published_options(connection: duckdb.DuckDBPyConnection, dataset: str) -> dict[Version, Options]:
     """The options with which each version was compared with people."""
     rows = connection.execute(
-        "SELECT DISTINCT evaluator, version, ground_truth_kept, systems_forced FROM agreement "
+        "SELECT DISTINCT evaluator, version, ground_truth_kept, systems_forced, permutations FROM agreement "
         "WHERE dataset = ? AND level <> 'conversation' ORDER BY ALL",
         [dataset],
     ).fetchall()
     return {(name, version): Options(*options) for name, version, *options in rows}
+
+
+def published_test(connection: duckdb.DuckDBPyConnection, dataset: str) -> str:
+    """The test by which the evaluators that scored the set were compared; at first `DEFAULT_TEST`."""
+    row = connection.execute("SELECT any_value(test) FROM rankings WHERE dataset = ?", [dataset]).fetchone()
+    return (row and row[0]) or DEFAULT_TEST

@@ -48,4 +48,6 @@ def conversation_rows(
 ) -> Iterator[dict[str, Any]]:
     """Rows of `agreement` at conversation level."""
     for figure, signature in conversation_figures_of(connection, version, corpus):
-        yield figure_row(version, figure, signature, ground_truth_kept=True, systems_forced=False)
+        yield figure_row(
+            version, figure, signature, ground_truth_kept=True, systems_forced=False, permutations=0
+        )

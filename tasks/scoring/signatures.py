@@ -66,8 +66,8 @@ def signature_of(
     )
 
 
-def figure_row(version: Version, figure: Figure, signature: Signature, **options: bool) -> dict[str, Any]:
-    """The row of `agreement` of a figure. options: `ground_truth_kept` and `systems_forced`."""
+def figure_row(version: Version, figure: Figure, signature: Signature, **options: int) -> dict[str, Any]:
+    """The row of `agreement` of a figure. options: the columns of tasks.agreement.landed_set.Options."""
     names = ("dataset", "criterion", "aggregation", "score")
     return {
         "evaluator": version[0],

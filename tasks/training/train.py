@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -109,6 +110,8 @@ def train(
             if not (labels and labels.alone):
                 encode = encode_option(place, evaluator, stage.scratch)
                 training = evaluator.fit(candidates, checkpoint=unfinished, progress=advance, **encode)
+                if training.warning and not human:
+                    print(f"ssrem: {name}: {training.warning}", file=sys.stderr)
             if human:
                 evaluator = evaluator.fine_tuned_on(human, progress=advance)
                 training = evaluator.training

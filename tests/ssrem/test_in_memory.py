@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import subprocess
 import sys
 import warnings
@@ -322,3 +323,21 @@ def test_bots_are_context_alone_and_sp_may_go_by_stated_addressees() -> None:
             [[("ann", f"hi {n}"), ("Bye", "bye")] for n in range(20)], speakers="person"
         )
     assert set(data.sets["SC"]["speaker"]) == {"ann", "Bye"}
+
+
+def test_a_model_that_learned_nothing_warns() -> None:
+    draw = random.Random(0)
+    words = ["pizza", "guitar", "goal", "beach", "song", "team", "hotel", "soup"]
+    talks = [
+        {
+            "conversation": f"c{n}",
+            "speaker": f"p{(n + turn % 2) % 5}",
+            "text": " ".join(draw.choices(words, k=4)),
+        }
+        for n in range(40)
+        for turn in range(6)
+    ]
+    with pytest.warns(UserWarning, match=r"ssrem-paper: it is not above chance: .* where chance is 50%"):
+        model = ssrem.Model("ssrem-paper", encoder="glove-6b-50d", epochs=1).fit(pl.DataFrame(talks))
+    training: Any = model.evaluator.training
+    assert training.warning in training.notes

@@ -37,12 +37,13 @@ def correlate(options: argparse.Namespace, home: Warehouse) -> None:
         output.say(f"correlating {best[1]}")
     if not set(options.evaluator or ()).issuperset(names) and set(names) & set(BASELINES):
         output.say(f"beside the untrained baselines {' and '.join(BASELINES)}")
+    from flows.orchestration.options import AgreementOptions  # imports Pydantic
+
     new_figures = flow("correlate")(
         annotated_sets,
         str(home.root),
         options.evaluator,
-        options.keep_ground_truth,
-        options.force_systems,
+        arguments.filled(AgreementOptions, options),
         settings or None,
         arguments.resources(options),
         runner,

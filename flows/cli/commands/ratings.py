@@ -74,7 +74,17 @@ def collect(options: argparse.Namespace, home: Warehouse) -> None:
     """Draw a batch of responses and write what raters fill in."""
     from tasks.agreement.annotation_batch import export_batch  # imports DuckDB
 
-    names = ("contexts", "raters", "redundancy", "checks", "seed", "criterion", "question", "scale")
+    names = (
+        "contexts",
+        "raters",
+        "redundancy",
+        "checks",
+        "seed",
+        "criterion",
+        "question",
+        "scale",
+        "on_topic",
+    )
     plan = Plan(**{name: getattr(options, name) for name in names})
     batch = export_batch(
         home,
@@ -122,7 +132,7 @@ def import_(options: argparse.Namespace, home: Warehouse) -> None:
         from flows.cli.commands.correlate import correlate
 
         settings: dict[str, Any] = {"file": [str(file)], "layout": None, "map": [], "evaluator": None}
-        settings |= {"keep_ground_truth": False, "force_systems": None}
+        settings |= {"keep_ground_truth": False, "force_systems": None, "test": None, "permutations": None}
         correlate(argparse.Namespace(**{**vars(options), **settings}), home)
 
 

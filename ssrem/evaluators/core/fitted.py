@@ -6,13 +6,14 @@ import copy
 import time
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 from numpy.typing import NDArray
 
 from ssrem.agreement.annotated import Labels
+from ssrem.agreement.identification import share_above
 from ssrem.encoders import DEFAULT_ENCODER
 from ssrem.encoders.base import Encoder
 from ssrem.errors import EvaluatorError
@@ -21,9 +22,12 @@ from ssrem.evaluators.base import Evaluator, Provider
 from ssrem.evaluators.core import saved as stored
 from ssrem.evaluators.core.scaling import Bounds, unit_range
 from ssrem.files import write_json, write_tensors
-from ssrem.samples import TEST, Candidates, Encode, Floats, Progress, Sample
+from ssrem.samples import TEST, VALID, Candidates, Encode, Floats, Progress, Sample
 from ssrem.training import Training
 from ssrem.training.checkpoint import Checkpoint
+
+_JUDGED = 500
+"""Responses of the valid split, at most, that tell after a training whether it is above chance."""
 
 
 class State(Protocol):
@@ -134,8 +138,11 @@ class Fitted(Evaluator, Generic[S]):
         gives the result of an uninterrupted one. The folder is not deleted. reading: as `compute` takes it.
         EvaluatorError if the folder holds a training with other settings or data.
         """
-        state, self.training = self._fit(candidates, self._run(progress, checkpoint, **reading))
+        state, training = self._fit(candidates, self._run(progress, checkpoint, **reading))
         self.set_state(state)
+        warning = self._no_better_than_chance(candidates, **reading)
+        notes = (*training.notes, warning) if warning else training.notes
+        self.training = replace(training, notes=notes, warning=warning)
         return self.training
 
     def fine_tuned(
@@ -167,6 +174,23 @@ class Fitted(Evaluator, Generic[S]):
         self.check_labels(len(sets), alone=True)
         (labels,) = sets.values()
         return self.fine_tuned(labels.pairs, scale=labels.scale, progress=progress)
+
+    def _no_better_than_chance(self, candidates: Candidates, **reading: Any) -> str:
+        """A sentence, if the true responses of the valid split, at most `_JUDGED`, are not above half of their
+        negatives by the 95% interval over responses; otherwise empty."""
+        if "f" not in self.parts:
+            return ""
+        rows = candidates.sampled(VALID, min(self.test_sample or _JUDGED, _JUDGED)).rows(VALID)
+        f = self.score_candidates(candidates.part(rows), None, **reading)
+        share, low, high, n = share_above(f)
+        if share is None or (low is not None and low > 0.5):
+            return ""
+        interval = "" if low is None or high is None else f", 95% interval {low:.0%} to {high:.0%}"
+        return (
+            f"it is not above chance: true responses of the validation split are above {share:.0%} of their negatives "
+            f"(n = {n:,}{interval}), where chance is 50%; give it more conversations, or use an evaluator that comes "
+            "trained"
+        )
 
     @abstractmethod
     def score_candidates(self, candidates: Candidates, split: int | None = TEST) -> dict[str, Floats]:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from ssrem.agreement.identification import identification, mean_interval
+from ssrem.agreement.identification import identification, mean_interval, share_above
 
 NAN = math.nan
 
@@ -43,3 +43,18 @@ def test_shapes_are_checked() -> None:
         identification({"SC": np.zeros((2, 1))})
     with pytest.raises(ValueError, match="SC"):
         identification({"GT": np.zeros((2, 1)), "SC": np.zeros((3, 1))})
+
+
+def test_share_of_negatives_below_the_true_response() -> None:
+    f = {
+        "GT": np.array([[2.0], [1.0], [0.0], [5.0]]),
+        "SC": np.array([[1.0], [1.0], [3.0], [np.nan]]),
+        "Rand": np.array([[1.0, 3.0], [0.0, np.nan], [3.0, 3.0], [np.nan, np.nan]]),
+        "Context": np.full((4, 1), -9.0),
+    }
+    shares = [2 / 3, 0.75, 0.0]  # a tie counts half; the fourth response has no negative
+    share, low, high, n = share_above(f)
+    assert (share, n) == (pytest.approx(np.mean(shares)), 3)
+    half = 1.959964 * np.std(shares, ddof=1) / np.sqrt(3)
+    assert (low, high) == (pytest.approx(np.mean(shares) - half), pytest.approx(np.mean(shares) + half))
+    assert share_above({"GT": np.ones((2, 1))}) == (None, None, None, 0)

@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ssrem.agreement.rater_filters import aggregation_name, failed_checks, low_kappa, mad_outliers
+from ssrem.agreement.rater_filters import (
+    aggregation_name,
+    failed_checks,
+    low_kappa,
+    mad_outliers,
+    without_outliers,
+)
 from ssrem.agreement.raters import one_rater, split_half
 
 NAN = np.nan
@@ -148,3 +154,15 @@ def test_halves_without_a_figure() -> None:
     assert against.reliability is None and against.outcome in ("degenerate", "constant")
     with pytest.raises(ValueError, match="splits"):
         split_half(RATINGS, repeats=0, seed=0)
+
+
+def test_outliers_are_removed_from_each_unit_by_itself() -> None:
+    nan = float("nan")
+    table = [[5, 1, nan, 3], [5, 2, nan, nan], [5, 2, nan, nan], [1, 5, nan, nan]]
+    left = without_outliers(table)
+    # 5 5 5 1: median 5, deviations 0 0 0 4, their median 0. 1 2 2 5: median 2, deviations 1 0 0 3, their median .5.
+    expected = [[5, nan, nan, 3], [5, 2, nan, nan], [5, 2, nan, nan], [nan, nan, nan, nan]]
+    np.testing.assert_array_equal(left, expected)
+    np.testing.assert_array_equal(without_outliers(table, deviations=1.5)[:, 1], [1, 2, 2, nan])
+    with pytest.raises(ValueError, match="deviations are above 0"):
+        without_outliers(table, deviations=0)

@@ -169,3 +169,48 @@ def test_nobody_left_or_only_checks_is_an_error(batch: Batch) -> None:
     checks = [a for a in fair(batch, "rater-1") if batch.by_id[a.item].expected]
     with pytest.raises(AnnotationError, match="only attention checks"):
         review(batch, checks, kappa=None)
+
+
+def test_answers_to_the_second_question_are_a_second_criterion(tmp_path: Path) -> None:
+    plan = Plan(contexts=6, raters=4, redundancy=4, checks=2, on_topic=True)
+    contexts = [
+        Context(n, (("A", f"question {n}"),), "B", f"answer {n}") for n in range(contexts_needed(plan))
+    ]
+    batch = draw_batch("c", "test", plan, contexts, {"bot": [f"bot {n}" for n in range(plan.contexts)]})
+    first, second = batch.sheets["rater-1"][:2]
+    saved = tmp_path / "1.json"
+    answers = [{"item": first, "score": 4, "on-topic": 2}, {"item": second, "score": 1}]
+    about = {"format": ANSWERS_FORMAT, "batch": batch.id, "rater": "rater-1"}
+    saved.write_text(json.dumps({**about, "answers": answers}))
+    head, *lines = as_csv(batch, "rater-2").splitlines(keepends=True)
+    assert head.strip().endswith(",score,on-topic")
+    table = tmp_path / "2.csv"
+    table.write_text(
+        head + "".join(ln.replace(",,\r\n", ",3,5\r\n") for ln in lines if f",{first}," in ln), newline=""
+    )
+    assert read_answers([saved, table], batch) == [
+        Answer("rater-1", first, 4, 2),
+        Answer("rater-1", second, 1),
+        Answer("rater-2", first, 3, 5),
+    ]
+    saved.write_text(json.dumps({**about, "answers": [{"item": first, "score": 4, "on-topic": 6}]}))
+    with pytest.raises(AnnotationError, match="6 is not a score from 1 to 5"):
+        read_answers([saved], batch)
+    every = [
+        Answer(one.rater, one.item, one.score, None if at % 7 == 0 else 6 - one.score)
+        for rater in batch.sheets
+        for at, one in enumerate(fair(batch, rater))
+    ]
+    reviewed = review(batch, every, kappa=None)
+    rows = annotated_rows(batch, reviewed)
+    given = {(one.rater, one.item): one.on_topic for one in every}
+    units = [item for item in batch.items if item.expected is None]
+    assert len(rows) == len(units) == 12
+    for row, unit in zip(rows, sorted(units, key=lambda item: item.id), strict=True):
+        topics = [given[rater, unit.id] for rater in row["raters"]]
+        expected = [topic for topic in topics if topic is not None]
+        assert row["annotations"].get("on-topic", []) == expected
+        assert len(row["annotations"]["overall"]) == 4
+    assert record(batch, reviewed)["alpha_on_topic"]["value"] is not None
+    with pytest.raises(AnnotationError, match="leave one of them out"):
+        Plan(criterion="on-topic", on_topic=True)

@@ -176,3 +176,27 @@ def test_it_can_be_read_and_reached(browser: Any, address: str, scheme: str, wid
     page.reload()
     assert page.get_by_label("Your sheet").count() == 1
     context.close()
+
+
+def test_two_questions_are_answered_one_after_the_other(context: Any, tmp_path: Path) -> None:
+    plan = Plan(contexts=2, raters=1, redundancy=1, checks=0, on_topic=True)
+    contexts = [Context(n, (("A", f"question {n}"),), "B", f"answer {n}") for n in range(2)]
+    batch = draw_batch("c", "test", plan, contexts, {})
+    (tmp_path / "two.html").write_text(render(batch), encoding="utf-8")
+    wrong: list[str] = []
+    page = opened(context, (tmp_path / "two.html").as_uri() + "#rater-1", wrong)
+    page.click("#begin")
+    assert page.locator("legend").all_text_contents() == [PLAN.question, "How on-topic is the response?"]
+    page.keyboard.press("4")
+    assert page.text_content("#place") == "1 of 2" and page.text_content("#done") == "0 scored"
+    page.keyboard.press("2")
+    assert page.text_content("#place") == "2 of 2" and page.text_content("#done") == "1 scored"
+    page.locator("fieldset").nth(1).locator("[data-score='5']").click()  # in any order
+    assert page.text_content("#place") == "2 of 2"
+    page.keyboard.press("1")
+    page.keyboard.press("ArrowLeft")
+    assert page.locator("[aria-pressed=true]").all_text_contents() == ["4", "2"]
+    first, second = batch.sheets["rater-1"]
+    whole = saved(page, "s", tmp_path / "two.json")
+    assert read_answers([whole], batch) == [Answer("rater-1", first, 4, 2), Answer("rater-1", second, 1, 5)]
+    assert wrong == []

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ssrem.report.data import COLUMNS, ReportData
+from ssrem.report.data import COLUMNS, KINDS, ReportData
 from ssrem.report.page import render
 from support.report_data import make_data
 
@@ -103,6 +103,7 @@ def test_every_plot_is_shown_with_a_label(page: Page) -> None:
     assert all(plot["role"] == "img" for plot in plots)
     starts = [
         "Spearman correlation with 95% intervals: ssrem 0.432, rsrem 0.123, one rater 0.250",
+        *[f"Share of true responses ranked above {kind}" for kind in KINDS[1:]],
         "Mean f",
         "Mean f",
         "Mean similarity",
@@ -110,7 +111,7 @@ def test_every_plot_is_shown_with_a_label(page: Page) -> None:
         "Loss",
         "attacks: context copied",
     ]
-    assert [label.startswith(start) for label, start in zip(labels, starts, strict=True)] == [True] * 7
+    assert [label.startswith(start) for label, start in zip(labels, starts, strict=True)] == [True] * 12
     assert len(page.all("g", **{"class": "points"})) == 1
     assert len(page.all("circle")) == 5
 

@@ -140,7 +140,8 @@ def test_nothing_measured() -> None:
 
 def against(first: str, second: str, dataset: str, p: float | None) -> dict[str, Any]:
     row: dict[str, Any] = dict.fromkeys(COLUMNS["comparisons"])
-    row |= {"dataset": dataset, "criterion": "overall", "level": "segment", "p_holm": p}
+    row |= {"dataset": dataset, "criterion": "overall", "level": "segment"}
+    row |= {"test": "paired-bootstrap", "p_holm": p}
     return row | {"first": first, "first_version": "v1", "second": second, "second_version": "v1"}
 
 

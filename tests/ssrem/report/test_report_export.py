@@ -26,6 +26,7 @@ FIGURES = {
         "similarity-talk",
     ),
     *("scatter-ssrem-persona", "learning-ssrem", "study-attacks-talk"),
+    *(f"true-above-talk-{kind}" for kind in ("SC", "SP", "SS", "Rand", "Context")),
 }
 
 

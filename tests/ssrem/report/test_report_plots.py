@@ -12,7 +12,14 @@ import numpy as np
 import pytest
 
 from ssrem.report import numbers
-from ssrem.report.plots import chance_panels, clouds, forest_panels, identification_panels, learning_panels
+from ssrem.report.plots import (
+    chance_panels,
+    clouds,
+    forest_panels,
+    identification_panels,
+    learning_panels,
+    source_panels,
+)
 from support.report_data import correlation
 
 
@@ -88,6 +95,34 @@ def test_chance_is_marked_beside_how_often_the_true_response_is_above() -> None:
         "test split of c, n = 99",
         "test split of c, n = 99; learned from d, e",
     )
+
+
+def test_sources_stand_in_the_order_of_their_human_medians() -> None:
+    def source(evaluator: str, name: str, median: float, dataset: str = "d") -> dict[str, Any]:
+        spread = {
+            "q05": median - 2,
+            "q25": median - 1,
+            "median": median,
+            "q75": median + 1,
+            "q95": median + 2,
+        }
+        about = {
+            "evaluator": evaluator,
+            "version": 1,
+            "dataset": dataset,
+            "criterion": "overall",
+            "source": name,
+        }
+        return {**about, **spread, "mean": median, "sd": 1.0, "n": 9}
+
+    rows = [source("people", "a", 1), source("people", "b", 4), source("e", "a", 3), source("e", "b", 2)]
+    rows += [source("e", kind, 0, "corpus") for kind in ("Rand", "SC", "GT")]
+    people, scores, kinds = source_panels(rows, lambda name, _: f"evaluator {name}")
+    assert people.label == "Median score by source: b 4.000, a 1.000"
+    assert scores.label == "Median score by source: b 2.000, a 3.000"
+    assert (people.title, people.note, scores.title) == ("people", "d, overall", "evaluator e")
+    assert kinds.label.startswith("Median score by source: GT")
+    assert [row["source"] for row in kinds.rows] == ["GT", "SC", "Rand"]
 
 
 def test_the_epoch_kept_is_the_first_with_the_lowest_validation_loss() -> None:

@@ -39,7 +39,8 @@ def correlation(spearman: float, low: float | None, **changes: Any) -> dict[str,
 def compared(
     first: str, high: float, second: str, low: float, p: float | None, **changes: Any
 ) -> dict[str, Any]:
-    row: dict[str, Any] = {"dataset": "people", "criterion": "overall", "level": "segment", "p_holm": p}
+    row: dict[str, Any] = {"dataset": "people", "criterion": "overall", "level": "segment"}
+    row |= {"test": "paired-bootstrap", "p_holm": p}
     row |= {"first": first, "first_version": 1, "first_statistic": high}
     return row | {"second": second, "second_version": 1, "second_statistic": low} | changes
 

@@ -33,6 +33,7 @@ from ssrem.studies.scored import (
     without_system,
 )
 from ssrem.studies.study import Finding
+from ssrem.studies.word_classes import word_class, word_classes, words
 
 SAMPLES = [
     Sample(("hi there", f"do you like number {n} ?"), f"yes i do like number {n} a lot", "a reference")
@@ -196,6 +197,62 @@ def test_distribution() -> None:
     assert findings["scores", "sd"].value == pytest.approx(np.std([0, 1, 1, 0], ddof=1))
     assert findings["scores", "q0.5"].value == 0.5
     assert findings["human scores", "sd"].outcome == "constant"
+    assert findings["scores", "sd_unscaled"].value == pytest.approx(np.std([0, 10, 10, 0], ddof=1))
+
+
+def test_words_are_put_into_classes() -> None:
+    text = "Don't you love the 3 old films, Ann's films?!"
+    assert words(text) == [
+        "Do",
+        "n't",
+        "you",
+        "love",
+        "the",
+        "3",
+        "old",
+        "films",
+        ",",
+        "Ann",
+        "'s",
+        "films",
+        "?!",
+    ]
+    classes = [word_class(word) for word in words(text)]
+    particles, content = "auxiliaries and particles", "content words"
+    assert classes == [
+        *(
+            particles,
+            particles,
+            "pronouns",
+            content,
+            "determiners",
+            "numbers",
+            content,
+            content,
+            "punctuation",
+        ),
+        *(content, particles, content, "punctuation"),
+    ]
+
+
+def test_which_words_are_replaced_and_which_the_score_depends_on() -> None:
+    samples = [Sample(("hi",), "i like old films .")] * 20
+    written = {"negative of mask-and-fill": ["i like new cars .", None] * 10}
+
+    def score(some: Sequence[Sample]) -> Any:  # counts films alone
+        return np.array([float("films" in sample.response) for sample in some])
+
+    found = word_classes(TrueResponses(samples, score, {}, written))
+    shares = {f.condition: (f.value, f.n) for f in found}
+    assert shares["all words: content words"] == (0.6, 100)
+    assert shares["all words: pronouns"] == (0.2, 100)
+    assert shares["replaced by mask-and-fill: content words"] == (1.0, 20)
+    assert shares["without content words"] == (0.0, 20)
+    assert shares["without pronouns"] == (1.0, 20)
+    assert shares["without numbers"] == (None, 0)
+    first, second = study_called("word-classes").sentences(found)
+    assert first == "Of the words of true responses 0.60 are content words."
+    assert second.startswith("It depends most on content words: 0% of 20 responses")
 
 
 def test_without_a_system() -> None:

@@ -5,16 +5,20 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from scipy import stats
 
 from schemas import TABLES
 from ssrem.agreement.inputs import Responses, View
 from ssrem.agreement.levels import segment_level
+from ssrem.agreement.raters import krippendorff_alpha
+from ssrem.agreement.significance import against_chance, williams
 from ssrem.errors import AnnotationError
 from support.small_home import Made, annotated_rows
 from support.stages import query, staging
 from tasks.agreement.correlate import SET_TABLES, correlate, correlate_all, correlate_landed
+from tasks.agreement.landed_set import human_scores, scored_set, scores_of
 from tasks.maintenance.repair import repair
 from tasks.stage.stage import Output
 from tasks.training.promotion import promote
@@ -67,7 +71,12 @@ def test_every_level_grouping_and_measure_is_there_once_and_none_is_silent(made:
 
 
 def test_raters_agree_by_hand(made: Made) -> None:
-    figures = dict(query(made.home, "SELECT measure, value FROM rater_agreement WHERE dataset = 'people'"))
+    figures = dict(
+        query(
+            made.home,
+            "SELECT measure, value FROM rater_agreement WHERE responses = 'compared' AND outliers = 'kept'",
+        )
+    )
     assert len(figures) == 7
     rated = [row["annotations"]["overall"] for row in annotated_rows() if row["model"] != "ground-truth"]
     each = [
@@ -75,6 +84,29 @@ def test_raters_agree_by_hand(made: Made) -> None:
         for at in range(4)
     ]
     assert figures["one_rater"] == pytest.approx(sum(each) / 4)
+
+
+def test_raters_agree_before_and_after_outliers_are_removed(made: Made) -> None:
+    rows = query(
+        made.home,
+        "SELECT responses, outliers, value, ratings, removed FROM rater_agreement WHERE measure = 'alpha_interval'",
+    )
+    figures = {(responses, outliers): more for responses, outliers, *more in rows}
+    every, compared = (
+        np.array(
+            [row["annotations"]["overall"] for row in annotated_rows() if row["model"] not in left_out]
+        ).T
+        for left_out in ((), ("ground-truth",))
+    )
+    for responses, table in (("all", every), ("compared", compared)):
+        alpha, ratings, removed = figures[responses, "kept"]
+        assert (ratings, removed) == (table.size, 0)
+        assert alpha == pytest.approx(krippendorff_alpha(table, "interval").value)
+        far = np.abs(table - np.median(table, axis=0))
+        left = np.where(far <= 1.4826 * np.median(far, axis=0), table, np.nan)
+        gone = int(np.isnan(left).sum())
+        assert figures[responses, "removed"][1:] == [table.size - gone, gone]
+        assert figures[responses, "removed"][0] == pytest.approx(krippendorff_alpha(left, "interval").value)
 
 
 def test_who_is_compared_and_ranked(made: Made) -> None:
@@ -179,3 +211,40 @@ def test_a_set_may_have_blanks_in_its_name(copy: Warehouse, tmp_path: Path) -> N
     )
     assert rows == 2 and best > 0
     assert not correlate_landed("some more @ people", [], str(copy.root))
+
+
+def test_another_test_and_permutations_are_kept_until_others_are_named(copy: Warehouse, made: Made) -> None:
+    every = [("cosine", 1), ("length", 1), *BOTH]
+    _, new = correlate(str(made.annotated), every, str(copy.root), test="williams", permutations=50)
+    assert new
+    data_of = (
+        "SELECT first, second, p, resamples, n FROM comparisons WHERE level = 'segment' AND test = 'williams'"
+    )
+    compared = query(copy, data_of)
+    assert len(compared) == 6 and all(n == 25 and resamples is None for *_, resamples, n in compared)
+    with copy.reader() as reader:
+        data = scored_set(reader, "people")
+        assert data is not None
+        human = human_scores(reader, data)["overall", "mean"]
+        scores = {name: scores_of(reader, data, (name, 1)) for name in ("ssrem", "cosine")}
+    kept = ~data.truth
+    columns = [scores["ssrem"]["h"][kept], scores["cosine"]["f"][kept], human[kept]]
+    (p,) = [p for first, second, p, *_ in compared if {first, second} == {"ssrem", "cosine"}]
+    assert p == pytest.approx(williams(*columns, measure="spearman").p)
+    permuted = query(
+        copy,
+        "SELECT p_permuted FROM agreement WHERE evaluator = 'cosine' AND measure = 'spearman' AND aggregation = 'mean' "
+        "AND level = 'segment' AND grouping = 'context'",
+    )
+    contexts = [context for context, own in zip(data.contexts, kept, strict=True) if own]
+    chance = against_chance(*columns[1:], measure="spearman", groups=contexts, permutations=50, seed=0)
+    assert permuted == [(chance.p,)]
+    assert query(
+        copy, "SELECT count(p_permuted) FROM agreement WHERE level = 'system' OR measure = 'accuracy'"
+    ) == [(0,)]
+    promote("rsrem", 1, str(copy.root))
+    correlate_landed("people", [], str(copy.root))
+    assert query(copy, "SELECT DISTINCT test FROM rankings") == [("williams",)]
+    correlate(str(made.annotated), every, str(copy.root), test="perm-both", permutations=0)
+    assert query(copy, "SELECT DISTINCT test, resamples FROM comparisons") == [("perm-both", 2000)]
+    assert query(copy, "SELECT count(p_permuted), max(permutations) FROM agreement") == [(0, 0)]

@@ -1,0 +1,13 @@
+-- One row is a criterion of an annotated set: agreement of its raters before or after the removal of outliers, over all
+-- responses and over those that evaluators are compared on.
+SELECT
+    dataset, criterion, responses, outliers, max(units) AS units, any_value(ratings) AS ratings,
+    any_value(removed) AS removed,
+    max(value) FILTER (WHERE measure = 'alpha_interval') AS alpha_interval,
+    max(value) FILTER (WHERE measure = 'alpha_ordinal') AS alpha_ordinal,
+    max(value) FILTER (WHERE measure = 'alpha_nominal') AS alpha_nominal,
+    max(value) FILTER (WHERE measure = 'fleiss_kappa') AS fleiss_kappa,
+    max(value) FILTER (WHERE measure = 'weighted_kappa') AS weighted_kappa
+FROM rater_agreement
+GROUP BY dataset, criterion, responses, outliers
+ORDER BY dataset, criterion, responses, outliers
