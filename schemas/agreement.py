@@ -250,7 +250,7 @@ STUDIES = Table(
         "identified: share of negatives that the true response is above; spearman; sd, qX: standard "
         "deviation and quantiles of scores brought to [0, 1]; sd_unscaled: in their own units; words: share of words",
         value="DOUBLE?: the figure",
-        n="BIGINT: responses that the figure is computed from",
+        n="BIGINT: responses, of the measure words words, that the figure is computed from",
         outcome="VARCHAR: ok; constant: a side does not vary; too_few: not enough responses",
         low="DOUBLE?: lower end of the figure's 95% interval, where the study gives one",
         high="DOUBLE?: upper end of it",
