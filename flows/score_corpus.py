@@ -44,12 +44,20 @@ def score_corpus(
             raise EvaluatorError(
                 f"{name} compares responses with a reference alone, which a corpus does not have; leave it out"
             )
+        if evaluator_class(name).asks:
+            raise EvaluatorError(
+                f"{name} would ask an endpoint about every candidate of a test split; leave it out"
+            )
     landed = landed_corpora(home, corpora)
     names = corpora or landed
     for name in unregistered(warehouse, evaluators or ()):
         publish = register_packaged if evaluator_class(name).learns_from else register
         publish(name, home, resources=resources)
-    versions = [one for one in promoted(warehouse, evaluators or ()) if "f" in evaluator_class(one[0]).parts]
+    versions = [
+        (name, version)
+        for name, version in promoted(warehouse, evaluators or ())
+        if "f" in evaluator_class(name).parts and not evaluator_class(name).asks
+    ]
     if missing := without_tables(home, names):
         tables(home, missing, TableOptions(), resources)
     with shown(home, "score", ["identification"]):

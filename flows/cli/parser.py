@@ -253,8 +253,8 @@ STAGES: Verbs = {
         "confounders: what else the scores depend on",
         text(
             "study NAME",
-            "behaviour, of pairs that come with ssrem; attacks, injection, word-classes or corpus-buckets, of a corpus; "
-            "length, "
+            "behaviour, of pairs that come with ssrem; attacks, injection, word-classes or corpus-buckets, of a "
+            "corpus; length, "
             "buckets, distribution or without-system, of the scores of an annotated set; low-resource, "
             "label-noise, leave-one-system-out or transfer, where evaluators learn from its human scores",
         ),

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ssrem.agreement import share_interval
 from ssrem.evaluators import BASELINES
 from ssrem.report.data import KIND_NAMES, KINDS, Namer, Row, Rows, grouped, headline, learned_elsewhere
 from ssrem.report.drawing import POINTS, Panel, canvas, paint, styled
 from ssrem.report.numbers import fixed, is_figure, percent, real
-from ssrem.report.verdict import share_interval
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -133,6 +133,7 @@ def import_(options: argparse.Namespace, home: Warehouse) -> None:
 
         settings: dict[str, Any] = {"file": [str(file)], "layout": None, "map": [], "evaluator": None}
         settings |= {"keep_ground_truth": False, "force_systems": None, "test": None, "permutations": None}
+        settings |= {"set": [], "dry_run": False, **dict.fromkeys(("max_requests", "max_cost", "send_texts"))}
         correlate(argparse.Namespace(**{**vars(options), **settings}), home)
 
 
