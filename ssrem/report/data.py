@@ -35,8 +35,6 @@ COLUMNS: dict[str, tuple[str, ...]] = {
         "stated reply previous_speaker speaker_scope landed_at",
         "quarantine": "corpus reason rows",
         "set_similarity": "corpus kind mean low high speakers of_speakers sets pairs encoder",
-        "identification": "evaluator version corpus kind mean low high gt_above n",
-        "set_similarity": "corpus kind mean low high speakers sets pairs encoder",
         "identification": "evaluator version corpus learned_from kind mean low high gt_above n",
         "correlations": "evaluator version dataset criterion aggregation level score pearson pearson_p pearson_low "
         "pearson_high spearman spearman_p spearman_low spearman_high kendall kendall_p n excluded outcome resampled "
