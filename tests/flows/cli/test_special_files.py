@@ -71,7 +71,7 @@ def test_an_answer_does_not_replace_a_pipe(
 def test_scores_are_not_computed_for_a_file_that_cannot_be_written(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("flows.cli.commands.score.in_use", lambda *_: pytest.fail("scored"))
+    monkeypatch.setattr("flows.cli.commands.score.created", lambda *_: pytest.fail("scored"))
     assert main(["score", "responses.json", "--output", "none/scores.tsv"]) == 1
     message = "cannot write none/scores.tsv: No such file or directory; choose another --output"
     assert capsys.readouterr().err == f"ssrem: {message}\n"
