@@ -248,7 +248,8 @@ STUDIES = Table(
         measure="VARCHAR: better: share of pairs whose better response scores higher; fooled: share in which the "
         "attack does not score below the true response; "
         "identified: share of negatives that the true response is above; spearman; sd, qX: standard "
-        "deviation and quantiles of scores brought to [0, 1]; sd_unscaled: in their own units; words: share of words",
+        "deviation and quantiles of scores brought to [0, 1]; sd_unscaled: in their own units; words: share of "
+        "words; shift: mean change in standard deviations",
         value="DOUBLE?: the figure",
         n="BIGINT: responses, of the measure words words, that the figure is computed from",
         outcome="VARCHAR: ok; constant: a side does not vary; too_few: not enough responses",
@@ -259,8 +260,6 @@ STUDIES = Table(
         NotEmpty(),
         References(("evaluator", "version"), "evaluators"),
         OneOf("outcome", ("ok", "constant", "too_few")),
-        Between("low", -1, 1),
-        Between("high", -1, 1),
         Finite(("value", "low", "high")),
         *at_least(n=0, position=0),
     ),

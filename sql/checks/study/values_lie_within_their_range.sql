@@ -1,4 +1,9 @@
 -- table: studies
--- Shares lie within [0, 1] and correlations within [-1, 1]; only standard deviations in own units have no upper bound.
+-- Shares lie within [0, 1], correlations within [-1, 1]. Standard deviations in own units have no upper bound, and
+-- shifts, which are counted in standard deviations, no bound at all.
 SELECT * FROM studies
-WHERE CASE WHEN measure = 'sd_unscaled' THEN value < 0 ELSE value NOT BETWEEN -1 AND 1 END
+WHERE CASE measure
+    WHEN 'sd_unscaled' THEN value < 0
+    WHEN 'shift' THEN FALSE
+    ELSE value NOT BETWEEN -1 AND 1 OR low < -1 OR high > 1
+END

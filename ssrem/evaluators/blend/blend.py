@@ -148,6 +148,10 @@ class Blend(Fitted[State]):
         """Every part scores every candidate: with a language model among them, a thousand responses take minutes."""
         return score_as_samples(candidates, split, self.score, _CANDIDATES)
 
+    def _no_better_than_chance(self, candidates: Candidates, **reading: Any) -> str:
+        """Empty: the fit has measured `valid_gt_above`, and to score candidates again may take hours."""
+        return ""
+
     def _save_more(self, folder: Path) -> tuple[dict[str, Any], dict[str, str]]:
         """Each part, in members/PART."""
         self.members.save(folder)

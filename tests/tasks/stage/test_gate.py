@@ -128,6 +128,14 @@ SOUND = {
             ('e', 1, 1, 'valid', 0.5), ('e', 1, 2, 'valid', 0.6),
             ('e', 1, 1, 'train', 0.4), ('e', 1, 2, 'train', 0.3)""",
     ],
+    "study": [
+        EVALUATOR,
+        """INSERT INTO studies BY NAME SELECT * FROM (VALUES
+            ('length', 'words', 0, 'spearman', -0.5, -0.7, -0.2),
+            ('distribution', 'all', 0, 'sd_unscaled', 2.5, NULL, NULL),
+            ('injection', 'claim', 0, 'shift', -3, -4.5, -1.5))
+            AS v (study, condition, position, measure, value, low, high)""",
+    ],
 }
 
 
@@ -259,6 +267,13 @@ BREAKS = {
             "UPDATE agreement SET n = 5 WHERE outcome = 'ok'",
             "UPDATE agreement SET missing = 1 WHERE outcome = 'ok'",
             "UPDATE agreement SET ground_truth_kept = true",
+        ],
+    },
+    "study": {
+        "values_lie_within_their_range": [
+            "UPDATE studies SET value = 1.1 WHERE measure = 'spearman'",
+            "UPDATE studies SET low = -1.1 WHERE measure = 'spearman'",
+            "UPDATE studies SET value = -1 WHERE measure = 'sd_unscaled'",
         ],
     },
     "forget": {
