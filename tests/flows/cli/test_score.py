@@ -172,7 +172,7 @@ def test_correlate_needs_no_training(responses: str, capsys: pytest.CaptureFixtu
 
 
 def test_a_baseline_that_is_named_alone_stays_alone(
-    responses: str, capsys: pytest.CaptureFixture[str]
+    responses: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rows = [
         {
@@ -183,6 +183,7 @@ def test_a_baseline_that_is_named_alone_stays_alone(
         for n in range(20)
     ]
     Path("people_eval.json").write_text(json.dumps(rows))
-    assert main(["correlate", "people_eval.json", "--evaluator", "length", "--json"]) == 0
+    place = ["--home", str(tmp_path / "home")]  # $SSREM_HOME is read once a process
+    assert main(["correlate", "people_eval.json", "--evaluator", "length", "--json", *place]) == 0
     figures = json.loads(capsys.readouterr().out)
     assert {row["evaluator"] for row in figures["agreement"]} == {"length"}
