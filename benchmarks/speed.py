@@ -99,9 +99,9 @@ for spec in ("all-minilm-l6-v2", "all-minilm-l6-v2:bf16"):
 
 
 def figures() -> str:
-    found = re.search(r"([\d.]+) s CPU, ([\d.]+) times", measure(["-m", "benchmarks.figures"]).output)
-    assert found is not None
-    return f"{found[1]} s of CPU, {found[2]} times those of half as many"
+    match = re.search(r"([\d.]+) s CPU, ([\d.]+) times", measure(["-m", "benchmarks.figures"]).output)
+    assert match is not None
+    return f"{match[1]} s of CPU, {match[2]} times those of half as many"
 
 
 def training_step() -> str:

@@ -158,12 +158,12 @@ def _paired(rows: Done, sets: Mapping[str, Labels]) -> list[str]:
         (first, a), (second, b) = by_name[one], by_name[other]
         for name, labels in sets.items():
             scores = [np.array(run["scores"][name], dtype=np.float64) for run in (a, b)]
-            found = difference(scores[0], scores[1], labels)
-            if found["difference"] is not None:
-                low, high = (_two(found[end]) for end in ("low", "high"))
+            paired = difference(scores[0], scores[1], labels)
+            if paired["difference"] is not None:
+                low, high = (_two(paired[end]) for end in ("low", "high"))
                 lines.append(
-                    f"| {first.label} − {second.label} | {name} | **{_two(found['difference'])}** [{low}, {high}] "
-                    f"| {found['p']:.3f} |"
+                    f"| {first.label} − {second.label} | {name} | **{_two(paired['difference'])}** [{low}, {high}] "
+                    f"| {paired['p']:.3f} |"
                 )
     if not lines:
         return []

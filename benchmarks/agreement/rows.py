@@ -87,8 +87,8 @@ def _flat(made_by: Mapping[str, Any]) -> dict[str, Any]:
 def gain_of_share(what: str, start: float, end: float, n: int) -> dict[str, Any]:
     """The gain of a share of `n` cases over its start; low: the lower end of its 95% interval.
 
-    The two shares are taken as independent, which makes the interval rather too wide than too narrow. A start of .5
-    without a measurement, chance, has no error of its own but counts as if it had.
+    The two shares are taken as independent, which makes the interval rather too wide than too narrow. A start
+    that was not measured is chance, .5; it has no error, and is given one all the same.
     """
     error = float(np.sqrt((start * (1 - start) + end * (1 - end)) / max(n, 1)))
     return {"what": what, "start": start, "end": end, "n": n, "low": end - start - _95 * error}

@@ -98,7 +98,8 @@ def labels_of(
 ) -> Labels:
     """Human scores of one criterion: `criterion`, by default 'overall' where the set has it, or its only one.
 
-    AnnotationError where the set has no such criterion, or several and none is 'overall', or all scores are equal.
+    AnnotationError where the set has no such criterion, where it has several and none is 'overall', and where the mean
+    scores of all responses are equal.
     """
     names = sorted({name for row in annotated for name in row.ratings})
     chosen = criterion or ("overall" if "overall" in names else names[0] if len(names) == 1 else "")
@@ -108,9 +109,9 @@ def labels_of(
     rated = [row for row in annotated if chosen in row.ratings]
     compared = [row for row in rated if keep_ground_truth or not row.ground_truth]
     scores = [score for row in rated for score in row.ratings[chosen]]
-    if not compared or min(scores) == max(scores):
-        raise AnnotationError(f"{chosen}: the scores of {len(compared)} responses do not differ")
     pairs = tuple((row.sample, float(np.mean(row.ratings[chosen]))) for row in compared)
+    if len({mean for _, mean in pairs}) < 2:
+        raise AnnotationError(f"{chosen}: the scores of {len(compared)} responses do not differ")
     return Labels(pairs, (min(scores), max(scores)), chosen, len(rated) - len(compared))
 
 

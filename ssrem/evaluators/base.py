@@ -125,9 +125,9 @@ class Evaluator(ABC):
     parts: ClassVar[tuple[str, ...]]
     """The parts that `components` returns, of f, g and h; g and h only for samples with a reference."""
     learns_from: ClassVar[frozenset[str]] = frozenset()
+    """What it can learn from: "candidates" (`fit`), "labels" (`fine_tuned`); empty: it needs no training."""
     several_sets: ClassVar[bool] = False
     """Whether it learns from the human scores of several annotated sets at once."""
-    """What it can learn from: "candidates" (`fit`), "labels" (`fine_tuned`); empty: it needs no training."""
     test_sample: ClassVar[int | None] = None
     """Number of test responses that are scored for the identification figures of a slow evaluator; None: all."""
     shard: ClassVar[int] = 5_000

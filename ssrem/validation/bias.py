@@ -59,8 +59,8 @@ def biases(
     seed: int = 0,
 ) -> Iterator[Bias]:
     """Each kind of bias. scores (n,), finite. score: of samples without references, None for an evaluator that cannot
-    do without. own: systems of the evaluator's own model family. preferred: of an
-    evaluator that compares two responses. most: good responses that are changed."""
+    do without. own: systems of the evaluator's own model family. preferred: of an evaluator that compares two
+    responses. most: good responses that are changed."""
     words = np.array([len(sample.response.split()) for sample in data.samples], dtype=np.float64)
     good = None if score is None else TrueResponses(_good(data, most, seed), _once(score))
     inputs: dict[type, Any] = {Scored: Scored(scores, data.human, words, data.systems, {})}

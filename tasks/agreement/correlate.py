@@ -39,7 +39,7 @@ from tasks.agreement.landed_set import (
 )
 from tasks.agreement.pairwise import comparison_rows
 from tasks.ingest.dataset_names import checked_name
-from tasks.scoring.asking import asking_in, is_marked, marked_private, why_private
+from tasks.scoring.asking import asking_in, marked_private, why_marked, why_private
 from tasks.scoring.batches import evaluator_at, score_samples
 from tasks.scoring.signatures import Version, figure_row, learned_from, signature_of, weights_of
 from tasks.stage.ledger import Recipe, already_done
@@ -172,7 +172,7 @@ def _correlate(
             "resamples": RESAMPLES,
             "seed": SEED,
         }
-        if (source and is_marked(source.path)) or why_private(place, dataset):
+        if (source and why_marked(source.path, dataset)) or why_private(place, dataset):
             parameters["private"] = True
         return Recipe(parameters, {dataset: digest})  # without its path: a copy elsewhere is the same set
 

@@ -57,9 +57,9 @@ def marked_private(name: str) -> str:
     return f"annotated set {name} is marked private"
 
 
-def is_marked(file: Path | str) -> bool:
-    """Whether a file or folder of responses is marked private."""
-    return Path(f"{str(file).rstrip('/')}{MARK}").exists()
+def why_marked(file: Path | str, name: str) -> str | None:
+    """Why texts of a file or folder of responses, called `name`, must not be sent; None if it is not marked private."""
+    return marked_private(name) if Path(f"{str(file).rstrip('/')}{MARK}").exists() else None
 
 
 def bill_row(name: str, evaluator: Evaluator, samples: Sequence[Sample], dataset: str) -> dict[str, Any]:

@@ -52,8 +52,10 @@ def challenges(home: Warehouse, names: Sequence[str] = ()) -> list[Challenge]:
         annotated = connection.execute(
             "SELECT DISTINCT dataset, sha256 FROM rated_responses ORDER BY ALL"
         ).fetchall()
+        # labels: the digests of all annotated sets that a version learned from, joined by +
         rows = connection.execute(
-            "SELECT a.evaluator, a.version, b.version, a.corpora, [a.labels, b.labels] FROM evaluators AS a "
+            "SELECT a.evaluator, a.version, b.version, a.corpora, "
+            "split(concat_ws('+', a.labels, b.labels), '+') FROM evaluators AS a "
             "INNER JOIN evaluators AS b ON a.evaluator = b.evaluator AND b.promoted "
             "WHERE NOT a.promoted AND a.decided_at IS NULL ORDER BY a.trained_at, a.evaluator, a.version"
         ).fetchall()
@@ -63,9 +65,9 @@ def challenges(home: Warehouse, names: Sequence[str] = ()) -> list[Challenge]:
             version,
             champion,
             tuple(corpus for corpus, digest in json.loads(corpora).items() if landed.get(corpus) == digest),
-            tuple(dataset for dataset, digest in annotated if digest not in "+".join(map(str, labels))),
+            tuple(dataset for dataset, digest in annotated if digest not in learned),
         )
-        for name, version, champion, corpora, labels in rows
+        for name, version, champion, corpora, learned in rows
         if not names or name in names
     ]
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flows.cli import arguments
-from flows.cli.arguments import evaluator_settings
 from flows.cli.output import after, bills, count, say, writing
 from flows.cli.start import flow
 from ssrem.annotated_sets.columns import parse
@@ -21,7 +20,7 @@ from ssrem.evaluators import packaged
 from ssrem.evaluators.base import PARTS
 from ssrem.responses import FIELDS, Row, read_responses
 from ssrem.samples import Sample
-from tasks.scoring.asking import asking_in, bill_row, is_marked, marked_private, split
+from tasks.scoring.asking import asking_in, bill_row, split, why_marked
 from tasks.stage.progress import progress
 from tasks.training.versions import best_line, created, versions
 from tasks.warehouse.files import check_target, whole_file
@@ -43,8 +42,8 @@ def score(options: argparse.Namespace, home: Warehouse) -> None:
     name, line = best_line(home) if options.evaluator is None else (options.evaluator, "")
     if options.evaluator in packaged() and not versions(home, name):
         line = f"{name}, as none is trained in {home.root} the one that comes with ssrem"
-    own, asked = split([name], evaluator_settings(options))
-    private = marked_private(source) if is_marked(source) else None
+    own, asked = split([name], arguments.evaluator_settings(options))
+    private = why_marked(source, source)
     with (
         progress(f"scoring {source} with {name}") as advance,
         asking_in(home, advance=advance, private=private, **asked),

@@ -22,7 +22,7 @@ from ssrem.validation.validation import Judged, Settings, Validation
 from ssrem.validation.validation import validate as validation_of
 from ssrem.validation.verdict import unmet, verdict
 from tasks.agreement.annotated_sets import annotated_file
-from tasks.scoring.asking import asking_in, bill_row, is_marked, marked_private, split
+from tasks.scoring.asking import asking_in, bill_row, split, why_marked
 from tasks.stage.progress import progress
 from tasks.training.versions import best_line, created
 from tasks.warehouse.clock import utc_now
@@ -46,7 +46,7 @@ def validate(options: argparse.Namespace, home: Warehouse) -> int:
         check_target(target)  # scoring may take long
     name, line = best_line(home) if options.evaluator is None else (options.evaluator, "")
     own, asked = split([name], arguments.evaluator_settings(options))
-    private = marked_private(options.file) if is_marked(source.path) else None
+    private = why_marked(source.path, options.file)
     with (
         progress(f"validating {name} on {options.file}") as advance,
         asking_in(home, advance=advance, private=private, **asked),

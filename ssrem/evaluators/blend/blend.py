@@ -149,7 +149,7 @@ class Blend(Fitted[State]):
         return score_as_samples(candidates, split, self.score, _CANDIDATES)
 
     def _no_better_than_chance(self, candidates: Candidates, **reading: Any) -> str:
-        """Empty: the fit has measured `valid_gt_above`, and to score candidates again may take hours."""
+        """Empty: the fit measures the share of negatives below the true response, `valid_gt_above` in the card."""
         return ""
 
     def _save_more(self, folder: Path) -> tuple[dict[str, Any], dict[str, str]]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ssrem.agreement.annotated import dataset_name, read_annotated, read_samples
+from ssrem.agreement.annotated import dataset_name, labels_of, read_annotated, read_samples
 from ssrem.errors import AnnotationError
 
 ROW: dict[str, Any] = {"context": ["a", "b"], "response": "r", "annotations": {"overall": [1, 2.5]}}
@@ -123,6 +123,12 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
     latin.write_bytes('["é"]'.encode("latin-1"))
     with pytest.raises(AnnotationError, match="UTF-8"):
         read_annotated(latin)
+
+
+def test_labels_whose_means_are_equal_are_refused(tmp_path: Path) -> None:
+    rows = [{**ROW, "annotations": {"overall": ratings}} for ratings in ([1, 3], [2, 2])]
+    with pytest.raises(AnnotationError, match="overall: the scores of 2 responses do not differ"):
+        labels_of(read_annotated(write(tmp_path, rows)))
 
 
 @pytest.mark.parametrize(
