@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import errno
 import fcntl
 import hashlib
@@ -40,12 +41,15 @@ def check_regular(path: Path) -> None:
 def read_text(path: Path) -> str:
     """The content of a file that is read into memory as a whole, without a byte order mark.
 
-    Raises OSError if it is no file or larger than LARGEST_TEXT, UnicodeDecodeError if it is not UTF-8.
+    Raises OSError if it is no file or larger than LARGEST_TEXT, UnicodeDecodeError if it is neither UTF-8 nor
+    UTF-16 with a byte order mark.
     """
     check_regular(path)
     if path.stat().st_size > LARGEST_TEXT:
         raise OSError(errno.EFBIG, f"is larger than {LARGEST_TEXT >> 20:,} MB", str(path))
-    return path.read_text(encoding="utf-8-sig")
+    with path.open("rb") as file:
+        wide = file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+    return path.read_text(encoding="utf-16" if wide else "utf-8-sig")
 
 
 def package_folder(package: str) -> Path | None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ssrem.annotated_sets.columns import ALIASES, ContextColumns
+from ssrem.annotated_sets.tables import parquet_table
 from ssrem.errors import AnnotationError, one_line
 from ssrem.files import LARGEST_TEXT, check_regular, temporary_folder
 from ssrem.readers.fields import check_header, normalise, unknown_columns
@@ -254,16 +255,7 @@ class _Source:
         return "|" if barred and "|" in header else CsvReader.delimiter_of(header.encode())
 
     def _parquet(self) -> Iterator[tuple[str, Mapping[str, Any] | str]]:
-        import pyarrow as pa
-        import pyarrow.parquet
-
-        try:
-            table = pyarrow.parquet.read_table(self.path)
-            rows = table.to_pylist()
-        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-            raise AnnotationError(
-                f"{self.name}: not a Parquet file that can be read ({one_line(error)})"
-            ) from None
+        rows = parquet_table(self.path, self.name)
         for number, row in enumerate(rows, 1):
             yield f"row {number}", row
 

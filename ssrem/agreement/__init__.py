@@ -7,7 +7,8 @@ Z_95 = 1.959963984540054
 
 
 def share_interval(share: float, n: int) -> tuple[float, float]:
-    """Wilson's 95% interval of a share among n."""
+    """Wilson's 95% interval of a share among n, in [0, 1]."""
     centre, spread = share + Z_95**2 / (2 * n), Z_95 * sqrt(share * (1 - share) / n + Z_95**2 / (4 * n * n))
     scale = 1 + Z_95**2 / n
-    return (centre - spread) / scale, (centre + spread) / scale
+    low, high = (centre - spread) / scale, (centre + spread) / scale
+    return 0.0 if share == 0 else low, 1.0 if share == 1 else high  # which rounding errors would miss

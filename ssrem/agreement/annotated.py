@@ -16,7 +16,15 @@ from ssrem.files import read_text
 from ssrem.samples import Floats, Sample
 
 GROUND_TRUTH_SYSTEMS = frozenset(
-    {"ground-truth", "ground_truth", "groundtruth", "gold", "reference", "original ground truth"}
+    {
+        "ground truth",
+        "ground-truth",
+        "ground_truth",
+        "groundtruth",
+        "gold",
+        "reference",
+        "original ground truth",
+    }
 )
 """Names under which annotated sets list the true response as a system."""
 
@@ -121,11 +129,12 @@ def file_text(path: Path) -> str:
         text = read_text(path)
     except FileNotFoundError:
         raise AnnotationError(f"{path} does not exist; give the path of a file of responses") from None
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise AnnotationError(f"{path} cannot be read as UTF-8 text ({reason})") from None
+    except UnicodeError as error:
+        raise AnnotationError(f"{path} cannot be read as UTF-8 text ({error}); save it as UTF-8") from None
+    except OSError as error:
+        raise AnnotationError(f"{path} cannot be read ({error.strerror or error})") from None
     if not text.strip():
-        raise AnnotationError(f"{path} is empty; expected a JSON list of responses")
+        raise AnnotationError(f"{path} is empty; give a file of responses")
     return text
 
 

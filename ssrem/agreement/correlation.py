@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import accumulate
-from math import atanh, factorial, sqrt, tanh
+from math import atanh, exp, factorial, lgamma, sqrt, tanh
 from typing import Literal
 
 import numpy as np
@@ -51,7 +51,8 @@ def pearson(x: Numbers, y: Numbers) -> Correlation:
 
 
 def spearman(x: Numbers, y: Numbers) -> Correlation:
-    """Spearman's ρ, ties at their mean rank. p from the t distribution; interval by Fisher's z with Bonett
+    """Spearman's ρ, ties at their mean rank. p from the t distribution, for ρ = ±1, where that gives 0, the share of
+    the orders of the values that give ±1; interval by Fisher's z with Bonett
     and Wright's (2000) standard error √((1 + ρ²/2) / (n - 3)). ValueError as in `pearson`.
     """
     return _correlated(_spearman, x, y, lambda rho, n: sqrt((1 + rho**2 / 2) / (n - 3)), fewest=4)
@@ -81,7 +82,8 @@ def _spearman(a: Floats, b: Floats) -> tuple[float, float]:
 
     rho, freedom = float(spearman_rows(a[None], b[None])[0]), len(a) - 2
     if abs(rho) == 1:
-        return rho, 0.0
+        alike = sum(lgamma(ties + 1) for ties in np.unique(a, return_counts=True)[1].tolist())
+        return rho, min(1.0, 2 * exp(alike - lgamma(len(a) + 1)))
     return rho, 2 * float(special.stdtr(freedom, -abs(rho) * sqrt(freedom / ((1 + rho) * (1 - rho)))))
 
 

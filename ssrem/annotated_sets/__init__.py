@@ -16,6 +16,7 @@ EVAL = "eval"
 
 #: Layout → where its `Layout` is, in the order in which content is tried; imported when first used.
 LAYOUTS: Mapping[str, str] = {
+    "parquet": "ssrem.annotated_sets.tables:ParquetLayout",
     "usr": "ssrem.annotated_sets.usr:UsrLayout",
     "grade": "ssrem.annotated_sets.grade:GradeLayout",
     "fed": "ssrem.annotated_sets.fed:FedLayout",

@@ -13,9 +13,13 @@ from typing import Any, ClassVar
 
 from ssrem.agreement.annotated import LARGEST_RATING, Annotated, file_text, is_rating, json_rows, shown
 from ssrem.errors import AnnotationError
+from ssrem.readers.streams import head
 
 _ABSENT = re.compile(r"(?:n/?a\b.*|nan|none|null|-+|\?)?", re.IGNORECASE | re.DOTALL)
 """How files write that a rater gave no score: nothing, N/A with or without a reason, or a table's word for null."""
+
+_LABELLED = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*[-–—:=.)(]\s*[^\W\d][^\d]*", re.DOTALL)
+"""A number and what it means, such as `4 - good`, `4: good` or `4 (good)`."""
 
 UNRATED = "response without any rating"
 NOT_APPLICABLE = "rating given as N/A or left empty"
@@ -51,8 +55,8 @@ class AnnotatedSet:
 class Content:
     """What a layout is recognised by.
 
-    text: of the file, "" for a folder. is_json: whether it starts as JSON or is named so. listed: whether it is a JSON
-    list rather than one object a line. first: the first row, if that is a JSON object.
+    text: of the file, "" for a folder or Parquet. is_json: whether it starts as JSON or is named so. listed: whether it
+    is a JSON list rather than one object a line. first: the first row, if that is a JSON object.
     """
 
     path: Path
@@ -60,12 +64,15 @@ class Content:
     is_json: bool = False
     listed: bool = False
     first: Mapping[str, Any] | None = None
+    is_parquet: bool = False
 
     @classmethod
     def of(cls, path: Path) -> Content:
         """The content of a file or folder; AnnotationError if it is not UTF-8 text or JSON that cannot be read."""
         if path.is_dir():
             return cls(path)
+        if path.is_file() and head(path, 4) == b"PAR1":
+            return cls(path, is_parquet=True)
         text = file_text(path)
         start = text.lstrip()[:1]
         if start not in ("[", "{"):
@@ -180,10 +187,12 @@ def _rating(where: str, criterion: str, value: object) -> float | None:
         return None
     score: object = value
     if isinstance(value, str):
+        labelled = _LABELLED.fullmatch(value)
         with suppress(ValueError):
-            score = float(value)
+            score = float(labelled[1] if labelled else value)
     if not is_rating(score):
         raise AnnotationError(
-            f"{where}: rating {shown(value)} of {criterion!r} is neither a number up to {LARGEST_RATING:g} nor N/A"
+            f"{where}: rating {shown(value)} of {criterion!r} is neither a number up to {LARGEST_RATING:g} nor N/A; "
+            "write it as a number, such as 4 or '4 - good'"
         )
     return float(score)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import ast
+import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ssrem.errors import AnnotationError, DumpError
-from ssrem.readers.fields import check_header, normalise, parse_mapping, unknown_columns
+from ssrem.readers.fields import SILENT_ROLES, check_header, normalise, parse_mapping, unknown_columns
 
 FIELDS: Mapping[str, str] = {
     "context": "turns, oldest first: one column, split by the separator, or A+B, a turn each",
@@ -40,6 +43,8 @@ _SEPARATOR = "separator"
 _ESCAPES = (("\\n", "\n"), ("\\t", "\t"))
 _NEEDED = ("context", "response", "score")
 _MANY = ("context", "score")
+_TEXTS = ("content", "text", "value")
+"""Keys of a message of a chat log that hold its text."""
 
 
 def concerns(pair: str) -> bool:
@@ -85,7 +90,9 @@ def _several(name: str) -> bool:
 
 @dataclass(frozen=True)
 class ContextColumns:
-    """Where the turns of a context are: in one column, a list or text that the separator splits, or one column each."""
+    """Where the turns of a context are: one column each, or one column with a list, or with text that the separator
+    splits. The turns of a list are texts, or messages of a chat log, of which those of systems and tools are no turns.
+    """
 
     columns: tuple[str, ...]
     separator: str
@@ -104,10 +111,29 @@ class ContextColumns:
         if len(values) == 1 and isinstance(values[0], list | tuple):
             values = list(values[0])
         elif len(values) == 1 and isinstance(values[0], str):
-            values = list(values[0].split(self.separator))
+            values = _list_in(values[0]) or list(values[0].split(self.separator))
+        values = [_said(value) if isinstance(value, Mapping) else value for value in values]
         if not all(value is None or isinstance(value, str) for value in values):
             raise ValueError("context is neither text nor a list of turns")
         return tuple(value.strip() for value in values if value and value.strip())
+
+
+def _list_in(cell: str) -> list[Any]:
+    """The list of turns that a cell's text is, as JSON or as Python prints it; empty for any other text."""
+    if cell.strip()[:1] == "[":
+        for parsed in (json.loads, ast.literal_eval):
+            with suppress(ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+                turns = parsed(cell.strip())
+                if isinstance(turns, list) and all(isinstance(turn, str | dict) for turn in turns):
+                    return turns
+    return []
+
+
+def _said(message: Mapping[str, Any]) -> Any:
+    """The text of a message of a chat log; None if nobody said it."""
+    if message.get("role") in SILENT_ROLES:
+        return None
+    return next((message[key] for key in _TEXTS if key in message), message)
 
 
 @dataclass(frozen=True)

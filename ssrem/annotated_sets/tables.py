@@ -1,4 +1,4 @@
-"""Tables of scores: CSV, TSV or one JSON object a line; a row is a response, or one rater's score of one."""
+"""Tables of scores: CSV, TSV, Parquet or one JSON object a line; a row is a response, or one rater's score of one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from ssrem.agreement.annotated import file_text, json_objects
 from ssrem.annotated_sets.base import Content, Layout, Response
 from ssrem.annotated_sets.columns import Columns
-from ssrem.errors import AnnotationError
+from ssrem.errors import AnnotationError, one_line
 from ssrem.readers.formats.delimited import CsvReader, TsvReader
 
 NO_RESPONSE = "row without a response"
@@ -60,7 +60,7 @@ class _TableLayout(Layout):
 
 
 class CsvLayout(_TableLayout):
-    """Comma-separated cells under a header."""
+    """Cells between commas, semicolons or bars under a header."""
 
     name: ClassVar[str] = "csv"
     reader: ClassVar[type[CsvReader | TsvReader]] = CsvReader
@@ -70,8 +70,10 @@ class CsvLayout(_TableLayout):
         return not content.is_json and cls.reader.sniff(content.path)
 
     def _table(self) -> tuple[list[str], Iterator[_Row]]:
-        text = io.StringIO(file_text(self.path), newline="")
-        lines = _lines(self.path, csv.reader(text, delimiter=self.reader.delimiter, strict=True))
+        text = file_text(self.path)
+        delimiter = self.reader.delimiter_of(text.lstrip().partition("\n")[0].encode())
+        cells = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+        lines = _lines(self.path, cells)
         _, header = next(lines)
 
         def rows() -> Iterator[_Row]:
@@ -104,6 +106,34 @@ class JsonLinesLayout(_TableLayout):
     def _table(self) -> tuple[list[str], Iterator[_Row]]:
         rows = list(json_objects(self.path, "a field for each column"))
         return list(dict.fromkeys(name for _, row in rows for name in row)), iter(rows)
+
+
+class ParquetLayout(_TableLayout):
+    """A row of the table is one of the others' rows."""
+
+    name: ClassVar[str] = "parquet"
+
+    @classmethod
+    def looks_like(cls, content: Content) -> bool:
+        return content.is_parquet
+
+    def _table(self) -> tuple[list[str], Iterator[_Row]]:
+        rows = parquet_table(self.path, str(self.path))
+        return list(rows[0] if rows else ()), (
+            (f"{self.path}, row {at}", row) for at, row in enumerate(rows, 1)
+        )
+
+
+def parquet_table(path: Path, name: str) -> list[dict[str, Any]]:
+    """The rows of a Parquet file; AnnotationError, which calls it `name`, if it is damaged."""
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    try:
+        rows: list[dict[str, Any]] = pyarrow.parquet.read_table(path).to_pylist()
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise AnnotationError(f"{name}: not a Parquet file that can be read ({one_line(error)})") from None
+    return rows
 
 
 def _response(where: str, row: Mapping[str, Any], columns: Columns, number: str) -> Response:

@@ -53,6 +53,9 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
 NEEDED = ("conversation", "speaker", "text")
 """The fields without which no message can land."""
 
+SILENT_ROLES = ("system", "developer", "tool", "function")
+"""Roles of messages of chat logs that nobody said."""
+
 _MOST_LISTED = 30
 
 

@@ -37,6 +37,17 @@ def test_against_scipy_with_ties() -> None:
         assert correlation.low < correlation.statistic < correlation.high
 
 
+@pytest.mark.parametrize(
+    ("values", "p"), [([1, 2, 3], 1 / 3), ([1, 2, 3, 4], 1 / 12), ([1, 1, 2, 2], 1 / 3), (range(60), 0)]
+)
+def test_a_perfect_rank_correlation_of_few_pairs_may_be_chance(values: list[float], p: float) -> None:
+    for sign in (1, -1):
+        correlation = spearman(np.array(values), sign * np.array(values))
+        assert correlation.statistic == sign
+        assert correlation.p == pytest.approx(p)
+        assert correlation.p > 0
+
+
 def test_intervals() -> None:
     generator = np.random.default_rng(1)
     x = generator.normal(size=40)

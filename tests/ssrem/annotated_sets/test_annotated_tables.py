@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from ssrem.annotated_sets import AnnotatedSet, read_set
@@ -70,6 +72,67 @@ def test_lists_in_json_lines(tmp_path: Path) -> None:
     assert read(tmp_path, 'context;x,response,score\na,b,"[1, 2]"\n', "context=context;x").rows[
         0
     ].ratings == {"score": (1.0, 2.0)}
+
+
+@pytest.mark.parametrize(
+    ("cell", "turns"),
+    [
+        ('["Hi", "How are you?"]', ("Hi", "How are you?")),
+        ("['Hi', \"How's it?\"]", ("Hi", "How's it?")),
+        ('[{"role": "system", "content": "Be kind."}, {"role": "user", "content": "Hi"}]', ("Hi",)),
+        ("[laughs] Hi", ("[laughs] Hi",)),
+        ("[1, 2]", ("[1, 2]",)),
+    ],
+)
+def test_a_cell_may_hold_a_list_of_turns(tmp_path: Path, cell: str, turns: tuple[str, ...]) -> None:
+    quoted = cell.replace('"', '""')
+    annotated = read(tmp_path, f'context,response,score\n"{quoted}",r,1\n')
+    assert annotated.rows[0].context == turns
+
+
+def test_messages_of_a_chat_log_are_turns(tmp_path: Path) -> None:
+    context = [{"role": "system", "content": "Be kind."}, {"role": "user", "content": "Hi"}, "Ho"]
+    line = {"context": context, "response": "r", "score": 1}
+    assert read(tmp_path, json.dumps(line), name="t.jsonl").rows[0].context == ("Hi", "Ho")
+    line["context"] = [{"role": "user"}]
+    assert "context is neither text nor a list of turns" in said(tmp_path, json.dumps(line), name="t.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("cell", "score"), [("4 - good", 4), ("4: good", 4), ("-1.5 (bad)", -1.5), ("2.", 2), ("3 = fair", 3)]
+)
+def test_a_number_and_what_it_means(tmp_path: Path, cell: str, score: float) -> None:
+    annotated = read(tmp_path, f"context,response,score\nc,r,{cell}\n")
+    assert annotated.rows[0].ratings == {"score": (score,)}
+
+
+@pytest.mark.parametrize("cell", ["4/5", "86%", "4-5", "4 5", "good", "4 of 5 - good", '"4,5"'])
+def test_what_is_no_single_number_is_refused(tmp_path: Path, cell: str) -> None:
+    message = said(tmp_path, f"context,response,score\nc,r,{cell}\n")
+    assert message.endswith("write it as a number, such as 4 or '4 - good'")
+
+
+def test_tables_as_other_programs_save_them(tmp_path: Path) -> None:
+    """Semicolons, UTF-16 and Parquet, as spreadsheets and data frames are saved."""
+    text = 'context;response;score\n"Hi, you\nHo";r;4\n'
+    (tmp_path / "a.csv").write_text(text, encoding="utf-8")
+    (tmp_path / "b.csv").write_text(text, encoding="utf-16")
+    pq.write_table(
+        pa.table({"context": [["Hi, you", "Ho"]], "response": ["r"], "score": [4]}), tmp_path / "c.pq"
+    )
+    sets = [read_set(tmp_path / name) for name in ("a.csv", "b.csv", "c.pq")]
+    assert [annotated.layout for annotated in sets] == ["csv", "csv", "parquet"]
+    for annotated in sets:
+        assert annotated.rows[0].context == ("Hi, you", "Ho")
+        assert annotated.rows[0].ratings == {"score": (4.0,)}
+
+
+def test_a_file_in_another_encoding_or_cut_off_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes("context,response,score\nmüde,r,4\n".encode("cp1252"))
+    (tmp_path / "b.parquet").write_bytes(b"PAR1 cut off")
+    for name, fault in (("a.csv", "save it as UTF-8"), ("b.parquet", "not a Parquet file that can be read")):
+        with pytest.raises(AnnotationError, match=fault):
+            read_set(tmp_path / name)
 
 
 def test_a_json_list_of_rows_where_the_layout_is_named(tmp_path: Path) -> None:

@@ -49,6 +49,8 @@ def test_the_interval_is_wilsons() -> None:
     for wins, n in ((0, 7), (3, 7), (79, 150), (150, 150)):
         expected = stats.binomtest(wins, n).proportion_ci(method="wilson")
         assert share_interval(wins / n, n) == pytest.approx((expected.low, expected.high))
+    assert share_interval(0.0, 12)[0] == 0
+    assert share_interval(1.0, 12)[1] == 1
 
 
 def test_identification_at_chance_is_said() -> None:

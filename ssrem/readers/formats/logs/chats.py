@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from ssrem.errors import DumpError
 from ssrem.readers.base import Reader, Record, no_object, problem
-from ssrem.readers.fields import ALIASES, Layout, check_header
+from ssrem.readers.fields import ALIASES, SILENT_ROLES, Layout, check_header
 from ssrem.readers.json_rows import first_objects
 from ssrem.readers.metadata import escaped
 from ssrem.readers.rows import MalformedRowError, joined_text
@@ -36,7 +36,7 @@ class ChatLogReader(Reader):
     taken: ClassVar[tuple[str, ...]]
     """The keys of a message that are no metadata."""
     users: ClassVar[tuple[str, ...]] = ("user", "human")
-    silent: ClassVar[tuple[str, ...]] = ("system", "developer", "tool", "function")
+    silent: ClassVar[tuple[str, ...]] = SILENT_ROLES
     """Roles that are no speakers."""
     aliases: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "id": ("id", "message_id"),
