@@ -1,7 +1,9 @@
-"""Ingest of a large JSONL dump against DuckDB's read_json on the same file, and against convokit.Corpus.
+"""`ssrem ingest` of a large dump against DuckDB's reader of the same file, and against convokit.Corpus.
 
 python -m benchmarks.generate_corpus --output benchmarks/data/corpus.jsonl
-python -m benchmarks.ingest benchmarks/data/corpus.jsonl [--convokit-conversations 200000]
+python -m benchmarks.ingest benchmarks/data/corpus.jsonl [--formats jsonl csv parquet] [--convokit-conversations 200000]
+
+DuckDB reads into a table on disk, and writes the CSV and Parquet files of the dump. Compare CPU on a shared machine.
 """
 
 from __future__ import annotations
@@ -9,11 +11,14 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import shutil
 import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks.measure import measure
+from benchmarks.measure import Measured, measure
+
+FORMATS = ("jsonl", "csv", "parquet")
 
 
 def scan(dump: str, database: str) -> None:
@@ -22,16 +27,28 @@ def scan(dump: str, database: str) -> None:
 
     with duckdb.connect(database) as connection:
         connection.execute("SET memory_limit = '2GB'")
-        connection.execute(
-            f"CREATE TABLE dump AS SELECT * FROM read_json('{dump}', format = 'newline_delimited')"
-        )
+        connection.execute(f"CREATE TABLE dump AS FROM {_reader(dump)}")
 
 
-def land(dump: str, home: str) -> None:
-    """The ingest stage as `ssrem ingest` runs it, without Prefect."""
-    from tasks.ingest.land import land as land_task
+def convert(dump: str, to: str) -> None:
+    """Write the dump as the file `to`, CSV or Parquet by its name."""
+    import duckdb
 
-    print(*land_task(dump, home))
+    with duckdb.connect() as connection:
+        connection.execute("SET memory_limit = '2GB'")
+        connection.execute(f"COPY (FROM {_reader(dump)}) TO '{to}'")
+
+
+def _reader(dump: str) -> str:
+    name = {".jsonl": "read_json", ".csv": "read_csv", ".parquet": "read_parquet"}[Path(dump).suffix]
+    return f"{name}('{dump}')"
+
+
+def landed(dump: str, home: Path) -> Measured:
+    """The whole command, into a new home folder, which is deleted."""
+    ours = measure(["-m", "flows.cli", "ingest", dump, "--home", str(home)])
+    shutil.rmtree(home)
+    return ours
 
 
 def load_convokit(folder: str) -> None:
@@ -82,22 +99,31 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     options.add_argument("dump", help="dump written by benchmarks.generate_corpus")
+    options.add_argument("--formats", nargs="+", choices=FORMATS, default=FORMATS)
     options.add_argument("--rounds", type=int, default=1, help="times that each is measured, in turn")
     options.add_argument("--convokit-conversations", type=int, default=200_000, help="0 leaves convokit out")
     parsed = options.parse_args()
     me = ["-m", "benchmarks.ingest"]
     with tempfile.TemporaryDirectory() as scratch:
         place = Path(scratch)
-        for number in range(parsed.rounds):
-            base = measure([*me, "--scan", parsed.dump, str(place / f"{number}.duckdb")])
-            ours = measure([*me, "--land", parsed.dump, str(place / f"home{number}")])
-            print(
-                f"read_json into a table {base}\nssrem ingest           {ours}\nratio {ours.wall / base.wall:.2f}"
-            )
+        for format in parsed.formats:
+            dump = parsed.dump
+            if format != "jsonl":
+                dump = str(place / f"corpus.{format}")
+                measure([*me, "--convert", parsed.dump, dump])
+            for _ in range(parsed.rounds):
+                base = measure([*me, "--scan", dump, str(place / "scan.duckdb")])
+                (place / "scan.duckdb").unlink()
+                ours = landed(dump, place / "home")
+                print(f"{format}: DuckDB's reader {base}\n{format}: ssrem ingest    {ours}")
+                print(
+                    f"{format} ratio {ours.wall / base.wall:.2f}, of CPU {ours.cpu / base.cpu:.2f}",
+                    flush=True,
+                )
         if parsed.convokit_conversations:
             jsonl, folder = place / "subset.jsonl", place / "convokit"
             write_subset(parsed.dump, parsed.convokit_conversations, jsonl, folder)
-            ours = measure([*me, "--land", str(jsonl), str(place / "subset-home")])
+            ours = landed(str(jsonl), place / "subset-home")
             theirs = measure([*me, "--convokit", str(folder)])
             print(f"{parsed.convokit_conversations:,} conversations:")
             print(
@@ -106,7 +132,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    workers = {"--scan": scan, "--land": land, "--convokit": load_convokit}
+    workers = {"--scan": scan, "--convert": convert, "--convokit": load_convokit}
     if len(sys.argv) > 1 and sys.argv[1] in workers:
         workers[sys.argv[1]](*sys.argv[2:])
     else:

@@ -16,7 +16,7 @@ from ssrem.annotated_sets.tables import parquet_table
 from ssrem.errors import AnnotationError, one_line
 from ssrem.files import LARGEST_TEXT, check_regular, temporary_folder
 from ssrem.readers.fields import check_header, normalise, unknown_columns
-from ssrem.readers.formats.delimited import CsvReader, rows_of_cells
+from ssrem.readers.formats.delimited import CsvReader, Lines, rows_of_cells
 from ssrem.readers.json_members import parse_json
 from ssrem.readers.streams import UTF8_BOM, chunks, is_utf8
 from ssrem.samples import Sample
@@ -229,7 +229,7 @@ class _Source:
     def _cells(self, content: bytes, format: str) -> Iterator[tuple[str, Mapping[str, Any] | str]]:
         first = next(line for line in content.split(b"\n") if line.strip()).decode("utf-8", "replace")
         rows = rows_of_cells(
-            iter(content.splitlines(keepends=True)), _TAB if format == "tsv" else self._delimiter(first)
+            Lines(content.splitlines(keepends=True)), _TAB if format == "tsv" else self._delimiter(first)
         )
         _, _, header, fault = next(rows)
         if fault:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ssrem.readers.blocks import Block
 from ssrem.readers.fields import FIELDS, Layout, joiner
 from ssrem.readers.metadata import canonical_object, json_objects
 from ssrem.readers.times import NotVectorisableError
@@ -75,13 +76,16 @@ def row_values(row: object, layout: Layout) -> dict[str, object]:
     return values
 
 
-def raw_batch(columns: Mapping[str, pa.Array], layout: Layout, file: str, lines: pa.Array) -> pa.RecordBatch:
+def raw_batch(
+    columns: Mapping[str, pa.Array], layout: Layout, file: str, lines: pa.Array, *, optional: bool = True
+) -> pa.RecordBatch:
     """The results of `row_values` for every row of these columns, as one batch of messages.
 
-    lines: int64 of shape (rows,). Raises NotVectorisableError if only reading row by row is exact.
+    lines: int64 of shape (rows,). optional: whether a null stands for a column that its row lacks. Raises
+    NotVectorisableError if only reading row by row is exact.
     """
     plan = layout.plan(tuple(columns))
-    if plan.ambiguous:
+    if optional and plan.ambiguous:
         raise NotVectorisableError
     rows = len(lines)
     filled = {"record": pa.repeat("message", rows), "file": pa.repeat(file, rows), "line": lines}
@@ -102,6 +106,21 @@ def raw_batch(columns: Mapping[str, pa.Array], layout: Layout, file: str, lines:
     filled["metadata"] = json_objects(list(extras), list(extras.values()), rows)
     arrays = [filled[f.name] if f.name in filled else pa.nulls(rows, f.type) for f in RAW_SCHEMA]
     return pa.RecordBatch.from_arrays(arrays, schema=RAW_SCHEMA)
+
+
+def table_batch(
+    table: pa.Table, block: Block, layout: Layout, file: str, *, optional: bool = True
+) -> pa.RecordBatch:
+    """`raw_batch` of the columns that a block was parsed into; NotVectorisableError unless they have its rows."""
+    if table.num_rows != len(block):
+        raise NotVectorisableError
+    columns = {name: _joined(table.column(name)) for name in table.column_names}
+    return raw_batch(columns, layout, file, pa.array(block.lines), optional=optional)
+
+
+def _joined(column: pa.ChunkedArray) -> pa.Array:
+    joined = column.combine_chunks()
+    return joined if isinstance(joined, pa.Array) else pa.concat_arrays(joined.chunks)
 
 
 def _text_column(values: pa.Array) -> pa.Array:

@@ -1,7 +1,7 @@
 """JSON lines: an utterance a line, or a conversation a line with `utterances`; or the entries of one array.
 
-Arrow reads blocks of similar rows as whole columns. A block with anything unusual in it is read again line by line,
-which gives the same rows, and the exact bytes of the lines that cannot be read.
+Arrow reads blocks of similar rows as whole columns. Rows with anything unusual are read again line by line, which gives
+the same rows, and the exact bytes of the lines that cannot be read.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ import pyarrow.json
 
 from ssrem.errors import DumpError
 from ssrem.readers.base import Reader, Record, no_object, problem
+from ssrem.readers.blocks import RETURN, Block, BlockReader
 from ssrem.readers.fields import NEEDED, check_header, unknown_columns
 from ssrem.readers.json_members import parse_json, top_level_names
 from ssrem.readers.json_rows import is_array
 from ssrem.readers.learned_schema import LearnedSchema
 from ssrem.readers.metadata import encodable, escaped
-from ssrem.readers.rows import MalformedRowError, joined_text, raw_batch
+from ssrem.readers.rows import MalformedRowError, joined_text, table_batch
 from ssrem.readers.streams import blocks, head, is_utf8, shown, text_name
 from ssrem.readers.times import NotVectorisableError
 
@@ -31,7 +32,6 @@ UTTERANCES = "utterances"
 _OTHER_LISTS = ("turns", "dialog", "dialogue")
 """Keys whose list does so in rows without a text of their own; its entries may be texts alone."""
 _SAMPLE_ROWS = 1_000
-_NEWLINE, _RETURN = ord("\n"), ord("\r")
 
 
 class JsonlReader(Reader):
@@ -126,17 +126,14 @@ class JsonlReader(Reader):
             for number, row, raw in self.rows(self.lines_path):
                 yield from self._row(row, number, raw)
             return
+        reader = BlockReader(self._vectorised, self._row_by_row)
         first = 1
-        for block in self.blocks(self.lines_path):
+        for content in self.blocks(self.lines_path):
             if first == 1:
-                self._learn(block)
-            newlines = np.flatnonzero(np.frombuffer(block, np.uint8) == _NEWLINE)
-            batch = self._vectorised(block, newlines, first)
-            if batch is not None:
-                yield batch
-            else:
-                yield from self._row_by_row(block, first)
-            first += len(newlines)
+                self._learn(content)
+            block = Block.of_lines(content, first)
+            yield from reader.records(block)
+            first += len(block)
 
     def _learn(self, block: bytes) -> None:
         for line in block.split(b"\n", _SAMPLE_ROWS)[:_SAMPLE_ROWS]:
@@ -144,28 +141,23 @@ class JsonlReader(Reader):
             if isinstance(row, dict) and self._entries(row) is None:
                 self._learned.learn(row)
 
-    def _vectorised(self, block: bytes, newlines: np.ndarray[Any, Any], first: int) -> pa.RecordBatch | None:
+    def _vectorised(self, block: Block) -> pa.RecordBatch | None:
         """The block read as whole columns, or None if that might differ from reading it line by line."""
-        rows = len(newlines) + (not block.endswith(b"\n"))
         schema = self._learned.schema()
-        if not len(schema) or not _one_object_a_line(block, newlines) or not is_utf8(block):
+        if not len(schema) or not _one_object_a_line(block) or not is_utf8(block.content):
             return None
         try:
             table = pyarrow.json.read_json(
-                pa.BufferReader(block),
+                pa.BufferReader(block.content),
                 pyarrow.json.ReadOptions(block_size=self.parse_bytes),
                 pyarrow.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error"),
             )
-            if table.num_rows != rows:
-                return None
-            columns = {name: _joined(table.column(name)) for name in table.column_names}
-            lines = pa.array(np.arange(first, first + rows, dtype=np.int64))
-            return raw_batch(columns, self.layout, self.file, lines)
+            return table_batch(table, block, self.layout, self.file)
         except (pa.ArrowInvalid, NotVectorisableError):
             return None
 
-    def _row_by_row(self, block: bytes, first: int) -> Iterator[Record]:
-        for number, line in enumerate(block.split(b"\n"), first):
+    def _row_by_row(self, block: Block) -> Iterator[Record]:
+        for number, line in enumerate(block.content.removesuffix(b"\n").split(b"\n"), int(block.lines[0])):
             if line.strip():
                 yield from self._row(parse_json(line), number, line)
 
@@ -240,22 +232,17 @@ def _of_tree(root: dict[str, Any]) -> list[object]:
     return messages
 
 
-def _one_object_a_line(block: bytes, newlines: np.ndarray[Any, Any]) -> bool:
+def _one_object_a_line(block: Block) -> bool:
     """Whether every line starts with `{` and ends with `}`.
 
     In valid JSON, `}` newline `{` occurs between top-level values only, so a block of which this is true and that holds
     as many objects as lines has exactly one on each line.
     """
-    signs = np.frombuffer(block, np.uint8)
-    ends = newlines if block.endswith(b"\n") else np.append(newlines, len(block))
-    starts = np.append(0, ends[:-1] + 1)
+    signs = np.frombuffer(block.content, np.uint8)
+    ends = block.ends - 1
+    starts = np.append(0, block.ends[:-1])
     last = signs[ends - 1]
-    returns = last == _RETURN
+    returns = last == RETURN
     if returns.any():
         last = np.where(returns, signs[ends - 2], last)
     return bool((ends > starts).all() and (signs[starts] == ord("{")).all() and (last == ord("}")).all())
-
-
-def _joined(column: pa.ChunkedArray) -> pa.Array:
-    joined = column.combine_chunks()
-    return joined if isinstance(joined, pa.Array) else pa.concat_arrays(joined.chunks)

@@ -141,7 +141,7 @@ class ParquetReader(Reader):
         lines = pa.array(np.arange(first, first + batch.num_rows, dtype=np.int64))
         try:
             valid = {name: _valid(column) for name, column in columns.items()}
-            yield raw_batch(valid, self.layout, self.file, lines)
+            yield raw_batch(valid, self.layout, self.file, lines, optional=False)
             return
         except NotVectorisableError:
             pass

@@ -171,9 +171,10 @@ def _dumps_of_long_texts(folder: Path, many: int, size: int) -> Iterable[Path]:
 
 def test_few_long_texts_fill_a_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     limit, size = 200_000, 10_000
-    for module in (base, delimited, parquet):
+    for module in (base, parquet):
         monkeypatch.setattr(module, "BATCH_BYTES", limit)
-    monkeypatch.setattr(JsonlReader, "block_bytes", limit)
+    for reader in (JsonlReader, CsvReader):
+        monkeypatch.setattr(reader, "block_bytes", limit)
     for dump in _dumps_of_long_texts(tmp_path, 200, size):
         texts: list[str] = []
         for batch in open_dump(dump):

@@ -7,15 +7,18 @@ import gzip
 import io
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ssrem.errors import DumpError
-from ssrem.readers import open_dump
+from ssrem.readers import blocks, open_dump
+from ssrem.readers.blocks import Block
 from ssrem.readers.formats import delimited
-from ssrem.readers.formats.delimited import CsvReader, TsvReader
+from ssrem.readers.formats.delimited import CsvReader, DelimitedReader, TsvReader
+from ssrem.readers.times import NotVectorisableError
 from support.paths import SHARED
 from support.reader_rows import rows_of
 
@@ -120,8 +123,85 @@ def test_the_file_is_read_as_the_batches_are_taken(tmp_path: Path, monkeypatch: 
     batches = iter(reader)
     assert next(batches).num_rows == 100
     assert reader.bytes_read < 3000
-    assert 1 + sum(1 for _ in batches) == 100
+    sizes = [batch.num_rows for batch in batches]
+    assert max(sizes) <= 100
+    assert 100 + sum(sizes) == 10_000
     assert reader.bytes_read == reader.total_bytes
+
+
+def _rows_alone(content: bytes, first: int, _: str) -> Block:
+    return Block.of_lines(b"\n", first).part(0, 0)
+
+
+def _read_both_ways(path: Path, **options: Any) -> list[dict[str, Any]]:
+    """The rows of a dump, which are the same when each is read alone; so is what is said of them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(delimited, "whole_rows", _rows_alone)
+        patch.setattr(DelimitedReader, "_columns", _refuse)
+        slow = open_dump(path, **options)
+        expected = rows_of(slow)
+    fast = open_dump(path, **options)
+    assert rows_of(fast) == expected
+    assert fast.told() == slow.told()
+    return expected
+
+
+def _refuse(*_: Any) -> Any:
+    raise NotVectorisableError
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(
+    st.lists(
+        st.sampled_from(
+            [*'",";\r\n\n\n\n""ax é\ufeff\0|', '","', '"\n"', "c,a,b,\n", 'c,"x\ny",b,\r\n', b"\xff"]
+        )
+    ),
+    st.sampled_from([1, 20, 1000]),
+)
+def test_whole_columns_are_the_rows_read_alone(
+    tmp_path: Path, pieces: list[str | bytes], block_bytes: int
+) -> None:
+    content = b"".join(piece.encode() if isinstance(piece, str) else piece for piece in pieces)
+    path = _write(tmp_path, HEAD + b"c,ann,x,\n" + content)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(blocks, "FEW_ROWS", 1)
+        patch.setattr(delimited, "FEW_ROWS", 1)
+        patch.setattr(delimited, "_FEW_BYTES", 4)
+        patch.setattr(delimited, "_MOST_LINES_A_ROW", 3)
+        patch.setattr(CsvReader, "block_bytes", block_bytes)
+        _read_both_ways(path)
+
+
+def test_only_unusual_rows_leave_the_fast_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    alone = []
+
+    class Counting(CsvReader):
+        def _records(self, rows: list[Any], header: list[str]) -> Any:
+            alone.append(len(rows))
+            return super()._records(rows, header)
+
+    good = b'c,ann,"a ""b"",\nc",2020-01-02 03:04:05\r\n' * 5_000
+    bad = b"c,ann,x,soon\nc,few\n" + b'c,ann,5" and 6",\n' + b"c,ann,\xff,\n\n"
+    head = b"conversation,speaker,text,time\r\n"
+    path = _write(tmp_path, head + good)
+    assert len(rows_of(Counting(path))) == 5_000
+    assert not alone
+    path = _write(tmp_path, head + good + bad + good)
+    rows = rows_of(Counting(path))
+    assert len(rows) == 10_004
+    assert [row["line"] for row in rows[5_000:5_005]] == [10_002, 10_003, 10_004, 10_005, 10_007]
+    assert sum(alone) < 3_000
+    assert _read_both_ways(path) == rows
+
+
+def test_several_columns_known_as_one_field_do_not_slow_a_table(tmp_path: Path) -> None:
+    path = _write(tmp_path, b"conversation,speaker,text,id,message_id\n" + b"c,ann,x,,7\nc,ann,y,3,\n" * 5)
+    rows = _read_both_ways(path)
+    assert [(row.get("utterance_id"), row.get("metadata")) for row in rows[:2]] == [
+        (None, '{"message_id":"7"}'),
+        ("3", None),
+    ]
 
 
 _cells = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)

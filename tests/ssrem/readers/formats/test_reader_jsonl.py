@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from ssrem.errors import DumpError
 from ssrem.readers import open_dump
+from ssrem.readers.blocks import Block
 from ssrem.readers.formats.jsonl import JsonlReader
 from support.reader_rows import rows_of
 
@@ -267,6 +268,20 @@ def test_blocks_do_not_show(
     monkeypatch.setattr(JsonlReader, "block_bytes", block_bytes)
     assert rows_of(JsonlReader(path, batch_rows=7)) == whole
     assert len(whole) == 201
+
+
+def test_only_lines_around_an_unusual_one_are_read_one_by_one(write: Callable[..., Path]) -> None:
+    lines = [{**HELLO, "utterance_id": f"u{i}"} for i in range(5_000)]
+    path = write(*lines, {**HELLO, "time": "soon"}, b"{", b"", *lines)
+    alone = []
+
+    class Counting(JsonlReader):
+        def _row_by_row(self, block: Block) -> Any:
+            alone.append(len(block))
+            return super()._row_by_row(block)
+
+    assert rows_of(Counting(path)) == exact(path)
+    assert 3 <= sum(alone) <= 2_000
 
 
 def test_a_line_longer_than_a_block_and_than_arrow_parses(
