@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from ssrem.readers.base import Record
-
-    Integers = np.ndarray[Any, np.dtype[np.int64]]
+Integers = np.ndarray[Any, np.dtype[np.int64]]
+Records = TypeVar("Records")
 
 FEW_ROWS = 512
 """So many rows, or fewer, are not halved."""
@@ -49,21 +45,19 @@ class Block:
         return Block(content, self.ends[start:stop] - begin, self.lines[start:stop])
 
 
-class BlockReader:
+class BlockReader(Generic[Records]):
     """Reads blocks by `columns`, which gives None where that might differ from reading row by row, or by `rows`.
 
     Where no part of a block could be read as columns, the next ones are not halved, until one can be read whole.
     """
 
     def __init__(
-        self,
-        columns: Callable[[Block], pa.RecordBatch | None],
-        rows: Callable[[Block], Iterator[Record | pa.RecordBatch]],
+        self, columns: Callable[[Block], Records | None], rows: Callable[[Block], Iterator[Records]]
     ) -> None:
         self._columns, self._rows = columns, rows
         self._halves = True
 
-    def records(self, block: Block) -> Iterator[Record | pa.RecordBatch]:
+    def records(self, block: Block) -> Iterator[Records]:
         """The records of the block, in order."""
         if not len(block):
             return
@@ -77,7 +71,7 @@ class BlockReader:
             self._halves = False
             yield from self._halved(block)
 
-    def _halved(self, block: Block) -> Iterator[Record | pa.RecordBatch]:
+    def _halved(self, block: Block) -> Iterator[Records]:
         middle = len(block) // 2
         for part in (block.part(0, middle), block.part(middle, len(block))):
             batch = self._columns(part)

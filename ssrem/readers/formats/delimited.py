@@ -97,7 +97,7 @@ class DelimitedReader(Reader):
     def records(self) -> Iterator[Record | pa.RecordBatch]:
         lines, delimiter = Lines(self.blocks(self.path)), self._delimiter()
         header = self._header(rows_of_cells(lines, delimiter))
-        reader = BlockReader(
+        reader: BlockReader[Record | pa.RecordBatch] = BlockReader(
             lambda block: self._vectorised(block, header, delimiter),
             lambda block: self._records(list(_rows_of(block, delimiter)), header),
         )

@@ -126,7 +126,7 @@ class JsonlReader(Reader):
             for number, row, raw in self.rows(self.lines_path):
                 yield from self._row(row, number, raw)
             return
-        reader = BlockReader(self._vectorised, self._row_by_row)
+        reader: BlockReader[Record | pa.RecordBatch] = BlockReader(self._vectorised, self._row_by_row)
         first = 1
         for content in self.blocks(self.lines_path):
             if first == 1:
