@@ -22,6 +22,7 @@ from ssrem.tables.builder import TableBuilder
 from ssrem.tables.candidates import load_candidates
 from ssrem.tables.landing import create_ids, create_landed, create_raw, reject, scope_to_files, seats
 from ssrem.tables.people import people_notes
+from ssrem.tables.places import order_note
 from ssrem.tables.speaker_sets import DRAWS, TableSettings, create_tables
 
 if TYPE_CHECKING:
@@ -139,6 +140,7 @@ def conversations(
         left_out = _left_out(tables, max_quarantine)
         scope = _scope(tables) if speakers == "auto" else speakers
         create_landed(tables, corpus="conversations", speaker_scope=scope)
+        order = order_note(tables)
         create_tables(tables, "conversations", scope, settings)
         frames = {
             name: connection.sql(f"FROM {name} ORDER BY {', '.join(TABLES[name].key)}").pl()
@@ -150,7 +152,7 @@ def conversations(
                 "speaker of each message"
             )
         nobodies = people_notes(tables, not_people, lambda names: f"not_people={[*names]!r}")
-        notes = [*reader.told(), *scoped, *nobodies, left_out, _one_sided(frames["conversations"])]
+        notes = [*reader.told(), *scoped, *nobodies, order, left_out, _one_sided(frames["conversations"])]
         told = [note for note in notes if note]
         for note in told:
             warnings.warn(note, stacklevel=2)

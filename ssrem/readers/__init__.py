@@ -32,7 +32,6 @@ FORMATS: Mapping[str, str] = {
     "cornell": "ssrem.readers.formats.cornell:CornellReader",
     "slack": "ssrem.readers.formats.slack:SlackReader",
     "switchboard": "ssrem.readers.formats.switchboard:SwitchboardReader",
-    "parquet": "ssrem.readers.formats.parquet:ParquetReader",
     "chitchat": "ssrem.readers.formats.chitchat:ChitchatReader",
     "topical-chat": "ssrem.readers.formats.topical_chat:TopicalChatReader",
     "discord": "ssrem.readers.formats.discord:DiscordReader",
@@ -42,6 +41,7 @@ FORMATS: Mapping[str, str] = {
     "personachat": "ssrem.readers.formats.personachat:PersonaChatReader",
     "empathetic-dialogues": "ssrem.readers.formats.empathetic_dialogues:EmpatheticDialoguesReader",
     "jsonl": "ssrem.readers.formats.jsonl:JsonlReader",
+    "parquet": "ssrem.readers.formats.parquet:ParquetReader",
     "tsv": "ssrem.readers.formats.delimited:TsvReader",
     "csv": "ssrem.readers.formats.delimited:CsvReader",
 }

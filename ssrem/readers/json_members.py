@@ -178,14 +178,15 @@ def parse_json(content: bytes) -> object:
 
 
 def has_shape(path: Path, key: str) -> bool:
-    """Whether the file starts as {name: {…, key: …}, …}."""
+    """Whether the file starts as one object {name: {…, key: …}, …}."""
     import ijson
     from ijson.backends import python
 
     depth = 0
     start = head(path)
-    if not start.lstrip().startswith(b"{"):
-        return False
+    first, _, others = start.strip().partition(b"\n")
+    if not first.startswith(b"{") or (others and parse_json(first) is not None):
+        return False  # no object, or an object a line
     with suppress(ijson.JSONError, ValueError):
         for event, value in python.basic_parse(io.BytesIO(start), use_float=True):
             if event in ("start_map", "start_array"):

@@ -26,18 +26,19 @@ def is_parquet(path: Path) -> bool:
 
 
 def parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
-    """The rows of a Parquet file with a column of lists of objects; of others none. DumpError if it is damaged."""
+    """The rows of a Parquet file with a column of lists of objects or of texts; of others none. DumpError if it is
+    damaged."""
     import pyarrow as pa
     import pyarrow.parquet
 
     try:
         with pyarrow.parquet.ParquetFile(path) as file:
-            lists = [
-                kind
+            entries = [
+                kind.value_type
                 for kind in file.schema_arrow.types
                 if pa.types.is_list(kind) or pa.types.is_large_list(kind)
             ]
-            if any(pa.types.is_struct(kind.value_type) for kind in lists):
+            if any(map(pa.types.is_struct, entries)) or {pa.string(), pa.large_string()} & {*entries}:
                 for batch in file.iter_batches(256):
                     yield from batch.to_pylist()
     except (OSError, pa.ArrowException, ValueError, OverflowError) as error:

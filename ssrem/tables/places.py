@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sql import statement
 from ssrem.tables.builder import TableBuilder
 
 if TYPE_CHECKING:
@@ -46,6 +47,18 @@ def create_places(tables: TableBuilder) -> None:
             tables.connection.register("placed", _placed(messages))
             tables.connection.execute("INSERT INTO places FROM placed")
             tables.connection.unregister("placed")
+
+
+def order_note(tables: TableBuilder) -> str | None:
+    """A sentence on `utterances` most of which are older than one before them, as in a dump that lists the newest
+    first; None where they are not."""
+    backwards, timed = tables.connection.execute(statement("1_ingest/backwards")).fetchall()[0]
+    if 2 * backwards <= timed:
+        return None
+    return (
+        f"{backwards:,} of {timed:,} messages are older than one before them in their conversation: the dump seems to "
+        "list the newest first, and contexts would hold what was said later; sort it by time and land it again"
+    )
 
 
 def _whole_conversations(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:

@@ -20,7 +20,7 @@ from ssrem.readers.base import Reader, Record, no_object, problem
 from ssrem.readers.blocks import RETURN, Block, BlockReader
 from ssrem.readers.fields import NEEDED, check_header, unknown_columns
 from ssrem.readers.json_members import parse_json, top_level_names
-from ssrem.readers.json_rows import is_array
+from ssrem.readers.json_rows import first_objects, is_array, is_parquet
 from ssrem.readers.learned_schema import LearnedSchema
 from ssrem.readers.metadata import encodable, escaped
 from ssrem.readers.rows import MalformedRowError, joined_text, table_batch
@@ -29,7 +29,7 @@ from ssrem.readers.times import NotVectorisableError
 
 #: The key whose list makes a line a conversation.
 UTTERANCES = "utterances"
-_OTHER_LISTS = ("turns", "dialog", "dialogue")
+_OTHER_LISTS = ("turns", "dialog", "dialogue", "messages")
 """Keys whose list does so in rows without a text of their own; its entries may be texts alone."""
 _SAMPLE_ROWS = 1_000
 
@@ -38,12 +38,15 @@ class JsonlReader(Reader):
     """JSON lines. Keys that no field uses go to the metadata; null is the same as an absent key.
 
     A conversation line gives one 'conversation' record and then its messages, all with the line's number. Turns that
-    are texts alone are said by two seats, A and B, one after the other. A tree of messages, a `prompt` with nested
-    `replies`, is a conversation, too. Of one array, `line` is the number of the entry.
+    are texts alone are said by those whom a list `speakers` names, or by two seats, A and B, one after the other. A
+    conversation without an id has the number of its line. A tree of messages, a `prompt` with nested
+    `replies`, is a conversation, too. Of one array or Parquet, `line` is the number of the entry.
     """
 
     format: ClassVar[str] = "jsonl"
-    describes: ClassVar[str] = "JSON lines or one array, an utterance or a conversation each"
+    describes: ClassVar[str] = (
+        "JSON lines or one array, an utterance or a conversation each, or Parquet with a conversation a row"
+    )
     takes_mapping: ClassVar[bool] = True
     parse_bytes: ClassVar[int] = 2 << 20
 
@@ -60,6 +63,8 @@ class JsonlReader(Reader):
 
     @classmethod
     def sniff(cls, path: Path) -> bool:
+        if is_parquet(path):
+            return any(isinstance(cls(path)._entries(row), list) for row in first_objects(path))
         start = head(path)
         if start.lstrip().startswith(b"{") and b"\n" not in start.strip():
             return True  # the first line is the only one, or longer than the bytes inspected
@@ -75,22 +80,22 @@ class JsonlReader(Reader):
             return None
         number, line = next((n, line) for n, line in enumerate(start.split(b"\n"), 1) if line.strip())
         if names := top_level_names(path):
-            return (
-                f"one object with the keys {', '.join(names[:10])}, not an object a line or an array of them"
-            )
+            return _one_object(names)
         return f"line {number} is not a whole JSON object: {shown(line)}"
 
     def check(self) -> None:
         super().check()
         rows = 0
         keys: dict[str, None] = {}
-        whole = False  # whether a row is a conversation
+        whole = objects = False  # whether a row is a conversation, and of objects rather than texts
         mapped = {column for parts in self.mapping.values() for column in parts}
         for row in self._first_rows():
             rows += 1
             entries = self._entries(row)
             whole |= entries is not None
-            for entry in (row, *(entries if isinstance(entries, list) else ())):
+            listed = entries if isinstance(entries, list) else []
+            objects |= any(isinstance(entry, dict) for entry in listed)
+            for entry in (row, *listed):
                 keys.update(dict.fromkeys(entry if isinstance(entry, dict) else ()))
             if rows >= _SAMPLE_ROWS and mapped <= keys.keys():
                 break
@@ -98,16 +103,27 @@ class JsonlReader(Reader):
         if not rows:
             return
         check_header(self.path, list(keys), self.mapping, DumpError, "key")
-        if not whole and not set(NEEDED) & self.layout.plan(tuple(keys)).sources.keys():
-            raise unknown_columns(self.path, list(keys), NEEDED, DumpError, "key")
+        sources = self.layout.plan(tuple(keys)).sources.keys()
+        missing = ["speaker", "text"] if objects else [] if whole else NEEDED
+        missing = [field for field in missing if field not in sources]
+        if missing and (objects or missing == [*NEEDED]):
+            if rows == 1 and all(isinstance(value, dict) for value in row.values()):
+                raise DumpError(
+                    f"{self.path}: {_one_object(list(keys))}; write each conversation as an object of its own"
+                )
+            raise unknown_columns(self.path, list(keys), missing, DumpError, "key")
 
     def _first_rows(self) -> Iterator[dict[str, Any]]:
-        """The objects of the first block, or of an array."""
-        if is_array(self.lines_path):
+        """The objects of the first block, or of an array or Parquet."""
+        if self._is_parsed():
             rows: Iterator[object] = (row for _, row, _ in self.rows(self.lines_path))
         else:
             rows = map(parse_json, next(blocks(self.lines_path, self.block_bytes), b"").split(b"\n"))
         return (row for row in rows if isinstance(row, dict))
+
+    def _is_parsed(self) -> bool:
+        """Whether the rows are no lines."""
+        return is_array(self.lines_path) or is_parquet(self.lines_path)
 
     def _entries(self, row: Mapping[str, Any]) -> object:
         """The messages of a row that is a conversation; None for a message."""
@@ -122,7 +138,7 @@ class JsonlReader(Reader):
 
     def records(self) -> Iterator[Record | pa.RecordBatch]:
         self.file = text_name(self.lines_path)
-        if is_array(self.lines_path):
+        if self._is_parsed():
             for number, row, raw in self.rows(self.lines_path):
                 yield from self._row(row, number, raw)
             return
@@ -191,8 +207,9 @@ class JsonlReader(Reader):
             yield problem("malformed_row", self.file, number, line)
             return
         texts = bool(entries) and all(isinstance(entry, str) for entry in entries)
-        if not columns and texts:
-            id = str(number)
+        if not columns and "conversation" not in self.mapping:
+            own = (self.layout.plan(tuple(entry)).sources for entry in entries if isinstance(entry, dict))
+            id = None if any("conversation" in fields for fields in own) else str(number)
         about = {
             name: value
             for name, value in row.items()
@@ -202,12 +219,18 @@ class JsonlReader(Reader):
         }
         yield self.conversation(self.file, number, id, about)
         known: dict[str, Any] = {} if id is None else {"conversation_id": id}
+        names = row.get("speakers")
+        named = isinstance(names, list) and len(names) == len(entries)
         for at, entry in enumerate(entries):
             if texts:
-                seat = {"speaker": "AB"[at % 2], "text": entry}
+                seat = {"speaker": names[at] if named else "AB"[at % 2], "text": entry}
                 yield self.message(self.file, number, {}, escaped(entry), **known, **seat)
             else:
                 yield self.message(self.file, number, entry, **known)
+
+
+def _one_object(names: list[str]) -> str:
+    return f"one object with the keys {', '.join(names[:10])}, not an object a line or an array of them"
 
 
 def _members(value: object) -> tuple[str, ...]:

@@ -116,6 +116,20 @@ def test_a_corpus_of_several_files_is_repaired_from_them(logs: Path, tmp_path: P
     assert _ids(home) == before
 
 
+@pytest.mark.parametrize("newest_first", [True, False])
+def test_a_dump_that_lists_the_newest_first_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], newest_first: bool
+) -> None:
+    rows = [
+        _row(f"c{conversation}", f"s{minute % 2}", f"text {minute}", time=f"2024-01-01T10:0{minute}:00")
+        for conversation in range(3)
+        for minute in sorted(range(4), reverse=newest_first)
+    ]
+    land(str(_write(tmp_path / "dump.jsonl", rows)), str(tmp_path / "home"))
+    said = "9 of 9 messages are older than one before them in their conversation"
+    assert (said in capsys.readouterr().err) == newest_first
+
+
 def test_sources_without_a_name_are_one_line(tmp_path: Path) -> None:
     with pytest.raises(DumpError, match="has no name; name the corpus with --name"):
         land("-", str(tmp_path / "home"))

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import zstandard
 from hypothesis import HealthCheck, given, settings
@@ -404,6 +405,61 @@ def test_turns_that_are_texts_are_said_by_two_seats(write: Callable[..., Path]) 
     assert said == [("1", "A", "hi"), ("1", "B", "ho"), ("1", "A", "hi"), ("d", "A", "x")]
     (message,) = rows_of(open_dump(write({**HELLO, "turns": ["x"]})))  # a message that has such a key
     assert message["text"] == HELLO["text"]
+
+
+def test_a_list_of_speakers_names_who_said_the_texts(write: Callable[..., Path]) -> None:
+    named = {"dialogue": ["Hi!", "Ho.", "Bye."], "speakers": ["Ann", "Ben", "Ann"]}
+    rows = rows_of(JsonlReader(write(named, {**named, "speakers": ["Ann"]})))
+    assert [row["speaker"] for row in rows if row["record"] == "message"] == [
+        "Ann",
+        "Ben",
+        "Ann",
+        "A",
+        "B",
+        "A",
+    ]
+
+
+@pytest.mark.parametrize("key", ["messages", "turns", "utterances"])
+def test_a_conversation_without_an_id_has_the_number_of_its_line(
+    write: Callable[..., Path], key: str
+) -> None:
+    line = {key: [{"speaker": "Ann", "text": "Hi!"}, {"speaker": "Ben", "text": "Ho."}]}
+    own = {key: [{"speaker": "Ann", "text": "Hi!", "conversation_id": "own"}]}
+    rows = rows_of(JsonlReader(write(line, own)))
+    assert [row["conversation_id"] for row in rows if row["record"] == "message"] == ["1", "1", "own"]
+
+
+def test_rows_of_parquet_may_be_conversations(tmp_path: Path) -> None:
+    path = tmp_path / "dump.parquet"
+    pq.write_table(pa.table({"dialog": [["Hi!", "Ho."], ["Hey."]], "act": [[1, 2], [1]]}), path)
+    reader = open_dump(path)
+    reader.check()
+    assert reader.format == "jsonl"
+    messages = [row for row in rows_of(reader) if row["record"] == "message"]
+    assert [(row["conversation_id"], row["speaker"], row["text"]) for row in messages] == [
+        ("1", "A", "Hi!"),
+        ("1", "B", "Ho."),
+        ("2", "A", "Hey."),
+    ]
+    pq.write_table(pa.table({"text": ["Hi!"], "dialog": [["Hi!", "Ho."]]}), path)
+    with pytest.raises(DumpError, match="no column is known as conversation or speaker"):
+        open_dump(path)  # a row an utterance
+
+
+def test_one_object_of_conversations_is_refused(write: Callable[..., Path]) -> None:
+    one = {f"SNG{n}.json": {"log": [{"text": "I need a hotel"}]} for n in range(20)}
+    with pytest.raises(
+        DumpError, match=r"one object with the keys SNG0\.json.*an object of its own"
+    ) as raised:
+        open_dump(write(one))
+    assert "SNG15" not in str(raised.value)
+
+
+def test_an_object_a_line_is_not_taken_for_one_object(write: Callable[..., Path]) -> None:
+    line = {"input": {"messages": [{"role": "user", "content": "Hi"}]}, "preferred_output": []}
+    with pytest.raises(DumpError, match="the keys are input, preferred_output"):
+        open_dump(write(line, line, line))
 
 
 def test_a_tree_of_replies_is_a_conversation(write: Callable[..., Path]) -> None:
