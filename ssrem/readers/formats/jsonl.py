@@ -219,7 +219,7 @@ class JsonlReader(Reader):
         }
         yield self.conversation(self.file, number, id, about)
         known: dict[str, Any] = {} if id is None else {"conversation_id": id}
-        names = row.get("speakers")
+        names: Any = row.get("speakers")
         named = isinstance(names, list) and len(names) == len(entries)
         for at, entry in enumerate(entries):
             if texts:
