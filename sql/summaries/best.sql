@@ -1,4 +1,4 @@
--- tied for best: no significant difference, and not below a baseline; p_holm: of first over second
+-- tied for best: not significantly below the first, and not below a baseline; p_holm: of first over second
 -- An evaluator that an untrained baseline (cosine, length) stands above is not listed, even if the difference is not
 -- significant.
 WITH ranked AS (
@@ -11,22 +11,20 @@ WITH ranked AS (
     WHERE e.promoted AND r.level = 'segment' AND r.place IS NOT NULL
 ),
 
-compared AS (
-    SELECT c.dataset, c.criterion, min(c.p_holm) AS p_holm FROM comparisons AS c INNER JOIN ranked AS r
+against_first AS (
+    SELECT c.dataset, c.criterion, c.second AS evaluator, min(c.p_holm) AS p_holm
+    FROM comparisons AS c INNER JOIN ranked AS r
         ON c.dataset = r.dataset AND c.criterion = r.criterion AND c.first = r.evaluator AND r.place = 1
-    WHERE
-        c.level = 'segment' AND c.second IN (
-            SELECT x.evaluator FROM ranked AS x
-            WHERE x.dataset = c.dataset AND x.criterion = c.criterion AND x.place = 2
-        )
+    WHERE c.level = 'segment'
     GROUP BY ALL
 )
 
 SELECT
     dataset, criterion,
     string_agg(evaluator || ' ' || score, ', ' ORDER BY place) FILTER (
-        WHERE cluster = 1 AND (baseline OR best_baseline IS NULL OR place < best_baseline)
+        WHERE coalesce(p_holm, 1) >= 0.05 AND (baseline OR best_baseline IS NULL OR place < best_baseline)
     ) AS tied_for_best,
-    max(statistic) AS spearman, count(*) AS compared, any_value(p_holm) AS p_holm, any_value(n) AS n
-FROM ranked LEFT JOIN compared USING (dataset, criterion)
+    max(statistic) AS spearman, count(*) AS compared, min(p_holm) FILTER (WHERE place = 2) AS p_holm,
+    any_value(n) AS n
+FROM ranked LEFT JOIN against_first USING (dataset, criterion, evaluator)
 GROUP BY dataset, criterion HAVING count(*) > 1 ORDER BY dataset, criterion

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ssrem.errors import EvaluatorError
 from ssrem.files import read_json
-from ssrem.registry import nearest, registered
+from ssrem.registry import did_you_mean, nearest, registered
 
 if TYPE_CHECKING:
     from ssrem.evaluators.base import Evaluator
@@ -76,9 +76,10 @@ DEFAULT_EVALUATORS = ("ssrem", "rsrem")
 
 
 def check_name(name: str) -> None:
-    """Raise EvaluatorError with the nearest names for a name that is no evaluator's; no evaluator is imported."""
+    """Raise EvaluatorError with similar names, or all, for one that is no evaluator's; no evaluator is imported."""
     if name not in EVALUATORS:
-        raise EvaluatorError(f"no evaluator {name!r}; did you mean {nearest(name, EVALUATORS, 0.3)}?")
+        hint = did_you_mean(name, EVALUATORS) or f"; the evaluators are {', '.join(EVALUATORS)}"
+        raise EvaluatorError(f"no evaluator {name!r}{hint}")
 
 
 def evaluator_class(name: str) -> type[Evaluator]:
