@@ -190,8 +190,8 @@ SIMILARITY = text(
 )
 LAYOUT = text(
     "--layout LAYOUT",
-    "layout of annotated sets: eval, usr, fed, grade, grade:PART, humod, csv, tsv or jsonl (default: guessed from the "
-    "content)",
+    "layout of annotated sets: eval, usr, fed, grade, grade:PART, humod, csv, tsv, parquet or jsonl (default: guessed "
+    "from the content)",
 )
 ENCODER = text(
     "--encoder SPEC",

@@ -222,7 +222,10 @@ def shown(value: object) -> str:
 
 def _ratings(where: str, annotations: Any) -> dict[str, tuple[float, ...]]:
     if not isinstance(annotations, dict) or not annotations:
-        raise AnnotationError(f"{where}: no ratings; expected annotations such as {{'overall': [4, 5, 3]}}")
+        raise AnnotationError(
+            f"{where}: no ratings; expected annotations such as {{'overall': [4, 5, 3]}}; "
+            "--layout jsonl reads rows with a score of their own"
+        )
     ratings = {}
     for criterion, scores in annotations.items():
         listed = scores if isinstance(scores, list) else [scores]
@@ -231,7 +234,8 @@ def _ratings(where: str, annotations: Any) -> dict[str, tuple[float, ...]]:
         for rater, score in enumerate(listed, 1):
             if not is_rating(score):
                 raise AnnotationError(
-                    f"{where}: rating {rater} of {criterion!r} is {shown(score)}, not a number up to {LARGEST_RATING:g}"
+                    f"{where}: rating {rater} of {criterion!r} is {shown(score)}, not a number up to "
+                    f"{LARGEST_RATING:g}; leave it out, or give a number"
                 )
         ratings[criterion] = tuple(float(score) for score in listed)
     return ratings

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,6 +46,10 @@ FORMATS: Mapping[str, str] = {
     "tsv": "ssrem.readers.formats.delimited:TsvReader",
     "csv": "ssrem.readers.formats.delimited:CsvReader",
 }
+
+
+_ABOUT = re.compile(r"read.?me|licen[cs]e|copying", re.IGNORECASE)
+"""Names of files that tell of those beside them."""
 
 
 def reader_class(format: str) -> type[Reader]:
@@ -96,6 +101,7 @@ def open_dump(
     chosen = reader_class(format) if format else None
     sources = [str(source)] if isinstance(source, str | Path) else list(dict.fromkeys(map(str, source)))
     found: list[_Found] = []
+    archives: dict[Path, Path] = {}
     try:
         for one in sources:
             if chosen is None and one in FORMATS and not Path(one).exists():
@@ -107,13 +113,14 @@ def open_dump(
             for path in paths:
                 if several and path.is_file() and not path.stat().st_size:
                     continue  # such as the log of a day on which nobody spoke
-                found += _found(path, format, encoding, (fetched,) if fetched else ())
+                found += _found(path, format, encoding, (fetched,) if fetched else (), archives)
         if not found:
             raise DumpError(f"{sources[0]}: every file is empty; give one with conversations in it")
         reader = _reader(found, fields, time_format, batch_rows)
         if encoding and not reader.is_text:
             raise DumpError(f"--encoding does not apply to {reader.format}; leave it out")
-        _check(reader, [] if format else [other for other in FORMATS if other != reader.format])
+        tried = list(FORMATS)[: list(FORMATS).index(reader.format)]  # in vain, before this one
+        _check(reader, [] if format else tried)
         if any(map(is_utf16, reader.files())):
             reader.notes.append("read as UTF-16, by its first bytes")
         name = found[0].path.name.removesuffix(".gz").removesuffix(".zst").removesuffix(".bz2")
@@ -125,6 +132,8 @@ def open_dump(
             reader.notes.append(
                 f"read as {reader.format}, by its content: {reader.describes}; --format overrides"
             )
+    except DumpError as error:
+        raise _as_given(error, archives) from error
     except OSError as error:  # a name that is too long, a device, permissions
         raise DumpError(
             f"{sources[0]}: cannot be read ({error.strerror or error}); give the path of a dump, or change its "
@@ -133,12 +142,26 @@ def open_dump(
     return reader
 
 
-def _found(path: Path, format: str | None, encoding: str | None, kept: tuple[object, ...]) -> list[_Found]:
-    """The dump at `path`, or the dumps of one format in it if it is a folder without a format of its own."""
+def _as_given(error: DumpError, archives: Mapping[Path, Path]) -> DumpError:
+    """The error with the archives in place of the temporary folders of their content."""
+    said = str(error)
+    for folder, archive in archives.items():
+        said = said.replace(f"{folder}/", f"{archive}/")
+    return DumpError(said)
+
+
+def _found(
+    path: Path, format: str | None, encoding: str | None, kept: tuple[object, ...], archives: dict[Path, Path]
+) -> list[_Found]:
+    """The dump at `path`, or the dumps of one format in it if it is a folder without a format of its own.
+
+    archives: where the archives that were unpacked are, by the folders of their content; those of `path` are added.
+    """
     _check_content(path)
     kind, where = foreign(path), path
     if is_archive(path):
         archive = Unpacked(path)
+        archives[archive.folder] = path
         path, kept = dump_in(archive.folder, path), (*kept, archive)
         kind = "an office document" if (archive.folder / "[Content_Types].xml").exists() else foreign(path)
     if kind:
@@ -167,8 +190,11 @@ def _found(path: Path, format: str | None, encoding: str | None, kept: tuple[obj
 
 
 def _dumps_in(folder: Path, format: str | None) -> tuple[list[tuple[Path, str]], tuple[str, ...]]:
-    """The files of a folder that are dumps, with their formats, and a note of those that are none, such as pictures."""
-    formats = {file: _format_of(file, format) for file in files_of(folder)}
+    """The files of a folder that are dumps, with their formats, and a note of those that are none, such as pictures
+    and texts about the dump."""
+    formats = {
+        file: None if _ABOUT.match(file.name) else _format_of(file, format) for file in files_of(folder)
+    }
     dumps = [(file, known) for file, known in formats.items() if known and format in (None, known)]
     unread = [text_name(file) for file in formats.keys() - dict(dumps).keys()]
     if not unread:

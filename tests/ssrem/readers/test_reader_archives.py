@@ -66,6 +66,19 @@ def test_a_dump_in_an_archive_is_read_as_if_unpacked(tmp_path: Path, kind: str, 
     assert reader.bytes_read == reader.total_bytes
 
 
+def test_errors_name_the_archive_not_where_it_was_unpacked(tmp_path: Path) -> None:
+    """And a README beside dumps is none, whatever it looks like."""
+    files = {"dumps/a.jsonl": LINE, "dumps/b.csv": b"conversation,speaker,text\nc,a,x\n"}
+    about = {"dumps/README.txt": b"which contains 11,318 dialogues\n"}
+    path = write_dump({"": _zip(files)}, tmp_path / "export.zip")
+    with pytest.raises(DumpError) as raised:
+        open_dump(path)
+    assert f"{path}/dumps/a.jsonl is jsonl, but {path}/dumps/b.csv is csv" in str(raised.value)
+    reader = open_dump(write_dump({"": _zip({"dumps/a.jsonl": LINE} | about)}, tmp_path / "other.zip"))
+    assert reader.format == "jsonl"
+    assert "not read, since they are of no known format: README.txt" in reader.notes
+
+
 def test_the_temporary_folder_goes_with_the_reader(tmp_path: Path) -> None:
     path = write_dump({"": _zip(SLACK)}, tmp_path / "export.zip")
     reader = open_dump(path)
