@@ -1,13 +1,6 @@
 -- One row is a speaker id that names a seat, not a person: one of two ids that both speak in nearly every conversation.
 -- Fewer than five conversations between two people are no evidence. Grain: speaker.
-WITH spoken AS (
-    SELECT DISTINCT ranks.conversation_no, raw.speaker
-    FROM raw
-    INNER JOIN conversation_ranks AS ranks ON raw.run_no = ranks.run_no
-    WHERE raw.record = 'message' AND raw.reason IS NULL AND coalesce(raw.is_person, TRUE)
-),
-
-shared AS (
+WITH shared AS (
     SELECT conversation_no, speaker
     FROM spoken
     QUALIFY count(*) OVER (PARTITION BY conversation_no) > 1

@@ -126,7 +126,7 @@ def create_ids(tables: TableBuilder, *, unique: bool) -> str | None:
 
 def reject(tables: TableBuilder) -> Rejected:
     """Create the tables of messages that cannot land."""
-    for table in ("replies", "reply_cycles", "rejected", "conversation_ranks"):
+    for table in ("replies", "reply_cycles", "rejected", "conversation_ranks", "spoken"):
         tables.create(table, f"1_ingest/{table}")
     query = "SELECT count(*) FROM raw WHERE record = 'message'"
     ((messages,),) = tables.connection.execute(query).fetchall()
@@ -163,7 +163,12 @@ def seats(tables: TableBuilder) -> Seats | None:
 
 def create_landed(tables: TableBuilder, **values: Any) -> None:
     """Create `utterances`, `conversations` and `quarantine`. values: of the statements' parameters."""
-    tables.create("linked", "1_ingest/linked")
-    create_places(tables)
+    query = "SELECT count(*) > 0 FROM replies WHERE parent_no > row_no"
+    ((early,),) = tables.connection.execute(query).fetchall()
+    if early:
+        tables.create("linked", "1_ingest/linked")
+    else:
+        tables.connection.execute(f"CREATE VIEW linked AS {statement('1_ingest/linked')}")
+    create_places(tables, early=early)
     for table in ("utterances", "conversations", "quarantine"):
         tables.write(table, f"1_ingest/{table}", **values)
