@@ -62,8 +62,8 @@ def tables(titled: Mapping[str, Rows], *, raw: bool = False) -> None:
 def after(
     options: argparse.Namespace, home: Warehouse, names: list[str], outcomes: Mapping[str, str]
 ) -> None:
-    """Print what was done to what, the named summaries of the home folder, and where an evaluator is no better than
-    chance or a baseline."""
+    """Print what was done to what, the named summaries of the home folder, and, where these have figures of
+    evaluators, which evaluator is no better than chance or a baseline."""
     rows = summary(home, names)
     if options.json:
         as_json({"done": outcomes, **rows, "no_better": no_better(home)})
@@ -72,7 +72,8 @@ def after(
         print(f"{name}: {outcome}")
     print()
     summaries(rows)
-    sentences(no_better(home))
+    if {"identification", "agreement"} & rows.keys():
+        sentences(no_better(home))
 
 
 def sentences(lines: Sequence[str]) -> None:

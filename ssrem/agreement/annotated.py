@@ -13,6 +13,7 @@ import numpy as np
 
 from ssrem.errors import AnnotationError
 from ssrem.files import read_text
+from ssrem.readers.fields import said
 from ssrem.samples import Floats, Sample
 
 GROUND_TRUTH_SYSTEMS = frozenset(
@@ -191,7 +192,8 @@ def _annotated(where: str, dialogue: str, row: Mapping[str, Any], *, rated: bool
         raise AnnotationError(f"{where}: no context")
     context = row["context"]
     turns = context.split("\n") if isinstance(context, str) else context
-    if not isinstance(turns, list) or not all(isinstance(turn, str) for turn in turns):
+    turns = [said(turn) for turn in turns] if isinstance(turns, list) else None
+    if turns is None or not all(isinstance(turn, str) for turn in turns):
         raise AnnotationError(f"{where}: context is neither text nor a list of turns")
     response, reference = text_of(where, row, "response"), row.get("reference")
     if isinstance(reference, list):

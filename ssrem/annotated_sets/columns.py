@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ssrem.errors import AnnotationError, DumpError
-from ssrem.readers.fields import SILENT_ROLES, check_header, normalise, parse_mapping, unknown_columns
+from ssrem.readers.fields import check_header, normalise, parse_mapping, said, unknown_columns
 
 FIELDS: Mapping[str, str] = {
     "context": "turns, oldest first: one column, split by the separator, or A+B, a turn each",
@@ -43,8 +43,6 @@ _SEPARATOR = "separator"
 _ESCAPES = (("\\n", "\n"), ("\\t", "\t"))
 _NEEDED = ("context", "response", "score")
 _MANY = ("context", "score")
-_TEXTS = ("content", "text", "value")
-"""Keys of a message of a chat log that hold its text."""
 
 
 def concerns(pair: str) -> bool:
@@ -112,7 +110,7 @@ class ContextColumns:
             values = list(values[0])
         elif len(values) == 1 and isinstance(values[0], str):
             values = _list_in(values[0]) or list(values[0].split(self.separator))
-        values = [_said(value) if isinstance(value, Mapping) else value for value in values]
+        values = [said(value) for value in values]
         if not all(value is None or isinstance(value, str) for value in values):
             raise ValueError("context is neither text nor a list of turns")
         return tuple(value.strip() for value in values if value and value.strip())
@@ -127,13 +125,6 @@ def _list_in(cell: str) -> list[Any]:
                 if isinstance(turns, list) and all(isinstance(turn, str | dict) for turn in turns):
                     return turns
     return []
-
-
-def _said(message: Mapping[str, Any]) -> Any:
-    """The text of a message of a chat log; None if nobody said it."""
-    if message.get("role") in SILENT_ROLES:
-        return None
-    return next((message[key] for key in _TEXTS if key in message), message)
 
 
 @dataclass(frozen=True)

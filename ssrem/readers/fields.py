@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ssrem.errors import DumpError, SsremError
 from ssrem.readers.times import Times
@@ -94,6 +95,15 @@ def checked_mapping(
         field: tuple(columns.split("+") if isinstance(columns, str) else columns)
         for field, columns in (mapping or {}).items()
     }
+
+
+def said(turn: Any) -> Any:
+    """The text of a message of a chat log, "" where nobody said it; any other turn as it is."""
+    if not isinstance(turn, Mapping):
+        return turn
+    if turn.get("role") in SILENT_ROLES:
+        return ""
+    return next((turn[key] or "" for key in ("content", "text", "value") if key in turn), turn)
 
 
 def normalise(name: str) -> str:

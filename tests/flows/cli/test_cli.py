@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import io
 import json
 import os
@@ -18,7 +19,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from flows.cli import arguments, dispatch
+from flows.cli import arguments, dispatch, output
 from flows.cli.main import main
 from flows.cli.parser import GROUPS, RENAMED, VERBS, parse
 from support.paths import ROOT
@@ -259,6 +260,15 @@ def test_turns_are_shown_when_they_are_built(
         assert ("turns" in header.split()) == shown
     assert main(["status", "--home", str(home.root), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["corpora"][0]["turns"] == 2
+
+
+def test_only_figures_of_evaluators_are_followed_by_who_is_no_better_than_chance(
+    whole: Warehouse, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(output, "no_better", lambda home: ["ssrem is no better than chance."])
+    for summary, said in (("speaker_sets", False), ("identification", True), ("agreement", True)):
+        output.after(argparse.Namespace(json=False), whole, [summary], {})
+        assert ("no better than chance" in capsys.readouterr().out) == said
 
 
 @pytest.mark.parametrize(

@@ -92,8 +92,11 @@ def test_a_cell_may_hold_a_list_of_turns(tmp_path: Path, cell: str, turns: tuple
 
 def test_messages_of_a_chat_log_are_turns(tmp_path: Path) -> None:
     context = [{"role": "system", "content": "Be kind."}, {"role": "user", "content": "Hi"}, "Ho"]
+    context.append({"role": "assistant", "content": None, "tool_calls": []})
     line = {"context": context, "response": "r", "score": 1}
     assert read(tmp_path, json.dumps(line), name="t.jsonl").rows[0].context == ("Hi", "Ho")
+    rated = {"context": context, "response": "r", "annotations": {"overall": [1]}}
+    assert read(tmp_path, json.dumps([rated]), name="t_eval.json").rows[0].context == ("Hi", "Ho")
     line["context"] = [{"role": "user"}]
     assert "context is neither text nor a list of turns" in said(tmp_path, json.dumps(line), name="t.jsonl")
 
