@@ -8,16 +8,14 @@ from typing import Any
 from flows.orchestration.artifacts import shown
 from flows.orchestration.options import AgreementOptions, AnnotatedSetOptions, RunnerOptions
 from flows.orchestration.workers import on_workers
-from ssrem.evaluators import evaluator_class
 from ssrem.evaluators.judge.asking import asking
 from tasks.agreement.correlate import SET_ERRORS
 from tasks.agreement.correlate import correlate as correlate_set
 from tasks.maintenance.repair import repair
 from tasks.scoring.asking import split
 from tasks.stage.stage import Resources
-from tasks.training.train import register
-from tasks.training.transfer import register_packaged
-from tasks.training.versions import promoted, to_correlate, unregistered
+from tasks.training.transfer import registered
+from tasks.training.versions import to_correlate
 from tasks.warehouse.home import Warehouse
 
 
@@ -42,16 +40,9 @@ def correlate(
             asked in this run; never a key, but the environment variable that holds it
     """
     repair(home)
-    warehouse = Warehouse.at(home)
-    names = to_correlate(warehouse, evaluators or ())
+    names = to_correlate(Warehouse.at(home), evaluators or ())
     own, options = split(names, settings or {})
-    for name in names:
-        if own.get(name):
-            register(name, home, settings=own[name], resources=resources)
-    for name in unregistered(warehouse, names):
-        publish = register_packaged if evaluator_class(name).learns_from else register
-        publish(name, home, resources=resources)
-    versions = promoted(warehouse, names)
+    versions = registered(home, names, own, resources=resources)
     with shown(home, "correlate", ["agreement", "best"]), asking(**options):
         new, failed = {}, []
         for file in annotated_sets.files:

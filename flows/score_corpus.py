@@ -9,12 +9,11 @@ from flows.tables import tables
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import check_name, evaluator_class
 from tasks.maintenance.repair import repair
+from tasks.scoring.asking import asks
 from tasks.scoring.test_split import score_corpus as score_test_split
 from tasks.speaker_tables.build import without_tables
 from tasks.stage.stage import Resources
-from tasks.training.train import register
-from tasks.training.transfer import register_packaged
-from tasks.training.versions import promoted, unregistered
+from tasks.training.transfer import registered
 from tasks.warehouse.home import Warehouse, landed_corpora
 
 
@@ -44,20 +43,14 @@ def score_corpus(
             raise EvaluatorError(
                 f"{name} compares responses with a reference alone, which a corpus does not have; leave it out"
             )
-        if evaluator_class(name).asks:
-            raise EvaluatorError(
-                f"{name} would ask an endpoint about every candidate of a test split; leave it out"
-            )
     landed = landed_corpora(home, corpora)
     names = corpora or landed
-    for name in unregistered(warehouse, evaluators or ()):
-        publish = register_packaged if evaluator_class(name).learns_from else register
-        publish(name, home, resources=resources)
-    versions = [
-        (name, version)
-        for name, version in promoted(warehouse, evaluators or ())
-        if "f" in evaluator_class(name).parts and not evaluator_class(name).asks
-    ]
+    used = registered(home, evaluators or (), {}, resources=resources)
+    versions = [(name, version) for name, version in used if "f" in evaluator_class(name).parts]
+    if asking := [name for name, version in versions if asks(warehouse, name, version) and evaluators]:
+        raise EvaluatorError(
+            f"{asking[0]} would ask an endpoint about every candidate of a test split; leave it out"
+        )
     if missing := without_tables(home, names):
         tables(home, missing, TableOptions(), resources)
     with shown(home, "score", ["identification"]):

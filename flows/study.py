@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from flows.orchestration.artifacts import shown
-from ssrem.evaluators import BASELINES
+from ssrem.evaluators.judge.asking import asking
 from tasks.maintenance.repair import repair
+from tasks.scoring.asking import split
 from tasks.stage.stage import Resources
 from tasks.studies.source import StudySettings
 from tasks.studies.study import datasets_of, write_study
 from tasks.studies.study import study as study_dataset
-from tasks.training.versions import promoted
+from tasks.training.transfer import registered
+from tasks.training.versions import to_study
 from tasks.warehouse.home import Warehouse
 
 
@@ -20,11 +24,13 @@ def study(
     evaluators: list[str] | None = None,
     responses: int = 200,
     seed: int = 0,
+    settings: dict[str, Any] | None = None,
     resources: Resources = Resources(),
 ) -> dict[str, str]:
     """Study the evaluators in use; returns for each dataset the path of its page.
 
-    Evaluators that cannot give what the study needs are left out, unless none can.
+    Evaluators that cannot give what the study needs are left out, unless none can. One that is named, and learns
+    nothing or comes with ssrem, is registered first.
 
     Args:
         name: Name of the study, such as attacks or length
@@ -32,14 +38,17 @@ def study(
         evaluators: Names of evaluators; by default all that are promoted but the baselines of ssrem correlate
         responses: Number of true responses to attack; 0 for all of the test split
         seed: Seed of every draw
+        settings: Settings of evaluators that learn nothing, of which they make a new version, and how endpoints are
+            asked in this run; never a key, but the environment variable that holds it
     """
-    settings = StudySettings(name, responses, seed)
+    of_study = StudySettings(name, responses, seed)
     repair(home)
-    used = promoted(Warehouse.at(home), evaluators or ())
-    versions = used if evaluators else [one for one in used if one[0] not in BASELINES] or used
-    with shown(home, "study", ["studies"]):
+    names = to_study(Warehouse.at(home), evaluators or ())
+    own, options = split(names, settings or {})
+    versions = registered(home, names, own, resources=resources)
+    with shown(home, "study", ["studies"]), asking(**options):
         pages = {}
         for dataset in datasets or datasets_of(home, name):
-            study_dataset(dataset, versions, home, settings, resources=resources)
+            study_dataset(dataset, versions, home, of_study, resources=resources)
             pages[dataset] = str(write_study(home, name, dataset))
         return pages

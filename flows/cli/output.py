@@ -97,7 +97,8 @@ def summaries(rows: Mapping[str, Rows]) -> None:
 
 
 def bills(rows: Rows, options: argparse.Namespace) -> None:
-    """Print what a run would ask of endpoints."""
+    """Print what a run would ask of endpoints; rows: of `bill_row`."""
+    rows = [row for row in rows if row["requests"] or row["answered_before"]]
     if options.json:
         as_json(rows)
     elif rows:

@@ -262,6 +262,7 @@ STAGES: Verbs = {
         EVALUATORS,
         number("--responses", 0, 200, "true responses to attack, 0 for all of the test split"),
         SEED,
+        *ASKING,
         *RESOURCES,
     ),
 }

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from ssrem.errors import AnnotationError
 
@@ -83,18 +84,20 @@ class Plan:
 
 @dataclass(frozen=True)
 class Batch:
-    """Items and who rates them. sheets: rater → ids of their items, in the order shown."""
+    """Items and who rates them. sheets: rater → ids of their items, in the order shown. private: whether the texts must
+    not be sent anywhere."""
 
     corpus: str
     split: str
     plan: Plan
     items: tuple[Item, ...]
     sheets: Mapping[str, tuple[str, ...]]
+    private: bool = False
 
     @property
     def id(self) -> str:
         """12 hexadecimal digits of a hash of the content."""
-        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:12]
+        return hashlib.sha256(json.dumps(self._content(), sort_keys=True).encode()).hexdigest()[:12]
 
     @property
     def by_id(self) -> dict[str, Item]:
@@ -103,7 +106,15 @@ class Batch:
 
     def as_json(self) -> str:
         """The whole batch, including the systems and checks that raters must not see."""
-        return json.dumps({"format": FORMAT, "batch": self.id, **asdict(self)}, indent=1, ensure_ascii=False)
+        return json.dumps(
+            {"format": FORMAT, "batch": self.id, **self._content()}, indent=1, ensure_ascii=False
+        )
+
+    def _content(self) -> dict[str, Any]:
+        content = asdict(self)
+        if not self.private:
+            del content["private"]  # as batches were written before there was such a mark
+        return content
 
     @classmethod
     def from_json(cls, text: str, where: str) -> Batch:

@@ -98,6 +98,17 @@ class Bill:
     completion_tokens: int = 0
     cost: float | None = None
 
+    def __add__(self, other: Bill) -> Bill:
+        """Both; the cost is that of those whose prices are known."""
+        known = [bill.cost for bill in (self, other) if bill.cost is not None]
+        return Bill(
+            self.requests + other.requests,
+            self.answered + other.answered,
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+            sum(known) if known else None,
+        )
+
 
 class Provider(Protocol):
     """Objects that an evaluator is created from; each is loaded when its method is called."""
@@ -133,7 +144,7 @@ class Evaluator(ABC):
     shard: ClassVar[int] = 5_000
     """Number of responses, each with all of its candidates, that are scored as one unit of work."""
     asks: ClassVar[bool] = False
-    """Whether it asks an endpoint: it is then scored in one process, and what was answered is published."""
+    """Whether it may ask an endpoint; `asks_from` says whether it does."""
     encoder: Encoder | None = None
     """An evaluator with an encoder takes `encode=` in `fit`, `score` and so on, which replaces the encoder's own."""
 
@@ -193,6 +204,12 @@ class Evaluator(ABC):
     def missing_packages(cls, folder: Path) -> list[str]:
         """What has to be installed before the evaluator saved in `folder` can be loaded; nothing is loaded."""
         return []
+
+    @classmethod
+    def asks_from(cls, folder: Path) -> bool:
+        """Whether the evaluator saved in `folder` asks an endpoint: it is then scored in one process, never on all
+        candidates of a test split, and what was answered is published. Nothing is loaded."""
+        return cls.asks
 
     @classmethod
     def lacks(cls, sample: Sample) -> str | None:

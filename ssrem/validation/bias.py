@@ -16,7 +16,7 @@ from ssrem.agreement.inputs import Floats
 from ssrem.evaluators.base import Evaluator
 from ssrem.samples import Sample
 from ssrem.studies import STUDIES, study_called
-from ssrem.studies.attacks import ATTACKS, Score, TrueResponses, fooled
+from ssrem.studies.attacks import ATTACKS, Score, TrueResponses, fooled, noting
 from ssrem.studies.scored import Scored
 from ssrem.studies.study import FEWEST, Finding, Study
 from ssrem.validation.labels import Flags, LabelledSet
@@ -88,12 +88,7 @@ def _good(data: LabelledSet, most: int, seed: int) -> list[Sample]:
 def changed(data: LabelledSet, most: int, seed: int = 0) -> list[Sample]:
     """The samples that `biases` scores, beside the labelled ones."""
     samples: dict[Sample, None] = {}
-
-    def noted(asked: Sequence[Sample]) -> Floats:
-        samples.update(dict.fromkeys(asked))
-        return np.arange(len(asked), dtype=np.float64)
-
-    list(biases(data, data.human, noted, most=most, seed=seed))
+    list(biases(data, data.human, noting(samples), most=most, seed=seed))
     return list(samples)
 
 

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ from ssrem.annotation.retrieval import NAME as BM25
 from ssrem.annotation.retrieval import Retrieval
 from ssrem.errors import AnnotationError, HomeError
 from ssrem.files import read_text
+from tasks.scoring.asking import mark_private, why_private
 from tasks.warehouse.files import check_target, delete, whole_file
 from tasks.warehouse.home import Warehouse, landed_corpora
 
@@ -73,7 +75,8 @@ def export_batch(
         }
         if bm25:
             systems = {BM25: _retrieved(connection, name, plan.seed, rated), **systems}
-    batch = draw_batch(name, split, plan, contexts, systems)
+    private = why_private(home, name) is not None
+    batch = replace(draw_batch(name, split, plan, contexts, systems), private=private)
     _write(folder, batch)
     return batch
 
@@ -81,7 +84,7 @@ def export_batch(
 def import_answers(
     folder: Path, files: Sequence[Path], *, output: Path, least: float, kappa: float | None
 ) -> tuple[Batch, Review]:
-    """Read the raters' files, filter the raters, and write the annotated set to `output`.
+    """Read the raters' files, filter the raters, and write the annotated set to `output`, private as its batch is.
 
     Two more files are written beside the key: `ratings.csv`, every rating with its systems and whether it counts, and
     `import.json`, the excluded raters and the agreement of the others. Raises AnnotationError if a file is wrong;
@@ -105,6 +108,8 @@ def import_answers(
         folder / "import.json": _json(record(batch, reviewed)),
         output: _json(annotated_rows(batch, reviewed)),
     }
+    if batch.private:
+        mark_private(output)
     for target, content in contents.items():
         with whole_file(target) as draft:
             draft.write_text(content, encoding="utf-8", newline="")

@@ -39,7 +39,7 @@ from tasks.agreement.landed_set import (
 )
 from tasks.agreement.pairwise import comparison_rows
 from tasks.ingest.dataset_names import checked_name
-from tasks.scoring.asking import asking_in, marked_private, why_marked, why_private
+from tasks.scoring.asking import asking_in, asks, marked_private, why_marked, why_private
 from tasks.scoring.batches import evaluator_at, score_samples
 from tasks.scoring.signatures import Version, figure_row, learned_from, signature_of, weights_of
 from tasks.stage.ledger import Recipe, already_done
@@ -285,7 +285,7 @@ def _stage_scores(stage: Stage, dataset: str, versions: Sequence[Version]) -> li
             for row in _score_rows(evaluator_class(name), samples, of_version)
         ],
     )
-    answered = [version for version in versions if evaluator_class(version[0]).asks]
+    answered = [version for version in versions if asks(stage.home, *version)]
     rows = [row for version in answered for row in _judgment_rows(stage, dataset, version, samples)]
     if answered:
         stage.create_from_rows("judgments", rows)

@@ -25,7 +25,7 @@ from tasks.warehouse.snapshot import Snapshot
 
 ARCHIVES = {".tar": "w", ".tar.gz": "w:gz", ".tgz": "w:gz"}
 
-BESIDE = ("models", "encoders", "masked-lm", "reports")
+BESIDE = ("models", "encoders", "masked-lm", "reports", "judgments")
 """Folders that are backed up with the snapshot. Caches (`vectors`) and scratch are not: stages fill them again."""
 
 MOVED = ("lake", *BESIDE, FORGOTTEN_LIST)

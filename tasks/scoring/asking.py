@@ -29,13 +29,18 @@ def asking_in(home: Warehouse, **changes: Any) -> Iterator[None]:
         yield
 
 
+def asks(home: Warehouse, name: str, version: int) -> bool:
+    """Whether a version of an evaluator asks an endpoint."""
+    return evaluator_class(name).asks_from(home.models / name / str(version))
+
+
 def split(
     names: Sequence[str], settings: Mapping[str, Any]
 ) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
     """`--set` of evaluators that learn nothing: evaluator → what makes a version of it, and how endpoints are asked in
     this run. EvaluatorError for a setting that no evaluator has, or a value that it cannot have."""
-    known = {setting for name in names for setting in evaluator_class(name).setting_names()}
-    options = {name: value for name, value in settings.items() if name in OPTIONS and name in known}
+    asks = any(evaluator_class(name).asks for name in names)
+    options = {name: value for name, value in settings.items() if name in OPTIONS and asks}
     versions = {name: value for name, value in settings.items() if name not in options}
     return (route(names, versions) if versions else {}), options
 
@@ -60,6 +65,11 @@ def marked_private(name: str) -> str:
 def why_marked(file: Path | str, name: str) -> str | None:
     """Why texts of a file or folder of responses, called `name`, must not be sent; None if it is not marked private."""
     return marked_private(name) if Path(f"{str(file).rstrip('/')}{MARK}").exists() else None
+
+
+def mark_private(file: Path) -> None:
+    """Mark a file of responses as private."""
+    Path(f"{file}{MARK}").touch()
 
 
 def bill_row(name: str, evaluator: Evaluator, samples: Sequence[Sample], dataset: str) -> dict[str, Any]:

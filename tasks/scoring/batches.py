@@ -98,7 +98,7 @@ def score_samples(
         shards = []
         for at, (name, version) in enumerate(evaluators):
             folder = home.models / name / str(version)
-            if _in_one_process(name) or (len(pieces) <= 1 and not distributed()):
+            if _in_one_process(name, folder) or (len(pieces) <= 1 and not distributed()):
                 with (
                     progress(f"scoring {what} with {name}") as advance,
                     asking_in(home, advance=advance),
@@ -121,9 +121,9 @@ def score_samples(
     return [scores[at] for at in range(len(evaluators))]
 
 
-def _in_one_process(name: str) -> bool:
+def _in_one_process(name: str, folder: Path) -> bool:
     kind = evaluator_class(name)
-    return kind.asks or "encode" in signature(kind.compute).parameters
+    return kind.asks_from(folder) or "encode" in signature(kind.compute).parameters
 
 
 def score_shard(home: str, evaluator: str, shard: str) -> str:

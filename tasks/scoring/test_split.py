@@ -10,6 +10,7 @@ import numpy as np
 from ssrem.agreement.identification import identification
 from ssrem.samples import CONTEXT_ATTACK, TEST
 from ssrem.tables.candidates import load_candidates
+from tasks.scoring.asking import asks
 from tasks.scoring.batches import evaluator_at, score_candidates
 from tasks.scoring.conversations import conversation_rows
 from tasks.scoring.signatures import learned_from
@@ -30,8 +31,11 @@ if TYPE_CHECKING:
 def score_corpus(
     name: str, version: int, corpus: str, home: str, *, resources: Resources | None = None
 ) -> bool:
-    """Score every candidate of the corpus's test split, and the copied context; False if they are published already."""
+    """Score every candidate of the corpus's test split, and the copied context; False if they are published already, or
+    the evaluator would have to ask an endpoint about each of them."""
     place = Warehouse.at(home)
+    if asks(place, name, version):
+        return False
     folder = place.models / name / str(version)
     who = {"evaluator": name, "version": version}
 

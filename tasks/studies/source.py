@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,14 +25,14 @@ from ssrem.evaluators.judge.asking import asking
 from ssrem.registry import did_you_mean
 from ssrem.samples import TEST, Progress, Sample
 from ssrem.studies import EVERYDAY_PAIRS, study_called
-from ssrem.studies.attacks import Score, TrueResponses
+from ssrem.studies.attacks import Score, TrueResponses, noting
 from ssrem.studies.behaviour import FILE, Pairs, everyday_pairs
 from ssrem.studies.learned import Human, Learn, Learning, Transfer
 from ssrem.studies.neighbours import neighbours
 from ssrem.studies.scored import Identified, Scored
 from ssrem.tables.candidates import load_candidates
 from tasks.agreement.landed_set import landed_sets, overall_part_of
-from tasks.scoring.asking import why_private
+from tasks.scoring.asking import asking_in, why_private
 from tasks.scoring.batches import score_samples
 from tasks.scoring.signatures import Version
 from tasks.speaker_tables.build import candidate_sources, landed_corpus
@@ -40,6 +40,9 @@ from tasks.stage.ledger import sources
 from tasks.stage.progress import progress
 from tasks.stage.stage import Stage
 from tasks.warehouse.home import Warehouse, landed_corpora
+
+if TYPE_CHECKING:
+    import duckdb
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,10 @@ class Source(ABC):
         """The evaluators that the study can be of; EvaluatorError if there is none."""
         return list(evaluators)
 
+    def samples(self, home: Warehouse, dataset: str, settings: StudySettings) -> list[Sample]:
+        """The samples that each evaluator is to score for the study; none where it takes published scores."""
+        return []
+
     @abstractmethod
     def load(
         self, stage: Stage, dataset: str, evaluators: Sequence[Version], settings: StudySettings
@@ -91,6 +98,30 @@ class WithoutReference(Source):
         return usable
 
 
+class ScoredAnew(WithoutReference):
+    """Responses that the evaluators score for the study."""
+
+    @abstractmethod
+    def data(
+        self, connection: duckdb.DuckDBPyConnection, dataset: str, settings: StudySettings, score: Score
+    ) -> Any:
+        """The data of an evaluator with this score."""
+
+    def samples(self, home: Warehouse, dataset: str, settings: StudySettings) -> list[Sample]:
+        samples: dict[Sample, None] = {}
+        with home.reader() as connection:
+            data = self.data(connection, dataset, settings, noting(samples))
+        study_called(settings.study).findings(data, settings.seed)
+        return list(samples)
+
+    def load(
+        self, stage: Stage, dataset: str, evaluators: Sequence[Version], settings: StudySettings
+    ) -> Iterator[tuple[Version, Any]]:
+        data = self.data(stage.connection, dataset, settings, noting({}))
+        for version in evaluators:
+            yield version, replace(data, score=_scoring(stage, version, dataset))
+
+
 class Corpus(WithoutReference):
     """A corpus whose test split is studied, by evaluators that score without the true response."""
 
@@ -105,7 +136,7 @@ class Corpus(WithoutReference):
         }
 
 
-class EverydayPairs(WithoutReference):
+class EverydayPairs(ScoredAnew):
     """The packaged pairs of responses, scored by evaluators that need no reference."""
 
     def datasets(self, home: Warehouse) -> list[str]:
@@ -116,21 +147,19 @@ class EverydayPairs(WithoutReference):
             raise EvaluatorError(f"no pairs {dataset!r}: this study is of {EVERYDAY_PAIRS} alone")
         return {dataset: digest(FILE.read_text(encoding="utf-8"))}
 
-    def load(
-        self, stage: Stage, dataset: str, evaluators: Sequence[Version], settings: StudySettings
-    ) -> Iterator[tuple[Version, Pairs]]:
-        pairs = everyday_pairs()
-        for version in evaluators:
-            yield version, Pairs(pairs, _scoring(stage, version, dataset))
+    def data(
+        self, connection: duckdb.DuckDBPyConnection, dataset: str, settings: StudySettings, score: Score
+    ) -> Pairs:
+        return Pairs(everyday_pairs(), score)
 
 
-class TestSplit(Corpus):
+class TestSplit(Corpus, ScoredAnew):
     """True responses of the test split, drawn by the seed, with the generated negatives of each."""
 
-    def load(
-        self, stage: Stage, dataset: str, evaluators: Sequence[Version], settings: StudySettings
-    ) -> Iterator[tuple[Version, TrueResponses]]:
-        candidates = load_candidates(stage.connection, [dataset])
+    def data(
+        self, connection: duckdb.DuckDBPyConnection, dataset: str, settings: StudySettings, score: Score
+    ) -> TrueResponses:
+        candidates = load_candidates(connection, [dataset])
         rows = candidates.rows(TEST)
         if settings.responses:
             draw = np.random.default_rng(settings.seed)
@@ -143,9 +172,7 @@ class TestSplit(Corpus):
             for row, at in zip(rows, ids, strict=True)
         ]
         more = {"words replaced by near ones": neighbours(packaged_glove())}
-        written = _written_negatives(stage, dataset, ids)
-        for version in evaluators:
-            yield version, TrueResponses(samples, _scoring(stage, version, dataset), more, written)
+        return TrueResponses(samples, score, more, _written_negatives(connection, dataset, ids))
 
 
 class ScoredTestSplit(Corpus):
@@ -214,16 +241,22 @@ class HumanScores(AnnotatedSet):
             )
         return usable
 
+    def samples(self, home: Warehouse, dataset: str, settings: StudySettings) -> list[Sample]:
+        with home.reader() as connection:
+            sets = [_human(connection, name) for name in self.inputs(home, dataset)]
+        return list(dict.fromkeys(sample for human in sets for sample in human.samples))
+
     def load(
         self, stage: Stage, dataset: str, evaluators: Sequence[Version], settings: StudySettings
     ) -> Iterator[tuple[Version, Learning]]:
         digests = self.inputs(stage.home, dataset)
         for version in evaluators:
             _refuse_trained_on(stage, version, digests)
-        sets = {name: _human(stage, name) for name in digests}
+        sets = {name: _human(stage.connection, name) for name in digests}
+        private = next(filter(None, (why_private(stage.home, name) for name in digests)), None)
         for name, number in evaluators:
             base: Any = load_evaluator(stage.home.models / name / str(number))
-            with progress(f"{settings.study} of {name}") as advance:
+            with progress(f"{settings.study} of {name}") as advance, asking_in(stage.home, private=private):
                 yield (name, number), self.learning(dataset, sets, _learn(base, advance))
 
     def learning(self, dataset: str, sets: dict[str, Human], learn: Learn) -> Learning:
@@ -296,10 +329,8 @@ def _refuse_trained_on(stage: Stage, version: Version, digests: Mapping[str, str
         )
 
 
-def _human(stage: Stage, dataset: str) -> Human:
-    rows = stage.connection.execute(
-        statement("7_studies/labelled_responses"), {"dataset": dataset}
-    ).fetchall()
+def _human(connection: duckdb.DuckDBPyConnection, dataset: str) -> Human:
+    rows = connection.execute(statement("7_studies/labelled_responses"), {"dataset": dataset}).fetchall()
     if not rows:
         raise AnnotationError(f"{dataset}: every response is ground truth, which nothing is learned from")
     contexts, responses, references, systems, scores, (low, *_), (high, *_) = zip(*rows, strict=True)
@@ -330,9 +361,11 @@ def _scored_columns(
     ]
 
 
-def _written_negatives(stage: Stage, corpus: str, ids: NDArray[np.int64]) -> dict[str, list[str | None]]:
+def _written_negatives(
+    connection: duckdb.DuckDBPyConnection, corpus: str, ids: NDArray[np.int64]
+) -> dict[str, list[str | None]]:
     """Generator → its first negative of each response (n,), None if it has none."""
-    rows = stage.connection.execute(
+    rows = connection.execute(
         "SELECT generator, response_id, text FROM negatives WHERE corpus = ? AND k = 0 ORDER BY ALL", [corpus]
     ).fetchall()
     place = {int(response): at for at, response in enumerate(ids)}

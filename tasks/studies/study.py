@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ssrem.report.data import Rows
 from ssrem.report.study import markdown, save_plot, sentences
+from ssrem.samples import Sample
 from ssrem.studies import EVERYDAY_PAIRS, study_called
 from tasks.scoring.signatures import Version
 from tasks.stage.ledger import Recipe
@@ -24,6 +25,11 @@ from tasks.warehouse.partition import PartitionKey
 def datasets_of(home: str, study: str) -> list[str]:
     """The corpora or annotated sets that the study can be of; an error if there is none."""
     return SOURCES[study_called(study).data].datasets(Warehouse.at(home))
+
+
+def samples_of(home: Warehouse, dataset: str, settings: StudySettings) -> list[Sample]:
+    """The samples that each evaluator is to score for the study; none where it takes published scores."""
+    return SOURCES[study_called(settings.study).data].samples(home, dataset, settings)
 
 
 @step("study")

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ssrem.agreement.annotated import shown
 from ssrem.encoders import trusted_sources
 from ssrem.errors import EvaluatorError, SsremError, one_line
-from ssrem.evaluators import PACKAGED, load_evaluator
+from ssrem.evaluators import PACKAGED, evaluator_class, load_evaluator
 from ssrem.evaluators.base import Evaluator
 from ssrem.evaluators.core.archive import SUFFIX, pack, unpack
 from ssrem.files import read_json
@@ -23,7 +23,8 @@ from tasks.stage.progress import progress
 from tasks.stage.protocol import Built, run_stage
 from tasks.stage.stage import Resources, Stage
 from tasks.stage.steps import step
-from tasks.training.versions import known_version, promoted, stage_version, versions
+from tasks.training.train import register
+from tasks.training.versions import known_version, promoted, stage_version, unregistered, versions
 from tasks.warehouse.home import Warehouse
 
 _LEARNED = (
@@ -105,6 +106,28 @@ def register_packaged(name: str, home: str, *, resources: Resources | None = Non
 
     recipe = Recipe({"evaluator": name, "signature": evaluator.signature}, {})
     return run_stage(place, "train", lambda: recipe, build, done=lambda _: None, resources=resources)
+
+
+def registered(
+    home: str,
+    names: Sequence[str],
+    settings: Mapping[str, Mapping[str, Any]],
+    *,
+    resources: Resources | None = None,
+) -> list[tuple[str, int]]:
+    """(name, version) in use of each evaluator. Those that have settings or no version here, and need no training, are
+    registered first.
+
+    settings: evaluator → what makes a version of it. EvaluatorError for one that has to be trained first.
+    """
+    place = Warehouse.at(home)
+    for name in names:
+        if settings.get(name):
+            register(name, home, settings=settings[name], resources=resources)
+    for name in unregistered(place, names):
+        publish = register_packaged if evaluator_class(name).learns_from else register
+        publish(name, home, resources=resources)
+    return promoted(place, names)
 
 
 def _checked(file: str, folder: Path, allowed: Sequence[str]) -> Evaluator:

@@ -83,6 +83,20 @@ def unregistered(home: Warehouse, names: Sequence[str]) -> list[str]:
     return [name for name in ready if not versions(home, name)]
 
 
+def ready(home: Warehouse, names: Sequence[str], settings: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Those of the names that are to be registered as they are first: without `settings`, and without a version here.
+
+    EvaluatorError for one that has to be trained first, or that needs settings.
+    """
+    new = [name for name in unregistered(home, names) if not settings.get(name)]
+    if known := [name for name in names if name not in new and not settings.get(name)]:
+        promoted(home, known)
+    for name in new:
+        if not evaluator_class(name).learns_from:
+            evaluator_class(name).check_settings({})
+    return new
+
+
 def to_correlate(home: Warehouse, names: Sequence[str] = ()) -> list[str]:
     """The evaluators to correlate: those named, by default those in use here, and BASELINES beside them.
 
@@ -96,6 +110,12 @@ def to_correlate(home: Warehouse, names: Sequence[str] = ()) -> list[str]:
         names = used if set(used) - set(BASELINES) else [best_packaged()[0], *used]
     beside = BASELINES if set(names) - set(BASELINES) else ()
     return list(dict.fromkeys([*names, *beside]))
+
+
+def to_study(home: Warehouse, names: Sequence[str] = ()) -> list[str]:
+    """The evaluators to study: those named, by default those in use here, without BASELINES unless they are alone."""
+    used = [] if names else [name for name, _ in promoted(home)]
+    return list(names) or [name for name in used if name not in BASELINES] or used
 
 
 def best_line(home: Warehouse) -> tuple[str, str]:

@@ -13,7 +13,7 @@ from ssrem.samples import Sample
 from tasks.agreement.annotated_sets import annotated_file
 from tasks.agreement.reproduce import reproduce as compute_again
 from tasks.scoring.asking import asking_in, bill_row, split
-from tasks.training.versions import best_line, created, promoted, to_correlate, unregistered
+from tasks.training.versions import best_line, created, ready, to_correlate
 from tasks.warehouse.home import Warehouse
 
 
@@ -23,12 +23,7 @@ def correlate(options: argparse.Namespace, home: Warehouse) -> None:
     names = to_correlate(home, options.evaluator or ())
     settings = arguments.evaluator_settings(options)
     own, asked = split(names, settings)
-    new = [name for name in unregistered(home, names) if not own.get(name)]
-    if known := [name for name in names if name not in new and not own.get(name)]:
-        promoted(home, known)
-    for name in new:
-        if not evaluator_class(name).learns_from:
-            evaluator_class(name).check_settings({})
+    new = ready(home, names, own)
     annotated_sets = learning.annotated_sets(options, home, options.file, options.map)
     if options.dry_run:
         _show_bills(options, home, [name for name in names if evaluator_class(name).asks], own, asked)

@@ -51,7 +51,7 @@ def score(options: argparse.Namespace, home: Warehouse) -> None:
         evaluator = created(home, name, own.get(name))
         if options.dry_run:
             samples = [row.sample for row in rows if row.sample is not None]
-            bills([bill_row(name, evaluator, samples, source)] if evaluator.asks else [], options)
+            bills([bill_row(name, evaluator, samples, source)], options)
             return
         notes += [f"scoring with {line}"] if line else []
         for note in notes:  # not beside the one line of an error

@@ -5,21 +5,30 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from flows.cli import arguments, output
 from flows.cli.start import flow
 from ssrem.errors import AnnotationError, printable
+from ssrem.evaluators import evaluator_class
 from ssrem.registry import did_you_mean
 from ssrem.studies import EVERYDAY_PAIRS
 from tasks.query.summaries import summary
-from tasks.training.versions import promoted
+from tasks.scoring.asking import asking_in, bill_row, split
+from tasks.training.versions import created, ready, to_study
 from tasks.warehouse.home import Warehouse
 
 
 def study(options: argparse.Namespace, home: Warehouse) -> None:
     """Study the evaluators in use; print the figures and, for each evaluator, what they say."""
-    promoted(home, options.evaluator or ())
     _check_datasets(home, options.of or ())
+    names = to_study(home, options.evaluator or ())
+    settings = arguments.evaluator_settings(options)
+    own, asked = split(names, settings)
+    ready(home, names, own)
+    if options.dry_run:
+        _show_bills(options, home, [name for name in names if evaluator_class(name).asks], own, asked)
+        return
     pages = flow("study")(
         options.study,
         str(home.root),
@@ -27,6 +36,7 @@ def study(options: argparse.Namespace, home: Warehouse) -> None:
         options.evaluator,
         options.responses,
         options.seed,
+        settings or None,
         arguments.resources(options),
     )
     rows = summary(home, ["studies"]).get("studies", [])
@@ -43,6 +53,24 @@ def study(options: argparse.Namespace, home: Warehouse) -> None:
         for evaluator, sentences in read_study(home, options.study, dataset)[1].items():
             print(f"{evaluator}: {' '.join(sentences)}")
         print(f"page: {Path(page)}\n")
+
+
+def _show_bills(
+    options: argparse.Namespace, home: Warehouse, names: list[str], own: dict[str, Any], asked: dict[str, Any]
+) -> None:
+    from tasks.studies.source import StudySettings  # imports Prefect
+    from tasks.studies.study import datasets_of, samples_of
+
+    settings = StudySettings(options.study, options.responses, options.seed)
+    with asking_in(home, **asked):
+        evaluators = {name: created(home, name, own.get(name)) for name in names}
+        rows = [
+            bill_row(name, evaluator, samples, dataset)
+            for dataset in options.of or datasets_of(str(home.root), options.study)
+            for samples in [samples_of(home, dataset, settings)]
+            for name, evaluator in evaluators.items()
+        ]
+    output.bills(rows, options)
 
 
 def _check_datasets(home: Warehouse, names: Sequence[str]) -> None:

@@ -54,7 +54,7 @@ def validate(options: argparse.Namespace, home: Warehouse) -> int:
         evaluator = created(home, name, own.get(name))
         if options.dry_run:
             samples = [*data.samples, *unlabelled, *changed(data, options.responses)]
-            output.bills([bill_row(name, evaluator, samples, source.name)] if evaluator.asks else [], options)
+            output.bills([bill_row(name, evaluator, samples, source.name)], options)
             return 0
         if line:
             output.say(f"validating {line}")

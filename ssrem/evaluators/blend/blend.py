@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -15,7 +15,7 @@ from ssrem.agreement.annotated import Labels
 from ssrem.encoders.base import Encoder
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import MANIFEST, evaluator_class
-from ssrem.evaluators.base import Evaluator, Provider, Scores
+from ssrem.evaluators.base import Bill, Evaluator, Provider, Scores
 from ssrem.evaluators.blend.config import BlendConfig, BlendFastConfig, BlendRefConfig
 from ssrem.evaluators.blend.members import FOLDER, Members, load_members
 from ssrem.evaluators.blend.state import State
@@ -55,6 +55,7 @@ class Blend(Fitted[State]):
     shard: ClassVar[int] = 50
     learns_from: ClassVar[frozenset[str]] = frozenset({"candidates", "labels"})
     several_sets: ClassVar[bool] = True
+    asks: ClassVar[bool] = True
     config: BlendConfig
 
     def __init__(
@@ -77,11 +78,14 @@ class Blend(Fitted[State]):
 
     @classmethod
     def missing_packages(cls, folder: Path) -> list[str]:
-        parts = sorted((folder / FOLDER).iterdir())
-        kinds = {part: evaluator_class(read_json(part / MANIFEST, ("name",))["name"]) for part in parts}
+        kinds = _kinds(folder)
         return list(
             dict.fromkeys(name for part, kind in kinds.items() for name in kind.missing_packages(part))
         )
+
+    @classmethod
+    def asks_from(cls, folder: Path) -> bool:
+        return any(kind.asks_from(part) for part, kind in _kinds(folder).items())
 
     @classmethod
     def create(cls, settings: Mapping[str, Any], provider: Provider) -> Self:
@@ -139,10 +143,16 @@ class Blend(Fitted[State]):
         return tuned
 
     def compute(self, samples: Sequence[Sample]) -> Scores:
-        """f and f_unit; the other parts are NaN."""
-        values, truncated = self.members.scores(samples)
-        f = self.state.f(values, self.config.clip)
-        return Scores.of(truncated, f=f, f_unit=self.f_unit(f))
+        """f and f_unit; the other parts are NaN, and all are where a part of the blend has no score."""
+        scored = self.members.scores(samples)
+        f = self.state.f(scored.values, self.config.clip)
+        return replace(Scores.of(scored.truncated, f=f, f_unit=self.f_unit(f)), reasons=scored.reasons)
+
+    def bill(self, samples: Sequence[Sample]) -> Bill:
+        return self.members.bill([sample for sample in samples if self.lacks(sample) is None])
+
+    def judgments(self, samples: Sequence[Sample]) -> Iterator[dict[str, Any]]:
+        return self.members.judgments(samples)
 
     def score_candidates(self, candidates: Candidates, split: int | None = TEST) -> dict[str, Floats]:
         """Every part scores every candidate: with a language model among them, a thousand responses take minutes."""
@@ -196,15 +206,20 @@ class BlendRef(Blend):
         raise EvaluatorError(f"{self.name} learns from human scores alone; call fine_tuned, or fit a blend")
 
     def compute(self, samples: Sequence[Sample]) -> Scores:
-        """h; the other parts are NaN."""
-        referenced = np.array([sample.reference is not None for sample in samples], dtype=bool)
-        h, truncated = np.full(len(samples), np.nan), np.zeros(len(samples), dtype=bool)
-        values, cut = self.members.scores([sample for sample in samples if sample.reference is not None])
-        h[referenced], truncated[referenced] = self.state.f(values, self.config.clip), cut
-        return Scores.of(truncated, h=h)
+        """h; the other parts are NaN, and all are where a part of the blend has no score."""
+        rows = [row for row, sample in enumerate(samples) if sample.reference is not None]
+        scored = self.members.scores([samples[row] for row in rows])
+        h = self.state.f(scored.values, self.config.clip)
+        return replace(Scores.of(scored.truncated, h=h), reasons=scored.reasons).placed(rows, len(samples))
 
     def score_candidates(self, candidates: Candidates, split: int | None = TEST) -> dict[str, Floats]:
         raise EvaluatorError(f"{self.name} has no f: candidates have no reference but the true response")
+
+
+def _kinds(folder: Path) -> dict[Path, type[Evaluator]]:
+    """Folder of each part of the saved blend → class of its evaluator; nothing is loaded."""
+    parts = sorted((folder / FOLDER).glob("*"))
+    return {part: evaluator_class(read_json(part / MANIFEST, ("name",))["name"]) for part in parts}
 
 
 def _by_part(members: Mapping[str, Evaluator] | Sequence[Evaluator] | None) -> dict[str, Evaluator]:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import groupby
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ssrem.agreement.correlation import spearman
+from ssrem.agreement.inputs import chosen_labels
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.blend.config import BlendConfig
-from ssrem.evaluators.blend.members import Members
+from ssrem.evaluators.blend.members import Members, PartScores
 from ssrem.evaluators.blend.state import State, scales, standardised
 from ssrem.evaluators.core.candidate_columns import draw, negatives_by_response
 from ssrem.evaluators.core.scaling import Bounds
@@ -96,6 +97,32 @@ def groups_of(name: str, candidates: Candidates, split: int, config: BlendConfig
     return groups
 
 
+def _usable(
+    name: str, groups: dict[int, list[list[Sample]]], complete: NDArray[np.bool_]
+) -> tuple[dict[int, list[list[Sample]]], NDArray[np.bool_]]:
+    """The groups of each split without the samples that a part has no score of, and which samples are left, bool (n,).
+
+    A group without its true response, or without a negative, is left out. EvaluatorError if nothing is left of a split.
+    """
+    used, first = complete.copy(), 0
+    usable: dict[int, list[list[Sample]]] = {}
+    for split, of_split in groups.items():
+        usable[split] = []
+        for group in of_split:
+            own = slice(first, first := first + len(group))
+            if not (complete[own][0] and complete[own][1:].any()):
+                used[own] = False
+                continue
+            usable[split].append([one for one, stays in zip(group, complete[own], strict=True) if stays])
+        if not usable[split]:
+            what = ("training", "validation")[split]
+            raise EvaluatorError(
+                f"{name}: in the {what} split no true response, and a negative of it, has a score by every part; leave "
+                "a part out"
+            )
+    return usable, used
+
+
 def fit(
     name: str,
     members: Members,
@@ -115,12 +142,15 @@ def fit(
     groups = {split: groups_of(name, candidates, split, config) for split in (TRAIN, VALID)}
     samples = [sample for split in (TRAIN, VALID) for group in groups[split] for sample in group]
     blocks, strengths = range(0, len(samples), _BLOCK), config.strengths
-    steps, rows = len(blocks) + len(strengths), []
+    steps, scored = len(blocks) + len(strengths), []
     for done, first in enumerate(blocks, 1):
-        rows.append(members.scores(samples[first : first + _BLOCK])[0])
+        scored.append(members.scores(samples[first : first + _BLOCK]))
         if progress is not None:
             progress(done, steps)
-    values = np.concatenate(rows)
+    columns = (np.concatenate([getattr(one, field.name) for one in scored]) for field in fields(PartScores))
+    all_scored = PartScores(*columns)
+    groups, used = _usable(name, groups, all_scored.complete)
+    values, samples = all_scored.values[used], chosen_labels(samples, used)
     learned = sum(map(len, groups[TRAIN]))
     true = np.cumsum([0, *map(len, groups[TRAIN][:-1])])
     centre, spread = scales(values[true])
@@ -154,6 +184,7 @@ def fit(
     if total < 1e-6:
         weights, total = members.judging.astype(np.float64), float(members.judging.sum())
         notes.append("no part tells true responses from negatives: the weights are equal")
+    notes += all_scored.notes
     weights = weights / total
     f = valid.f(weights)
     figures = {key: history[chosen][key] for key in ("valid_loss", "valid_gt_above", "l2")}

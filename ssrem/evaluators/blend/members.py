@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ from numpy.typing import NDArray
 
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import comes_packaged, evaluator_class, load_evaluator, save_packaged
-from ssrem.evaluators.base import Evaluator
+from ssrem.evaluators.base import Bill, Evaluator
 from ssrem.evaluators.blend.config import Part
 from ssrem.samples import Encode, Floats, Sample
 
@@ -21,6 +23,32 @@ FOLDER = "members"
 _CHUNK, _REMEMBERED = 8_192, 20_000
 # Of how many texts the vectors of an encoder are remembered within a call: 150 MB of 384 dimensions.
 _TEXTS = 100_000
+
+
+@dataclass(frozen=True)
+class PartScores:
+    """The parts' scores of n samples.
+
+    values: float64 (n, m), NaN where a part has none. truncated: bool (n,), whether a part did not read all of a
+    sample. reasons: str (n,), why a part has no score, "" where all have one.
+    """
+
+    values: Floats
+    truncated: NDArray[np.bool_]
+    reasons: NDArray[np.str_]
+
+    @property
+    def complete(self) -> NDArray[np.bool_]:
+        """Which samples every part scored, bool (n,): what weights are learned from."""
+        return np.asarray(self.reasons == "")
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """How many samples are not `complete`, and why; nothing if all are."""
+        counts = Counter(self.reasons[~self.complete].tolist())
+        listed = ", ".join(f"{reason} {count:,}" for reason, count in counts.items())
+        total, n = counts.total(), len(self.reasons)
+        return (f"{total:,} of {n:,} responses are left out, {listed}",) if counts else ()
 
 
 class Members:
@@ -39,7 +67,7 @@ class Members:
         """Which parts get a weight without human scores, bool (m,)."""
         self.referenced = referenced
         self._at_hand = dict(at_hand or {})
-        self._known: dict[Sample, tuple[Floats, bool]] = {}
+        self._known: dict[Sample, tuple[Floats, bool, str]] = {}
         for part in self.parts:
             self._check(part)
 
@@ -53,22 +81,30 @@ class Members:
         """Each part's name with the signature of its evaluator."""
         return "+".join(f"{name}[{member.signature}]" for name, member in self.evaluators.items())
 
-    def scores(self, samples: Sequence[Sample]) -> tuple[Floats, NDArray[np.bool_]]:
-        """Every part's score of every sample, float64 (n, m), and whether one of them truncated it, bool (n,).
-
-        EvaluatorError where a score is not finite.
-        """
+    def scores(self, samples: Sequence[Sample]) -> PartScores:
+        """Every part's score of every sample. EvaluatorError where one is not finite, and the part does not say why."""
         values = np.zeros((len(samples), len(self.parts)))
-        truncated = np.zeros(len(samples), dtype=bool)
+        truncated, reasons = np.zeros(len(samples), dtype=bool), [""] * len(samples)
         encoders: dict[str, Encode] = {}
         for first in range(0, len(samples), _CHUNK):
             chunk = [self._visible(sample) for sample in samples[first : first + _CHUNK]]
             self._known |= self._computed([s for s in dict.fromkeys(chunk) if s not in self._known], encoders)
             for position, sample in enumerate(chunk, start=first):
-                values[position], truncated[position] = self._known[sample]
+                values[position], truncated[position], reasons[position] = self._known[sample]
             for sample in list(self._known)[: max(0, len(self._known) - _REMEMBERED)]:
                 del self._known[sample]
-        return values, truncated
+        return PartScores(values, truncated, np.array(reasons, dtype=str))
+
+    def bill(self, samples: Sequence[Sample]) -> Bill:
+        """What the parts would ask of endpoints."""
+        visible = [self._visible(sample) for sample in samples]
+        return sum((member.bill(visible) for member in self.evaluators.values()), Bill())
+
+    def judgments(self, samples: Sequence[Sample]) -> Iterator[dict[str, Any]]:
+        """The answers behind the parts' scores; see `Evaluator.judgments`."""
+        visible = [self._visible(sample) for sample in samples]
+        for member in self.evaluators.values():
+            yield from member.judgments(visible)
 
     def save(self, folder: Path) -> None:
         """Write each part into a folder of its own within `folder`."""
@@ -84,13 +120,14 @@ class Members:
 
     def _computed(
         self, samples: Sequence[Sample], encoders: dict[str, Encode]
-    ) -> dict[Sample, tuple[Floats, bool]]:
-        """Sample → its scores (m,) and whether it was truncated. encoders: those in use, by signature."""
+    ) -> dict[Sample, tuple[Floats, bool, str]]:
+        """Sample → a row of `PartScores`. encoders: those in use, by signature."""
         if not samples:
             return {}
         if self.referenced and (lacking := sum(sample.reference is None for sample in samples)):
             raise EvaluatorError(f"{lacking} of {len(samples)} samples have no reference; give each one")
         columns, truncated = [], np.zeros(len(samples), dtype=bool)
+        reasons = [""] * len(samples)
         for name, member in self.evaluators.items():
             reading: dict[str, Any] = {}
             if member.encoder is not None:
@@ -98,14 +135,17 @@ class Members:
                 reading["encode"] = encoders.setdefault(signature, _remembering(member.encoder.encode))
             scores = member.compute(samples, **reading)
             columns.append(scores.score if self.referenced else scores.f)
-            if broken := int((~np.isfinite(columns[-1])).sum()):
+            unscored = ~np.isfinite(columns[-1])
+            if broken := int((unscored & (scores.reasons == "")).sum()):
                 raise EvaluatorError(
                     f"part {name} gives no number for {broken} of {len(samples)} samples; "
                     "leave it out, or give the samples what it needs"
                 )
+            for row in np.flatnonzero(unscored).tolist():
+                reasons[row] = reasons[row] or f"part {name}: {scores.reasons[row]}"
             truncated |= scores.truncated
-        rows = np.column_stack(columns)
-        return {sample: (row, bool(cut)) for sample, row, cut in zip(samples, rows, truncated, strict=True)}
+        rows = zip(np.column_stack(columns), truncated.tolist(), reasons, strict=True)
+        return dict(zip(samples, rows, strict=True))
 
     def _check(self, part: Part) -> None:
         member = self._at_hand.get(part.name)

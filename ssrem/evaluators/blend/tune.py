@@ -39,16 +39,17 @@ def tune(
     """
     began = time.perf_counter()
     low, high = scale
+    on_scale(name, annotated, scale)
+    annotated, left_out = _scored(name, members, annotated)
     target = (on_scale(name, annotated, scale) - low) / (high - low)
     samples = [sample for sample, _ in annotated]
-    check_enough(name, samples)
     parts = _Parts.of(members, samples, before, config)
     fold = parts.folds(samples, config)
     path = _Path.of(parts.z, target, fold, parts.prior, began, progress)
     weights, offset = _ridge(parts.z, target, parts.prior, path.strength)
     note = f"learned from human scores from {low:g} to {high:g}; validation has contexts of its own"
     rows = {"train": len(samples), "contexts": len({sample.context for sample in samples})}
-    return _learned(members, parts, weights, offset, path.training(began, rows, {}, note))
+    return _learned(members, parts, weights, offset, path.training(began, rows, {}, (note, *left_out)))
 
 
 def tune_on_sets(
@@ -67,9 +68,12 @@ def tune_on_sets(
     `unlearned SET`, by the weights before.
     """
     began = time.perf_counter()
-    samples = [sample for labels in sets.values() for sample in labels.samples]
+    left_out: list[str] = []
     for dataset, labels in sets.items():
-        check_enough(f"{name}, {dataset}", labels.samples)
+        pairs, notes = _scored(f"{name}, {dataset}", members, labels.pairs)
+        sets = {**sets, dataset: replace(labels, pairs=tuple(pairs))}
+        left_out += [f"{dataset}: {note}" for note in notes]
+    samples = [sample for labels in sets.values() for sample in labels.samples]
     parts = _Parts.of(members, samples, before, config)
     own = np.repeat(np.arange(len(sets)), [len(labels.pairs) for labels in sets.values()])
     human = np.concatenate([_standardised(labels.human) for labels in sets.values()])
@@ -99,7 +103,7 @@ def tune_on_sets(
     )
     rows = {"train": len(own), "sets": len(sets), "contexts": len({sample.context for sample in samples})}
     offset = -float(middles.mean(axis=0) @ weights)
-    return _learned(members, parts, weights, offset, path.training(began, rows, figures, note))
+    return _learned(members, parts, weights, offset, path.training(began, rows, figures, (note, *left_out)))
 
 
 @dataclass(frozen=True)
@@ -115,7 +119,7 @@ class _Parts:
     def of(
         cls, members: Members, samples: Sequence[Sample], before: State | None, config: BlendConfig
     ) -> _Parts:
-        values, _ = members.scores(samples)
+        values = members.scores(samples).values
         centre, spread = (before.centre, before.spread) if before else scales(values)
         prior = before.weights if before else members.judging / members.judging.sum()
         return cls(standardised(values, centre, spread, config.clip), centre, spread, prior)
@@ -166,13 +170,25 @@ class _Path:
         return self.history[self.best]["l2"]
 
     def training(
-        self, began: float, rows: Mapping[str, int], figures: Mapping[str, float], note: str
+        self, began: float, rows: Mapping[str, int], figures: Mapping[str, float], notes: tuple[str, ...]
     ) -> Training:
         """The record of the training."""
         chosen = {key: self.history[self.best][key] for key in ("valid_loss", "l2")}
         return Training(
-            self.history, self.best + 1, time.perf_counter() - began, rows, {**chosen, **figures}, (note,)
+            self.history, self.best + 1, time.perf_counter() - began, rows, {**chosen, **figures}, notes
         )
+
+
+def _scored(
+    name: str, members: Members, annotated: Sequence[tuple[Sample, float]]
+) -> tuple[list[tuple[Sample, float]], tuple[str, ...]]:
+    """The pairs that every part scores, and a note on the others; EvaluatorError if too few are left."""
+    check_enough(name, [sample for sample, _ in annotated])  # before an endpoint is asked
+    scored = members.scores([sample for sample, _ in annotated])
+    usable = [pair for pair, complete in zip(annotated, scored.complete.tolist(), strict=True) if complete]
+    kind = f"responses ({scored.notes[0]})" if scored.notes else "responses"
+    check_enough(name, [sample for sample, _ in usable], kind)
+    return usable, scored.notes
 
 
 def _learned(

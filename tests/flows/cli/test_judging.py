@@ -14,10 +14,16 @@ from flows.cli.main import main
 from sql import queries
 from ssrem.encoders.store import text_hashes
 from ssrem.errors import PrivacyError
+from ssrem.evaluators.blend.blend import Blend
+from ssrem.evaluators.blend.config import BlendConfig
+from ssrem.evaluators.core.archive import pack
+from ssrem.samples import Sample
+from ssrem.studies.behaviour import everyday_pairs
 from support.judge_server import KEY, JudgeServer, completion, failure, judge_server
 from support.small_home import annotated_rows
 from tasks.agreement.correlate import correlate
 from tasks.privacy.purge import held_texts, purge
+from tasks.scoring.test_split import score_corpus
 from tasks.training.train import register
 from tasks.warehouse.home import Warehouse
 
@@ -42,6 +48,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[JudgeServer]:
 
 @pytest.fixture
 def people(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setattr("tasks.training.versions.BASELINES", ("length",))  # cosine loads a transformer
     monkeypatch.chdir(tmp_path)
     Path("people_eval.json").write_text(json.dumps(annotated_rows()[:N]))
     return "people_eval.json"
@@ -104,6 +111,52 @@ def test_correlate_publishes_scores_and_judgments(
     assert home.query("SELECT max(version) FROM evaluators WHERE evaluator = 'judge'") == [(1,)]
     files = [file for file in Path("home").rglob("*") if file.is_file()]
     assert not any(KEY.encode() in file.read_bytes() for file in files)
+
+
+def test_a_study_asks_for_what_a_dry_run_says_and_once(
+    server: JudgeServer, people: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pairs = everyday_pairs()[:9]
+    monkeypatch.setattr("tasks.studies.source.everyday_pairs", lambda: pairs)
+    run = ["study", "behaviour", *settings(server)]
+    assert main([*run, "--dry-run", "--json"]) == 0
+    (bill,) = json.loads(capsys.readouterr().out)
+    assert (bill["of"], bill["requests"]) == ("everyday-pairs", 18) and server.asked == []
+    assert main([*run, "--max-requests", "5"]) == 1
+    assert "stopped at max_requests=5 with 13 of 18 requests left" in capsys.readouterr().err
+    assert main(run) == 0
+    assert "judge: " in capsys.readouterr().out and len(server.asked) == 18
+    assert main(["study", "behaviour", *HOME, "--evaluator", "judge", "--seed", "1"]) == 0
+    assert len(server.asked) == 18
+    assert Warehouse.at("home").query("SELECT max(n) FROM studies WHERE evaluator = 'judge'") == [(9,)]
+
+
+def test_a_blend_with_a_judge_publishes_its_answers_too(
+    server: JudgeServer, people: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parts = {
+        name: {"base_url": server.url, "model": "tiny", "prompt": name} for name in ("overall", "relevance")
+    }
+    config = BlendConfig(parts="overall=judge+relevance=judge+novelty", settings=json.dumps(parts))
+    pairs = [(Sample((f"Hi {at}",), "ho" * (1 + at % 5)), float(1 + at % 5)) for at in range(10)]
+    Blend(None, config).fine_tuned(pairs, scale=(1, 5)).save(Path("model"))
+    pack(Path("model"), Path("blend.ssrem"))
+    asked = len(server.asked)
+    assert main(["evaluators", "import", "blend.ssrem", *HOME]) == 1
+    assert f"{server.url}" in capsys.readouterr().err and len(server.asked) == asked
+    assert main(["evaluators", "import", "blend.ssrem", *HOME, "--allow", server.url]) == 0
+    capsys.readouterr()
+    run = ["correlate", people, *HOME, "--evaluator", "blend"]
+    assert main([*run, "--dry-run", "--json"]) == 0
+    (bill,) = json.loads(capsys.readouterr().out)
+    assert bill["requests"] == 2 * N
+    asked = len(server.asked)
+    assert main([*run, "--max-requests", str(2 * N)]) == 0
+    assert len(server.asked) == asked + 2 * N
+    home = Warehouse.at("home")
+    counted = "SELECT count(*), count(DISTINCT prompt) FROM judgments WHERE evaluator = 'blend'"
+    assert home.query(counted) == [(2 * N, 2)]
+    assert not score_corpus("blend", 1, "nowhere", "home")
 
 
 def test_a_stopped_run_goes_on_where_it_was(

@@ -402,7 +402,7 @@ def test_parts_by_name_and_settings() -> None:
     config = BlendConfig(parts="number, twice=number", settings=settings)
     assert config.members == (Part("number", "number"), Part("twice", "number", {"times": 2.0}))
     blend = Blend(None, config)
-    assert blend.members.scores([Sample((), "3")])[0].tolist() == [[3.0, 6.0]]
+    assert blend.members.scores([Sample((), "3")]).values.tolist() == [[3.0, 6.0]]
     default = BlendConfig().members
     assert [part.name for part in default][-2:] == ["lm-pmi", "lm-pmi-sum"]
     assert default[:-2] == BlendFastConfig().members
@@ -456,7 +456,7 @@ def test_a_part_from_a_folder(tmp_path: Path) -> None:
     Number(position=1).save(tmp_path / "saved")
     settings = json.dumps({"second": {"folder": str(tmp_path / "saved")}})
     blend = Blend(None, BlendConfig(parts="number+second=number", settings=settings))
-    assert blend.members.scores([Sample((), "3 4")])[0].tolist() == [[3.0, 4.0]]
+    assert blend.members.scores([Sample((), "3 4")]).values.tolist() == [[3.0, 4.0]]
 
 
 def test_a_sample_is_scored_once_for_all_folds() -> None:
@@ -502,7 +502,7 @@ def test_parts_with_one_language_model_share_its_passes() -> None:
         [Part(name, part.name) for name, part in parts.items()], referenced=False, at_hand=parts
     )
     samples = [Sample(("a", "b"), "x y"), Sample(("a",), "x y z"), Sample((), "x")]
-    values = members.scores(samples)[0]
+    values = members.scores(samples).values
     assert values == pytest.approx(np.array([[1, 2, -9], [1 / 3, 1, -29 / 3], [0, 0, -10]]))
     # With and without context; the last one has none.
     assert len(model.computed) == len(set(model.computed)) == 5

@@ -15,6 +15,7 @@ from ssrem.annotation.items import Batch
 from ssrem.annotation.page import ANSWERS_FORMAT
 from support.paths import ROOT
 from support.small_home import Made, command
+from tasks.scoring.asking import is_marked
 from tasks.warehouse.home import Warehouse
 
 
@@ -120,6 +121,24 @@ def test_an_import_lands_at_once_where_it_is_asked_to(copy: Warehouse, made: Mad
         ).fetchone()
     assert rows == [("bm25", 6), ("ground-truth", 6)]
     assert correlations and correlations[0] > 0
+
+
+def test_ratings_of_a_corpus_with_pseudonyms_are_private(
+    made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, ingested in {"open": {}, "masked": {"pseudonym_key": "3f"}}.items():
+        with monkeypatch.context() as patched:
+            patched.setattr("tasks.scoring.asking.last_parameters", lambda *_, of=ingested: of)
+            batch = export(made, tmp_path / name, "--contexts", "8")
+        assert (
+            ("private" in json.loads((tmp_path / name / "key.json").read_text()))
+            == batch.private
+            == bool(ingested)
+        )
+        answers = answered(batch, tmp_path / name)
+        home = str(made.home.root)
+        assert main(["ratings", "import", *answers, "--batch", str(tmp_path / name), "--home", home]) == 0
+        assert is_marked(tmp_path / name / f"{name}_eval.json") == bool(ingested)
 
 
 def test_the_same_seed_gives_the_same_files(made: Made, tmp_path: Path) -> None:

@@ -68,6 +68,16 @@ def test_a_backup_is_a_whole_snapshot_while_another_process_publishes(
     assert not list(home.root.glob("catalog.?*.duckdb")), "nothing is kept for a backup that has ended"
 
 
+def test_answers_that_were_paid_for_are_backed_up(home: Warehouse, tmp_path: Path) -> None:
+    publish(home, 0)
+    home.judgments.mkdir()
+    (home.judgments / "0.jsonl").write_text('{"key": "a", "texts": []}\n')
+    back_up(home, tmp_path / "saved.tar")
+    restored = Warehouse.at(tmp_path / "there")
+    restore(restored, tmp_path / "saved.tar")
+    assert (restored.judgments / "0.jsonl").read_text() == (home.judgments / "0.jsonl").read_text()
+
+
 def test_what_a_backup_has_yet_to_copy_is_not_collected(
     home: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,116 @@
+"""A blend with a judge among its parts: what it asks, learns and scores where some answers are no numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ssrem.errors import EvaluatorError
+from ssrem.evaluators import load_evaluator
+from ssrem.evaluators.blend.blend import Blend, BlendRef
+from ssrem.evaluators.blend.config import BlendConfig
+from ssrem.evaluators.judge.asking import asking
+from ssrem.samples import Candidates, Sample
+from support.judge_server import JudgeServer, completion, judge_server
+
+SAMPLES = [Sample((f"How are you, {at}?",), "well " * (1 + at % 5)) for at in range(30)]
+PAIRS = [(sample, float(len(sample.response.split()))) for sample in SAMPLES]
+MUTE = "How are you, 7?"
+
+
+@pytest.fixture
+def server() -> Iterator[JudgeServer]:
+    """It counts the words of a response, and refuses to judge one."""
+
+    def answer(body: dict[str, Any], _: int) -> Any:
+        message = body["messages"][0]["content"]
+        if MUTE in message:
+            return completion("I cannot judge this.", refusal="no")
+        _, _, response = message.rpartition("Response A: " if "Response A: " in message else "Response: ")
+        return completion(str(response.partition("\n")[0].count("well")))
+
+    with judge_server(answer) as running:
+        yield running
+
+
+def settings(server: JudgeServer, parts: str = "judge+novelty") -> BlendConfig:
+    judge = f'{{"base_url": "{server.url}", "model": "tiny"}}'
+    name = parts.partition("+")[0]
+    return BlendConfig(parts=parts, settings=f'{{"{name}": {judge}}}', negatives="drawn")
+
+
+def test_a_response_that_the_judge_refuses_has_no_score_and_teaches_nothing(
+    server: JudgeServer, tmp_path: Path
+) -> None:
+    with asking(journal=tmp_path / "journal"):
+        untrained = Blend(None, settings(server))
+        bill = untrained.bill(SAMPLES)
+        assert (bill.requests, bill.answered, bill.cost) == (30, 0, None)
+        blend = untrained.fine_tuned(PAIRS, scale=(1, 5))
+        assert blend.training is not None and blend.training.rows["train"] == 29
+        assert "1 of 30 responses are left out, part judge: refused 1" in blend.training.notes
+        scores = blend.components(SAMPLES)
+        assert scores.reasons[7] == "part judge: refused" and np.isnan(scores.score[7])
+        assert np.isnan(scores.score).sum() == 1 and scores.score[4] > scores.score[3]
+        assert len(server.asked) == 30 and blend.bill(SAMPLES).requests == 0
+        rows = list(blend.judgments(SAMPLES))
+        assert len(rows) == 30 and rows[7]["reason"] == "refused"
+        blend.save(tmp_path / "saved")
+        assert Blend.asks_from(tmp_path / "saved")
+        assert np.array_equal(load_evaluator(tmp_path / "saved").score(SAMPLES), scores.score, equal_nan=True)
+    assert len(server.asked) == 30
+
+
+def test_several_sets_are_learned_without_what_the_judge_refuses(server: JudgeServer) -> None:
+    from ssrem.agreement.annotated import Labels
+
+    sets = {
+        name: Labels(tuple(pairs), (1.0, 5.0), "overall", 0)
+        for name, pairs in {"first": PAIRS[:15], "second": PAIRS[15:]}.items()
+    }
+    training = Blend(None, settings(server)).fine_tuned_on(sets).training
+    assert training is not None and training.rows["train"] == 29
+    assert "first: 1 of 15 responses are left out, part judge: refused 1" in training.notes
+
+
+def test_true_responses_are_told_from_negatives_without_what_the_judge_refuses(server: JudgeServer) -> None:
+    texts = [
+        text
+        for at in range(30)
+        for text in (f"How are you, {at}?", "well well well well", "well", "well well")
+    ]
+    response = np.arange(30) * 4 + 1
+    split = np.where(np.arange(30) % 3 == 2, 1, 0).astype(np.uint8)
+    negatives = {"SC": response[:, None] + np.array([1, 2])}
+    candidates = Candidates(texts, response, response - 1, response, negatives, split)
+    blend = Blend(None, settings(server))
+    training = blend.fit(candidates)
+    assert training.rows["train"] == 19 and training.rows["valid"] == 10
+    assert training.figures["gt_above judge"] == 1
+    assert any("are left out, part judge: refused" in note for note in training.notes)
+    server.answer = lambda *_: completion("I cannot judge this.", refusal="no")
+    with pytest.raises(EvaluatorError, match="in the training split no true response"):
+        Blend(None, settings(server)).fit(candidates)
+
+
+def test_too_few_answers_teach_nothing(server: JudgeServer) -> None:
+    server.answer = lambda *_: completion("no number")
+    with pytest.raises(
+        EvaluatorError, match=r"0 responses .30 of 30 responses are left out, part judge: no num"
+    ):
+        Blend(None, settings(server)).fine_tuned(PAIRS, scale=(1, 5))
+
+
+def test_a_blend_that_reads_the_reference_takes_a_judge_of_pairs(server: JudgeServer) -> None:
+    paired = [(Sample(one.context, one.response, "well well"), score) for one, score in PAIRS]
+    config = BlendRef.config_class(
+        parts="judge-ref+length", settings=settings(server, "judge-ref+length").settings
+    )
+    blend = BlendRef(None, config).fine_tuned(paired, scale=(1, 5))
+    scores = blend.components([*(sample for sample, _ in paired), Sample(("Hi",), "alone")])
+    assert np.isnan(scores.h).nonzero()[0].tolist() == [7, 30]
+    assert scores.reasons[7] == "part judge-ref: refused" and scores.reasons[30] == "no reference"
