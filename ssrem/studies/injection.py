@@ -34,7 +34,10 @@ def injection(data: TrueResponses, seed: int = 0) -> list[Finding]:
     their scores before, with its 95% interval (normal). Responses without a score before or after are left out."""
     samples = [replace(sample, reference=None) for sample in data.samples]
     before = np.asarray(data.score(samples), dtype=np.float64)
-    deviation = float(np.nanstd(before)) if np.isfinite(before).any() else 0.0
+    scored = before[np.isfinite(before)]
+    deviation = (
+        float(scored.std()) if len(scored) and np.ptp(scored) > 0 else 0.0
+    )  # of equal ones it may be 1e-16
     findings = []
     for kind, injected in INJECTIONS.items():
         changed = [replace(sample, response=injected(sample.response)) for sample in samples]
@@ -58,6 +61,11 @@ def _sentences(findings: Sequence[Finding]) -> tuple[str, str]:
     usable = {f.condition: f for f in findings if f.value is not None and f.n >= FEWEST}
     neutral, *others = (usable.get(kind) for kind in INJECTIONS)
     ranked = sorted((f for f in others if f is not None), key=lambda f: -abs(f.value or 0.0))
+    if findings and all(f.outcome == "constant" for f in findings):
+        return (
+            "Its scores of the true responses are all equal, so how far a text moves them has no measure.",
+            "",
+        )
     if not ranked or neutral is None:
         return "Too few responses to say what moves its scores.", "Take more with --responses."
     most = ranked[0]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ssrem.errors import printable
 from ssrem.evaluators import evaluator_class, route
-from ssrem.evaluators.judge.asking import OPTIONS, asking
+from ssrem.evaluators.judge.asking import OPTIONS, Asking, asking
 from tasks.privacy.people import last_parameters
 from tasks.warehouse.home import Warehouse
 
@@ -41,6 +41,7 @@ def split(
     this run. EvaluatorError for a setting that no evaluator has, or a value that it cannot have."""
     asks = any(evaluator_class(name).asks for name in names)
     options = {name: value for name, value in settings.items() if name in OPTIONS and asks}
+    Asking(**options)  # before they become parameters of a flow, such as a key in place of its variable
     versions = {name: value for name, value in settings.items() if name not in options}
     return (route(names, versions) if versions else {}), options
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from ssrem.config import Config
 from ssrem.encoders import trusted_sources
@@ -110,6 +110,12 @@ class BlendConfig(Config):
     clip: float = 8.0
     folds: int = 5
     seed: int = 0
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any]) -> Self:
+        """As `Config.of`; what is a JSON object may be one, as --set reads it, or its text."""
+        objects = {name: json.dumps(value) for name, value in settings.items() if isinstance(value, dict)}
+        return super().of({**settings, **objects})
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -27,22 +27,32 @@ class Spending:
         self.requests = self.tokens = 0
         self.cost = self.reserved = 0.0
         self.said: set[str] = set()
-        self._lock = threading.Lock()
+        self._in_flight = 0
+        self._settled = threading.Condition()
 
     def reserve(self, asking: Asking, most: float) -> str | None:
-        """Count a request that costs `most` at most before it is sent; or why it must not be sent."""
-        with self._lock:
+        """Count a request that costs `most` at most before it is sent; or why it must not be sent.
+
+        It waits for those in flight, which cost less than they might, before it gives up for what they might cost.
+        """
+        with self._settled:
+            if asking.max_cost is not None:
+                while self.cost + self.reserved + most > asking.max_cost:
+                    if not self._in_flight:
+                        return f"max_cost={asking.max_cost:g} ({self.cost:.4g} spent)"
+                    self._settled.wait()
             if asking.max_requests is not None and self.requests >= asking.max_requests:
                 return f"max_requests={asking.max_requests}"
-            if asking.max_cost is not None and self.cost + self.reserved + most > asking.max_cost:
-                return f"max_cost={asking.max_cost:g} ({self.cost:.4g} spent)"
             self.requests += 1
+            self._in_flight += 1
             self.reserved += most
             return None
 
     def settle(self, most: float, tokens: int, cost: float) -> None:
         """Replace what was reserved by what it was."""
-        with self._lock:
+        with self._settled:
+            self._in_flight -= 1
+            self._settled.notify_all()
             self.reserved -= most
             self.tokens += tokens
             self.cost += cost

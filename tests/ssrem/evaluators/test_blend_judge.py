@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -63,6 +64,14 @@ def test_a_response_that_the_judge_refuses_has_no_score_and_teaches_nothing(
         assert Blend.asks_from(tmp_path / "saved")
         assert np.array_equal(load_evaluator(tmp_path / "saved").score(SAMPLES), scores.score, equal_nan=True)
     assert len(server.asked) == 30
+
+
+def test_settings_of_a_part_may_be_an_object_as_the_command_line_reads_them(server: JudgeServer) -> None:
+    written = settings(server)
+    assert (
+        BlendConfig.of({"parts": written.parts, "settings": json.loads(written.settings)}).members
+        == written.members
+    )
 
 
 def test_several_sets_are_learned_without_what_the_judge_refuses(server: JudgeServer) -> None:

@@ -287,6 +287,18 @@ def test_limits_stop_before_and_keep_what_was_paid_for(server: JudgeServer, tmp_
     assert notes[-1].endswith("EUR") and "tokens/s" in notes[-1]
 
 
+def test_requests_in_flight_do_not_use_up_the_limit_by_what_they_might_cost(
+    server: JudgeServer, tmp_path: Path
+) -> None:
+    prices = tmp_path / "prices.json"
+    prices.write_text('{"tiny": {"input": 1000, "output": 0}}')  # 0.1 a request, and at most about 0.8
+    samples = [Sample(("Hi",), "ho" * number) for number in range(1, 31)]
+    with pytest.raises(EvaluatorError, match=r"stopped at max_cost=2") as stopped:
+        judge(server, max_cost=2, prices=str(prices)).score(samples)
+    spent = float(str(stopped.value).partition("(")[2].partition(" spent")[0])
+    assert 1 < spent <= 2 and len(server.asked) == round(spent / 0.1)
+
+
 def test_what_it_would_cost_is_known_before(server: JudgeServer, tmp_path: Path) -> None:
     prices = tmp_path / "prices.json"
     prices.write_text('{"tiny": {"input": 1, "output": 1000000}}')

@@ -338,8 +338,9 @@ def test_injection_is_the_mean_shift_in_standard_deviations() -> None:
     assert (obeyed.low, obeyed.high) == pytest.approx((moved.mean() - half, moved.mean() + half))
     first, second = study_called("injection").sentences(list(findings.values()))
     assert "order behind: by +1" in first and "+0.00" in second
-    constant = injection(TrueResponses(SAMPLES, lambda samples: np.ones(len(samples))))
+    constant = injection(TrueResponses(SAMPLES, lambda samples: np.full(len(samples), 2.0794415416798357)))
     assert {f.outcome for f in constant} == {"constant"}
+    assert "are all equal" in study_called("injection").sentences(constant)[0]
 
 
 def test_attacks_leave_out_responses_without_a_score() -> None:
