@@ -15,7 +15,7 @@ from ssrem.annotation.items import Batch
 from ssrem.annotation.page import ANSWERS_FORMAT
 from support.paths import ROOT
 from support.small_home import Made, command
-from tasks.scoring.asking import is_marked
+from tasks.scoring.asking import why_marked
 from tasks.warehouse.home import Warehouse
 
 
@@ -138,7 +138,7 @@ def test_ratings_of_a_corpus_with_pseudonyms_are_private(
         answers = answered(batch, tmp_path / name)
         home = str(made.home.root)
         assert main(["ratings", "import", *answers, "--batch", str(tmp_path / name), "--home", home]) == 0
-        assert is_marked(tmp_path / name / f"{name}_eval.json") == bool(ingested)
+        assert bool(why_marked(tmp_path / name / f"{name}_eval.json", name)) == bool(ingested)
 
 
 def test_the_same_seed_gives_the_same_files(made: Made, tmp_path: Path) -> None:
