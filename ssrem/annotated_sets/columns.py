@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
+import io
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from token import STRING
+from tokenize import TokenError, generate_tokens
 from typing import Any
 
 from ssrem.errors import AnnotationError, DumpError
@@ -117,14 +120,23 @@ class ContextColumns:
 
 
 def _list_in(cell: str) -> list[Any]:
-    """The list of turns that a cell's text is, as JSON or as Python prints it; empty for any other text."""
+    """The list of turns that a cell's text is, as JSON or as Python prints lists and arrays; empty for other text."""
     if cell.strip()[:1] == "[":
-        for parsed in (json.loads, ast.literal_eval):
-            with suppress(ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+        for parsed in (json.loads, _printed):
+            with suppress(ValueError, SyntaxError, TypeError, RecursionError, MemoryError, TokenError):
                 turns = parsed(cell.strip())
                 if isinstance(turns, list) and all(isinstance(turn, str | dict) for turn in turns):
                     return turns
     return []
+
+
+def _printed(cell: str) -> Any:
+    """What Python printed; an array of texts, which has no commas between them, as a list."""
+    value = ast.literal_eval(cell)
+    if not isinstance(value, list) or not all(isinstance(turn, str) for turn in value):
+        return value
+    tokens = generate_tokens(io.StringIO(cell).readline)
+    return [ast.literal_eval(token.string) for token in tokens if token.type == STRING]
 
 
 @dataclass(frozen=True)

@@ -80,7 +80,9 @@ def test_lists_in_json_lines(tmp_path: Path) -> None:
         ('["Hi", "How are you?"]', ("Hi", "How are you?")),
         ("['Hi', \"How's it?\"]", ("Hi", "How's it?")),
         ('[{"role": "system", "content": "Be kind."}, {"role": "user", "content": "Hi"}]', ("Hi",)),
+        ("['Hi' \"How's it?\"\n 'Ho']", ("Hi", "How's it?", "Ho")),  # an array of numpy
         ("[laughs] Hi", ("[laughs] Hi",)),
+        ("['Hi' and so on", ("['Hi' and so on",)),
         ("[1, 2]", ("[1, 2]",)),
     ],
 )
