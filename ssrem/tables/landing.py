@@ -163,12 +163,7 @@ def seats(tables: TableBuilder) -> Seats | None:
 
 def create_landed(tables: TableBuilder, **values: Any) -> None:
     """Create `utterances`, `conversations` and `quarantine`. values: of the statements' parameters."""
-    query = "SELECT count(*) > 0 FROM replies WHERE parent_no > row_no"
-    ((early,),) = tables.connection.execute(query).fetchall()
-    if early:
-        tables.create("linked", "1_ingest/linked")
-    else:
-        tables.connection.execute(f"CREATE VIEW linked AS {statement('1_ingest/linked')}")
-    create_places(tables, early=early)
+    tables.create("linked", "1_ingest/linked")
+    create_places(tables)
     for table in ("utterances", "conversations", "quarantine"):
         tables.write(table, f"1_ingest/{table}", **values)

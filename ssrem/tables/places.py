@@ -33,17 +33,14 @@ _ROWS = 500_000
 """Messages that are placed at a time, or those of one longer conversation."""
 
 
-def create_places(tables: TableBuilder, *, early: bool = True) -> None:
+def create_places(tables: TableBuilder) -> None:
     """Create `moved` and `places` from `linked`, whose rows, from 0, are ranks of messages in the dump.
 
     A message joins the one before it, of the same speaker, into a turn where both belong to one chain: where it does
     not say what it replies to, replies to that one, or to what that one answers: what it replies to, or else the
-    message before it. early: whether a message may precede what it replies to.
+    message before it.
     """
-    if early:
-        tables.create("moved", "1_ingest/moved")
-    else:
-        tables.connection.execute("CREATE OR REPLACE TABLE moved (row_no BIGINT, place BIGINT)")
+    tables.create("moved", "1_ingest/moved")
     tables.connection.execute(PLACES)
     with tables.connection.cursor() as ordered:  # is read while the connection writes
         for messages in _whole_conversations(ordered.sql(_ORDERED).to_arrow_reader(_ROWS)):
