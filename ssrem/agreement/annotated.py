@@ -59,7 +59,9 @@ class Annotated:
 
 def dataset_name(path: Path) -> str:
     """Name of an annotated set: of its file without `_eval.json` or another layout's suffix, or of its folder."""
-    return re.sub(r"\.(?:jsonl?|csv|tsv|txt)\Z", "", path.name, flags=re.IGNORECASE).removesuffix("_eval")
+    return re.sub(r"\.(?:jsonl?|csv|tsv|txt|parquet)\Z", "", path.name, flags=re.IGNORECASE).removesuffix(
+        "_eval"
+    )
 
 
 def read_annotated(path: Path) -> list[Annotated]:

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from ssrem.agreement.annotated import dataset_name
 from ssrem.annotated_sets import AnnotatedSet, read_set
 from ssrem.annotated_sets.columns import divided, parse
 from ssrem.errors import AnnotationError
@@ -125,6 +126,7 @@ def test_tables_as_other_programs_save_them(tmp_path: Path) -> None:
     pq.write_table(
         pa.table({"context": [["Hi, you", "Ho"]], "response": ["r"], "score": [4]}), tmp_path / "c.pq"
     )
+    assert dataset_name(tmp_path / "c.parquet") == "c"
     sets = [read_set(tmp_path / name) for name in ("a.csv", "b.csv", "c.pq")]
     assert [annotated.layout for annotated in sets] == ["csv", "csv", "parquet"]
     for annotated in sets:
