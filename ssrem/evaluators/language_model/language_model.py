@@ -16,8 +16,11 @@ from ssrem.encoders.hub import USUAL_TOKENS, Pretrained, plain_tokens
 from ssrem.errors import EvaluatorError
 from ssrem.samples import Floats
 
-# Padded tokens in a batch, for each sample that it may hold: logits (tokens × vocabulary) are most of the memory.
-_TOKENS = 64
+# Padded tokens in a batch for each of `batch_size`, which bound the logits (tokens × vocabulary); and samples in it,
+# which bound the copies of a context's cache.
+_TOKENS, _ROWS = 64, 4
+# Logits whose sum of exponentials is computed at once.
+_CHUNK = 32
 _REMEMBERED = 200_000
 
 
@@ -142,14 +145,55 @@ class LanguageModel(Pretrained, ABC):
         width = max(map(len, rows))
         return torch.tensor([[*row, *[value] * (width - len(row))] for row in rows], device=self.device)
 
-    def _forward(self, rows: Sequence[Sequence[int]], *, before: int = 0, **options: Any) -> Any:
-        """Logits of rows, whose padding the attention mask excludes. before: how many tokens the model already read."""
+    def _log_p(
+        self,
+        rows: Sequence[Sequence[int]],
+        starts: Sequence[int],
+        targets: Sequence[Sequence[int]],
+        **options: Any,
+    ) -> Floats:
+        """Sum over each row's targets of their log-probabilities at its positions from `starts` on, float64 (rows,)."""
+        counts = [len(wanted) for wanted in targets]
+        places = [(at, start + i) for at, start in enumerate(starts) for i in range(counts[at])]
+        log_p = _log_p(
+            self._logits(rows, places, **options), [token for wanted in targets for token in wanted]
+        )
+        sums = np.zeros(len(rows))
+        np.add.at(sums, np.repeat(np.arange(len(rows)), counts), log_p)
+        return sums
+
+    def _logits(
+        self,
+        rows: Sequence[Sequence[int]],
+        places: Sequence[tuple[int, int]],
+        *,
+        before: int = 0,
+        **options: Any,
+    ) -> Any:
+        """Logits (places, vocabulary) at these places, a row and a position in it, of rows that are padded and masked.
+
+        before: how many tokens the model already read. Over a large vocabulary the model's last layer costs more than
+        all others, so it gets the hidden states of those places only.
+        """
         import torch
 
         ids = self._padded(rows, self.tokenizer.pad_token_id or 0)
         mask = self._padded([[1] * (before + len(row)) for row in rows])
-        with torch.inference_mode():
-            return self.model(input_ids=ids, attention_mask=mask, **options).logits
+        at = tuple(torch.tensor(places, device=self.device).T)
+        chosen: list[Any] = []
+
+        def choose(_: Any, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+            chosen.append(inputs[0][at][None])
+            return (chosen[0], *inputs[1:])
+
+        hook = self.model.get_output_embeddings().register_forward_pre_hook(choose)
+        try:
+            with torch.inference_mode():
+                logits = self.model(input_ids=ids, attention_mask=mask, **options).logits
+        finally:
+            hook.remove()
+        # Some models multiply by the last layer's weights themselves: then the layer was not called.
+        return logits[0] if chosen else logits[at]
 
 
 class CausalModel(LanguageModel):
@@ -188,56 +232,47 @@ class CausalModel(LanguageModel):
         import torch
 
         prefix = (*self.frame[0], *context)
-        options = {"logits_to_keep": 1} if self._keeps else {}
+        result = np.zeros(len(responses))
         with torch.inference_mode():
-            read = self.model(input_ids=torch.tensor([prefix], device=self.device), use_cache=True, **options)
+            read = self.model(
+                input_ids=torch.tensor([prefix], device=self.device), use_cache=True, **self._last
+            )
         cache: Any = getattr(read, "past_key_values", None)
         if not hasattr(cache, "batch_repeat_interleave"):
             return None
-        result = np.zeros(len(responses))
+        first = read.logits[0, -1].double().log_softmax(dim=0).cpu().numpy()
         for batch in batches([len(response) for response in responses], batch_size):
             batched = [responses[row] for row in batch]
-            rest = None
+            result[batch] = first[[response[0] for response in batched]]
             if len(batched[0]) > 1:  # the longest comes first
                 copied = copy.deepcopy(cache)
                 copied.batch_repeat_interleave(len(batched))
                 inputs = [response[:-1] or response for response in batched]
-                rest = self._forward(inputs, before=len(prefix), past_key_values=copied)
-            for at, (row, response) in enumerate(zip(batch, batched, strict=True)):
-                result[row] = _log_p(read.logits[0, -1:], response[:1]).sum()
-                if rest is not None and len(response) > 1:
-                    result[row] += _log_p(rest[at, : len(response) - 1], response[1:]).sum()
+                rest = [response[1:] for response in batched]
+                options = {"before": len(prefix), "past_key_values": copied}
+                result[batch] += self._log_p(inputs, [0] * len(batch), rest, **options)
         return result
 
     @cached_property
-    def _keeps(self) -> bool:
-        """Whether the model can compute the logits of some positions only."""
-        return "logits_to_keep" in inspect.signature(self.model.forward).parameters
+    def _last(self) -> dict[str, Any]:
+        """The option by which the model computes the last position's logits only, if it has it."""
+        known = inspect.signature(self.model.forward).parameters
+        return {"logits_to_keep": 1} if "logits_to_keep" in known else {}
 
     def _whole(self, items: Sequence[Tokens], batch_size: int) -> Floats:
         """Log-likelihoods of items whose context and response the model reads in one pass."""
-        import torch
-
         result = np.zeros(len(items))
         rows = [(*self.frame[0], *item.context, *item.response) for item in items]
-        starts = [len(row) - len(item.response) for row, item in zip(rows, items, strict=True)]
         lengths = [len(row) if item.response else 0 for row, item in zip(rows, items, strict=True)]
         for batch in batches(lengths, batch_size):
-            first, last = min(starts[row] for row in batch) - 1, max(lengths[row] for row in batch) - 1
-            # Logits over a large vocabulary are expensive: only at the positions of some row's response.
-            positions = torch.arange(first, last, device=self.device)
-            options: dict[str, Any] = {"logits_to_keep": positions} if self._keeps else {}
-            logits = self._forward([rows[row] for row in batch], use_cache=False, **options)
-            logits = logits if self._keeps else logits[:, first:last]
-            for at, row in enumerate(batch):
-                response = items[row].response
-                start = starts[row] - 1 - first
-                result[row] = _log_p(logits[at, start : start + len(response)], response).sum()
+            targets = [items[row].response for row in batch]
+            starts = [lengths[row] - len(wanted) - 1 for row, wanted in zip(batch, targets, strict=True)]
+            result[batch] = self._log_p([rows[row] for row in batch], starts, targets, use_cache=False)
         return result
 
     def _check(self) -> None:
         # An encoder loads as a causal model without an error, but sees the tokens that it should predict.
-        one, other = self._forward([[0, 1], [0, 2]])[:, 0].double().cpu().numpy()
+        one, other = self._logits([[0, 1], [0, 2]], [(0, 0), (1, 0)]).double().cpu().numpy()
         if not np.allclose(one, other, atol=1e-4):
             raise EvaluatorError(
                 f"{self.name} is not a causal language model, it sees later tokens; name one such as gpt2"
@@ -270,17 +305,17 @@ class MaskedModel(LanguageModel):
         log_p = np.zeros(len(copies))
         segments = "token_type_ids" in self.tokenizer.model_input_names  # 0: the context, 1: the response
         for batch in batches([lengths[at] for at, _ in copies], batch_size):
-            rows, types, places, targets = [], [], [], []
+            rows, types, starts, targets = [], [], [], []
             for at, token in (copies[copy] for copy in batch):
                 context, response = items[at].context, items[at].response
                 head = (*before, *context, *between)
                 masked = (*response[:token], self.tokenizer.mask_token_id, *response[token + 1 :])
                 rows.append((*head, *masked, *after))
                 types.append([0] * len(head) + [1] * (len(masked) + len(after)))
-                places.append(len(head) + token)
-                targets.append(response[token])
-            logits = self._forward(rows, **({"token_type_ids": self._padded(types)} if segments else {}))
-            log_p[batch] = _log_p(logits[range(len(batch)), places], targets)
+                starts.append(len(head) + token)
+                targets.append((response[token],))
+            options = {"token_type_ids": self._padded(types)} if segments else {}
+            log_p[batch] = self._log_p(rows, starts, targets, **options)
         np.add.at(result, [at for at, _ in copies], log_p)
         return result
 
@@ -306,13 +341,16 @@ class MaskedModel(LanguageModel):
 
 
 def batches(lengths: Sequence[int], batch_size: int) -> Iterator[list[int]]:
-    """Positions of items with a length above 0, longest first, at most `batch_size` a batch, fewer if they are long."""
+    """Positions of items with a length above 0, longest first, in batches of similar lengths.
+
+    A batch is one item, or has at most `batch_size` × 64 tokens with padding and `batch_size` × 4 items.
+    """
     batch: list[int] = []
     for at in sorted(range(len(lengths)), key=lambda at: (-lengths[at], at)):
         if not lengths[at]:
             continue
         if batch and (
-            len(batch) == batch_size or lengths[batch[0]] * (len(batch) + 1) > batch_size * _TOKENS
+            len(batch) == batch_size * _ROWS or lengths[batch[0]] * (len(batch) + 1) > batch_size * _TOKENS
         ):
             yield batch
             batch = []
@@ -325,7 +363,7 @@ def _log_p(logits: Any, targets: Sequence[int]) -> Floats:
     """Log-probabilities of targets (k,) under logits (k, vocabulary), float64 (k,)."""
     import torch
 
-    logits = logits.float()
-    wanted = torch.tensor(targets, device=logits.device)[:, None]
-    log_p = logits.gather(1, wanted)[:, 0].double() - logits.logsumexp(dim=1).double()
+    chosen = logits.gather(1, torch.tensor(targets, device=logits.device)[:, None])[:, 0]
+    totals = torch.cat([chunk.float().logsumexp(dim=1) for chunk in logits.split(_CHUNK)])
+    log_p = chosen.double() - totals.double()
     return np.asarray(log_p.cpu().numpy())

@@ -43,7 +43,8 @@ class Likelihood(Metric):
     Settings. model: of the type `kind`. context_turns: how many of the last turns precede the response.
     separator: text or special token of the model between turns. max_length: tokens of a sample, including special
     ones; None is what the model takes, at most 512. A longer sample is `truncated`: the context's oldest tokens are
-    dropped first, then the response's last. device, batch_size: change no score and are not part of the signature.
+    dropped first, then the response's last. batch_size: samples of 64 tokens that are read at once, and up to four
+    times as many shorter ones. Neither it nor device changes a score or is part of the signature.
 
     Blanks around turns and responses are removed, and blank turns are left out. A response without a token counts as
     one token of probability 1 / vocabulary, with and without a context.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import math
 import signal
@@ -280,19 +281,31 @@ def test_speakers_take_turns_before_what_is_said(causal: Path) -> None:
     assert scores.f[0] == pytest.approx(np.mean(alone), abs=1e-5)
 
 
-def test_models_that_give_all_logits_score_alike(causal: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_models_that_multiply_by_the_weights_of_their_head_score_alike(
+    causal: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     evaluator = LmCoherence(model=causal)
     expected = evaluator.score(SAMPLES)
-    forward = evaluator.model.model.forward
-
     evaluator.model.forget()
-    vars(evaluator.model).pop("_keeps")  # ask again what the model can do
-
-    def plain(input_ids: Any, attention_mask: Any, use_cache: bool) -> Any:
-        return forward(input_ids=input_ids, attention_mask=attention_mask, use_cache=use_cache)
-
-    monkeypatch.setattr(evaluator.model.model, "forward", plain)
+    # such a model never calls the head that it names
+    idle = copy.deepcopy(evaluator.model.model.lm_head)
+    monkeypatch.setattr(evaluator.model.model, "get_output_embeddings", lambda: idle)
     np.testing.assert_allclose(evaluator.score(SAMPLES), expected, atol=1e-6)
+
+
+def test_the_head_is_computed_only_where_a_token_is_scored(causal: Path) -> None:
+    evaluator = LmPmi(model=causal)
+    evaluator.model.forget()
+    positions: list[int] = []
+    head = evaluator.model.model.lm_head
+    hook = head.register_forward_hook(lambda _, __, logits: positions.append(logits.shape[:-1].numel()))
+    try:
+        evaluator.score(SAMPLES)
+    finally:
+        hook.remove()
+    tokens = [len(ids(sample.response)) for sample in SAMPLES]
+    # once a token after the context; alone all responses share the pass and the logits before their first token
+    assert sum(positions) == sum(tokens) + 1 + sum(count - 1 for count in tokens)
 
 
 @pytest.mark.parametrize("size", [1, 2, 64])
@@ -398,9 +411,9 @@ def test_wrong_models(causal: Path, masked: Path, tmp_path: Path) -> None:
 
 def test_batches_bound_rows_and_tokens() -> None:
     lengths = [3, 0, 500, 100, 64, 65, 1, 0, 30]
-    # 4 rows at most, and 4 × 64 tokens; the longest first
+    # 4 × 64 tokens at most, and 4 × 4 rows; the longest first
     assert list(batches(lengths, 4)) == [[2], [3, 5], [4, 8, 0, 6]]
-    assert list(batches([5, 5, 5], 2)) == [[0, 1], [2]]
+    assert list(batches([5] * 9, 2)) == [[0, 1, 2, 3, 4, 5, 6, 7], [8]]
 
 
 @pytest.fixture
