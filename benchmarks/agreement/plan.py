@@ -56,6 +56,9 @@ CHITCHAT, RESPONSES = "chitchat", "responses"
 MASKED = "masked-lm"
 """Stands in settings for the folder of the masked language model that the command line names."""
 
+LOCAL = "http://localhost:8080/v1"
+"""Where llama.cpp's server listens unless told otherwise."""
+
 _GLOVE = "glove-6b-50d"
 _RUBER = {"epochs": 4, "max_train": 10_000, "hidden": 300}
 # 102,400 stretches, each once; the weight of the KL divergence rises over 60,000 batches as published.
@@ -90,9 +93,9 @@ class Entry:
 
     name: by which the command line and the row's file call it. learn: 'nothing', 'packaged' (as it comes with ssrem),
     'corpus', 'labels' (human scores alone), 'both' (corpus first). learns_from: CHITCHAT or RESPONSES. share: of the
-    training contexts whose human scores are learned from. sources, target: of transfer, annotated sets by name; the
-    sources '*' stand for every set but the one that is tested on. minutes: about how long it takes on one core. paper:
-    as printed there.
+    training contexts whose human scores are learned from. target: the only annotated set that is tested on. sources:
+    of transfer, an annotated set by name; '*' stands for every set but the one that is tested on. minutes: about how
+    long it takes on one core. paper: as printed there.
     """
 
     section: str
@@ -163,6 +166,11 @@ def _untrained() -> Iterator[Entry]:
         yield Entry("untrained", name, f"`{name}`", name, paper=PARK.get(name, NONE))
     for name in ("lm-coherence", "lm-pmi", "lm-sum"):
         yield Entry("untrained", name, f"`{name}`", name, paper=PARK.get(name, NONE), minutes=30)
+    local = {"model": "gemma3-270m", "base_url": LOCAL, "prompt": "relevance"}
+    yield Entry(
+        "untrained", "judge-gemma", "`judge` (Gemma 3 270M, 4 bits)", "judge", local, target="dailydialog-grade",
+        minutes=8,
+    )  # fmt: skip
     larger = {"encoder": f"hf:{_LARGER}"}
     yield Entry("untrained", "cosine-mpnet", "`cosine` (all-mpnet-base-v2)", "cosine", larger, minutes=5)
     label = "`mlm-likelihood` (tied head over MiniLM)"
