@@ -104,19 +104,31 @@ def over_contexts(statistic: Weighted, clusters: Integers, of: Flags) -> Estimat
 
 def corrected_share(passing: Flags, passed: Flags, judged: Flags, of: Flags, clusters: Integers) -> Estimate:
     """`rogan_gladen` of the responses `of`, with the rates of the responses `judged`; its interval is over the contexts
-    of both. passing: by the evaluator; passed: by people, only looked at where judged; all (n,)."""
+    of both. None where the interval of tpr − fpr reaches down to 0, or there is none: the share may then be anything.
+    passing: by the evaluator; passed: by people, only looked at where judged; all (n,)."""
     tpr, fpr = _share(passing, judged & passed), _share(passing, judged & ~passed)
     apparent = _share(passing, of)
+    gap = over_contexts(lambda weights: tpr(weights) - fpr(weights), clusters, judged)
+    if why := _unusable(gap):
+        return Estimate(None, n=int(of.sum()), reason=f"the labels cannot correct it: {why}")
 
     def statistic(weights: Floats) -> Floats:
         return rogan_gladen(apparent(weights), tpr(weights), fpr(weights))
 
     estimate = over_contexts(statistic, clusters, judged | of)
-    if estimate.value is None:
-        why = "the evaluator passes what people fail as often as what they pass"
-        return Estimate(None, n=int(of.sum()), reason=why)
     value, low, high = (_within(end) for end in (estimate.value, estimate.low, estimate.high))
     return Estimate(value, low, high, int(of.sum()), estimate.reason)
+
+
+def _unusable(gap: Estimate) -> str:
+    """Why tpr − fpr corrects no share; empty if it does. A gap of 1, of labels without an error, has no interval."""
+    if gap.value is None or gap.value <= 0:
+        return "the evaluator passes what people fail as often as what they pass"
+    if gap.low is None:
+        return "" if gap.value == 1 else f"how far tpr is above fpr has no interval ({gap.reason})"
+    if gap.low <= 0:
+        return f"where the rates are measured, tpr is above fpr by {gap.value:.3f} only, with an interval from {gap.low:.3f}"
+    return ""
 
 
 def _within(share: float | None) -> float | None:

@@ -116,6 +116,8 @@ def _print(result: Validation, page: Path) -> None:
     output.tables(titled)
     reasons = [result.passing.reason, *(one.reason for one in result.passing.thresholds)]
     output.sentences([f"no threshold: {reason}" for reason in reasons if reason])
+    uncorrected = [one for one in result.passing.shares if one.corrected.value is None]
+    output.sentences([f"no corrected share of {one.of}: {one.corrected.reason}" for one in uncorrected])
     output.sentences([f"{one.name}: {one.reason or ' '.join(one.sentences).strip()}" for one in result.bias])
     if result.more_labels:
         print(f"{result.more_labels:,} more labels would halve the interval of spearman")

@@ -63,6 +63,25 @@ def test_an_evaluator_that_errs_as_often_on_either_side_corrects_nothing() -> No
     assert estimate.value is None and "as often" in estimate.reason
 
 
+@pytest.mark.parametrize(
+    ("judged", "why"),
+    [(np.arange(40) < 20, "tpr is above fpr by 0.100 only"), (np.arange(40) < 4, "has no interval")],
+)
+def test_an_evaluator_that_hardly_tells_the_two_apart_corrects_nothing(judged: np.ndarray, why: str) -> None:
+    passed = np.tile([True, False], 20)
+    passing = np.ones(40, dtype=bool)
+    passing[1] = False
+    estimate = corrected_share(passing, passed, judged, ~judged, np.arange(40))
+    assert (estimate.value, estimate.low, estimate.high, estimate.n) == (None, None, None, (~judged).sum())
+    assert estimate.reason.startswith("the labels cannot correct it: ") and why in estimate.reason
+
+
+def test_labels_without_an_error_leave_a_share_as_it_is() -> None:
+    passed = np.tile([True, False], 20)
+    judged = np.arange(40) < 20
+    assert corrected_share(passed, passed, judged, ~judged, np.arange(40)).value == 0.5
+
+
 def test_a_resample_counts_a_response_as_often_as_its_context_is_drawn() -> None:
     passed, scores, clusters = drawn(60)
     passing, draw = scores >= 0.5, np.random.default_rng(1)
