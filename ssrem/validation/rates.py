@@ -127,7 +127,8 @@ def _unusable(gap: Estimate) -> str:
     if gap.low is None:
         return "" if gap.value == 1 else f"how far tpr is above fpr has no interval ({gap.reason})"
     if gap.low <= 0:
-        return f"where the rates are measured, tpr is above fpr by {gap.value:.3f} only, with an interval from {gap.low:.3f}"
+        above = f"tpr is above fpr by {gap.value:.3f} only, with an interval from {gap.low:.3f}"
+        return f"where the rates are measured, {above}"
     return ""
 
 
