@@ -6,7 +6,7 @@ import argparse
 import json
 import math
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date, datetime
 from decimal import Decimal
@@ -60,20 +60,27 @@ def tables(titled: Mapping[str, Rows], *, raw: bool = False) -> None:
 
 
 def after(
-    options: argparse.Namespace, home: Warehouse, names: list[str], outcomes: Mapping[str, str]
+    options: argparse.Namespace,
+    home: Warehouse,
+    names: list[str],
+    outcomes: Mapping[str, str],
+    datasets: Collection[str] | None = None,
 ) -> None:
     """Print what was done to what, the named summaries of the home folder, and, where these have figures of
-    evaluators, which evaluator is no better than chance or a baseline."""
+    evaluators, which evaluator is no better than chance or a baseline; datasets: annotated sets, for theirs alone."""
     rows = summary(home, names)
+    if datasets is not None:
+        rows = {name: [row for row in some if row["dataset"] in datasets] for name, some in rows.items()}
+        rows = {name: some for name, some in rows.items() if some}
     if options.json:
-        as_json({"done": outcomes, **rows, "no_better": no_better(home)})
+        as_json({"done": outcomes, **rows, "no_better": no_better(home, datasets)})
         return
     for name, outcome in outcomes.items():
         print(f"{name}: {outcome}")
     print()
     summaries(rows)
     if {"identification", "agreement"} & rows.keys():
-        sentences(no_better(home))
+        sentences(no_better(home, datasets))
 
 
 def sentences(lines: Sequence[str]) -> None:

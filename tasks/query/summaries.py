@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import duckdb
@@ -41,13 +41,21 @@ def summary(
     return summaries
 
 
-def no_better(home: Warehouse) -> list[str]:
-    """Where an evaluator in use is no better than chance or than an untrained baseline, a sentence each."""
+def no_better(home: Warehouse, datasets: Collection[str] | None = None) -> list[str]:
+    """Where an evaluator in use is no better than chance or than an untrained baseline, a sentence each.
+
+    datasets: annotated sets whose figures alone to judge by; None: all figures, those of corpora too.
+    """
     texts = queries("report")
     with home.reader() as connection:
         identified, correlated, compared = (
             records(connection, texts[name].text)
             for name in ("identification", "correlations", "comparisons")
+        )
+    if datasets is not None:
+        identified = []
+        correlated, compared = (
+            [row for row in rows if row["dataset"] in datasets] for rows in (correlated, compared)
         )
     return verdict(identified, correlated, compared, lambda name, _: str(name))
 

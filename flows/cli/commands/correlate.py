@@ -44,7 +44,7 @@ def correlate(options: argparse.Namespace, home: Warehouse) -> None:
         runner,
     )
     outcomes = {name: "correlated" if new else "there already" for name, new in new_figures.items()}
-    output.after(options, home, ["agreement", "best"], outcomes)
+    output.after(options, home, ["agreement", "best"], outcomes, new_figures)
 
 
 def _show_bills(

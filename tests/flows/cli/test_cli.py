@@ -265,7 +265,7 @@ def test_turns_are_shown_when_they_are_built(
 def test_only_figures_of_evaluators_are_followed_by_who_is_no_better_than_chance(
     whole: Warehouse, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(output, "no_better", lambda home: ["ssrem is no better than chance."])
+    monkeypatch.setattr(output, "no_better", lambda home, datasets: ["ssrem is no better than chance."])
     for summary, said in (("speaker_sets", False), ("identification", True), ("agreement", True)):
         output.after(argparse.Namespace(json=False), whole, [summary], {})
         assert ("no better than chance" in capsys.readouterr().out) == said

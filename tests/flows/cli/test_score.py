@@ -171,7 +171,7 @@ def test_correlate_needs_no_training(responses: str, capsys: pytest.CaptureFixtu
     assert any("untrained baseline" in sentence for sentence in again["no_better"])
 
 
-def test_a_baseline_that_is_named_alone_stays_alone(
+def test_baselines_that_are_named_stay_alone_and_other_sets_are_not_shown(
     responses: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rows = [
@@ -187,3 +187,8 @@ def test_a_baseline_that_is_named_alone_stays_alone(
     assert main(["correlate", "people_eval.json", "--evaluator", "length", "--json", *place]) == 0
     figures = json.loads(capsys.readouterr().out)
     assert {row["evaluator"] for row in figures["agreement"]} == {"length"}
+    Path("people_eval.json").rename("others_eval.json")
+    assert main(["correlate", "others_eval.json", "--evaluator", "length", "--json", *place]) == 0
+    figures = json.loads(capsys.readouterr().out)
+    assert {row["dataset"] for row in figures["agreement"]} == {"others"}
+    assert all("others" in sentence and "people" not in sentence for sentence in figures["no_better"])
