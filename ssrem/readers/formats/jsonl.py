@@ -106,7 +106,7 @@ class JsonlReader(Reader):
         sources = self.layout.plan(tuple(keys)).sources.keys()
         missing = ["speaker", "text"] if objects else [] if whole else NEEDED
         missing = [field for field in missing if field not in sources]
-        if missing and (objects or missing == [*NEEDED]):
+        if missing and (objects or {"speaker", "text"} <= {*missing}):
             if rows == 1 and all(isinstance(value, dict) for value in row.values()):
                 raise DumpError(
                     f"{self.path}: {_one_object(list(keys))}; write each conversation as an object of its own"

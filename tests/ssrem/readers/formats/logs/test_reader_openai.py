@@ -239,9 +239,10 @@ def test_logs_without_an_owner_say_what_can_be_done(tmp_path: Path) -> None:
     )
 
 
-def test_the_export_of_chatgpt_is_refused_with_a_way_out(tmp_path: Path) -> None:
+@pytest.mark.parametrize("more", ["", '"conversation_id": "c", "create_time": 1.5, '])
+def test_the_export_of_chatgpt_is_refused_with_a_way_out(tmp_path: Path, more: str) -> None:
     (tmp_path / "conversations.json").write_text(
-        '[{"title": "t", "current_node": "a", "mapping": {"a": {}}}]'
+        f'[{{"title": "t", {more}"current_node": "a", "mapping": {{"a": {{}}}}}}]'
     )
     with pytest.raises(
         DumpError, match="ChatGPT's own export has a tree under 'mapping'; write its branch as"
