@@ -14,6 +14,7 @@ import argparse
 import hashlib
 import json
 import shutil
+from datetime import UTC, datetime
 
 import torch
 
@@ -52,6 +53,7 @@ def main() -> None:
         "human_scores": 0,
         "rows": dict(training.rows),
         "seconds": training.seconds,
+        "trained_at": f"{datetime.now(UTC):%F %T}",
         "figures": dict(training.figures),
         "notes": list(training.notes),
     }

@@ -1,4 +1,5 @@
--- One row: messages older than an earlier one of their conversation, and all that could be, for they have a time.
+-- One row is how many messages are older than an earlier one of their conversation, and how many have a time and an
+-- earlier message. Grain: the corpus.
 SELECT
     count_if(time_backwards) AS backwards,
     count_if(time IS NOT NULL AND position > 0) AS timed

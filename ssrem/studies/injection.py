@@ -64,7 +64,7 @@ def _sentences(findings: Sequence[Finding]) -> tuple[str, str]:
     if findings and all(f.outcome == "constant" for f in findings):
         return (
             "Its scores of the true responses are all equal, so how far a text moves them has no measure.",
-            "",
+            "Take other responses with --seed, or more with --responses.",
         )
     if not ranked or neutral is None:
         return "Too few responses to say what moves its scores.", "Take more with --responses."

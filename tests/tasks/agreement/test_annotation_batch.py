@@ -72,8 +72,9 @@ def test_out_and_back(made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[
     assert not [person for person in people if f'"{person}"' in page]
 
     answers = answered(batch, tmp_path, careless="rater-3")
+    home = ["--home", str(made.home.root)]
     capsys.readouterr()
-    assert main(["ratings", "import", *answers, "--batch", str(folder), "--kappa", "none"]) == 0
+    assert main(["ratings", "import", *answers, "--batch", str(folder), "--kappa", "none", *home]) == 0
     said = capsys.readouterr().out
     assert "passed 2 of 4 attention checks" in said
     assert "2 kept of 3" in said
@@ -92,7 +93,8 @@ def test_neither_step_starts_prefect(made: Made, tmp_path: Path) -> None:
         "heavy = {'prefect', 'torch', 'great_expectations'} & set(sys.modules)\nassert not heavy, heavy\n"
     )
     folder = tmp_path / "b"
-    steps = [["ratings", "collect", str(folder), "--home", str(made.home.root), "--contexts", "4"]]
+    home = ["--home", str(made.home.root)]
+    steps = [["ratings", "collect", str(folder), *home, "--contexts", "4"]]
     for step in steps:
         said = subprocess.run(
             [sys.executable, "-c", script, *step], capture_output=True, text=True, check=False, cwd=ROOT
@@ -101,7 +103,7 @@ def test_neither_step_starts_prefect(made: Made, tmp_path: Path) -> None:
         assert said.stderr == ""
         if step[1] == "collect":
             batch = Batch.from_json((folder / "key.json").read_text(), "key.json")
-            steps.append(["ratings", "import", *answered(batch, tmp_path), "--batch", str(folder)])
+            steps.append(["ratings", "import", *answered(batch, tmp_path), "--batch", str(folder), *home])
 
 
 def test_an_import_lands_at_once_where_it_is_asked_to(copy: Warehouse, made: Made, tmp_path: Path) -> None:
