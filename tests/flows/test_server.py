@@ -86,7 +86,7 @@ def test_an_operators_day(server: PrefectServer, home: Warehouse, tmp_path: Path
     assert server.finish(looked) == "FAILED"
     (run,) = server.runs("drop_folder")
     assert "bad.jsonl was moved to" in run["state"]["message"]
-    assert "none of the 1 messages" in (inbox / "rejected" / "bad.jsonl.reason.txt").read_text()
+    assert "no key is known as speaker or text" in (inbox / "rejected" / "bad.jsonl.reason.txt").read_text()
     assert (inbox / "done" / "second.jsonl").exists()
 
     # The event of the landed one starts a retraining, which is promoted or refused with its reason.
