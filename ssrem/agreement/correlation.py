@@ -51,9 +51,10 @@ def pearson(x: Numbers, y: Numbers) -> Correlation:
 
 
 def spearman(x: Numbers, y: Numbers) -> Correlation:
-    """Spearman's ρ, ties at their mean rank. p from the t distribution, for ρ = ±1, where that gives 0, the share of
-    the orders of the values that give ±1; interval by Fisher's z with Bonett
-    and Wright's (2000) standard error √((1 + ρ²/2) / (n - 3)). ValueError as in `pearson`.
+    """Spearman's ρ, ties at their mean rank. ValueError as in `pearson`.
+
+    p is from the t distribution. That gives 0 for ρ = ±1, whose p is the share of all orders of the values that give
+    ±1. The interval is by Fisher's z with Bonett and Wright's (2000) standard error √((1 + ρ²/2) / (n - 3)).
     """
     return _correlated(_spearman, x, y, lambda rho, n: sqrt((1 + rho**2 / 2) / (n - 3)), fewest=4)
 

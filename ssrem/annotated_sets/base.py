@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from ssrem.agreement.annotated import LARGEST_RATING, Annotated, file_text, is_rating, json_rows, shown
 from ssrem.errors import AnnotationError
-from ssrem.readers.streams import head
+from ssrem.readers.streams import is_parquet
 
 _ABSENT = re.compile(r"(?:n/?a\b.*|nan|none|null|-+|\?)?", re.IGNORECASE | re.DOTALL)
 """How files write that a rater gave no score: nothing, N/A with or without a reason, or a table's word for null."""
@@ -71,7 +71,7 @@ class Content:
         """The content of a file or folder; AnnotationError if it is not UTF-8 text or JSON that cannot be read."""
         if path.is_dir():
             return cls(path)
-        if path.is_file() and head(path, 4) == b"PAR1":
+        if path.is_file() and is_parquet(path):
             return cls(path, is_parquet=True)
         text = file_text(path)
         start = text.lstrip()[:1]

@@ -68,7 +68,7 @@ def guess_format(path: Path) -> str | None:
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Dump:
     """A file or folder of a dump, its format, and what must be kept as long as it is read."""
 
     path: Path
@@ -100,7 +100,7 @@ def open_dump(
     encoding = checked_encoding(encoding)
     chosen = reader_class(format) if format else None
     sources = [str(source)] if isinstance(source, str | Path) else list(dict.fromkeys(map(str, source)))
-    found: list[_Found] = []
+    dumps: list[_Dump] = []
     archives: dict[Path, Path] = {}
     try:
         for one in sources:
@@ -113,17 +113,17 @@ def open_dump(
             for path in paths:
                 if several and path.is_file() and not path.stat().st_size:
                     continue  # such as the log of a day on which nobody spoke
-                found += _found(path, format, encoding, (fetched,) if fetched else (), archives)
-        if not found:
+                dumps += _dumps_at(path, format, encoding, (fetched,) if fetched else (), archives)
+        if not dumps:
             raise DumpError(f"{sources[0]}: every file is empty; give one with conversations in it")
-        reader = _reader(found, fields, time_format, batch_rows)
+        reader = _reader(dumps, fields, time_format, batch_rows)
         if encoding and not reader.is_text:
             raise DumpError(f"--encoding does not apply to {reader.format}; leave it out")
         tried = list(FORMATS)[: list(FORMATS).index(reader.format)]  # in vain, before this one
         _check(reader, [] if format else tried)
         if any(map(is_utf16, reader.files())):
             reader.notes.append("read as UTF-16, by its first bytes")
-        name = found[0].path.name.removesuffix(".gz").removesuffix(".zst").removesuffix(".bz2")
+        name = dumps[0].path.name.removesuffix(".gz").removesuffix(".zst").removesuffix(".bz2")
         if reader.format not in {
             format,
             *sources,
@@ -150,9 +150,9 @@ def _as_given(error: DumpError, archives: Mapping[Path, Path]) -> DumpError:
     return DumpError(said)
 
 
-def _found(
+def _dumps_at(
     path: Path, format: str | None, encoding: str | None, kept: tuple[object, ...], archives: dict[Path, Path]
-) -> list[_Found]:
+) -> list[_Dump]:
     """The dump at `path`, or the dumps of one format in it if it is a folder without a format of its own.
 
     archives: where the archives that were unpacked are, by the folders of their content; those of `path` are added.
@@ -172,7 +172,7 @@ def _found(
     if path.is_dir() and not (guess_format(path) or _missed(path, FORMATS)):
         dumps, unread = _dumps_in(path, format)
         if dumps:
-            return [_Found(file, known, kept, guesses, unread) for file, known in dumps]
+            return [_Dump(file, known, kept, guesses, unread) for file, known in dumps]
     guess = _format_of(path, format)
     if guess is None:
         raise DumpError(f"{path}: {_unlike(path, format)}")
@@ -186,7 +186,7 @@ def _found(
         guesses = ()
         for file in files_of(path):
             declare(file, None)
-    return [_Found(path, guess, kept, guesses)]
+    return [_Dump(path, guess, kept, guesses)]
 
 
 def _dumps_in(folder: Path, format: str | None) -> tuple[list[tuple[Path, str]], tuple[str, ...]]:
@@ -224,13 +224,13 @@ def _declare(path: Path, encoding: str | None) -> tuple[str, ...]:
 
 
 def _reader(
-    found: Sequence[_Found], fields: Mapping[str, tuple[str, ...]], time_format: str | None, batch_rows: int
+    dumps: Sequence[_Dump], fields: Mapping[str, tuple[str, ...]], time_format: str | None, batch_rows: int
 ) -> Reader:
     """One reader for all of them; DumpError unless they are of one format."""
     from ssrem.readers.several import SeveralReader  # imports Arrow
 
-    first = found[0]
-    if other := next((one for one in found if one.format != first.format), None):
+    first = dumps[0]
+    if other := next((one for one in dumps if one.format != first.format), None):
         pattern = f"{other.path.parent / '*'}{other.path.suffix}"
         example = "" if other.path.suffix in ("", first.path.suffix) else f", such as {pattern!r}"
         raise DumpError(
@@ -238,19 +238,19 @@ def _reader(
             f"format: give those of one{example}, or --format"
         )
     chosen = reader_class(first.format)
-    if len(found) > 1 and chosen.joins_files and all(one.path.is_file() for one in found):
+    if len(dumps) > 1 and chosen.joins_files and all(one.path.is_file() for one in dumps):
         reader = chosen(
-            common_folder([one.path.absolute() for one in found]), mapping=fields, batch_rows=batch_rows
+            common_folder([one.path.absolute() for one in dumps]), mapping=fields, batch_rows=batch_rows
         )
-        reader.parts = [one.path.absolute() for one in found]
+        reader.parts = [one.path.absolute() for one in dumps]
     else:
-        readers = [chosen(one.path, mapping=fields, batch_rows=batch_rows) for one in found]
+        readers = [chosen(one.path, mapping=fields, batch_rows=batch_rows) for one in dumps]
         reader = SeveralReader(readers) if len(readers) > 1 else readers[0]
-    reader.kept = [kept for one in found for kept in one.kept]
-    if guesses := list(dict.fromkeys(guess for one in found for guess in one.guesses)):
+    reader.kept = [kept for one in dumps for kept in one.kept]
+    if guesses := list(dict.fromkeys(guess for one in dumps for guess in one.guesses)):
         more = f"; likewise in {len(guesses) - 1:,} more of the files" if len(guesses) > 1 else ""
         reader.notes.append(guesses[0] + more)
-    reader.notes += dict.fromkeys(note for one in found for note in one.notes)
+    reader.notes += dict.fromkeys(note for one in dumps for note in one.notes)
     reader.layout.times.format = checked_format(time_format)
     return reader
 

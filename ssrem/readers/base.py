@@ -21,11 +21,11 @@ from ssrem.errors import DumpError
 from ssrem.readers import streams
 from ssrem.readers.fields import ALIASES, Layout
 from ssrem.readers.json_members import json_elements, json_members, parse_json
-from ssrem.readers.json_rows import is_array, is_parquet, parquet_rows
+from ssrem.readers.json_rows import is_array, parquet_rows
 from ssrem.readers.metadata import canonical_object, encodable, escaped
 from ssrem.readers.people import NONE, without_people
 from ssrem.readers.rows import RAW_SCHEMA, MalformedRowError, row_values
-from ssrem.readers.streams import is_utf8
+from ssrem.readers.streams import is_parquet, is_utf8
 from ssrem.readers.times import DateOrder, Times
 
 Record = Mapping[str, object]

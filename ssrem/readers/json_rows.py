@@ -11,18 +11,13 @@ from typing import Any
 
 from ssrem.errors import DumpError
 from ssrem.readers.json_members import parse_json
-from ssrem.readers.streams import head
+from ssrem.readers.streams import head, is_parquet
 
 
 def is_array(path: Path) -> bool:
     """Whether the file starts like an array of objects."""
     start = head(path).lstrip()
     return start.startswith(b"[") and start[1:].lstrip().startswith(b"{")
-
-
-def is_parquet(path: Path) -> bool:
-    """Whether a file is Parquet, by its first bytes."""
-    return head(path, 4) == b"PAR1"
 
 
 def parquet_rows(path: Path) -> Iterator[dict[str, Any]]:

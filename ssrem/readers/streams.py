@@ -209,6 +209,11 @@ def is_utf16(path: Path) -> bool:
     return path.is_file() and next(_raw_chunks(path, 4), b"").startswith(_UTF16_BOMS)
 
 
+def is_parquet(path: Path) -> bool:
+    """Whether a file is Parquet, by its first bytes."""
+    return head(path, 4) == b"PAR1"
+
+
 def blocks(path: Path, size: int, progress: Callable[[int], None] | None = None) -> Iterator[bytes]:
     """The file's content in blocks of whole lines, of about `size` bytes, or one longer line.
 

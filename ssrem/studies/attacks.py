@@ -75,9 +75,9 @@ ATTACKS: dict[str, Attack] = {
 def noting(samples: dict[Sample, None]) -> Score:
     """A score that adds what it is to score to `samples`, to say how much a study would score."""
 
-    def noted(asked: Sequence[Sample]) -> NDArray[np.float64]:
-        samples.update(dict.fromkeys(asked))
-        return np.arange(len(asked), dtype=np.float64)
+    def noted(responses: Sequence[Sample]) -> NDArray[np.float64]:
+        samples.update(dict.fromkeys(responses))
+        return np.arange(len(responses), dtype=np.float64)
 
     return noted
 

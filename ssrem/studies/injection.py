@@ -35,9 +35,8 @@ def injection(data: TrueResponses, seed: int = 0) -> list[Finding]:
     samples = [replace(sample, reference=None) for sample in data.samples]
     before = np.asarray(data.score(samples), dtype=np.float64)
     scored = before[np.isfinite(before)]
-    deviation = (
-        float(scored.std()) if len(scored) and np.ptp(scored) > 0 else 0.0
-    )  # of equal ones it may be 1e-16
+    # Rounding errors give equal scores a deviation of some 1e-16.
+    deviation = float(scored.std()) if len(scored) and np.ptp(scored) > 0 else 0.0
     findings = []
     for kind, injected in INJECTIONS.items():
         changed = [replace(sample, response=injected(sample.response)) for sample in samples]

@@ -39,8 +39,8 @@ def split(
 ) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
     """`--set` of evaluators that learn nothing: evaluator → what makes a version of it, and how endpoints are asked in
     this run. EvaluatorError for a setting that no evaluator has, or a value that it cannot have."""
-    asks = any(evaluator_class(name).asks for name in names)
-    options = {name: value for name, value in settings.items() if name in OPTIONS and asks}
+    may_ask = any(evaluator_class(name).asks for name in names)
+    options = {name: value for name, value in settings.items() if name in OPTIONS and may_ask}
     Asking(**options)  # before they become parameters of a flow, such as a key in place of its variable
     versions = {name: value for name, value in settings.items() if name not in options}
     return (route(names, versions) if versions else {}), options

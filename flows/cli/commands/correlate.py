@@ -22,11 +22,11 @@ def correlate(options: argparse.Namespace, home: Warehouse) -> None:
     runner = arguments.runner(options)
     names = to_correlate(home, options.evaluator or ())
     settings = arguments.evaluator_settings(options)
-    own, asked = split(names, settings)
+    own, asking = split(names, settings)
     new = ready(home, names, own)
     annotated_sets = learning.annotated_sets(options, home, options.file, options.map)
     if options.dry_run:
-        _show_bills(options, home, [name for name in names if evaluator_class(name).asks], own, asked)
+        _show_bills(options, home, [name for name in names if evaluator_class(name).asks], own, asking)
         return
     if not options.evaluator and (best := best_line(home))[0] in new:
         output.say(f"correlating {best[1]}")
@@ -48,10 +48,14 @@ def correlate(options: argparse.Namespace, home: Warehouse) -> None:
 
 
 def _show_bills(
-    options: argparse.Namespace, home: Warehouse, names: list[str], own: dict[str, Any], asked: dict[str, Any]
+    options: argparse.Namespace,
+    home: Warehouse,
+    names: list[str],
+    own: dict[str, Any],
+    asking: dict[str, Any],
 ) -> None:
     rows = []
-    with asking_in(home, **asked):
+    with asking_in(home, **asking):
         for file in options.file:
             read = annotated_file(home, file, options.layout, parse(options.map))
             samples = [Sample(row.context, row.response, row.reference) for row in read.read.rows]

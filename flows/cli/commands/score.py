@@ -42,11 +42,11 @@ def score(options: argparse.Namespace, home: Warehouse) -> None:
     name, line = best_line(home) if options.evaluator is None else (options.evaluator, "")
     if options.evaluator in packaged() and not versions(home, name):
         line = f"{name}, as none is trained in {home.root} the one that comes with ssrem"
-    own, asked = split([name], arguments.evaluator_settings(options))
+    own, asking = split([name], arguments.evaluator_settings(options))
     private = why_marked(source, source)
     with (
         progress(f"scoring {source} with {name}") as advance,
-        asking_in(home, advance=advance, private=private, **asked),
+        asking_in(home, advance=advance, private=private, **asking),
     ):
         evaluator = created(home, name, own.get(name))
         if options.dry_run:

@@ -24,10 +24,10 @@ def study(options: argparse.Namespace, home: Warehouse) -> None:
     _check_datasets(home, options.of or ())
     names = to_study(home, options.evaluator or ())
     settings = arguments.evaluator_settings(options)
-    own, asked = split(names, settings)
+    own, asking = split(names, settings)
     ready(home, names, own)
     if options.dry_run:
-        _show_bills(options, home, [name for name in names if evaluator_class(name).asks], own, asked)
+        _show_bills(options, home, [name for name in names if evaluator_class(name).asks], own, asking)
         return
     pages = flow("study")(
         options.study,
@@ -56,13 +56,17 @@ def study(options: argparse.Namespace, home: Warehouse) -> None:
 
 
 def _show_bills(
-    options: argparse.Namespace, home: Warehouse, names: list[str], own: dict[str, Any], asked: dict[str, Any]
+    options: argparse.Namespace,
+    home: Warehouse,
+    names: list[str],
+    own: dict[str, Any],
+    asking: dict[str, Any],
 ) -> None:
     from tasks.studies.source import StudySettings  # imports Prefect
     from tasks.studies.study import datasets_of, samples_of
 
     settings = StudySettings(options.study, options.responses, options.seed)
-    with asking_in(home, **asked):
+    with asking_in(home, **asking):
         evaluators = {name: created(home, name, own.get(name)) for name in names}
         rows = [
             bill_row(name, evaluator, samples, dataset)

@@ -45,11 +45,11 @@ def validate(options: argparse.Namespace, home: Warehouse) -> int:
     with writing(target):
         check_target(target)  # scoring may take long
     name, line = best_line(home) if options.evaluator is None else (options.evaluator, "")
-    own, asked = split([name], arguments.evaluator_settings(options))
+    own, asking = split([name], arguments.evaluator_settings(options))
     private = why_marked(source.path, options.file)
     with (
         progress(f"validating {name} on {options.file}") as advance,
-        asking_in(home, advance=advance, private=private, **asked),
+        asking_in(home, advance=advance, private=private, **asking),
     ):
         evaluator = created(home, name, own.get(name))
         if options.dry_run:

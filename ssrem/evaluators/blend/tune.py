@@ -39,7 +39,7 @@ def tune(
     """
     began = time.perf_counter()
     low, high = scale
-    on_scale(name, annotated, scale)
+    on_scale(name, annotated, scale)  # refuses a score beyond the scale before an endpoint is asked
     annotated, left_out = _scored(name, members, annotated)
     target = (on_scale(name, annotated, scale) - low) / (high - low)
     samples = [sample for sample, _ in annotated]

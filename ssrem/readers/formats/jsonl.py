@@ -20,11 +20,11 @@ from ssrem.readers.base import Reader, Record, no_object, problem
 from ssrem.readers.blocks import RETURN, Block, BlockReader
 from ssrem.readers.fields import NEEDED, check_header, unknown_columns
 from ssrem.readers.json_members import parse_json, top_level_names
-from ssrem.readers.json_rows import first_objects, is_array, is_parquet
+from ssrem.readers.json_rows import first_objects, is_array
 from ssrem.readers.learned_schema import LearnedSchema
 from ssrem.readers.metadata import encodable, escaped
 from ssrem.readers.rows import MalformedRowError, joined_text, table_batch
-from ssrem.readers.streams import blocks, head, is_utf8, shown, text_name
+from ssrem.readers.streams import blocks, head, is_parquet, is_utf8, shown, text_name
 from ssrem.readers.times import NotVectorisableError
 
 #: The key whose list makes a line a conversation.
