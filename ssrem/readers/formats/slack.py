@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import html
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
@@ -17,16 +19,46 @@ _DAYS = "*/[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9].json"
 _USERS = ("users.json", "org_users.json")
 _SAID = (None, "me_message", "thread_broadcast", "reply_broadcast", "file_share", "bot_message", "tombstone")
 """Subtypes of messages that people or bots wrote, a deleted one among them; all others are notices (joins, topics)."""
+_BROADCASTS = ("thread_broadcast", "reply_broadcast")
+"""Subtypes of messages of a thread that the channel shows, too."""
 _LINK = re.compile(r"<([@#!]?)([^<>|]*)(?:\|([^<>]*))?>")
+
+
+@dataclass
+class _Latest:
+    """The latest messages of a channel, by id: of each thread by the id of its first one, and of the channel itself."""
+
+    of_threads: dict[str, object] = field(default_factory=dict)
+    of_channel: object = None
+    in_thread: bool = False
+
+    def answered(self, message: object, opener: object, broadcast: bool) -> object:
+        """What a message that is now the latest replies to; None: what comes before it in the file.
+
+        opener: the message that opened its thread, or None outside of threads.
+        """
+        before_is_hidden, before = self.in_thread, self.of_channel
+        self.in_thread = opener is not None and opener != message and not broadcast
+        if not self.in_thread:
+            self.of_channel = message
+        if opener is None or opener == message:
+            return before if before_is_hidden else None
+        if not isinstance(opener, str):
+            return opener  # a malformed row
+        reply_to = self.of_threads.get(opener, opener)
+        self.of_threads[opener] = message
+        return reply_to
 
 
 class SlackReader(Reader):
     """One conversation a channel, its days in order.
 
     Speakers are ids, with the name that users.json gives as metadata. A message's id is CHANNEL/TIME, as times are
-    unique in a channel. A message of a thread replies to the one that opened the thread, which is all that Slack
-    states. Bots, by their own ids, are no people. Notices and messages of files alone are left out. `line` counts the
-    messages of a file. In texts, `<@U1>` is read as `@U1`, `<URL|label>` as its label, and `&amp;` as `&`.
+    unique in a channel. Slack states only which message opened a thread, and lists all messages by time. A message of
+    a thread is read as a reply to the thread's message before it; the channel's next message after a thread's is read
+    as a reply to the channel's latest one. Bots, by their own ids, are no people. Notices and messages of files alone
+    are left out. `line` counts the messages of a file. In texts, `<@U1>` is read as `@U1`, `<URL|label>` as its label,
+    and `&amp;` as `&`.
     """
 
     format: ClassVar[str] = "slack"
@@ -44,6 +76,7 @@ class SlackReader(Reader):
     def records(self) -> Iterator[Record]:
         names: dict[object, str] = {}
         days = []
+        latest: dict[str, _Latest] = defaultdict(_Latest)
         for path in self.files():
             if path.parent == self.path:
                 names |= _names(parse_json(self.whole(path)))
@@ -59,11 +92,17 @@ class SlackReader(Reader):
                 yield problem(reason, file, 1, content, conversation_id=channel)
                 continue
             for number, row in enumerate(rows, 1):
-                if record := self._message(file, number, row, channel, names):
+                if record := self._message(file, number, row, channel, names, latest[channel]):
                     yield record
 
     def _message(
-        self, file: str, number: int, row: object, channel: str, names: Mapping[object, str]
+        self,
+        file: str,
+        number: int,
+        row: object,
+        channel: str,
+        names: Mapping[object, str],
+        latest: _Latest,
     ) -> Record | None:
         if not isinstance(row, dict):
             return problem("malformed_row", file, number, escaped(row), conversation_id=channel)
@@ -74,7 +113,6 @@ class SlackReader(Reader):
         if text == "":
             self.left_out["messages without text"] += 1
             return None
-        opened = row.get("thread_ts")
         user = row.get("user")
         known: dict[str, object] = {"conversation_id": channel}
         if row.get("bot_id") or row.get("subtype") == "bot_message":
@@ -85,7 +123,11 @@ class SlackReader(Reader):
             "speaker": user,
             "text": html.unescape(_LINK.sub(_shown, text)) if isinstance(text, str) else text,
             "time": row.get("ts"),
-            "reply_to": _scoped(channel, opened) if opened != row.get("ts") else None,
+            "reply_to": latest.answered(
+                _scoped(channel, row.get("ts")),
+                _scoped(channel, row.get("thread_ts")),
+                row.get("subtype") in _BROADCASTS,
+            ),
             "name": (names.get(user) if isinstance(user, str) else None) or row.get("username"),
         }
         return self.message(file, number, fields, escaped(row), **known)

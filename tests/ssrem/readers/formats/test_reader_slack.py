@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from ssrem.readers import open_dump
@@ -29,7 +30,7 @@ def test_a_day_that_is_no_list_and_an_entry_that_is_no_message_are_problems(tmp_
     damaged = {
         "a/2023-01-01.json": b"{}",
         "a/2023-01-02.json": b"[",
-        "a/2023-01-03.json": b'[5, {"text": [1]}]',
+        "a/2023-01-03.json": b'[5, {"text": [1]}, {"text": "a", "thread_ts": []}]',
     }
     rows = rows_of(open_dump(write_dump(SLACK | damaged, tmp_path / "export")))
     assert [
@@ -39,4 +40,30 @@ def test_a_day_that_is_no_list_and_an_entry_that_is_no_message_are_problems(tmp_
         ("2023-01-02.json", 1, "broken_json", b"["),
         ("2023-01-03.json", 1, "malformed_row", b"5"),
         ("2023-01-03.json", 2, "malformed_row", b'{"text":[1]}'),
+        ("2023-01-03.json", 3, "malformed_row", b'{"text":"a","thread_ts":[]}'),
     ]
+
+
+def test_threads_are_chains_that_the_channel_does_not_see(tmp_path: Path) -> None:
+    said = [  # time, thread, subtype, what it replies to
+        ("1", None, None, None),
+        ("2", "2", None, None),
+        ("3", "2", None, "c/2"),
+        ("4", "2", None, "c/3"),
+        ("5", None, None, "c/2"),
+        ("6", None, None, None),
+        ("7", "2", "thread_broadcast", "c/4"),
+        ("8", None, None, None),
+        ("9", "1", None, "c/1"),
+        ("10", "9.5", None, "c/9.5"),
+        ("11", "11", None, "c/8"),
+    ]
+    messages = [
+        {"ts": time, "user": "U1", "text": time}
+        | ({"thread_ts": thread} if thread else {})
+        | ({"subtype": subtype} if subtype else {})
+        for time, thread, subtype, _ in said
+    ]
+    dump = {"c/2023-01-01.json": json.dumps(messages[:4]), "c/2023-01-02.json": json.dumps(messages[4:])}
+    rows = rows_of(open_dump(write_dump({name: day.encode() for name, day in dump.items()}, tmp_path / "e")))
+    assert [row.get("reply_to") for row in rows] == [replied for *_, replied in said]
