@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import fcntl
+import io
 import json
 import os
 import random
 import shutil
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from flows.cli.main import main
 from support.paths import ROOT
 from tasks.warehouse.home import Warehouse
 
@@ -110,6 +113,17 @@ def command(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+def called(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """The command in this process, which then has imported what its tests need."""
+    said, error = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(said), redirect_stderr(error):
+        for name in os.environ:
+            if name.startswith(("PREFECT_", "SSREM_")):
+                patch.delenv(name)
+        status = main(arguments)
+    return subprocess.CompletedProcess(arguments, status, said.getvalue(), error.getvalue())
+
+
 @pytest.fixture(scope="session")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     """Made once, even by several workers: the second waits for the first."""
@@ -123,7 +137,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
         if not (root / "said.json").exists():
             write_conversations(dump)
             annotated.write_text(json.dumps(annotated_rows()))
-            first = command(*run)
+            first = called(*run)
             before = [[p.table, str(p.key), p.path] for p in home.partitions()]
             second = command(*run, "--json")
             done = [[p.returncode, p.stdout, p.stderr] for p in (first, second)]
