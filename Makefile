@@ -4,6 +4,8 @@ BIN := $(VENV)/bin
 HOME_FOLDER ?= warehouse
 # random: make test-slow also runs the property tests, with other examples each time. fixed: it leaves them to make test.
 EXAMPLES ?= random
+# Bytecode is kept even where the environment forbids it: the tests start Python a few hundred times.
+PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2 --dist loadgroup
 ANNOTATED ?= $(wildcard ../shared/data/annotations/*.json)
 
 .DEFAULT_GOAL := help
@@ -16,10 +18,10 @@ run: $(VENV)/.installed  ## run the whole pipeline on the default corpus: land, 
 	$(BIN)/ssrem run --home $(HOME_FOLDER) $(ARGS)
 
 test: $(VENV)/.installed-dev  ## run all tests except the slow ones
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow" $(ARGS)
+	OMP_NUM_THREADS=1 $(PYTEST) -m "not slow" $(ARGS)
 
 test-slow: $(VENV)/.installed-dev  ## run the slow tests: a real server and worker, clusters, faults, random examples
-	$(if $(filter random,$(EXAMPLES)),FUZZ=5) $(BIN)/python -m pytest -n 2 --dist loadgroup \
+	$(if $(filter random,$(EXAMPLES)),FUZZ=5) $(PYTEST) \
 		-m "slow$(if $(filter random,$(EXAMPLES)), or hypothesis)" --hypothesis-profile $(EXAMPLES) $(ARGS)
 
 agreement: $(VENV)/.installed  ## compare every evaluator with the papers' figures (hours, resumable; ANNOTATED="FILE ...")
