@@ -29,6 +29,9 @@ class Terminated(KeyboardInterrupt):
 class Stoppable:
     """A block that a signal ends within GRACE seconds, and a second signal at once.
 
+    A block that ends without an error has done its work, and its process ends as such: where the signal arrived while
+    Python deleted an object, or in a callback, Python dropped what its handler raised.
+
     Whatever error the signal causes comes out of it as KeyboardInterrupt or Terminated: DuckDB raises an error of its
     own in place of what the signal's handler raises. A thread watches for signals, since a long call into a library
     keeps Python from handling them. In a thread, or in a process that handles SIGTERM itself, signals are left alone.
@@ -40,6 +43,7 @@ class Stoppable:
         self.message = message
         self._arrived: int | None = None
         self._watching = False
+        self._done = False
         self._closed = threading.Event()
         self._saying = threading.Lock()
         self._said = False
@@ -60,6 +64,7 @@ class Stoppable:
     ) -> None:
         if not self._watching:
             return
+        self._done = error is None
         self._notes.send(bytes([CLOSED]))
         self._closed.wait(GRACE)
         if self._arrived is None:
@@ -81,9 +86,9 @@ class Stoppable:
         return status
 
     def end_at_once(self) -> None:
-        """End the process if a signal arrived: tearing down the interpreter takes seconds once PyTorch is loaded, and
-        the thread that watches the time cannot run any more."""
-        if self._arrived is not None:
+        """End the process if a signal ended the block: the interpreter takes seconds to tear down once PyTorch is
+        loaded, and the thread that watches the time cannot run any more."""
+        if self._arrived is not None and not self._done:
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(self._outcome(self._arrived == signal.SIGTERM)[0])
@@ -118,6 +123,8 @@ class Stoppable:
                 if self._bytes.recv(1)[0] != CLOSED:
                     break
                 self._closed.set()
+                if self._done:
+                    return
         self._end()
 
 

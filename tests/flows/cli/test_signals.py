@@ -73,6 +73,26 @@ dispatch.run = lambda options: 0
 sys.exit(main.main(["status"]))
 """
 
+DROPPED_BY_PYTHON = """
+import os, sys, time
+from flows.cli import dispatch, main
+
+class Deleted:
+    def __del__(self):
+        os.kill(os.getpid(), {number})
+        time.sleep(0.1)
+
+def call(options):
+    deleted = Deleted()
+    del deleted
+    print("done")
+    return 0
+
+dispatch.run = call
+sys.unraisablehook = lambda _: None
+sys.exit(main.main(["status"]))
+"""
+
 WITH_A_LONG_TEARDOWN = """
 import os, sys, time
 from flows.cli import dispatch, main
@@ -165,6 +185,13 @@ def test_a_second_signal_does_not_keep_the_command_from_its_line(number: int) ->
 def test_a_command_that_has_done_its_work_ends_as_such(number: int) -> None:
     with started("-c", AT_THE_END.format(number=int(number))) as running:
         running.communicate(timeout=60)
+    assert running.returncode == 0
+
+
+@pytest.mark.parametrize("number", ENDS)
+def test_a_command_that_ends_its_work_in_spite_of_a_signal_ends_as_such(number: int) -> None:
+    with started("-c", DROPPED_BY_PYTHON.format(number=int(number))) as running:
+        assert running.communicate(timeout=60) == ("done\n", "")
     assert running.returncode == 0
 
 
