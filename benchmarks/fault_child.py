@@ -86,13 +86,13 @@ def _time_publishing(moments: list[tuple[str, float]]) -> None:
 
 
 def _do(job: Mapping[str, Any]) -> int:
-    """Run the stages of a job; returns its exit status. Its output goes to the file `said`."""
+    """Run the stages of a job; returns its exit status. Its output goes to the file `output`."""
     from ssrem.errors import SsremError
 
     os.setsid()
-    said = os.open(job["said"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-    os.dup2(said, 1)
-    os.dup2(said, 2)
+    output = os.open(job["output"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
     if job.get("clock"):
         _shift_clock(job["clock"])
     if job.get("room"):

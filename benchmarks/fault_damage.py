@@ -81,9 +81,9 @@ def full_disk(bench: Bench, times: int, draw: random.Random) -> Iterator[Outcome
             if mounted and status == 0:
                 _unmount(bench, small)
             share /= 2
-        said = bench.child.said.read_text().strip()
-        plain = status == 1 and len(said.splitlines()) == 1 and "no room left on the disk" in said
-        wrong = [] if plain else [f"it ended with {status} and said {said[-500:]!r}"]
+        output = bench.child.output.read_text().strip()
+        plain = status == 1 and len(output.splitlines()) == 1 and "no room left on the disk" in output
+        wrong = [] if plain else [f"it ended with {status} and said {output[-500:]!r}"]
         wrong += [f"{path} was left" for path in litter(bench.home)]
         if mounted and status:
             subprocess.run(["mount", "-o", "remount,size=1g", str(small)], check=True)

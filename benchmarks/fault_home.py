@@ -65,7 +65,7 @@ class Child:
     """A process that runs stages on demand, each time in a forked process that can be killed."""
 
     def __init__(self, folder: Path, dump: Dump) -> None:
-        self.dump, self.said, self.moments = dump, folder / "said", folder / "moments.json"
+        self.dump, self.output, self.moments = dump, folder / "output", folder / "moments.json"
         self.modules: list[str] = []
         self._process: subprocess.Popen[str] | None = None
 
@@ -100,7 +100,7 @@ class Child:
         """Run the stages; returns the exit status, -9 if killed `kill_after` seconds after the start."""
         assert self._process and self._process.stdin and self._process.stdout
         job = {"home": str(home.root), "dump": str(self.dump.path), "annotated": str(self.dump.annotated)}
-        job |= {"stages": list(stages), "said": str(self.said), **options}
+        job |= {"stages": list(stages), "output": str(self.output), **options}
         self._process.stdin.write(json.dumps(job) + "\n")
         self._process.stdin.flush()
         process = int(self._process.stdout.readline())
@@ -113,7 +113,7 @@ class Child:
     def timed(self, home: Warehouse, stages: Sequence[str] = STAGES) -> list[tuple[str, float]]:
         """Run the stages undisturbed; the times (seconds) at which each began, began to publish, and had published."""
         if self.run(home, stages, moments=str(self.moments), modules=self.modules):
-            raise RuntimeError(self.said.read_text())
+            raise RuntimeError(self.output.read_text())
         timings = json.loads(self.moments.read_text())
         self.modules = timings["modules"]
         return [(what, at) for what, at in timings["moments"]]
@@ -203,7 +203,7 @@ class Bench:
         repaired = (
             []
             if status == 0
-            else [f"the next run ended with {status}: {self.child.said.read_text()[-500:]!r}"]
+            else [f"the next run ended with {status}: {self.child.output.read_text()[-500:]!r}"]
         )
         try:
             now = content(self.home)

@@ -160,13 +160,13 @@ def run(root: Path, readers: int, publishes: int) -> Outcome:
         for generation in range(1, publishes + 1):
             publish(home, generation)
         seconds = time.perf_counter() - begun
-        said = [process.communicate()[0] for process in started]
+        outputs = [process.communicate()[0] for process in started]
     finally:
         for process in started:
             process.kill()
             process.wait()
     rows: dict[str, dict[str, Any]] = {}
-    for kind, text in zip(kinds, said, strict=True):
+    for kind, text in zip(kinds, outputs, strict=True):
         answers, generations, wrong, failed, slowest = json.loads(text)
         row = rows.setdefault(
             kind, {"processes": 0, "looks": 0, "snapshots": 0, "slowest": 0.0, "failures": 0, "wrong": []}

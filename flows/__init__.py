@@ -1,1 +1,1 @@
-"""When the stages run: Prefect flows, and the command line that starts them."""
+"""Prefect flows, which run the stages in order, and the command line that starts them."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from flows.orchestration.artifacts import shown
+from flows.orchestration.artifacts import stage_artifacts
 from flows.orchestration.options import AgreementOptions, AnnotatedSetOptions, RunnerOptions
 from flows.orchestration.workers import on_workers
 from ssrem.evaluators.judge.asking import asking
@@ -32,18 +32,18 @@ def correlate(
     """Score annotated sets with evaluators and correlate; returns for each dataset whether it is new.
 
     An evaluator that learns nothing or comes with ssrem is registered first. The untrained baselines are compared too.
-    Of several sets that fail, each is reported in a line, the last as the error.
+    If several sets fail, each is reported in a line; the last one is raised.
 
     Args:
         evaluators: Names of evaluators; by default all in use, or the best that is packaged and installed
-        settings: Settings of evaluators that learn nothing, of which they make a new version, and how endpoints are
-            asked in this run; never a key, but the environment variable that holds it
+        settings: Settings of evaluators that learn nothing, which make a new version, and options for asking endpoints
+            in this run; never a key itself, but the name of its environment variable
     """
     repair(home)
     names = to_correlate(Warehouse.at(home), evaluators or ())
     own, options = split(names, settings or {})
     versions = registered(home, names, own, resources=resources)
-    with shown(home, "correlate", ["agreement", "best"]), asking(**options):
+    with stage_artifacts(home, "correlate", ["agreement", "best"]), asking(**options):
         new, failed = {}, []
         for file in annotated_sets.files:
             try:

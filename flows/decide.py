@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from flows.orchestration.artifacts import shown
+from flows.orchestration.artifacts import stage_artifacts
 from ssrem.evaluators import evaluator_class
 from tasks.agreement.correlate import correlate_all, correlate_landed, left_out
 from tasks.maintenance.repair import repair
@@ -24,14 +24,14 @@ def decide(
 ) -> dict[str, str]:
     """Decide on every version that waits; returns `NAME VERSION` to the decision and its reason.
 
-    Both versions are first scored on the held-out splits that the newer one learned beside and on all annotated sets.
+    Both versions first score the test splits of the newer one's corpora and all annotated sets.
 
     Args:
         evaluators: Names of evaluators; by default all
     """
     decided = {}
     repair(home)
-    with shown(home, "train", ["evaluators", "identification", "agreement"]):
+    with stage_artifacts(home, "train", ["evaluators", "identification", "agreement"]):
         while waiting := challenges(Warehouse.at(home), evaluators or ()):
             # Each decision may change what the next one is compared with.
             challenge = _scored(waiting[0], home, resources)
@@ -44,7 +44,7 @@ def decide(
 
 
 def _scored(challenge: Challenge, home: str, resources: Resources) -> Challenge:
-    """Score both versions; the challenge on those annotated sets of which figures can be published."""
+    """Score with both versions; returns the challenge without annotated sets whose figures cannot be published."""
     both = [(challenge.evaluator, version) for version in (challenge.champion, challenge.version)]
     if "f" in evaluator_class(challenge.evaluator).parts:
         for name, version in both:

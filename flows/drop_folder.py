@@ -1,4 +1,4 @@
-"""Flow `drop_folder`: land the dumps that were put into a folder, and move them out of it."""
+"""Flow `drop_folder`: land the dumps in a folder, and move them out of it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def drop_folder(
     Args:
         folder: Folder in which each file or folder is a dump
         settle: Seconds without a change after which a dump is complete
-        dump: How the dumps are read and landed; each corpus is named as its file
+        dump: How the dumps are read and landed; each corpus is named after its file
         announce: Emit the event `corpus.landed` for each new corpus
     """
     if dump.name is not None:

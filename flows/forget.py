@@ -1,4 +1,4 @@
-"""Flow `forget`: delete people from the home folder, and rebuild without them what was built from their words."""
+"""Flow `forget`: delete people from the home folder, and rebuild without them the tables built from their words."""
 
 from __future__ import annotations
 

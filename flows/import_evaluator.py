@@ -17,7 +17,7 @@ def import_evaluator(
 
     Args:
         file: File that ssrem evaluators export wrote
-        allow: Encoders and models, names or paths, that it may read or download though they are not in the file
+        allow: Encoders and models, names or paths, that it may read or download in addition to its file
     """
     repair(home)
     return publish(file, home, allowed=allow or (), resources=resources)

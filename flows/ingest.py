@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flows.orchestration.artifacts import shown
+from flows.orchestration.artifacts import stage_artifacts
 from flows.orchestration.options import DumpOptions
 from tasks.ingest.land import land
 from tasks.maintenance.repair import repair
@@ -25,7 +25,7 @@ def ingest(
         announce: In a flow run, emit the event `corpus.landed` if the corpus is new
     """
     repair(home)
-    with shown(home, "ingest", ["corpora", "quarantine"]):
+    with stage_artifacts(home, "ingest", ["corpora", "quarantine"]):
         corpus, new = land(source, home, **dump.model_dump(), resources=resources)
     if new and announce and in_flow_run():
         from prefect.events import emit_event

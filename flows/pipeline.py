@@ -1,4 +1,4 @@
-"""Flow `pipeline`: every stage in order; what is done already is skipped."""
+"""Flow `pipeline`: every stage in order; work that is done already is skipped."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def pipeline(
         retrain(home, margins=options.margins, resources=resources)
     if annotated_sets.files:
         correlate(annotated_sets, home, evaluators, resources=resources)
-    correlate_all(home, resources=resources)  # also of annotated sets that landed before
+    correlate_all(home, resources=resources)  # also for annotated sets that landed before
     study_behaviour(home, resources=resources)
     path = report(home, anew=False)
     if rejected:

@@ -1,4 +1,4 @@
-"""Flow `promote`: bring a version of an evaluator into use by hand."""
+"""Flow `promote`: put a version of an evaluator into use by hand."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def promote(
 
     Args:
         evaluator: Name of the evaluator
-        version: Its version; by default the one that was in use before the present one
+        version: Its version; by default the one that was in use before the current one
     """
     repair(home)
     chosen, replaced = promote_version(evaluator, version, home, resources=resources)

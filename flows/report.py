@@ -14,7 +14,7 @@ def report(home: str = "warehouse", figures: str | None = None, raw: bool = Fals
     Args:
         figures: Folder to write the figures and tables into as well
         raw: In CSV, write text as it is, even where a spreadsheet would take it for a formula
-        anew: Write it even if it shows what is published already
+        anew: Write it even if it is up to date
     """
     repair(home)
     path = write_report(home, anew=anew)

@@ -24,8 +24,8 @@ def retrain(
 ) -> dict[str, str]:
     """Retrain on all landed corpora the evaluators that have not seen them all; returns each evaluator's outcome.
 
-    The ledger says what there is to do: a second or a late call retrains nothing again. In a home folder without any
-    evaluator trained there, the default evaluators are trained.
+    The ledger determines what is to do, so that a second or late call retrains nothing again. In a home folder in which
+    no evaluator was trained, the default evaluators are trained.
 
     Args:
         evaluators: Names of evaluators; by default all in use

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flows.orchestration.artifacts import shown
+from flows.orchestration.artifacts import stage_artifacts
 from flows.orchestration.options import RunnerOptions, TableOptions
 from flows.orchestration.workers import on_workers
 from flows.tables import tables
@@ -53,7 +53,7 @@ def score_corpus(
         )
     if missing := without_tables(home, names):
         tables(home, missing, TableOptions(), resources)
-    with shown(home, "score", ["identification"]):
+    with stage_artifacts(home, "score", ["identification"]):
         return {
             corpus: [
                 name

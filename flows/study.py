@@ -1,10 +1,10 @@
-"""Flow `study`: what else than quality the scores of evaluators depend on."""
+"""Flow `study`: what the scores of evaluators depend on besides quality."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from flows.orchestration.artifacts import shown
+from flows.orchestration.artifacts import stage_artifacts
 from ssrem.evaluators.judge.asking import asking
 from tasks.maintenance.repair import repair
 from tasks.scoring.asking import split
@@ -29,8 +29,8 @@ def study(
 ) -> dict[str, str]:
     """Study the evaluators in use; returns for each dataset the path of its page.
 
-    Evaluators that cannot give what the study needs are left out, unless none can. One that is named, and learns
-    nothing or comes with ssrem, is registered first.
+    Evaluators that do not provide what the study needs are left out; it is an error if none does. A named evaluator
+    that learns nothing or comes with ssrem is registered first.
 
     Args:
         name: Name of the study, such as attacks or length
@@ -38,15 +38,15 @@ def study(
         evaluators: Names of evaluators; by default all that are promoted but the baselines of ssrem correlate
         responses: Number of true responses to attack; 0 for all of the test split
         seed: Seed of every draw
-        settings: Settings of evaluators that learn nothing, of which they make a new version, and how endpoints are
-            asked in this run; never a key, but the environment variable that holds it
+        settings: Settings of evaluators that learn nothing, which make a new version, and options for asking endpoints
+            in this run; never a key itself, but the name of its environment variable
     """
     of_study = StudySettings(name, responses, seed)
     repair(home)
     names = to_study(Warehouse.at(home), evaluators or ())
     own, options = split(names, settings or {})
     versions = registered(home, names, own, resources=resources)
-    with shown(home, "study", ["studies"]), asking(**options):
+    with stage_artifacts(home, "study", ["studies"]), asking(**options):
         pages = {}
         for dataset in datasets or datasets_of(home, name):
             study_dataset(dataset, versions, home, of_study, resources=resources)

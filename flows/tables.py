@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flows.orchestration.artifacts import shown
+from flows.orchestration.artifacts import stage_artifacts
 from flows.orchestration.options import RunnerOptions, TableOptions
 from flows.orchestration.workers import on_workers
 from ssrem.encoders import DEFAULT_ENCODER
@@ -28,7 +28,7 @@ def tables(
     """
     settings = TableSettings(**{**table.model_dump(), "encoder": table.encoder or DEFAULT_ENCODER})
     repair(home)
-    with shown(home, "tables", ["speaker_sets"]):
+    with stage_artifacts(home, "tables", ["speaker_sets"]):
         return {
             corpus: build(corpus, home, settings=settings, resources=resources)
             for corpus in corpora or landed_corpora(home)

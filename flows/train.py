@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from flows.decide import decide
-from flows.orchestration.artifacts import shown
+from flows.orchestration.artifacts import stage_artifacts
 from flows.orchestration.options import RunnerOptions, TableOptions, TrainingOptions
 from flows.orchestration.workers import on_workers
 from flows.tables import tables
@@ -62,7 +62,7 @@ def train(
         warning := too_small(Warehouse.at(home), learned_from)
     ):
         print(f"ssrem: {warning}", file=sys.stderr)
-    with shown(home, "train", ["evaluators", "identification"]):
+    with stage_artifacts(home, "train", ["evaluators", "identification"]):
         for name in names:
             if name in trained:
                 continue

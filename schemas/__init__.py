@@ -14,10 +14,10 @@ _CONTRACTS = [
 TABLES: dict[str, Table] = {table.name: table for table in _CONTRACTS if isinstance(table, Table)}
 
 VIEWS: dict[str, View] = {view.name: view for view in _CONTRACTS if isinstance(view, View)}
-"""Views of the tables, which readers query as tables."""
+"""Views over the tables, which users query like tables."""
 
 LANDED = tuple(value.name for value in vars(ingest).values() if isinstance(value, Table))
-"""Tables that ingest fills from a dump; every other one can be built from them, models and annotated sets."""
+"""Tables that ingest fills from a dump; all others can be built from these, from models and from annotated sets."""
 
 
 def fingerprint() -> str:

@@ -115,7 +115,7 @@ TESTED = {
     "scores of each response are exchanged at random; williams: of two dependent correlations, over ranks",
     "measure": "VARCHAR: spearman",
 }
-"""Columns that `comparisons` and `rankings` share: on what evaluators were compared, and how."""
+"""Columns that `comparisons` and `rankings` share: what evaluators were compared on, and how."""
 
 TESTED_VALUES = (
     OneOf("aggregation", AGGREGATIONS),

@@ -1,6 +1,6 @@
 """The contract of a table: grain, columns, key and expectations, from which DDL, Parquet files and gates derive.
 
-Every expectation has `says`, its name in `check_results`, and `query(table)`, a query for the rows that break it.
+Every expectation has `says`, its text in `check_results`, and `query(table)`, a query for the rows that violate it.
 """
 
 from __future__ import annotations

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+UTF16_BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+"""First bytes of a file of UTF-16: its byte order mark."""
 LARGEST_TEXT = 1 << 30
 """Most bytes of a file of text that is read into memory as a whole."""
 
@@ -48,8 +50,8 @@ def read_text(path: Path) -> str:
     if path.stat().st_size > LARGEST_TEXT:
         raise OSError(errno.EFBIG, f"is larger than {LARGEST_TEXT >> 20:,} MB", str(path))
     with path.open("rb") as file:
-        wide = file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-    return path.read_text(encoding="utf-16" if wide else "utf-8-sig")
+        is_utf16 = file.read(2) in UTF16_BOMS
+    return path.read_text(encoding="utf-16" if is_utf16 else "utf-8-sig")
 
 
 def package_folder(package: str) -> Path | None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from schemas import TABLES
+from ssrem.agreement.annotated import short_repr
 from ssrem.errors import DumpError
 from ssrem.files import temporary_folder
 from ssrem.readers import guess_format, open_dump
@@ -152,24 +153,24 @@ def conversations(
                 "speaker of each message"
             )
         nobodies = people_notes(tables, not_people, lambda names: f"not_people={[*names]!r}")
-        notes = [*reader.told(), *scoped, *nobodies, order, left_out, _one_sided(frames["conversations"])]
-        told = [note for note in notes if note]
-        for note in told:
+        others = (*scoped, *nobodies, order, left_out, _one_sided(frames["conversations"]))
+        notes = [*reader.all_notes(), *filter(None, others)]
+        for note in notes:
             warnings.warn(note, stacklevel=2)
-        return Conversations(frames, load_candidates(connection, ["conversations"]), told)
+        return Conversations(frames, load_candidates(connection, ["conversations"]), notes)
 
 
 def _left_out(tables: _Tables, max_quarantine: float) -> str | None:
     rejected = reject(tables)
     if not rejected.messages:
         raise DumpError("there is no message; give conversations with at least two messages")
-    told = f"{rejected.total:,} of {rejected.messages:,} messages cannot be used: {rejected.counts}"
+    summary = f"{rejected.total:,} of {rejected.messages:,} messages cannot be used: {rejected.counts}"
     if rejected.unexpected > max_quarantine * rejected.messages or rejected.total == rejected.messages:
         raise DumpError(
-            f"{told}; such as {rejected.examples}; name the columns with columns={{'speaker': …, 'text': …}}, or leave "
-            "out what cannot be used with max_quarantine=1"
+            f"{summary}; such as {rejected.examples}; name the columns with columns={{'speaker': …, 'text': …}}, or "
+            "leave out what cannot be used with max_quarantine=1"
         )
-    return f"{told}; the frame quarantine has them" if rejected.total else None
+    return f"{summary}; the frame quarantine has them" if rejected.total else None
 
 
 def _scope(tables: _Tables) -> str:
@@ -263,7 +264,7 @@ def _row(row: dict[str, Any], layout: Layout, where: str) -> Mapping[str, Any]:
 
 def _conversation(messages: Sequence[Any], layout: Layout, where: str, id: str) -> Mapping[str, Any]:
     if isinstance(messages, tuple) and len(messages) == 2 and all(isinstance(part, str) for part in messages):
-        raise _shape(f"{where} is one message, {_shown(messages)}")
+        raise _shape(f"{where} is one message, {short_repr(messages)}")
     roles = all(isinstance(message, dict) and {"role", "content"} <= message.keys() for message in messages)
     if roles and messages and "speaker" not in layout.plan(tuple(messages[0])).sources:
         return {"conversation_id": id, "messages": list(messages)}
@@ -285,7 +286,7 @@ def _message(message: Any, layout: Layout, where: str) -> dict[str, Any]:
         raise _shape(f"{where} is {_called(message)}")
     if isinstance(speaker, bool) or not isinstance(speaker, str | Integral) or not str(speaker).strip():
         raise DumpError(
-            f"{where}: the speaker is {_shown(speaker)}; name who says it, by a text or whole number"
+            f"{where}: the speaker is {short_repr(speaker)}; name who says it, by a text or whole number"
         )
     _check_text(texts, where)
     return entry
@@ -315,9 +316,4 @@ def _shape(fault: str) -> DumpError:
 
 
 def _called(value: Any) -> str:
-    return f"{_shown(value)}, of type {type(value).__name__}"
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:59]}…"
+    return f"{short_repr(value)}, of type {type(value).__name__}"

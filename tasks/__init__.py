@@ -1,1 +1,1 @@
-"""Steps: a stage a file, each reading the published snapshot and publishing whole or not at all."""
+"""The stages of the pipeline, one package each: they read the published snapshot and publish all outputs or none."""

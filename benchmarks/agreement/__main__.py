@@ -15,7 +15,7 @@ from pathlib import Path
 
 from benchmarks.agreement.page import page
 from benchmarks.agreement.plan import CHITCHAT, RESPONSES, Entry, entries
-from benchmarks.agreement.rows import FOLDER, Kept
+from benchmarks.agreement.rows import FOLDER, ComputedRows
 from benchmarks.agreement.run import Bench, PieceEndedError, run_of
 from ssrem.agreement.annotated import Labels, dataset_name, labels_of, read_annotated
 from ssrem.errors import SsremError
@@ -39,10 +39,10 @@ def main() -> int:
         sets = {dataset_name(file): labels_of(read_annotated(file)) for file in options.annotated}
     except SsremError as error:
         return _refused(str(error))
-    kept = Kept(options.rows, _data(sets, digest, options.responses))
+    computed = ComputedRows(options.rows, _data(sets, digest, options.responses))
     if options.list:
         for entry in plan:
-            _print_state(entry, kept)
+            _print_state(entry, computed)
         return 0
     bench = Bench(
         lambda: _candidates(home),
@@ -59,21 +59,21 @@ def main() -> int:
     failed = {}
     for entry in wanted:
         try:
-            _compute(entry, bench, kept, options)
+            _compute(entry, bench, computed, options)
         except SsremError as error:
             failed[entry.name] = str(error)
             _say(f"  not made: {error}")
             if isinstance(error, PieceEndedError):
                 break
-    options.output.write_text(page(plan, kept, sets), encoding="utf-8")
-    done = sum(bool(kept.runs(entry)) for entry in plan)
+    options.output.write_text(page(plan, computed, sets), encoding="utf-8")
+    done = sum(bool(computed.runs(entry)) for entry in plan)
     _say(f"{options.output}: {done} of {len(plan)} rows")
     return 1 if failed else 0
 
 
-def _compute(entry: Entry, bench: Bench, kept: Kept, options: argparse.Namespace) -> None:
+def _compute(entry: Entry, bench: Bench, computed: ComputedRows, options: argparse.Namespace) -> None:
     """The seeds of the row that are not kept yet, each kept as it ends."""
-    known = {run["seed"] for run in kept.runs(entry)}
+    known = {run["seed"] for run in computed.runs(entry)}
     for seed in range(entry.seeds):
         if seed in known:
             continue
@@ -81,17 +81,17 @@ def _compute(entry: Entry, bench: Bench, kept: Kept, options: argparse.Namespace
         began = time.process_time()
         run = run_of(entry, seed, bench)
         run["cpu_seconds"] = round(time.process_time() - began)
-        kept.add(entry, run, _command(entry, options))
+        computed.add(entry, run, _command(entry, options))
         _say(f"  {run['cpu_seconds']} s of processor time")
 
 
-def _print_state(entry: Entry, kept: Kept) -> None:
-    row = kept.read(entry)
+def _print_state(entry: Entry, computed: ComputedRows) -> None:
+    row = computed.read(entry)
     seconds = sum(run["cpu_seconds"] for run in row["runs"]) if row else 0
     took = f"took {seconds / 60:.1f} min" if row else f"about {entry.minutes:g} min"
     if entry.seeds > 1 and not row:
         took += " a seed"
-    print(f"{entry.name:32} {took:24} {kept.state(entry)}")
+    print(f"{entry.name:32} {took:24} {computed.state(entry)}")
 
 
 def _data(sets: dict[str, Labels], digest: str, responses: Path | None) -> dict[str, object]:

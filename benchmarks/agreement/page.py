@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.agreement.plan import CONTEXTS, FOLDS, SECTIONS, Entry
-from benchmarks.agreement.rows import TOO_SMALL, Kept, too_small
+from benchmarks.agreement.rows import TOO_SMALL, ComputedRows, too_small
 from benchmarks.agreement.run import difference, figures_of
 from ssrem.agreement.annotated import Labels
 
@@ -34,17 +34,17 @@ Run = Mapping[str, Any]
 Done = Sequence[tuple[Entry, Sequence[Run]]]
 
 
-def page(plan: Sequence[Entry], kept: Kept, sets: Mapping[str, Labels]) -> str:
+def page(plan: Sequence[Entry], computed: ComputedRows, sets: Mapping[str, Labels]) -> str:
     """The whole page; rows that are missing or out of date are listed at its end."""
-    done = [(entry, runs) for entry in plan if (runs := kept.runs(entry))]
+    done = [(entry, runs) for entry in plan if (runs := computed.runs(entry))]
     lines = [*_head(sets)]
     for section, title in SECTIONS.items():
         rows = [(entry, runs) for entry, runs in done if entry.section == section]
         if rows:
             lines += ["", f"## {title}", "", *_table(rows, list(sets))]
             lines += _paired(rows, sets) if section == "negatives" else []
-    lines += ["", *_weights(done), "## How each row was made", "", *_made(done, kept)]
-    missing = [entry for entry in plan if not kept.runs(entry)]
+    lines += ["", *_weights(done), "## How each row was made", "", *_provenance(done, computed)]
+    missing = [entry for entry in plan if not computed.runs(entry)]
     before = [entry for entry in missing if entry.name in OF_VERSION_0_1]
     if before:
         lines += [
@@ -58,7 +58,7 @@ def page(plan: Sequence[Entry], kept: Kept, sets: Mapping[str, Labels]) -> str:
     if missing:
         lines += ["", "## Missing", "", "`make agreement` goes on with them; the time is of one core.", ""]
         lines += [
-            f"- {entry.label} (`{entry.name}`): {kept.state(entry)}, about {entry.minutes:g} min"
+            f"- {entry.label} (`{entry.name}`): {computed.state(entry)}, about {entry.minutes:g} min"
             + (" a seed" if entry.seeds > 1 else "")
             for entry in missing
         ]
@@ -188,7 +188,7 @@ def _weights(done: Done) -> list[str]:
     return lines
 
 
-def _made(done: Done, kept: Kept) -> list[str]:
+def _provenance(done: Done, computed: ComputedRows) -> list[str]:
     lines = [
         "| row | n | seeds | learned from | gain over the start | date | signature |",
         "|---|---|---|---|---|---|---|",
@@ -209,7 +209,7 @@ def _made(done: Done, kept: Kept) -> list[str]:
             gains += "; DailyDialog++ dev: " + ", ".join(
                 f"{kind} {_two(value)}" for kind, value in above.items()
             )
-        row = kept.read(entry) or {}
+        row = computed.read(entry) or {}
         signature = (
             json.dumps(runs[0]["signature"], ensure_ascii=False)[1:-1].replace("|", "\\|").replace("\n", " ")
         )

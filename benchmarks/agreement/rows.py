@@ -20,7 +20,7 @@ _95 = 1.959964
 
 
 @dataclass(frozen=True)
-class Kept:
+class ComputedRows:
     """The rows in `folder`. data: what they were computed on, in the words that each row keeps."""
 
     folder: Path

@@ -155,12 +155,12 @@ def _fitted(entry: Entry, seed: int, bench: Bench) -> tuple[Any, float]:
     ):
         return load_evaluator(entry.evaluator), 0.0
     if entry.learn not in ("corpus", "both"):
-        return _made(entry, seed, bench), 0.0
+        return _untrained(entry, seed, bench), 0.0
     about = json.dumps(
         [entry.evaluator, dict(entry.settings), entry.encoder, entry.learns_from, seed], sort_keys=True
     )
     if about not in bench.fitted:
-        evaluator = _made(entry, seed, bench)
+        evaluator = _untrained(entry, seed, bench)
         unfinished = bench.unfinished / f"{entry.name}-{seed}"
         training = evaluator.fit(
             bench.candidates[entry.learns_from], progress=_progress(bench), checkpoint=unfinished
@@ -170,7 +170,7 @@ def _fitted(entry: Entry, seed: int, bench: Bench) -> tuple[Any, float]:
     return bench.fitted[about]
 
 
-def _made(entry: Entry, seed: int, bench: Bench) -> Any:
+def _untrained(entry: Entry, seed: int, bench: Bench) -> Any:
     kind: Any = evaluator_class(entry.evaluator)
     settings = dict(entry.settings)
     for name, value in settings.items():

@@ -122,14 +122,14 @@ class Bench:
         return {**kept, **ours, "OMP_NUM_THREADS": "1", "ATTACK": f"{os.getpid()} {self.folder}", **more}
 
     def start(self, arguments: list[str], **more: str) -> int:
-        """Start the command in a session of its own; its process. What it says goes to the file `said`."""
+        """Start the command in a session of its own; its process. What it says goes to the file `output`."""
         if self._server is None:
             self._server = subprocess.Popen(
                 [sys.executable, "-m", "benchmarks.attack.server", str(self.folder / "modules.json")],
                 cwd=ROOT, env=self.environment(), text=True,
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
             )  # fmt: skip
-        job = {"arguments": arguments, "cwd": str(self.work), "said": str(self.folder / "said")}
+        job = {"arguments": arguments, "cwd": str(self.work), "output": str(self.folder / "output")}
         assert self._server.stdin and self._server.stdout
         self._server.stdin.write(json.dumps({**job, "environment": {}, **more}) + "\n")
         self._server.stdin.flush()
@@ -140,9 +140,9 @@ class Bench:
         assert self._server and self._server.stdout
         return int(self._server.stdout.readline())
 
-    def said(self) -> str:
-        """What the last command said, at most the end of it."""
-        return (self.folder / "said").read_text(errors="replace").strip()[-600:]
+    def output(self) -> str:
+        """The output of the last command, at most its end."""
+        return (self.folder / "output").read_text(errors="replace").strip()[-600:]
 
     def run(self, arguments: list[str]) -> int:
         """Run the command to its end; its exit status."""
@@ -231,7 +231,7 @@ class Bench:
 
     def _must(self, arguments: list[str]) -> None:
         if status := self.run(arguments):
-            raise RuntimeError(f"{arguments} ended with {status}: {self.said()}")
+            raise RuntimeError(f"{arguments} ended with {status}: {self.output()}")
 
     def _measure(self, verb: str) -> Expected:
         watch = self.folder / "watch"
@@ -244,7 +244,7 @@ class Bench:
         statuses = [self.ended()]
         seconds = time.monotonic() - began
         if statuses[0]:
-            raise RuntimeError(f"{verb} ended with {statuses[0]}: {self.said()}")
+            raise RuntimeError(f"{verb} ended with {statuses[0]}: {self.output()}")
         for copy in sorted(watch.glob("*/")):
             snapshots.append(content(Warehouse.at(copy)))
         snapshots.append(content(self.home))

@@ -109,8 +109,10 @@ def landings(folder: Path, bench: Bench) -> Iterator[Attempt]:
         land(str(path), str(home.root), name="a", max_quarantine=1.0, speakers="person")
         query = "SELECT messages_read, utterances + quarantined FROM corpora"
         ((messages, accounted),) = home.query(query)
-        kept = "SELECT (SELECT count(*) FROM utterances) + count(*) FROM quarantine WHERE record = 'message'"
-        ((rows,),) = home.query(kept)
+        landed = (
+            "SELECT (SELECT count(*) FROM utterances) + count(*) FROM quarantine WHERE record = 'message'"
+        )
+        ((rows,),) = home.query(landed)
         if not read == messages == accounted == rows:
             raise AssertionError(
                 f"{read} read, {messages} counted, {accounted} accounted for, {rows} in tables"

@@ -68,7 +68,7 @@ def judge(bench: Bench, verb: str) -> list[str]:
     began = time.monotonic()
     status = bench.run(bench.command(verb))
     expected.pace = (expected.pace + (time.monotonic() - began) / expected.seconds) / 2
-    refused = "already" in bench.said() or "exist" in bench.said() or "not empty" in bench.said()
+    refused = "already" in bench.output() or "exist" in bench.output() or "not empty" in bench.output()
     if status and status == expected.statuses[1] and refused and not published:
         if bench.targets() != expected.targets:
             wrong.append(f"a target is not whole: {bench.targets()}")
@@ -76,7 +76,7 @@ def judge(bench: Bench, verb: str) -> list[str]:
         (bench.work / "out").mkdir()
         status = bench.run(bench.command(verb))
     if status not in ((0, expected.statuses[1]) if published else (0,)):
-        wrong.append(f"run again it ended with {status}: {bench.said()}")
+        wrong.append(f"run again it ended with {status}: {bench.output()}")
     try:
         after = content(bench.home)
     except SsremError as error:

@@ -119,10 +119,10 @@ def send(bench: Bench, stage: str, case: str, draw: random.Random) -> list[str] 
     wrong = []
     expected, word = (143, "terminated") if case == "SIGTERM" else (130, "interrupted")
     lines = [line.strip() for line in re.split(r"[\r\n]+", ESCAPES.sub("", text))]
-    said = [line for line in lines if line.startswith("ssrem: ")]
+    messages = [line for line in lines if line.startswith("ssrem: ")]
     if status != expected:
         wrong.append(f"at {moment:.2f} s: exit {status}")
-    if len(said) != 1 or not said[0].startswith(f"ssrem: {word}") or "Traceback" in text:
+    if len(messages) != 1 or not messages[0].startswith(f"ssrem: {word}") or "Traceback" in text:
         wrong.append(f"at {moment:.2f} s: it said {text[-400:]!r}")
     if seconds > (AT_ONCE if case == "Ctrl-C twice" else WITHIN):
         wrong.append(f"at {moment:.2f} s: it took {seconds:.2f} s to end")

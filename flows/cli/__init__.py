@@ -1,1 +1,1 @@
-"""The `ssrem` command: how a person starts the flows."""
+"""The `ssrem` command, which starts the flows."""

@@ -1,6 +1,6 @@
-"""From a command's options to the settings of flows; what is wrong with them is reported before a flow starts.
+"""Makes the settings of flows from a command's options; errors in them are reported before a flow starts.
 
-The settings are Pydantic models, which a function imports where it fills one: a short answer needs none.
+The settings are Pydantic models, imported in the functions that fill them: quick commands do not need them.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ def filled(model: type[Model], options: argparse.Namespace, **values: Any) -> Mo
 
 
 def dump(options: argparse.Namespace, home: Warehouse, pairs: Sequence[str]) -> DumpOptions:
-    """How the dump is landed; pairs: its `--map`.
+    """The options with which the dump lands; pairs: its `--map`.
 
-    Raises DumpError or PrivacyError if the name or key cannot be used, or the dump cannot be read in this way.
+    Raises DumpError or PrivacyError if the name or key cannot be used, or the dump cannot be read with these options.
     """
     if options.name is not None:
         checked_name(options.name, "a corpus", "give another with --name", DumpError)
@@ -51,7 +51,7 @@ def dump(options: argparse.Namespace, home: Warehouse, pairs: Sequence[str]) -> 
         corpus_name(options.source)
     if options.source and not any(
         map(is_remote, options.source)
-    ):  # what is remote is fetched once, as it lands
+    ):  # remote sources are fetched only once, when they land
         open_dump(
             options.source, format=options.format, mapping=mapping, encoding=encoding, time_format=time_format
         )
@@ -68,7 +68,7 @@ def source(options: argparse.Namespace, default: str | None = None) -> str | lis
 
 
 def check_packed(file: str) -> None:
-    """Raise EvaluatorError for a file that holds no evaluator."""
+    """Raise EvaluatorError if the file is not an exported evaluator."""
     with temporary_folder() as folder:
         unpack(Path(file), folder)
 
@@ -81,7 +81,7 @@ def margins(options: argparse.Namespace) -> Margins:
 
 
 def resources(options: argparse.Namespace) -> Resources:
-    """What DuckDB may use."""
+    """The memory and threads that DuckDB may use."""
     from tasks.stage.stage import Resources
 
     return Resources(memory_limit=options.memory_limit, threads=options.threads)
@@ -95,7 +95,7 @@ def runner(options: argparse.Namespace) -> RunnerOptions:
 
 
 def evaluator_settings(options: argparse.Namespace) -> dict[str, Any]:
-    """`--set`, and the options that stand for some of its settings."""
+    """The settings of `--set`, and of the options that are short for some of them."""
     settings = pairs_of(options.set, "--set", "model=NAME")
     shortcuts = {"max_requests": options.max_requests, "max_cost": options.max_cost}
     shortcuts |= {"send_texts": options.send_texts or None}

@@ -1,4 +1,4 @@
-"""From a verb to the command that does it."""
+"""Maps a verb to its command, and runs it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tasks.warehouse.home import Warehouse, landed_corpora
 Command = Callable[[argparse.Namespace, Warehouse], int | None]
 
 MODULES = {"negatives": "tables", "reproduce": "correlate", "score-corpus": "score"}
-"""Module of flows.cli.commands of a verb that shares one; another verb has that of its own name or group."""
+"""Verb → module of flows.cli.commands, where that is not named after the verb or its group."""
 
 WRITING = {
     *(
@@ -32,7 +32,7 @@ WRITING = {
     ),
     *("evaluators promote", "evaluators rollback", "evaluators import", "evaluators retrain"),
 }
-"""Verbs that first repair what is damaged, since already their checks may need it."""
+"""Verbs that first repair damage, because their checks may read damaged tables."""
 
 
 def run(options: argparse.Namespace) -> int:

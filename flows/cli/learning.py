@@ -1,4 +1,4 @@
-"""From the options of commands that take annotated sets or train to settings of flows, checked before they start."""
+"""Makes settings of flows from options about annotated sets and training, checked before a flow starts."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def annotated_sets(
 
 
 def training(options: argparse.Namespace, home: Warehouse, names: Sequence[str]) -> TrainingOptions:
-    """How the evaluators learn.
+    """The options with which the evaluators learn.
 
     Raises an SsremError if an evaluator or setting does not exist, no corpus has landed, or an evaluator cannot learn
     from the labels.

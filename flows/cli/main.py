@@ -21,18 +21,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     atexit.register(stoppable.end_at_once)  # first registered, so run last
     atexit.register(close_stderr)
     try:
-        with stoppable:  # already while the rest is imported, which takes longer than this
+        with stoppable:  # also during the imports below, which take a while
             from flows.cli.parser import parse
             from tasks.warehouse import lock
 
             options = parse(arguments)
-            if options.verb == "sql":  # it writes nothing
+            if options.verb == "sql":  # writes nothing
                 stoppable.message = ""
             if getattr(options, "wait", None) is not None:
                 os.environ[lock.VARIABLE] = str(options.wait)  # worker processes need it too
             if getattr(options, "no_prefect", False):
                 os.environ.pop("PREFECT_API_URL", None)
-            from flows.cli import dispatch  # after the options, so that help answers at once
+            from flows.cli import dispatch  # after parsing, so that help answers at once
 
             status = dispatch.run(options)
         atexit.register(ignore_signals)
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except MemoryError:
         print("ssrem: not enough memory; give it more, or a smaller file", file=sys.stderr)
         return 1
-    except OSError as error:  # a full disk or a folder that may not be written, wherever it happened
+    except OSError as error:  # a full disk, or a folder without write permission
         where = f"{error.filename}: " if error.filename else ""
         line = f"ssrem: {where}{error.strerror or error}; make room, or change its permissions"
         print(printable(line), file=sys.stderr)
@@ -56,12 +56,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def ignore_signals() -> None:
-    """Let a command that has done its work end as such, whatever signal arrives while the interpreter shuts down."""
+    """Keep the exit status of a command that is done, even if a signal arrives while the interpreter shuts down."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
 
 
 def close_stderr() -> None:
-    """Drop the list of leaked objects that DuckDB's bindings print at exit after Great Expectations used them."""
+    """Suppress the list of leaked objects that DuckDB's bindings print at exit if Great Expectations used them."""
     sys.stderr.flush()
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)

@@ -1,4 +1,4 @@
-"""Names and files of a command's options, checked before the home folder is opened and anything large is imported."""
+"""Checks names and files in a command's options before the home folder is opened or large packages are imported."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ CHECKS = {
     "batch": "flows.cli.names:check_batch",
     "answers": "flows.cli.names:check_answers",
 }
-"""Option to the function that raises an SsremError for a value that names nothing."""
+"""Option → function that raises an SsremError for a value that does not exist."""
 
 
 LANGUAGE_MODELS = ("masked-lm", "lm")
-"""What `ssrem train` fine-tunes beside evaluators."""
+"""Language models that `ssrem train` fine-tunes; they are not evaluators."""
 
 
 def check(options: argparse.Namespace) -> None:
-    """Raise an SsremError for the first option that names what does not exist."""
+    """Raise an SsremError for the first option whose value does not exist."""
     for option, place in CHECKS.items():
         for name in listed(options, option):
             if option == "evaluator" and options.verb == "train" and name in LANGUAGE_MODELS:
@@ -40,13 +40,13 @@ def check(options: argparse.Namespace) -> None:
 
 
 def listed(options: argparse.Namespace, option: str) -> list[str]:
-    """The values of an option that takes one or several, or that the verb does not have."""
+    """The values of an option as a list; empty if the verb does not have the option."""
     value = getattr(options, option, None)
     return [str(value)] if isinstance(value, str | Path) else list(map(str, value or ()))
 
 
 def check_annotated(file: str) -> None:
-    """Raise AnnotationError for what is no path of an annotated set, no name of a public one, and no standard input."""
+    """Raise AnnotationError if `file` is neither a path, nor the name of a public set, nor `-` (standard input)."""
     path = Path(file)
     if file == "-" or path.exists():
         return

@@ -1,4 +1,4 @@
-"""Options that several verbs share, and the forms that their values must have."""
+"""Options that several verbs share, and the types of their values."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ Option = Callable[[Any], Any]
 
 
 class Parser(argparse.ArgumentParser):
-    """Reports a wrong command in one line, as every other error, with what may have been meant."""
+    """Reports a wrong command in one line, like every other error, with the nearest valid name."""
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """As argparse does, but a verb refuses options that it does not have by itself: it knows which it has."""
+        """As in argparse, but the parser of a verb refuses unknown options itself, since it knows the valid ones."""
         options, unknown = super().parse_known_args(args, namespace)
         if unknown:
             known = [option for action in self._actions for option in action.option_strings]

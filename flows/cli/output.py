@@ -1,4 +1,4 @@
-"""What commands print: tables on stdout, or JSON."""
+"""Prints the output of commands: tables or JSON on stdout, messages on stderr."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ SHARES = ("gt_above", "stated", "reply", "previous_speaker")
 """Columns that hold a share from 0 to 1, printed as a percentage."""
 
 UNBOUNDED = 100_000
-"""Output width when stdout is not a terminal: each row stays on one line, to be searched and cut."""
+"""Output width when stdout is not a terminal: each row stays on one line, for tools such as grep."""
 
 
 def as_json(value: Any) -> None:
-    """Print JSON: times in ISO 8601, bytes as text, null for what JSON has no number for."""
+    """Print JSON: times in ISO 8601, bytes as text, null for NaN and infinity."""
     json.dump(_plain(value), sys.stdout, indent=2, ensure_ascii=False, allow_nan=False)
     print()
 
 
 def tables(titled: Mapping[str, Rows], *, raw: bool = False) -> None:
-    """Print each list of rows as a titled table; `raw` shows numbers as they are, not rounded for reading."""
+    """Print each list of rows as a titled table; raw: do not round numbers."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
@@ -66,8 +66,9 @@ def after(
     outcomes: Mapping[str, str],
     datasets: Collection[str] | None = None,
 ) -> None:
-    """Print what was done to what, the named summaries of the home folder, and, where these have figures of
-    evaluators, which evaluator is no better than chance or a baseline; datasets: annotated sets, for theirs alone."""
+    """Print what a command did, the named summaries of the home folder, and, if they contain figures of evaluators,
+    which evaluators are no better than chance or a baseline. outcomes: name → what was done; datasets: annotated sets
+    to which these figures are limited."""
     rows = summary(home, names)
     if datasets is not None:
         rows = {name: [row for row in some if row["dataset"] in datasets] for name, some in rows.items()}
@@ -84,7 +85,7 @@ def after(
 
 
 def sentences(lines: Sequence[str]) -> None:
-    """Print sentences, and a blank line behind them."""
+    """Print sentences and a blank line."""
     if lines:
         print(*map(printable, lines), "", sep="\n")
 
@@ -92,7 +93,7 @@ def sentences(lines: Sequence[str]) -> None:
 def summaries(rows: Mapping[str, Rows]) -> None:
     """Print summaries as tables, without columns that have no value yet.
 
-    Signatures, which are too long for a table, follow that of the evaluators.
+    Signatures, which are too long for a table, follow the table of evaluators.
     """
     for name, some in rows.items():
         shown = {key for row in some for key, value in row.items() if value is not None} - {"signature"}
@@ -104,7 +105,7 @@ def summaries(rows: Mapping[str, Rows]) -> None:
 
 
 def bills(rows: Rows, options: argparse.Namespace) -> None:
-    """Print what a run would ask of endpoints; rows: of `bill_row`."""
+    """Print what a run would send to endpoints; rows: of `bill_row`."""
     rows = [row for row in rows if row["requests"] or row["answered_before"]]
     if options.json:
         as_json(rows)
@@ -126,7 +127,7 @@ def count(number: int, what: str) -> str:
 
 @contextmanager
 def writing(target: Path | None) -> Iterator[None]:
-    """A block that writes what --output names; SsremError if the system refuses."""
+    """A block that writes the file of --output; SsremError if that fails."""
     try:
         yield
     except OSError as error:

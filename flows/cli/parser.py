@@ -76,7 +76,7 @@ EVALUATOR = text("evaluator NAME", "trained evaluator")
 EVALUATORS = text("--evaluator NAME", "trained evaluators (default: all)", nargs="+")
 
 Verbs = dict[str, tuple[str, *tuple[Option, ...]]]
-"""Name to help and the options beside --home and --json; a name of two words is a verb of a group."""
+"""Verb → its help and its options besides --home and --json; a verb of two words belongs to a group."""
 
 STAGES: Verbs = {
     "run": (

@@ -13,28 +13,29 @@ from types import TracebackType
 from typing import NoReturn
 
 GRACE = 1.5
-"""Seconds that a command has to clean up after a signal. Then it ends as it is, like after kill -9: nothing is
-published by halves, and the next run deletes what is left."""
+"""Seconds that a command has to clean up after a signal. Then the process is ended, as by kill -9: nothing is published
+in part, and the next run deletes leftovers."""
 
 ENDING = (signal.SIGINT, signal.SIGTERM)
 
 CLOSED = 0
-"""What is written to the watching thread, where signals are, when the block has ended."""
+"""Written to the watching thread, in place of a signal's number, when the block has ended."""
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM: cleaned up after as an interrupt."""
+    """SIGTERM, handled like an interrupt."""
 
 
 class Stoppable:
     """A block that a signal ends within GRACE seconds, and a second signal at once.
 
-    A block that ends without an error has done its work, and its process ends as such: where the signal arrived while
-    Python deleted an object, or in a callback, Python dropped what its handler raised.
+    If the block ends without an error, its work is done and the process exits normally: the signal then arrived while
+    Python deleted an object or ran a callback, and Python dropped the error of the signal's handler.
 
-    Whatever error the signal causes comes out of it as KeyboardInterrupt or Terminated: DuckDB raises an error of its
-    own in place of what the signal's handler raises. A thread watches for signals, since a long call into a library
-    keeps Python from handling them. In a thread, or in a process that handles SIGTERM itself, signals are left alone.
+    Any error that the signal causes leaves the block as KeyboardInterrupt or Terminated: DuckDB raises an error of its
+    own in place of that of the signal's handler. A thread watches for signals, since Python does not handle them during
+    a long call into a library. Outside the main thread, and in a process that handles SIGTERM itself, signals are not
+    caught.
 
     message: what the line says after `interrupted` or `terminated`.
     """
@@ -69,7 +70,7 @@ class Stoppable:
         self._closed.wait(GRACE)
         if self._arrived is None:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        else:  # what is left takes no time, and another signal must not keep it from its line
+        else:  # little is left to do, and another signal must not prevent the message
             for number in ENDING:
                 signal.signal(number, signal.SIG_IGN)
         signal.set_wakeup_fd(self._before)
@@ -77,7 +78,7 @@ class Stoppable:
             raise (Terminated if self._arrived == signal.SIGTERM else KeyboardInterrupt) from error
 
     def report(self, stopped: KeyboardInterrupt) -> int:
-        """Say that the command was stopped; returns the exit status."""
+        """Print that the command was stopped; returns the exit status."""
         status, line = self._outcome(isinstance(stopped, Terminated))
         with self._saying:
             if not self._said:
@@ -98,7 +99,7 @@ class Stoppable:
         return 143 if terminated else 130, line
 
     def _end(self) -> NoReturn:
-        """End the process now, whatever its main thread is at."""
+        """End the process now, whatever its main thread is doing."""
         status, line = self._outcome(self._arrived == signal.SIGTERM)
         self._saying.acquire(
             timeout=0.2
@@ -129,7 +130,7 @@ class Stoppable:
 
 
 def _over_a_bar() -> str:
-    """On a terminal, what deletes a progress bar that was interrupted while it was drawn, and shows the cursor."""
+    """On a terminal, the control codes that delete a half-drawn progress bar and show the cursor."""
     return "\r\033[K\033[?25h" if os.isatty(2) else ""
 
 

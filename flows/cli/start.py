@@ -1,4 +1,4 @@
-"""How commands start flows: as plain functions, or under the Prefect server that PREFECT_API_URL names."""
+"""Starts the flows of commands: as plain functions, or under the Prefect server that PREFECT_API_URL names."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def flow(name: str, module: str | None = None) -> Callable[..., Any]:
 def _connect() -> None:
     for variable, value in QUIET.items():
         os.environ.setdefault(variable, value)
-    # On a busy machine it logs at exit how many events are left to send, which is of no use to anybody.
+    # On a busy machine Prefect logs at exit how many events were not sent, which does not help the user.
     logging.getLogger("EventsWorker").setLevel(logging.CRITICAL)
     from prefect.client.orchestration import get_client
 

@@ -1,1 +1,1 @@
-"""How flows run: settings of Prefect, artifacts, the failure hook and task runners."""
+"""Running flows under Prefect: settings, artifacts, the failure hook and task runners."""

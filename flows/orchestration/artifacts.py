@@ -25,8 +25,8 @@ EVERY = 2.0
 
 
 @contextmanager
-def shown(home: str, stage: str, summaries: Sequence[str]) -> Iterator[None]:
-    """In a flow run, show the progress of the block, and afterwards the named summaries and the gate's results."""
+def stage_artifacts(home: str, stage: str, summaries: Sequence[str]) -> Iterator[None]:
+    """In a flow run, show the progress of the block, then the named summaries and the gate's results, as artifacts."""
     if not in_flow_run():
         yield
         return

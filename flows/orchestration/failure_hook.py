@@ -1,4 +1,4 @@
-"""The hook of a flow that fails: notify of which stage or gate, which rows, which run."""
+"""The hook of a failed flow: sends the stage or gate, the rows and the run to the addresses to notify."""
 
 from __future__ import annotations
 

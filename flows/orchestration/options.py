@@ -15,7 +15,7 @@ Seed = Field(0, ge=0, description="Seed of every draw")
 
 
 class Options(BaseModel, frozen=True, extra="forbid"):
-    """Settings that do not change; an unknown one is refused."""
+    """Immutable settings; an unknown one is refused."""
 
 
 class DumpOptions(Options):
@@ -78,7 +78,7 @@ class TableOptions(Options):
 
 
 class TrainingOptions(Options):
-    """How evaluators learn, and from what beside the corpora."""
+    """How evaluators learn, and what they learn from besides the corpora."""
 
     encoder: str | None = Field(
         None, description="Encoder, for evaluators that take one; by default each one's own"
@@ -99,7 +99,7 @@ class AnnotatedSetOptions(Options):
 
 
 class PipelineOptions(TableOptions):
-    """What a whole run does beside landing its dump."""
+    """What a whole run does besides landing its dump."""
 
     drop_folder: str | None = Field(None, description="Folder whose complete dumps land as well")
     retrain: bool = Field(
@@ -111,7 +111,7 @@ class PipelineOptions(TableOptions):
 
 
 class AgreementOptions(Options):
-    """How scores are compared with human scores. None: as before for the annotated set."""
+    """How scores are compared with human scores. None: as in the annotated set's last run."""
 
     keep_ground_truth: bool = Field(False, description="Correlate ground-truth responses too")
     force_systems: bool | None = Field(

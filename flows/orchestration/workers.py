@@ -1,4 +1,4 @@
-"""Where the shards of a flow are processed: in this process, or by workers of Dask."""
+"""Processes the shards of a flow in this process or on workers of Dask."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
 def on_workers(run: Callable[P, R]) -> Callable[P, R]:
-    """Process the shards of a flow where its parameter `runner` says.
+    """Process the shards of a flow on the runner of its parameter `runner`.
 
-    The workers last as long as the flow, and flows that it calls share them.
+    The workers live as long as the flow, and flows that it calls share them.
     """
 
     parameters = signature(run, eval_str=True)
@@ -43,7 +43,7 @@ def on_workers(run: Callable[P, R]) -> Callable[P, R]:
 
 @contextmanager
 def opened(runner: RunnerOptions) -> Iterator[None]:
-    """Process shards on the runner until the block ends, or on the workers of a flow around it where it has some.
+    """Process shards on the runner until the block ends, or on the workers of an outer flow if it has some.
 
     Raises RunnerError if the cluster does not answer.
     """

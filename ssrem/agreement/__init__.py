@@ -11,4 +11,4 @@ def share_interval(share: float, n: int) -> tuple[float, float]:
     centre, spread = share + Z_95**2 / (2 * n), Z_95 * sqrt(share * (1 - share) / n + Z_95**2 / (4 * n * n))
     scale = 1 + Z_95**2 / n
     low, high = (centre - spread) / scale, (centre + spread) / scale
-    return 0.0 if share == 0 else low, 1.0 if share == 1 else high  # which rounding errors would miss
+    return 0.0 if share == 0 else low, 1.0 if share == 1 else high  # exact ends, which rounding would miss

@@ -13,7 +13,7 @@ import numpy as np
 
 from ssrem.errors import AnnotationError
 from ssrem.files import read_text
-from ssrem.readers.fields import said
+from ssrem.readers.fields import turn_text
 from ssrem.samples import Floats, Sample
 
 GROUND_TRUTH_SYSTEMS = frozenset(
@@ -53,7 +53,7 @@ class Annotated:
 
     @property
     def sample(self) -> Sample:
-        """The part of it that an evaluator gets."""
+        """Its context, response and reference, which are what an evaluator gets."""
         return Sample(self.context, self.response, self.reference)
 
 
@@ -127,7 +127,8 @@ def labels_of(
 
 
 def file_text(path: Path) -> str:
-    """The content of a file of responses; AnnotationError where there is none, or it is not UTF-8."""
+    """The content of a file of responses; AnnotationError if it cannot be read as text (see `read_text`) or is
+    empty."""
     try:
         text = read_text(path)
     except FileNotFoundError:
@@ -194,7 +195,7 @@ def _annotated(where: str, dialogue: str, row: Mapping[str, Any], *, rated: bool
         raise AnnotationError(f"{where}: no context")
     context = row["context"]
     turns = context.split("\n") if isinstance(context, str) else context
-    turns = [said(turn) for turn in turns] if isinstance(turns, list) else None
+    turns = [turn_text(turn) for turn in turns] if isinstance(turns, list) else None
     if turns is None or not all(isinstance(turn, str) for turn in turns):
         raise AnnotationError(f"{where}: context is neither text nor a list of turns")
     response, reference = text_of(where, row, "response"), row.get("reference")
@@ -214,11 +215,11 @@ def _annotated(where: str, dialogue: str, row: Mapping[str, Any], *, rated: bool
 
 
 def is_rating(value: object) -> TypeGuard[int | float]:
-    """Whether it is a number of which figures can be computed: no truth value, and finite, at most LARGEST_RATING."""
+    """Whether the value is a finite number from -LARGEST_RATING to LARGEST_RATING, and no truth value."""
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LARGEST_RATING
 
 
-def shown(value: object) -> str:
+def short_repr(value: object) -> str:
     """The value as text, shortened: a number of a file may have thousands of digits."""
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
@@ -238,7 +239,7 @@ def _ratings(where: str, annotations: Any) -> dict[str, tuple[float, ...]]:
         for rater, score in enumerate(listed, 1):
             if not is_rating(score):
                 raise AnnotationError(
-                    f"{where}: rating {rater} of {criterion!r} is {shown(score)}, not a number up to "
+                    f"{where}: rating {rater} of {criterion!r} is {short_repr(score)}, not a number up to "
                     f"{LARGEST_RATING:g}; leave it out, or give a number"
                 )
         ratings[criterion] = tuple(float(score) for score in listed)

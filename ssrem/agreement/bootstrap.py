@@ -38,7 +38,7 @@ JACKKNIFE_GROUPS = 200
 """At most so many groups of contexts are left out in turn: the acceleration of an interval needs no more."""
 
 _CELLS = 250_000
-"""Weights of a block, which the caches of a CPU hold."""
+"""Weights in a block: few enough to stay in the caches of a CPU."""
 
 
 @dataclass(frozen=True)
@@ -70,12 +70,13 @@ def agreement_interval(
     seed: int,
     agreement: Agreement | None = None,
 ) -> Interval:
-    """Interval of `agreement_at`, from responses (n,) resampled by context; agreement: it, where it is known.
+    """Interval of `agreement_at`, from responses (n,) resampled by context.
 
-    By context, the contexts' coefficients are resampled. Accuracy keeps the ε of the data, so the interval ignores the
-    gain from choosing it. At system level only contexts are resampled: the interval holds for these systems, not for
-    other ones. Errors as in `agreement_at`; ValueError where confidence is not
-    within (0, 1), there is no resample, or the measure is soft accuracy.
+    agreement: the result of `agreement_at`, if it is known already. With grouping 'context' the coefficients of the
+    contexts are resampled. Accuracy keeps the ε of the data, so the interval ignores the gain from choosing it. At
+    system level only contexts are resampled: the interval holds for these systems, not for other ones. Errors as in
+    `agreement_at`; ValueError where confidence is not within (0, 1), there is no resample, or the measure is soft
+    accuracy.
     """
     check_resampling(confidence, resamples)
     agreement = agreement or agreement_at(responses, view)
@@ -153,7 +154,7 @@ def check_resampling(confidence: float, resamples: int) -> None:
 def cluster_draws(clusters: Integers, resamples: int, seed: int) -> Iterator[Floats]:
     """Weights (r, n) in blocks, `resamples` rows in all: clusters (n,), numbers from 0, drawn with replacement.
 
-    Responses to one context are not independent, so what is drawn is the context with all that belongs to it.
+    Responses to one context are not independent, so whole contexts are drawn.
     """
     count = int(clusters.max(initial=-1)) + 1
     times = _times_drawn(count, resamples, seed)
@@ -169,9 +170,10 @@ def _times_drawn(count: int, resamples: int, seed: int) -> Integers:
 
 
 def leave_groups_out(clusters: Integers, seed: int) -> Iterator[Floats]:
-    """Weights (r, n) in blocks, a row a group of clusters, which it leaves out: the jackknife.
+    """Weights (r, n) of the jackknife, in blocks: each row leaves out one group of clusters.
 
-    Each cluster is a group; of more than JACKKNIFE_GROUPS, as many groups of equal size are drawn.
+    Each cluster is a group; if there are more than JACKKNIFE_GROUPS, they are divided at random into so many groups of
+    nearly equal size.
     """
     count = int(clusters.max(initial=-1)) + 1
     groups = np.arange(count)
@@ -229,7 +231,8 @@ def pooled(x: Floats, y: Floats, measure: Measure, epsilon: float = 0.0) -> Weig
 
 
 def by_group(x: Floats, y: Floats, groups: Integers, measure: Measure, epsilon: float = 0.0) -> Weighted:
-    """Mean over groups (n,) that are not the clusters, such as systems: of those that have one under a weighting."""
+    """Mean coefficient over groups (n,) that are not the clusters, such as systems; a group without a coefficient under
+    a weighting is left out."""
     members = [np.flatnonzero(groups == group) for group in np.unique(groups)]
     coefficients = [weighted_coefficient(measure, x[rows], y[rows], epsilon) for rows in members]
 
@@ -254,7 +257,7 @@ def by_cluster(coefficients: Floats, clusters: Integers) -> Weighted:
 
 
 def by_system(x: Floats, y: Floats, systems: Integers, measure: Measure) -> Weighted:
-    """Of the systems' means; NaN where a system has no response left. The systems are kept, not drawn."""
+    """Coefficient of the systems' means; NaN where a system has no response left. Systems are not resampled."""
     belongs = (systems[:, None] == np.unique(systems)[None, :]).astype(np.float64)
     coefficients = row_coefficients(measure)
 

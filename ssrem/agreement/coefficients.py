@@ -19,7 +19,7 @@ Weighted = Callable[[Floats], Floats]
 
 _BLOCK = 2_000_000
 _FEW = 64
-"""Up to this many values a row, all pairs of all rows are cheaper than counting the inversions of each."""
+"""Up to this many values a row, comparing all pairs is cheaper than counting inversions."""
 _ROUNDING = 1e-12
 """Share of the largest squared deviation below which a variance is rounding."""
 
@@ -179,8 +179,8 @@ def weighted_accuracy(x: Floats, y: Floats, epsilon: float = 0.0) -> Weighted:
 
 @dataclass(frozen=True)
 class _Split:
-    """Responses in groups, each cut into a lower and an upper part by y: pairs of one of either part are counted by
-    running sums of the weights of the lower parts.
+    """Responses in groups, each divided by y into a lower and an upper part. Running sums of the weights of the lower
+    parts count the pairs of one response from each part.
 
     lower (l,): responses of the lower parts, group by group, ascending by x. upper (u,): those of the upper parts.
     start, end (u,): where the group of each of `upper` begins and ends in `lower`; of these, x is smaller up to
@@ -202,8 +202,8 @@ class _Split:
 
 
 def _splits(x: Floats, y: Floats, epsilon: float) -> Iterator[_Split]:
-    """Splits in which each pair that differs in y is in different parts of one group exactly once: a level of a binary
-    tree over the distinct values of y each, so log2 of their number."""
+    """Splits that together put each pair with different y into different parts of one group exactly once: a split for
+    each level of a binary tree over the distinct values of y, so log2 of their number."""
     place = np.unique(y, return_inverse=True)[1]
     for bit in range(int(place.max(initial=0)).bit_length()):
         upper = (place >> bit) & 1 == 1
@@ -211,7 +211,7 @@ def _splits(x: Floats, y: Floats, epsilon: float) -> Iterator[_Split]:
 
 
 def _tied_split(x: Floats, y: Floats, epsilon: float) -> _Split:
-    """A group each for the values of y, whose responses are in either part."""
+    """One group for each value of y; its responses are in both parts."""
     everyone = np.arange(len(x))
     return _split(x, np.unique(y, return_inverse=True)[1], everyone, everyone, epsilon)
 
@@ -227,7 +227,7 @@ def _split(x: Floats, group: Integers, lower: Integers, upper: Integers, epsilon
 
 
 def _first(holds: Callable[[Integers], np.ndarray], start: Integers, end: Integers) -> Integers:
-    """The first place in start to end, (u,) each, at which a condition holds that holds from there on; else end."""
+    """The first place from start to end, (u,) each, from which on a condition holds; end if it holds nowhere."""
     while (start < end).any():
         middle = (start + end) // 2
         true = holds(middle)

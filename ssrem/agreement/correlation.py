@@ -98,22 +98,15 @@ def _kendall(a: Floats, b: Floats) -> tuple[float, float]:
     rarer = round((pairs / 2 - abs(excess)) / 2)
     if not any(tied) and (n <= 33 or rarer <= 1):
         return tau, _exact(n, rarer)
-    third, fifth = ([float((t * (t - 1) * part(t)).sum()) for t in ties] for part in (_less_two, _twice_five))
-    variance = (pairs * (2 * n + 5) - sum(fifth)) / 18 + tied[0] * tied[1] / (2 * pairs)
-    variance += third[0] * third[1] / (9 * pairs * (n - 2))
+    triples = [float((t * (t - 1) * (t - 2)).sum()) for t in ties]
+    excluded = sum(float((t * (t - 1) * (2 * t + 5)).sum()) for t in ties)
+    variance = (pairs * (2 * n + 5) - excluded) / 18 + tied[0] * tied[1] / (2 * pairs)
+    variance += triples[0] * triples[1] / (9 * pairs * (n - 2))
     return tau, 2 * float(special.ndtr(-abs(excess) / sqrt(variance)))
 
 
-def _less_two(ties: Floats) -> Floats:
-    return ties - 2
-
-
-def _twice_five(ties: Floats) -> Floats:
-    return 2 * ties + 5
-
-
 def _exact(n: int, inversions: int) -> float:
-    """Twice the share of the orders of n values that have so many inversions or fewer, at most 1."""
+    """Twice the share of the permutations of n values with at most this many inversions, at most 1."""
     counts = [1]
     for values in range(2, n + 1):
         sums = [0, *accumulate(counts)]

@@ -34,9 +34,9 @@ GROUPINGS: tuple[Grouping, ...] = ("pooled", "system", "context")
 
 @dataclass(frozen=True)
 class Figure:
-    """A statistic with what it rests on. `resamples` drawn by `seed` gave low and high (soft accuracy: are its
-    permutations); None where nothing was drawn. groups: groups averaged, or systems. statistic is None unless outcome
-    is 'ok'; reason says why, or, where outcome is 'ok', why there is no interval."""
+    """A statistic and what it is based on. resamples, seed: of the bootstrap behind low and high, or of the
+    permutations of soft accuracy; None where nothing was drawn. groups: number of groups averaged, or of systems.
+    statistic is None unless outcome is 'ok'; reason says why, or, where outcome is 'ok', why there is no interval."""
 
     level: Level | Literal["conversation"]
     grouping: Grouping
@@ -72,9 +72,9 @@ def figures(
 ) -> Iterator[Figure]:
     """All figures: at segment level pooled, by system (where one is known) and by context; at system level.
 
-    force: the system level of too few systems too, which its figures then say.
-    slow: with intervals of Kendall and accuracy pooled and by system too, which take most of the time.
-    permutations: of the test behind p_permuted, which correlations at segment level have then.
+    force: compute the system level of too few systems too; its figures then have `forced`.
+    slow: also compute the intervals of Kendall and accuracy, pooled and by system, which take most of the time.
+    permutations: of the test behind p_permuted, for correlations at segment level; 0 for no test.
     """
     known = len(responses.with_systems().scores) > 0
     for grouping in (one for one in GROUPINGS if known or one != "system"):

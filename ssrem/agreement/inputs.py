@@ -38,8 +38,8 @@ MIN_RESPONSES = 3
 class Responses:
     """Scores and human scores (n,), NaN for missing, with each response's context and system (None: not known).
 
-    systems: None where no system matters. excluded: how many more responses with a human score there are that are not
-    to be compared, such as ground truth.
+    systems: None where systems do not matter. excluded: number of further responses with a human score that are not
+    compared, such as ground truth.
     """
 
     scores: Floats
@@ -49,7 +49,7 @@ class Responses:
     excluded: int = 0
 
     def with_systems(self) -> Responses:
-        """Those whose system is known."""
+        """The responses whose system is known."""
         systems = [None] * len(self.scores) if self.systems is None else self.systems
         known = np.array([system is not None for system in systems], dtype=bool)
         return Responses(
@@ -63,7 +63,7 @@ class Responses:
 
 @dataclass(frozen=True)
 class View:
-    """Which figure of the responses. grouping: of the segment level; force: the system level of too few systems too."""
+    """Which figure to compute. grouping: at segment level; force: at system level, even of too few systems."""
 
     measure: SystemMeasure = "spearman"
     level: Level = "segment"

@@ -39,7 +39,8 @@ MIN_SHARED = 5
 
 
 def agreement_at(responses: Responses, view: View, *, permutations: int = 1000, seed: int = 0) -> Agreement:
-    """`segment_level` or `system_level`, whose soft accuracy takes permutations and seed. ValueError as there."""
+    """The agreement by `segment_level` or `system_level`, as the view says; permutations, seed: of soft accuracy.
+    ValueError as there."""
     if view.level == "segment":
         return segment_level(responses, view)
     return system_level(responses, view, permutations=permutations, seed=seed)
@@ -155,8 +156,8 @@ def calibrated_accuracy(scores: Floats, human: Floats, groups: Integers | None =
 
 @dataclass(frozen=True)
 class _OrderedPairs:
-    """Pairs (p,) by ascending distance of their scores. one, other: their responses; sign: of one score less the other;
-    last: the places of the last pair of each distance."""
+    """Pairs (p,) of responses `one` and `other`, by ascending distance of their scores. sign: of the score of `one`
+    minus that of `other`; last: the place of the last pair of each distance."""
 
     one: Integers
     other: Integers
@@ -167,8 +168,8 @@ class _OrderedPairs:
 
 @lru_cache(maxsize=len(get_args(Grouping)))
 def _ordered_pairs(scores: bytes, groups: bytes) -> _OrderedPairs:
-    """Pairs within groups: scores (n,) float64, groups (n,) int64. Figures of an evaluator share them, as it is
-    compared with several human scores by the same groups."""
+    """Pairs within groups: scores (n,) float64, groups (n,) int64. Cached, because an evaluator is compared with
+    several human scores in the same groups."""
     x = np.frombuffer(scores)
     one, other = pairs_within(np.frombuffer(groups, dtype=np.int64))
     difference = x[one] - x[other]
@@ -190,7 +191,7 @@ def system_level(responses: Responses, view: View, *, permutations: int = 1000, 
     """Agreement of the systems' mean scores with their mean human scores, from responses (n,); NaN is missing.
 
     A response counts where it has both scores. measure: 'accuracy' is the share of pairs of systems ordered as people
-    order them (Kocmi et al. 2021), equal means being a tie, without calibration; for 'soft_accuracy' see there. Refused
+    order them (Kocmi et al. 2021), equal means being a tie, without calibration; see also `soft_accuracy`. Refused
     below `MIN_SYSTEMS` systems unless the view forces it, which needs two systems at least (correlations: three).
     ValueError for infinite scores, lengths that differ, or unknown systems.
     """
@@ -230,8 +231,8 @@ def system_level(responses: Responses, view: View, *, permutations: int = 1000, 
 def soft_accuracy(
     scores: Floats, human: Floats, systems: Integers, contexts: Integers, *, permutations: int, seed: int
 ) -> tuple[float | None, int, int]:
-    """Soft pairwise accuracy in [0, 1] (Thompson, Mathur, Deutsch and Khayrallah 2024, section 3), from how many pairs
-    of systems, and how many were left out; None where no pair is left.
+    """Soft pairwise accuracy in [0, 1] (Thompson, Mathur, Deutsch and Khayrallah 2024, section 3), None where no pair
+    is left; the number of pairs of systems that it is from, and of those left out.
 
     1 minus the mean over pairs of systems of |p by the scores − p by people|. p: of the first being better than the
     second by chance, in a paired permutation test over the contexts that they share, one-sided; a permutation that
@@ -258,7 +259,7 @@ def soft_accuracy(
 def _groups(
     responses: Responses, grouping: Grouping, usable: NDArray[np.bool_]
 ) -> tuple[list[str], Integers]:
-    """Names and numbers of all groups that a response names, the numbers of the usable rows."""
+    """The names of all groups, and the number of the group of each usable row."""
     if grouping == "pooled":
         return ["all"], np.zeros(int(usable.sum()), dtype=np.int64)
     labels = responses.systems if grouping == "system" else responses.contexts
@@ -289,7 +290,7 @@ def pairs_within(codes: Integers) -> tuple[NDArray[np.int64], NDArray[np.int64]]
 
 def _sign_flip_p(differences: Floats, signs: Floats) -> float:
     null, observed = signs @ differences, differences.sum()
-    # Sums in another order differ by rounding, and are the same sum.
+    # Equal sums that were added in another order differ by rounding.
     tied = np.isclose(null, observed, rtol=0, atol=1e-9 * (1 + np.abs(differences).sum()))
     above = float(((null > observed) & ~tied).sum())
     return (above + (float(tied.sum()) + 1) / 2) / (len(signs) + 1)

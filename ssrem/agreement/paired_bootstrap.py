@@ -74,12 +74,12 @@ def paired_bootstrap(
 ) -> Difference:
     """Difference of the agreement of first and second (n,) with the human scores (n,), with its BCa interval.
 
-    Both are taken on the same resamples of contexts (n,); NaN is missing, and a response counts where it has all
-    three. p = (k + 1) / (resamples + 1) for k resamples in which first is not better, the inversion of a percentile
-    interval; two-sided: twice that of the smaller side, at most 1. Accuracy keeps the ε of either. The system level is
-    of the means by `systems` (n,), refused below five unless the view forces it. known: a dict that calls which differ
-    in first and second alone may share, so that each evaluator is resampled once and not once a pair. ValueError for
-    infinite scores and labels that do not fit.
+    Both are taken on the same resamples of contexts (n,); NaN is missing, and a response counts where it has all three.
+    p = (k + 1) / (resamples + 1) for k resamples in which first is not better, the inversion of a percentile interval;
+    two-sided: twice that of the smaller side, at most 1. For accuracy, each evaluator keeps its ε of the data. The
+    system level compares the means by `systems` (n,), refused below five unless the view forces it. known: a cache that
+    calls may share which differ only in first and second, so that each evaluator is resampled once, not once a pair.
+    ValueError for infinite scores and labels that do not fit.
     """
     check_resampling(confidence, resamples)
     values, missing = columns(first, second, human)
@@ -188,7 +188,7 @@ def _compare(
     if n < GATE_RESPONSES or count < 2:
         return replace(result, outcome=f"too few to compare: {n} responses in {count} groups")
     champion, challenger = (float(of(np.ones((1, n)))[0]) for of in (of_champion, of_challenger))
-    if not np.isfinite(champion):  # any challenger whose scores vary says more
+    if not np.isfinite(champion):
         return replace(result, outcome="the champion's scores, or people's, are constant")
     if not np.isfinite(challenger):
         return replace(result, not_worse=False, outcome="the challenger's scores are constant")
@@ -204,7 +204,7 @@ def _mean_of(values: Floats) -> Weighted:
 
 
 def _p(replicates: Floats, sides: Sides) -> float:
-    """A resample without a figure counts against either side."""
+    """p from the differences in the resamples; a resample without a figure counts against both sides."""
     not_better = (int((~(replicates > EQUAL)).sum()) + 1) / (len(replicates) + 1)
     not_worse = (int((~(replicates < -EQUAL)).sum()) + 1) / (len(replicates) + 1)
     return not_better if sides == "greater" else min(1.0, 2 * min(not_better, not_worse))

@@ -100,9 +100,9 @@ def parse(line: str) -> Signature:
 
 
 def differences(theirs: Signature, ours: Signature) -> list[str]:
-    """What differs between a signature from elsewhere and one of here, a sentence each, what matters most first.
+    """What differs between another signature and ours, a sentence each, what matters most first.
 
-    A hash is the same as one that it begins: either may be cut.
+    Two hashes are the same if one begins with the other: either may be cut.
     """
     sentences = []
     for name, what in _WORDS.items():
@@ -123,7 +123,7 @@ _installed = cache(version)
 
 
 def versions() -> dict[str, str]:
-    """The versions that a signature names, by its fields."""
+    """The versions of ssrem, SciPy and NumPy, by the field of a signature."""
     return {"ssrem": ssrem.__version__, "numpy": _installed("numpy"), "scipy": _installed("scipy")}
 
 

@@ -223,13 +223,13 @@ def against_chance(
     members = [np.flatnonzero(codes == code) for code in np.unique(codes)]
     draw = np.random.default_rng(seed)
 
-    def dealt_out(count: int) -> Floats:
-        keys, dealt = draw.random((count, len(x))), np.empty((count, len(x)))
+    def of_permutations(count: int) -> Floats:
+        keys, permuted = draw.random((count, len(x))), np.empty((count, len(x)))
         for rows in members:
-            dealt[:, rows] = x[rows][np.argsort(keys[:, rows], axis=1)]
-        return agreement(dealt)
+            permuted[:, rows] = x[rows][np.argsort(keys[:, rows], axis=1)]
+        return agreement(permuted)
 
-    p = _permutation_p(dealt_out, observed, sides, permutations, len(x))
+    p = _permutation_p(of_permutations, observed, sides, permutations, len(x))
     averaged = sum(len(rows) >= MIN_RESPONSES for rows in members)
     return replace(result, statistic=observed, groups=averaged, p=p)
 
@@ -239,7 +239,8 @@ def _permutation_p(
 ) -> float:
     """p in (0, 1]: (k + 1) / (permutations + 1) for k permutations as extreme as the observed value.
 
-    null: so many permutations of n responses to their figures; NaN counts as extreme, and makes nothing significant.
+    null: draws so many permutations of the n responses and returns their figures; NaN counts as extreme, so that it
+    makes nothing significant.
     """
     extreme, step = 0, max(1, _CELLS // n)
     for start in range(0, permutations, step):

@@ -56,7 +56,7 @@ def set_similarity(vectors: NDArray[Any], set_id: Integers, rows: Integers) -> S
     squares = np.zeros(len(ids))
     begin = 0
     while begin < len(ids):
-        # As many whole sets as a chunk holds, one at least: what else stands beside a set changes no bit of its mean.
+        # A chunk holds whole sets, one at least, so that a set's mean does not depend on the sets beside it.
         end = max(begin + 1, int(np.searchsorted(ends, starts[begin] + _CHUNK, side="right")))
         sums: NDArray[np.float64] = np.zeros((end - begin, vectors.shape[1]))
         for first in range(starts[begin], ends[end - 1], _CHUNK):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ssrem.agreement.annotated import LARGEST_RATING, Annotated, file_text, is_rating, json_rows, shown
+from ssrem.agreement.annotated import LARGEST_RATING, Annotated, file_text, is_rating, json_rows, short_repr
 from ssrem.errors import AnnotationError
 from ssrem.readers.streams import is_parquet
 
@@ -192,7 +192,7 @@ def _rating(where: str, criterion: str, value: object) -> float | None:
             score = float(labelled[1] if labelled else value)
     if not is_rating(score):
         raise AnnotationError(
-            f"{where}: rating {shown(value)} of {criterion!r} is neither a number up to {LARGEST_RATING:g} nor N/A; "
-            "write it as a number, such as 4 or '4 - good'"
+            f"{where}: rating {short_repr(value)} of {criterion!r} is neither a number up to {LARGEST_RATING:g} nor "
+            "N/A; write it as a number, such as 4 or '4 - good'"
         )
     return float(score)

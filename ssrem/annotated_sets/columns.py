@@ -14,7 +14,7 @@ from tokenize import TokenError, generate_tokens
 from typing import Any
 
 from ssrem.errors import AnnotationError, DumpError
-from ssrem.readers.fields import check_header, normalise, parse_mapping, said, unknown_columns
+from ssrem.readers.fields import check_header, normalise, parse_mapping, turn_text, unknown_columns
 
 FIELDS: Mapping[str, str] = {
     "context": "turns, oldest first: one column, split by the separator, or A+B, a turn each",
@@ -113,7 +113,7 @@ class ContextColumns:
             values = list(values[0])
         elif len(values) == 1 and isinstance(values[0], str):
             values = _list_in(values[0]) or list(values[0].split(self.separator))
-        values = [said(value) for value in values]
+        values = [turn_text(value) for value in values]
         if not all(value is None or isinstance(value, str) for value in values):
             raise ValueError("context is neither text nor a list of turns")
         return tuple(value.strip() for value in values if value and value.strip())

@@ -31,11 +31,11 @@ def render(batch: Batch) -> str:
         script=script,
         # The content security policy allows this script only, and no network access.
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        data=_in_script(shown(batch)),
+        data=_in_script(raters_view(batch)),
     )
 
 
-def shown(batch: Batch) -> dict[str, Any]:
+def raters_view(batch: Batch) -> dict[str, Any]:
     """The part of the batch that raters may see."""
     return {
         "format": ANSWERS_FORMAT,

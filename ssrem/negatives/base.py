@@ -78,7 +78,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Settings(Config):
-    """What determines a generator's negatives, besides the seed. count: how many a response."""
+    """What determines a generator's negatives, besides the seed. count: negatives per response."""
 
     count: int = 1
 

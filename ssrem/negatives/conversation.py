@@ -16,7 +16,8 @@ _ATTEMPTS = 10
 
 
 class Turn(Generator):
-    """A turn of the context as the response: the only negatives that are one. It is neither blank nor the response."""
+    """A turn of the context as the response, unless it is blank or equals the response. No other generator gives turns
+    of the context."""
 
     source: ClassVar[str] = "Bak and Oh 2020, section 4.3 (context copied as response)"
     back: ClassVar[int]
@@ -40,7 +41,7 @@ class Copied(Turn):
 
 
 class Own(Turn):
-    """The turn before the last one, which with two people in turn is the speaker's own."""
+    """The turn before the last one: the speaker's own where two people take turns."""
 
     name = "own"
     back = 2
@@ -52,7 +53,7 @@ class Drawn(Generator):
     _pool: tuple[Candidates, Sequence[str]] | None = None
 
     def pool(self, candidates: Candidates) -> Sequence[str]:
-        """The texts to draw from, found once for the same candidates."""
+        """The texts to draw from, computed once for the same candidates."""
         if self._pool is None or self._pool[0] is not candidates:
             self._pool = candidates, self._texts(candidates)
         return self._pool[1]

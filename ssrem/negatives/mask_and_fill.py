@@ -79,12 +79,11 @@ class Written:
 
 
 class MaskAndFill(Generator):
-    """The response, its context-dependent words replaced by words that fit without the context.
+    """The response with its context-dependent words replaced by words that fit without the context.
 
-    Each token is masked on its own while the others stand, once with the context before it and once without (eq. 1);
-    then the selected tokens are masked together, and each is filled with the likeliest token that differs from the
-    original in more than case. The model's input is [CLS] turn [SEP] … [SEP] response [SEP]. Where nothing was
-    replaced, the text keeps the response's own case and blanks.
+    Each token is masked alone, once with the context before the response and once without (eq. 1). Then the selected
+    tokens are masked together, and each is filled with the likeliest token that differs from the original in more than
+    case. The model's input is [CLS] turn [SEP] … [SEP] response [SEP]. Unreplaced text keeps its case and blanks.
 
     The authors' code differs: it leaves earlier masks in place while it scores a token, uses only the dialogue's first
     utterance as the context, joined by a blank, and lower-cases everything.
@@ -129,7 +128,7 @@ class MaskAndFill(Generator):
             )
 
     def score(self, context: Sequence[str], response: str) -> Scored:
-        """The score that `select` compares with the threshold, of each token of the response that is read."""
+        """The score, which `select` compares with the threshold, of each token of the response that is read."""
         pieces, _ = self._read(response)
         names = tuple(self.lm.vocabulary.texts[id_] for id_ in pieces.ids)
         return Scored(names, self._scores(pieces, self._history(context, pieces)[0]))
@@ -148,7 +147,7 @@ class MaskAndFill(Generator):
             yield Negative(case.row, self.name, k, text, len(selected), len(pieces), truncated)
 
     def _read(self, response: str) -> tuple[Pieces, bool]:
-        """The tokens of the response that are read, and whether its end is not."""
+        """The tokens of the response that are read, and whether it was truncated."""
         pieces, n = self.lm.pieces(response), self.settings.response_tokens
         return Pieces(pieces.ids[:n], pieces.spans[:n], pieces.usable[:n]), len(pieces) > n
 

@@ -71,10 +71,8 @@ SETTINGS = TiedHeadSettings
 
 @dataclass(frozen=True)
 class Tuned:
-    """The training. losses: mean -log p of the masked tokens, one a step of this call. before, after: on held-out
-    responses.
-
-    before is measured after a new head's bias was set to the log frequencies; both are NaN without a valid split.
+    """Losses of a training: mean -log p of the masked tokens. losses: one a step of this call. before, after: on the
+    held-out responses; NaN without a valid split. before is measured with a new head's bias at the log frequencies.
     """
 
     folder: Path
@@ -95,11 +93,12 @@ def fine_tune(
     """Fine-tune the encoder and its head on the responses of the training split; save both into `folder`.
 
     A new head is BERT's (dense, GELU, norm, then the input embeddings transposed, and a bias), its dense layer the
-    identity at first and its bias the log frequency of each token. Adam with decoupled weight decay, in bf16 where
-    the hardware has it, masked tokens only. The draws depend on the seed; the weights on it and, in the last digits,
-    on hardware and number of threads. transformers' AutoModelForMaskedLM loads the folder. checkpoint: a folder for the
-    unfinished training, from which the next call with equal settings and data goes on. Raises EvaluatorError if
-    the encoder is no BERT, there is nothing to learn from, or training diverges; the folder is then not written.
+    identity at first and its bias the log frequency of each token. The loss is that of the masked tokens; the optimiser
+    is Adam with decoupled weight decay, in bf16 where the hardware has it. The draws depend on the seed; the weights
+    depend on it and, in the last digits, on hardware and number of threads. transformers' AutoModelForMaskedLM loads
+    the folder. checkpoint: a folder for the unfinished training, from which the next call with equal settings and data
+    goes on. Raises EvaluatorError if the encoder is no BERT, there is nothing to learn from, or training diverges; the
+    folder is then not written.
     """
     import torch
 
@@ -195,7 +194,8 @@ class _TiedHead:
         ]
 
     def data(self) -> list[Rows]:
-        """What a training that goes on must find again: the responses that are drawn from, and the held-out ones."""
+        """The data that must be the same for a training to be resumed: the responses to draw from and the held-out
+        ones."""
         return [
             self.rows,
             self.candidates.response[self.rows],
@@ -254,7 +254,7 @@ class _TiedHead:
         return torch.nn.functional.cross_entropy(logits, batch.truth, reduction="sum"), len(batch.truth)
 
     def _start(self) -> None:
-        """Set the head as it is before training; its output weights are the input embeddings themselves."""
+        """Set the head's weights before training; its output weights are the input embeddings themselves."""
         import torch
 
         head = self.model.cls.predictions
@@ -280,7 +280,7 @@ class _TiedHead:
         return counts
 
     def _held_out(self, rows: Rows) -> list[_Batch]:
-        """Batches of responses of the valid split, masked once, so that the loss before and after is of the same."""
+        """Batches of responses of the valid split, masked once, so that both losses are of the same masks."""
         random = np.random.default_rng([self.settings.seed, 1])
         size, n = self.settings.batch_size, min(self.settings.held_out, len(rows))
         chosen = rows[np.sort(random.choice(len(rows), n, replace=False))] if n else rows

@@ -49,7 +49,7 @@ FORMATS: Mapping[str, str] = {
 
 
 _ABOUT = re.compile(r"read.?me|licen[cs]e|copying", re.IGNORECASE)
-"""Names of files that tell of those beside them."""
+"""Names of files about the dump, which hold no part of it."""
 
 
 def reader_class(format: str) -> type[Reader]:
@@ -69,11 +69,11 @@ def guess_format(path: Path) -> str | None:
 
 @dataclass(frozen=True)
 class _Dump:
-    """A file or folder of a dump, its format, and what must be kept as long as it is read."""
+    """A file or folder of a dump, its format, and the temporary folders that exist as long as this object does."""
 
     path: Path
     format: str
-    kept: tuple[object, ...] = ()
+    temporary: tuple[object, ...] = ()
     guesses: tuple[str, ...] = ()
     """Why the encoding of a file was guessed."""
     notes: tuple[str, ...] = ()
@@ -92,9 +92,9 @@ def open_dump(
     or for the corpus that a package ships with a format's name (`chitchat`).
 
     format: a key of FORMATS; recognised from the content if None. mapping: field → column, or columns (a sequence, or
-    joined by +) that form a composite; see `parse_mapping`. encoding, time_format: of all text and times, guessed if
-    None. DumpError if a path does not exist or is empty, the format is unknown or not that of the content, files differ
-    in format, a mapped column is missing, or a needed field has no column.
+    joined by +) that form a composite; see `parse_mapping`. encoding, time_format: those of every text and time in the
+    dump; guessed if None. DumpError if a path does not exist or is empty, the format is unknown or not that of the
+    content, files differ in format, a mapped column is missing, or a needed field has no column.
     """
     fields = checked_mapping(mapping)
     encoding = checked_encoding(encoding)
@@ -119,7 +119,7 @@ def open_dump(
         reader = _reader(dumps, fields, time_format, batch_rows)
         if encoding and not reader.is_text:
             raise DumpError(f"--encoding does not apply to {reader.format}; leave it out")
-        tried = list(FORMATS)[: list(FORMATS).index(reader.format)]  # in vain, before this one
+        tried = list(FORMATS)[: list(FORMATS).index(reader.format)]  # before this one, without success
         _check(reader, [] if format else tried)
         if any(map(is_utf16, reader.files())):
             reader.notes.append("read as UTF-16, by its first bytes")
@@ -128,7 +128,7 @@ def open_dump(
             format,
             *sources,
             name.rpartition(".")[2],
-        }:  # `dump.jsonl` says itself what it is
+        }:  # a name such as `dump.jsonl` states the format
             reader.notes.append(
                 f"read as {reader.format}, by its content: {reader.describes}; --format overrides"
             )
@@ -143,55 +143,59 @@ def open_dump(
 
 
 def _as_given(error: DumpError, archives: Mapping[Path, Path]) -> DumpError:
-    """The error with the archives in place of the temporary folders of their content."""
-    said = str(error)
+    """The error with the paths of archives, as the user named them, in place of the folders they were unpacked to."""
+    message = str(error)
     for folder, archive in archives.items():
-        said = said.replace(f"{folder}/", f"{archive}/")
-    return DumpError(said)
+        message = message.replace(f"{folder}/", f"{archive}/")
+    return DumpError(message)
 
 
 def _dumps_at(
-    path: Path, format: str | None, encoding: str | None, kept: tuple[object, ...], archives: dict[Path, Path]
+    path: Path,
+    format: str | None,
+    encoding: str | None,
+    temporary: tuple[object, ...],
+    archives: dict[Path, Path],
 ) -> list[_Dump]:
     """The dump at `path`, or the dumps of one format in it if it is a folder without a format of its own.
 
-    archives: where the archives that were unpacked are, by the folders of their content; those of `path` are added.
+    archives: temporary folder of an unpacked archive → the archive; the one at `path` is added.
     """
     _check_content(path)
     kind, where = foreign(path), path
     if is_archive(path):
         archive = Unpacked(path)
         archives[archive.folder] = path
-        path, kept = dump_in(archive.folder, path), (*kept, archive)
+        path, temporary = dump_in(archive.folder, path), (*temporary, archive)
         kind = "an office document" if (archive.folder / "[Content_Types].xml").exists() else foreign(path)
     if kind:
         raise DumpError(
             f"{where}: is {kind}, which no reader takes; export its conversations as CSV or JSON lines"
         )
     guesses = _declare(path, encoding)
-    if path.is_dir() and not (guess_format(path) or _missed(path, FORMATS)):
+    if path.is_dir() and not (guess_format(path) or _near_misses(path, FORMATS)):
         dumps, unread = _dumps_in(path, format)
         if dumps:
-            return [_Dump(file, known, kept, guesses, unread) for file, known in dumps]
+            return [_Dump(file, known, temporary, guesses, unread) for file, known in dumps]
     guess = _format_of(path, format)
     if guess is None:
         raise DumpError(f"{path}: {_unlike(path, format)}")
     if format and guess != format:
-        missed = _missed(path, [format])
+        missing = _near_misses(path, [format])
         raise DumpError(
-            f"{path} is not {format}{missed and f' ({missed})'} but looks like {guess}; leave out --format or give "
+            f"{path} is not {format}{missing and f' ({missing})'} but looks like {guess}; leave out --format or give "
             f"--format {guess}"
         )
     if encoding is None and not reader_class(guess).is_text:
         guesses = ()
         for file in files_of(path):
             declare(file, None)
-    return [_Dump(path, guess, kept, guesses)]
+    return [_Dump(path, guess, temporary, guesses)]
 
 
 def _dumps_in(folder: Path, format: str | None) -> tuple[list[tuple[Path, str]], tuple[str, ...]]:
-    """The files of a folder that are dumps, with their formats, and a note of those that are none, such as pictures
-    and texts about the dump."""
+    """The files of a folder that are dumps, with their formats, and a note on the other files, such as pictures and
+    texts about the dump."""
     formats = {
         file: None if _ABOUT.match(file.name) else _format_of(file, format) for file in files_of(folder)
     }
@@ -210,7 +214,7 @@ def _format_of(path: Path, wanted: str | None) -> str | None:
 
 
 def _declare(path: Path, encoding: str | None) -> tuple[str, ...]:
-    """Settle how the file, or each file of the folder, is decoded; returns why, for each file that was guessed."""
+    """Declare the encoding of the file, or of each file of the folder; returns why, for each encoding guessed."""
     notes: list[str] = []
     for file in (
         files_of(path) if encoding is None else sorted(filter(Path.is_file, path.rglob("*"))) or [path]
@@ -246,7 +250,7 @@ def _reader(
     else:
         readers = [chosen(one.path, mapping=fields, batch_rows=batch_rows) for one in dumps]
         reader = SeveralReader(readers) if len(readers) > 1 else readers[0]
-    reader.kept = [kept for one in dumps for kept in one.kept]
+    reader.temporary = [item for one in dumps for item in one.temporary]
     if guesses := list(dict.fromkeys(guess for one in dumps for guess in one.guesses)):
         more = f"; likewise in {len(guesses) - 1:,} more of the files" if len(guesses) > 1 else ""
         reader.notes.append(guesses[0] + more)
@@ -270,27 +274,27 @@ def _check(reader: Reader, others: Iterable[str]) -> None:
     try:
         reader.check()
     except DumpError as error:
-        if missed := _missed(reader.path, others):
-            raise DumpError(f"{error}; or what it lacks for {missed}") from None
+        if missing := _near_misses(reader.path, others):
+            raise DumpError(f"{error}; or what it lacks for {missing}") from None
         raise
 
 
 def _unlike(path: Path, format: str | None) -> str:
-    missed = _missed(path, [format] if format else FORMATS)
-    if path.is_dir() and not files_of(path) and not missed:
+    missing = _near_misses(path, [format] if format else FORMATS)
+    if path.is_dir() and not files_of(path) and not missing:
         inner = next((file for file in sorted(path.rglob("*")) if file.is_file()), path / "*" / "*")
         return (
             f"the folder holds no files, but folders; give their files, such as '{path}/**/*{inner.suffix}'"
         )
     kind = "folder" if path.is_dir() else "content"
     fault = f"the {kind} is not {format}" if format else f"the {kind} is of no known format"
-    return f"{fault}{missed and f' ({missed})'}; {_formats()}"
+    return f"{fault}{missing and f' ({missing})'}; {_formats()}"
 
 
-def _missed(path: Path, formats: Iterable[str]) -> str:
-    """What the content lacks to be each of the formats that it is near to, or nothing."""
-    missed = [(format, reader_class(format).missed(path)) for format in formats]
-    return "; ".join(f"{format}: {what}" if len(missed) > 1 else what for format, what in missed if what)
+def _near_misses(path: Path, formats: Iterable[str]) -> str:
+    """For each format that the content nearly has: what it lacks; "" if it is near none."""
+    missing = [(format, reader_class(format).near_miss(path)) for format in formats]
+    return "; ".join(f"{format}: {what}" if len(missing) > 1 else what for format, what in missing if what)
 
 
 def _formats() -> str:

@@ -31,7 +31,7 @@ def is_archive(path: Path) -> bool:
 
 
 class Unpacked:
-    """The files of an archive in `folder`, a temporary one, which disappears with this object.
+    """The files of an archive in the temporary folder `folder`, which is deleted with this object.
 
     Nothing is written outside that folder. DumpError for links and devices, names that lead out of the folder or occur
     twice, more than MOST_FILES entries, a bomb (see SMALL), and archives that are damaged or encrypted.
@@ -110,7 +110,7 @@ def _inside(path: Path, name: str) -> PurePosixPath:
 
 
 def dump_in(folder: Path, archive: Path) -> Path:
-    """What to read of an unpacked archive: its single file, or the folder, without folders that hold nothing else.
+    """What to read of an unpacked archive: its single file, or the deepest folder that holds all files.
 
     DumpError if it holds no file, or an archive.
     """

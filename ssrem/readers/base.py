@@ -1,8 +1,8 @@
-"""The frame of every reader: a format says how it is recognised and what its records are; this makes them batches.
+"""The base class of readers: a format defines how it is recognised and its records; this makes them batches.
 
-What readers share has one place each: decompression and byte order marks in `streams`, which column is which field in
-`fields`, times in `times`, metadata in `metadata`, and rows that cannot be read in `Reader.message` and `problem`. Ids
-that repeat across conversations are scoped to them when the dump lands.
+Readers share modules: `streams` decompresses and decodes, `fields` finds the column of each field, `times` parses
+times, `metadata` writes metadata; `Reader.message` and `problem` report rows that cannot be read. Ids that repeat
+across conversations are scoped to them when the dump lands.
 """
 
 from __future__ import annotations
@@ -62,12 +62,12 @@ class Reader(ABC):
     unread: ClassVar[tuple[str, ...]] = ()
     """Files of such a folder that belong to the dump, but are not read."""
     joins_files: ClassVar[bool] = False
-    """Whether one reader reads several files, in `parts`, together; otherwise each has one of its own."""
+    """Whether one reader reads several files, its `parts`, together; otherwise each file has its own reader."""
     is_text: ClassVar[bool] = True
     """Whether `--encoding` applies."""
     not_people: ClassVar[tuple[str, ...]] = ("unknown", "system", "[deleted]", "[removed]")
-    """Speakers of this format that are no people, in any case of letters: systems, bots, what stands for accounts that
-    are gone. Where a row itself says that its speaker is a bot, `records` gives it with `is_person` false."""
+    """Names of speakers of this format that are not people, ignoring case: systems, bots, placeholders of deleted
+    accounts. Where a row itself says that its speaker is a bot, `records` sets `is_person` to false."""
     block_bytes: ClassVar[int] = 8 << 20
 
     def __init__(
@@ -79,17 +79,19 @@ class Reader(ABC):
         self.file = streams.text_name(path)
         self.mapping = dict(mapping or {})
         self.layout = Layout(self.mapping, self.aliases, self.ignored, self.unwrapped)
-        self.layout.times.decide = WeakMethod(self._date_order)  # no cycle: `kept` ends with the reader
+        self.layout.times.decide = WeakMethod(
+            self._date_order
+        )  # no cycle: `temporary` is deleted with the reader
         self.batch_rows = batch_rows
-        #: The files to read where they are some below the folder `path`, for a format that `joins_files`.
+        #: The files below the folder `path` to read, for a format that `joins_files`; empty for all.
         self.parts: list[Path] = []
-        #: Names of speakers that are no people; `none` stands for leaving out what the format says of them.
+        #: Further names of speakers that are not people; `none` switches off what the format knows of them.
         self.named_not_people: tuple[str, ...] = ()
         #: The unpacked archive or download that `path` is part of, if it is; it exists as long as the reader.
-        self.kept: list[object] = []
+        self.temporary: list[object] = []
         #: Bytes of the dump read so far, as stored (compressed bytes where it is compressed).
         self.bytes_read = 0
-        #: What was left out on purpose, because nobody said it: kind, such as `joined or left`, → rows.
+        #: Rows left out on purpose, because nobody said them: kind, such as `joined or left`, → number of rows.
         self.left_out: Counter[str] = Counter()
         #: What the reader decided from the content and a user should check, a sentence each.
         self.notes: list[str] = []
@@ -100,8 +102,8 @@ class Reader(ABC):
         return bool(cls.required) and all((path / name).is_file() for name in cls.required)
 
     @classmethod
-    def missed(cls, path: Path) -> str | None:
-        """What content that `sniff` refuses lacks to be this format, with its line; None if it is not near it."""
+    def near_miss(cls, path: Path) -> str | None:
+        """What content that `sniff` refuses lacks to be of this format, with its line; None if it lacks too much."""
         lacking = [name for name in cls.required if not (path / name).is_file()]
         present = [name for name in (*cls.required, *cls.optional, *cls.unread) if (path / name).is_file()]
         return f"there is {present[0]}, but no {lacking[0]}" if lacking and present else None
@@ -144,29 +146,29 @@ class Reader(ABC):
 
     @property
     def ids_may_repeat(self) -> bool:
-        """Whether ids of messages may count anew in each conversation; where fields are known, a format scopes them."""
+        """Whether ids of messages may start again in each conversation; a format with known fields scopes them."""
         return self.takes_mapping
 
     @property
     def ways_to_people(self) -> str:
-        """How a dump whose speakers are seats can say who the people are."""
+        """How the user can name the people of a dump whose speakers are seats, such as A and B; for messages."""
         return "name what holds the person with --map speaker=KEY" if self.takes_mapping else ""
 
-    def told(self) -> list[str]:
-        """What was decided and left out while the dump was read, a sentence each."""
+    def all_notes(self) -> list[str]:
+        """What the reader decided and left out, and times it could not read, a sentence each."""
         counts = ", ".join(f"{count:,} {kind}" for kind, count in self.left_out.most_common())
         left_out = [f"left out, because nobody said it: {counts}"] if counts else []
-        return [*dict.fromkeys(self.notes), *left_out, *self.layout.times.told()]
+        return [*dict.fromkeys(self.notes), *left_out, *self.layout.times.notes()]
 
     def _date_order(self) -> str:
-        """`day` or `month`, which comes first in dates such as 03/04/2020, by all times of the dump; notes why."""
+        """Whether `day` or `month` comes first in dates such as 03/04/2020, from all times of the dump; notes why."""
         dates = DateOrder()
         survey = copy(self)
         survey.left_out, survey.notes, survey.layout = Counter(), [], copy(self.layout)
         survey.layout.times = Times(survey=dates)
         for _ in survey:
             pass
-        order, why = dates.decided(
+        order, why = dates.decision(
             str(self.path),
             "say which with --time-format (in Python time_format=…), such as '%d/%m/%Y %H:%M' or '%m/%d/%Y %H:%M'",
         )
@@ -212,7 +214,7 @@ class Reader(ABC):
         """Place and value of what a JSON file holds at `places`; see `json_elements`."""
         return json_elements(path, places, self._counter())
 
-    def whole(self, path: Path) -> bytes:
+    def content(self, path: Path) -> bytes:
         """The decompressed content of a small file; DumpError if it is longer than LONGEST_ROW."""
         blocks: list[bytes] = []
         for block in self.blocks(path):
@@ -240,7 +242,7 @@ class Reader(ABC):
                     yield number, parse_json(line), line
 
     def _counter(self) -> Callable[[int], None]:
-        """Counts the stored bytes of a file that are read, on top of those of the files before it."""
+        """A function that sets `bytes_read` from the bytes read of the next file, added to those of earlier files."""
         before = self.bytes_read
 
         def count(stored: int) -> None:
@@ -249,11 +251,11 @@ class Reader(ABC):
         return count
 
     def message(self, file: str, line: int, row: object, raw: bytes | None = None, **known: object) -> Record:
-        """The record of a message: its fields and time found by the reader's layout, all other keys as metadata.
+        """The record of a message: the layout finds its fields and time; all other keys become metadata.
 
         line: 1-based, or an ordinal. raw: the source row, by default `row` as JSON. known: columns of RAW_SCHEMA whose
-        values do not come from the row. A row that is no object, or has a list or object as a field, is
-        'malformed_row'; one with text that UTF-8 cannot encode is 'undecodable'.
+        values do not come from the row. The problem of a row that is no object, or has a list or object as a field, is
+        'malformed_row'; that of text that UTF-8 cannot encode is 'undecodable'.
         """
         reason = "undecodable"
         try:

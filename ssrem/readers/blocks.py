@@ -12,7 +12,7 @@ Integers = np.ndarray[Any, np.dtype[np.int64]]
 Records = TypeVar("Records")
 
 FEW_ROWS = 512
-"""So many rows, or fewer, are not halved."""
+"""A block of at most so many rows is not halved."""
 NEWLINE, RETURN = ord("\n"), ord("\r")
 
 
@@ -20,8 +20,8 @@ NEWLINE, RETURN = ord("\n"), ord("\r")
 class Block:
     """Whole rows of a file, each with its newline.
 
-    content: their bytes, perhaps with blank lines before and behind rows. ends: shape (rows,), where in them each row
-    ends, behind its newline. lines: shape (rows,), the number of the first line of each, from 1.
+    content: their bytes, perhaps with blank lines before and after rows. ends: shape (rows,), the offset at which each
+    row ends, after its newline. lines: shape (rows,), the number of the first line of each, from 1.
     """
 
     content: bytes
@@ -30,7 +30,8 @@ class Block:
 
     @classmethod
     def of_lines(cls, content: bytes, first: int) -> Block:
-        """Lines that are a row each, the first one with this number; only the last one may lack its newline."""
+        """A block of lines that are one row each. first: number of the first line. Only the last may lack its
+        newline."""
         content = content if content.endswith(b"\n") else content + b"\n"
         ends = np.flatnonzero(np.frombuffer(content, np.uint8) == NEWLINE) + 1
         return cls(content, ends, np.arange(first, first + len(ends)))
@@ -46,9 +47,9 @@ class Block:
 
 
 class BlockReader(Generic[Records]):
-    """Reads blocks by `columns`, which gives None where that might differ from reading row by row, or by `rows`.
+    """Reads blocks by `columns`, or by `rows` where `columns` gives None because the results might differ.
 
-    Where no part of a block could be read as columns, the next ones are not halved, until one can be read whole.
+    If no part of a block could be read as columns, the next blocks are not halved until one can be read whole.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Which encoding a file of text is in: what the user says, else Windows-1252 (cp1252) where its bytes bear it out."""
+"""The encoding of a text file: what the user says, else UTF-8, or Windows-1252 (cp1252) if its bytes suggest that."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from ssrem.readers.streams import GUESSED, blocks, head, is_utf8, text_name
 
 _BLOCK = 1 << 20
 _ENOUGH = 1_000
-"""So many lines of UTF-8 with letters beyond ASCII, and none that is not UTF-8, tell that a file is UTF-8."""
+"""A file is UTF-8 if so many of its lines have letters beyond ASCII and all lines so far are UTF-8."""
 _CONTROLS = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c\x7f\x81\x8d\x8f\x90\x9d]")
-"""Bytes that text in cp1252 does not hold, but for those with which IRC formats it."""
+"""Bytes that text in cp1252 does not contain; control characters with which IRC formats text are allowed."""
 _OF_IRC = re.compile(rb"[\x02\x03\x0f\x11\x16]")
 _SIGNS = frozenset("€‚„…‘’“”•–—™œŒšŠžŽŸ\xa0¡£§©ª«°²³´·º»¿½¼¾®")
 
@@ -33,11 +33,11 @@ def checked_encoding(name: str | None) -> str | None:
 
 
 def guessed_encoding(path: Path) -> tuple[str, str] | None:
-    """`GUESSED` for a file of text with lines in cp1252, and why; None for UTF-8, JSON and what is no text.
+    """`GUESSED` and why, for a text file with lines in cp1252; None for UTF-8, JSON and files that are not text.
 
     Lines in cp1252 must outnumber those in UTF-8 with letters beyond ASCII, and look like a western language: few of
-    their letters are beyond ASCII, and all of them are usual ones; lines with other bytes are rare. The whole file is
-    read if need be.
+    their letters are beyond ASCII, and all of these are common; lines with other bytes must be rare. The whole file is
+    read if necessary.
     """
     if not path.is_file() or _other_kind(head(path, 1 << 12)):
         return None
@@ -81,7 +81,7 @@ def guessed_encoding(path: Path) -> tuple[str, str] | None:
 
 
 def _other_kind(start: bytes) -> bool:
-    """Whether a file begins as JSON, Parquet, PDF or an archive, or holds null bytes, as no text does."""
+    """Whether a file begins like JSON, Parquet, PDF or an archive, or contains null bytes, which text does not."""
     text = start.lstrip()
     return (
         b"\x00" in start

@@ -52,7 +52,7 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
 }
 
 NEEDED = ("conversation", "speaker", "text")
-"""The fields without which no message can land."""
+"""The fields that every message must have."""
 
 SILENT_ROLES = ("system", "developer", "tool", "function")
 """Roles of messages of chat logs that nobody said."""
@@ -65,7 +65,7 @@ def parse_mapping(
 ) -> dict[str, tuple[str, ...]]:
     """Parse values of `--map`, such as `conversation=Season+Episode`, to field → the columns that it is made of.
 
-    fields: the known ones. Raises DumpError on a value of another form, an unknown field, or a field given twice.
+    fields: the names allowed. Raises DumpError on a value of another form, an unknown field, or a field given twice.
     """
     mapping: dict[str, tuple[str, ...]] = {}
     for option in options:
@@ -97,8 +97,8 @@ def checked_mapping(
     }
 
 
-def said(turn: Any) -> Any:
-    """The text of a message of a chat log, "" where nobody said it; any other turn as it is."""
+def turn_text(turn: Any) -> Any:
+    """The text of a turn that is a message of a chat log, "" in a role that nobody speaks; any other turn unchanged."""
     if not isinstance(turn, Mapping):
         return turn
     if turn.get("role") in SILENT_ROLES:
@@ -107,7 +107,7 @@ def said(turn: Any) -> Any:
 
 
 def normalise(name: str) -> str:
-    """A column's name as compared with well-known names: lower case, every run of other characters one `_`."""
+    """A column's name in the form of well-known names: lower case, with `_` for each run of other characters."""
     return re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
 
 
@@ -156,7 +156,7 @@ class Layout:
         plan = self._plans.get(columns)
         if plan is None:
             plan = self._make(columns)
-            if len(self._plans) < 1024:  # rows with ever new keys must not fill the memory
+            if len(self._plans) < 1024:  # rows that always have new keys must not fill the memory
                 self._plans[columns] = plan
         return plan
 

@@ -1,4 +1,4 @@
-"""Files that are one JSON value, read piece by piece: the members of an object, or the values at certain places."""
+"""Files that hold one JSON value, read piece by piece: the members of an object, or the values at certain places."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _DECODER = json.JSONDecoder(parse_constant=lambda _: None)
 
 
 _CUT_OFF = re.compile("premature EOF|[Ii]ncomplete")
-"""What parsers say of JSON that breaks off."""
+"""Messages of parsers about truncated JSON."""
 
 
 class _HalfPairError(Exception):
@@ -41,7 +41,7 @@ class _Readable:
         self._path = path
         self._pieces = chunks(path, _CHUNK, progress)
         self._halves = halves
-        self._open = b""  # what follows the last quote: an escape in it may go on in the next piece
+        self._open = b""  # what follows the last quote: an escape in it may continue in the next piece
         self._started = False
         self.since_member = self.lines = 0
 
@@ -55,7 +55,7 @@ class _Readable:
         if self.since_member > LONGEST_ROW + _CHUNK:
             raise too_long(self._path, "a member")
         if not self._halves:
-            # Before the parser gets the end of a string that holds half of a pair.
+            # Raised before the parser gets the end of a string that holds half of a pair.
             strings, quote, self._open = (self._open + piece).rpartition(b'"')
             if quote and any(match[1] is None for match in _SURROGATES.finditer(strings)):
                 raise _HalfPairError
@@ -63,12 +63,12 @@ class _Readable:
 
 
 def json_members(path: Path, progress: Callable[[int], None] | None = None) -> Iterator[tuple[str, object]]:
-    """The members of the file's JSON object in order, one at a time. Text that an escape such as \\ud800, half of a
-    surrogate pair, is part of cannot be encoded.
+    """The members of the file's JSON object in order, one at a time. Text with an escape such as \\ud800, half of a
+    surrogate pair, keeps it, and cannot be encoded as UTF-8.
 
     progress: called with the number of stored bytes read so far. Raises DumpError where the JSON is broken, because
-    nothing after that point can be told apart, where a member is longer than LONGEST_ROW, and where one nests deeper
-    than DEEPEST.
+    nothing after that point can be parsed, where a member is longer than LONGEST_ROW, and where one nests deeper than
+    DEEPEST.
     """
     return _read(path, progress, _members)
 
@@ -78,8 +78,8 @@ def json_elements(
 ) -> Iterator[tuple[str, object]]:
     """The values at `places` of a JSON file, each with its place, in the file's order, one at a time.
 
-    places: as ijson writes them, such as `channel` for a member, or `chats.list.item.messages.item` for the elements
-    of nested lists; none lies inside another. Otherwise as `json_members`.
+    places: in ijson's notation, such as `channel` for a member, or `chats.list.item.messages.item` for the elements of
+    nested lists; no place lies inside another. progress and errors as in `json_members`.
     """
     return _read(path, progress, partial(_elements, places=frozenset(places)))
 
@@ -99,7 +99,7 @@ def _read(
             read += 1
             yield member
     except _HalfPairError:
-        # The fast parser, in C, makes other characters of halves or breaks off; the slow one keeps them as they are.
+        # The fast parser, in C, changes halves of surrogate pairs or fails at them; the slow one keeps them.
         yield from islice(_checked(pieces, python, _Readable(path, progress, halves=True), path), read, None)
 
 
@@ -148,7 +148,7 @@ def _checked(pieces: _Pieces, parser: Any, source: _Readable, path: Path) -> Ite
 
 
 def top_level_names(path: Path) -> list[str]:
-    """Names of the members of the JSON object that the file is, as far as its first 64 KB show them; else none."""
+    """Names of the members of the JSON object in the file, as far as its first 64 KB show; none for other content."""
     import ijson
     from ijson.backends import python
 
@@ -160,12 +160,12 @@ def top_level_names(path: Path) -> list[str]:
                 if event == "map_key" and prefix == "":
                     names.append(value)
                 elif event == "end_map" and prefix == "" and parse_json(start) is None:
-                    return []  # other values follow, such as the next lines of JSON lines
+                    return []  # other values follow: JSON lines
     return names
 
 
 def parse_json(content: bytes) -> object:
-    """The JSON value that the bytes are; None if they are not JSON, or nest too deeply to be data.
+    """The bytes as a JSON value; None if they are not JSON, or nest too deeply to be data.
 
     NaN and Infinity, which some programs write although they are not JSON, are read as null.
     """
@@ -186,7 +186,7 @@ def has_shape(path: Path, key: str) -> bool:
     start = head(path)
     first, _, others = start.strip().partition(b"\n")
     if not first.startswith(b"{") or (others and parse_json(first) is not None):
-        return False  # no object, or an object a line
+        return False  # no object, or one object per line
     with suppress(ijson.JSONError, ValueError):
         for event, value in python.basic_parse(io.BytesIO(start), use_float=True):
             if event in ("start_map", "start_array"):

@@ -21,8 +21,8 @@ def is_array(path: Path) -> bool:
 
 
 def parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
-    """The rows of a Parquet file with a column of lists of objects or of texts; of others none. DumpError if it is
-    damaged."""
+    """The rows of a Parquet file that has a column of lists of objects or of texts; none of other files. DumpError if
+    the file is damaged."""
     import pyarrow as pa
     import pyarrow.parquet
 
@@ -55,7 +55,7 @@ def first_objects(path: Path) -> list[dict[str, Any]]:
 
 
 def _begun(start: bytes) -> Any:
-    """The first JSON value of a text that may break off."""
+    """The first JSON value of a text that may be cut off."""
     import ijson
     from ijson.backends import python
 

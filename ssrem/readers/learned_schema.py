@@ -10,14 +10,14 @@ from ssrem.readers.fields import Layout
 from ssrem.readers.metadata import encodable
 
 _MOST_COLUMNS = 256
-"""Most columns, and members of an object: objects whose keys are data, such as ids, must not fill the memory."""
+"""Most columns, and most members of an object: objects whose keys are data, such as ids, must not fill the memory."""
 
 
 class LearnedSchema:
     """An Arrow schema learned from parsed JSON rows, with which blocks of similar rows are read as whole columns.
 
     Only types that represent every value exactly are learned. A column with other values (fractions, lists of objects)
-    stays out of the schema, so that its blocks are read row by row; times alone, by the layout, may be fractions.
+    stays out of the schema, so that its blocks are read row by row; only columns of times may hold fractions.
     """
 
     def __init__(self, layout: Layout) -> None:

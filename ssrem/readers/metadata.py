@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 
 _NEEDS_ESCAPE = r'[\x00-\x1f"\\]'
 DEEPEST = 100
-"""Most nested levels of lists and objects that are accepted. JSON parsers fail at about a thousand, at a depth that
-depends on the caller."""
+"""Most nested levels of lists and objects that are accepted. JSON parsers fail at about a thousand levels; the exact
+depth depends on the caller."""
 
 
 def too_deep(value: object) -> bool:
@@ -33,7 +33,7 @@ def too_deep(value: object) -> bool:
 
 
 def canonical(value: object) -> str:
-    """One value as canonical JSON; NaN and ±inf become null, types without a JSON form their text."""
+    """One value as canonical JSON; NaN and ±inf become null, values of types that JSON lacks become their text."""
     cleaned = without_nulls(value)
     return json.dumps(
         cleaned, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"), default=str

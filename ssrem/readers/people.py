@@ -1,4 +1,4 @@
-"""Speakers that are no people, such as bots and deleted accounts, and texts that only stand for one that is gone."""
+"""Speakers that are not people, such as bots and deleted accounts, and placeholders of removed texts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 NONE = "none"
-"""The name that stands for a choice of no names: everyone is a person."""
+"""Given as a name: all speakers are people."""
 
 DELETED = frozenset(
     (
@@ -47,22 +47,24 @@ _MEDIA = frozenset(
 _LONGEST = max(len(text.encode()) for text in DELETED | _MEDIA) + 8  # with blanks and a full stop
 
 
-def says_removed(texts: pa.Array) -> pa.Array:
-    """Whether each text says only that a text was removed, or media left out; null is false."""
+def is_placeholder(texts: pa.Array) -> pa.Array:
+    """Whether each text is a placeholder of a removed text or of media left out; null is false."""
     short = pc.less_equal(pc.binary_length(texts), _LONGEST)
     if not pc.any(short).as_py():
         return pa.repeat(False, len(texts))
     candidates = pc.utf8_trim_whitespace(
         pc.utf8_lower(pc.if_else(short, texts, pa.scalar(None, pa.string())))
     )
-    removed = pa.array(sorted(DELETED | _MEDIA))  # here, since the first array of a list imports pandas
+    removed = pa.array(
+        sorted(DELETED | _MEDIA)
+    )  # not at import: the first array made of a list imports pandas
     return pc.is_in(pc.utf8_rtrim(candidates, characters="."), removed)
 
 
 def without_people(batch: pa.RecordBatch, names: Iterable[str], *, flagged: bool) -> pa.RecordBatch:
     """A batch of RAW_SCHEMA with `is_person` false where the speaker is one of the names, in any case of letters.
 
-    flagged: whether what the reader found to be no person counts as well.
+    flagged: whether to keep `is_person` false where the reader set it.
     """
     column = batch.schema.get_field_index("is_person")
     marks = batch.column(column)

@@ -1,4 +1,4 @@
-"""Reads ahead in a thread, so that the work of reader and consumer overlaps."""
+"""Reads ahead in a thread, so that reader and consumer work at the same time."""
 
 from __future__ import annotations
 

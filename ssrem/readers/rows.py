@@ -1,4 +1,4 @@
-"""The raw schema, and source rows as its columns: one row (`row_values`) or whole columns (`raw_batch`), equally."""
+"""The raw schema, and its values from one source row (`row_values`) or from whole columns (`raw_batch`), equally."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RAW_SCHEMA = pa.schema(
         ("source", pa.string()),  # which of several files or folders; null = there is one
         ("record", pa.string()),  # 'message' | 'conversation'; a row with a problem is always a 'message'
         ("file", pa.string()),
-        ("line", pa.int64()),  # 1-based; an ordinal if the format has no lines
+        ("line", pa.int64()),  # from 1; the row's ordinal if the format has no lines
         ("conversation_id", pa.string()),
         ("utterance_id", pa.string()),
         ("speaker", pa.string()),
@@ -81,7 +81,7 @@ def raw_batch(
 ) -> pa.RecordBatch:
     """The results of `row_values` for every row of these columns, as one batch of messages.
 
-    lines: int64 of shape (rows,). optional: whether a null stands for a column that its row lacks. Raises
+    lines: int64 of shape (rows,). optional: whether a null means that the row lacks the column. Raises
     NotVectorisableError if only reading row by row is exact.
     """
     plan = layout.plan(tuple(columns))

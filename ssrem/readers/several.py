@@ -21,7 +21,7 @@ class SeveralReader(Reader):
 
     def __init__(self, readers: Sequence[Reader]) -> None:
         first = readers[0]
-        # What describes a format is the readers' own.
+        # Not ClassVars as in other readers: those of the format that is read.
         self.format, self.describes, self.takes_mapping = first.format, first.describes, first.takes_mapping  # type: ignore[misc]
         self.not_people = first.not_people  # type: ignore[misc]
         super().__init__(first.path, mapping=first.mapping, batch_rows=first.batch_rows)
@@ -48,7 +48,7 @@ class SeveralReader(Reader):
     def records(self) -> Iterator[Record | pa.RecordBatch]:
         done = 0
         for one, label in zip(self._readers, self._labels, strict=True):
-            reader = copy(one)  # what it counts and decides is the dump's
+            reader = copy(one)  # counts and decisions are those of the whole dump
             reader.left_out, reader.notes, reader.layout = self.left_out, self.notes, copy(one.layout)
             reader.layout.times, reader.bytes_read = self.layout.times, 0
             for record in reader.records():

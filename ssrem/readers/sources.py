@@ -1,4 +1,4 @@
-"""What is given as a dump (files, folders, patterns, `-`, URLs) as files and folders of this machine."""
+"""Resolves the sources of a dump (files, folders, patterns, `-`, URLs) to files and folders of this machine."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _PACKAGES = {"http": "aiohttp", "https": "aiohttp", "hf": "huggingface_hub", "s3
 
 
 def is_remote(source: str) -> bool:
-    """Whether a source is standard input or a URL, which can be read once, or should be."""
+    """Whether a source is standard input or a URL, which is read only once."""
     return source == STDIN or _URL.match(source) is not None
 
 
 def base_name(source: str) -> str:
-    """The last part of a source's name; that of the folder for a pattern or for none."""
+    """The last part of a source's name, or of its folder's name for a pattern or if there is none."""
     if _URL.match(source):
         path = PurePosixPath(source.partition("://")[2].partition("?")[0].partition("#")[0])
         return path.name
@@ -41,7 +41,7 @@ def common_name(sources: Iterable[str]) -> str:
 
 
 def absolute(source: str) -> str:
-    """A source as it is known from any folder: paths and patterns become absolute."""
+    """A source that is valid in any working directory: paths and patterns become absolute."""
     if is_remote(source) or not (_is_pattern(source) or Path(source).exists()):
         return "standard input" if source == STDIN else source
     return str(Path(source).absolute() if _is_pattern(source) else Path(source).resolve())
@@ -62,7 +62,7 @@ def common_folder(paths: list[Path]) -> Path:
 
 
 class Fetched:
-    """The files of standard input or a URL in `folder`, a temporary one, which disappears with this object.
+    """The files of standard input or a URL in the temporary folder `folder`, which is deleted with this object.
 
     DumpError if the source cannot be read, or the disk is too small for it.
     """
@@ -136,7 +136,7 @@ def _unfetched(url: str, error: Exception) -> DumpError:
 
 
 def located(source: str) -> tuple[list[Path], Fetched | None]:
-    """The files or folders that a source names, and what must be kept as long as they are read."""
+    """The files or folders that a source names, and the object that holds them if they were fetched."""
     if source == STDIN and sys.stdin.isatty():
         raise DumpError(
             "- reads what is piped in, and nothing is; for example: zcat dump.jsonl.gz | ssrem ingest -"
@@ -158,5 +158,5 @@ def _is_pattern(source: str) -> bool:
 
 
 def _fixed(path: PurePosixPath) -> int:
-    """How many parts of a pattern come before the first with a sign of one."""
+    """How many parts of a pattern come before the first part with a wildcard."""
     return next(number for number, part in enumerate(path.parts) if glob.has_magic(part))

@@ -11,17 +11,17 @@ from pathlib import Path
 from typing import Any
 
 from ssrem.errors import DumpError
+from ssrem.files import UTF16_BOMS
 
 _CODECS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 _CODECS |= {b"BZh%d" % level: "bz2" for level in range(1, 10)}
-UTF8_BOM = b"\xef\xbb\xbf"
-_UTF16_BOMS = (b"\xff\xfe", b"\xfe\xff")
+UTF8_BOM = codecs.BOM_UTF8
 _WIDEST_OF_ARROW = 1 << 27
-"""Most bytes of a window of zstd data that Arrow unpacks."""
+"""Largest window, in bytes, of zstd data that Arrow decompresses."""
 LONGEST_ROW = 128 << 20
 """Most bytes of one row of a dump, such as a line, that are read into memory."""
 GUESSED = "cp1252 where not UTF-8"
-"""In place of an encoding: lines that are not UTF-8 are cp1252."""
+"""Used as an encoding: lines that are not UTF-8 are read as cp1252."""
 
 _FOREIGN = {b"%pdf": "a PDF file", b"sqlite format 3": "an SQLite database", b"{\\rtf": "an RTF document"}
 _FOREIGN |= dict.fromkeys((b"\x89png", b"gif8", b"\xff\xd8\xff"), "a picture")
@@ -33,7 +33,7 @@ _FOREIGN |= {
 }
 
 _encodings: dict[str, str] = {}
-"""File → its encoding where it is neither UTF-8 nor marked as UTF-16; `declare` keeps it."""
+"""File → its encoding as set by `declare`, if it is neither UTF-8 nor UTF-16 with a byte order mark."""
 
 
 def declare(path: Path, encoding: str | None) -> None:
@@ -45,7 +45,7 @@ def declare(path: Path, encoding: str | None) -> None:
 
 
 def _keep_bytes(error: UnicodeError) -> tuple[str, int]:
-    """Marks bytes that an encoding does not have, so that they stay as they are and are no UTF-8."""
+    """Error handler of codecs: keeps bytes that are invalid in an encoding, so that the text is invalid as UTF-8."""
     if not isinstance(error, UnicodeDecodeError) or error.object[error.start : error.end].isascii():
         raise error
     faulty = error.object[error.start : error.end]
@@ -70,7 +70,7 @@ def files_of(path: Path) -> list[Path]:
 
 
 def foreign(path: Path) -> str | None:
-    """What a file is that no reader takes, by its first bytes, such as a picture; None for all others."""
+    """The kind of a file that no reader can read, by its first bytes, such as a picture; None for other files."""
     start = head(path, 64).lstrip().lower()
     return next((kind for first, kind in _FOREIGN.items() if start.startswith(first)), None)
 
@@ -84,7 +84,7 @@ def is_utf8(content: bytes) -> bool:
     return True
 
 
-def shown(line: bytes) -> str:
+def excerpt(line: bytes) -> str:
     """The first characters of a line in quotes, as messages print them."""
     return repr(line.strip()[:60].decode("utf-8", "backslashreplace"))
 
@@ -97,7 +97,7 @@ def too_long(path: Path, row: str) -> DumpError:
 
 
 def _window(head: bytes) -> int:
-    """The bytes of memory that the zstd data with these first bytes needs; 0 if they are damaged."""
+    """The window in bytes of the zstd data that begins with `head`; 0 if it is damaged."""
     import zstandard
 
     try:
@@ -156,14 +156,14 @@ def _raw_chunks(path: Path, size: int, progress: Callable[[int], None] | None = 
 
 
 def chunks(path: Path, size: int, progress: Callable[[int], None] | None = None) -> Iterator[bytes]:
-    """As `_raw_chunks`; text in the encoding that is declared, or in UTF-16 by its byte order mark, becomes UTF-8.
+    """As `_raw_chunks`; text in the declared encoding, or in UTF-16 by its byte order mark, becomes UTF-8.
 
-    Bytes that the encoding does not have stay as they are, and half of a surrogate pair stays one: faults for UTF-8.
+    Bytes that are invalid in the encoding, and halves of surrogate pairs, stay, so that they are invalid as UTF-8 too.
     """
     pieces = _raw_chunks(path, size, progress)
     encoding = _encodings.get(str(path.absolute()))
     first = next(pieces, b"")
-    if encoding is None and not first.startswith(_UTF16_BOMS):
+    if encoding is None and not first.startswith(UTF16_BOMS):
         yield from (piece for piece in (first,) if piece)
         yield from pieces
         return
@@ -190,7 +190,7 @@ def _recoded(path: Path, pieces: Iterator[bytes], encoding: str | None) -> Itera
 
 
 def _by_line(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Lines of UTF-8 as they are, and all others from cp1252."""
+    """Lines of UTF-8 unchanged, all others recoded from cp1252."""
     held = b""
     for piece in chain(pieces, (b"",)):
         held += piece
@@ -206,7 +206,7 @@ def _from_cp1252(line: bytes) -> bytes:
 
 def is_utf16(path: Path) -> bool:
     """Whether a file begins with a byte order mark of UTF-16."""
-    return path.is_file() and next(_raw_chunks(path, 4), b"").startswith(_UTF16_BOMS)
+    return path.is_file() and next(_raw_chunks(path, 4), b"").startswith(UTF16_BOMS)
 
 
 def is_parquet(path: Path) -> bool:

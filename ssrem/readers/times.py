@@ -1,8 +1,8 @@
 """Times in dumps, in every common form, as microseconds since 1970-01-01 UTC.
 
-Forms: ISO 8601, also without dashes; seconds, milli- or microseconds since 1970, told apart by their size; dates of
-numbers such as 31.12.2018 or 12/31/2018, dates with English names of months as in mails (RFC 2822) and tweets, all with
-or without a time of the day, AM or PM, and a zone (UTC by default). Years 1 to 9999.
+Forms: ISO 8601, also without dashes; seconds, milli- or microseconds since 1970, distinguished by their size; numeric
+dates such as 31.12.2018 or 12/31/2018; dates with English names of months as in mails (RFC 2822) and tweets. All may
+have a time of the day, AM or PM, and a zone (UTC by default). Years 1 to 9999.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?", re.ASCII)
 _PLAIN_LENGTHS = (19, 23, 26)
 
 _COMPACT = {8: "%Y%m%d", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}
-"""Digits of a number that is a date, if it is a valid one of the years 1900 to 2100, rather than seconds → its form."""
+"""Number of digits → form of a number that is read as a date, not as seconds, if it is valid in 1900 to 2100."""
 _MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()  # noqa: SIM905
 _ZONES = {"z": 0, "utc": 0, "gmt": 0, "ut": 0, "est": -5, "edt": -4, "cst": -6, "cdt": -5}
 _ZONES |= {"mst": -7, "mdt": -6, "pst": -8, "pdt": -7}
@@ -60,22 +60,22 @@ class NotVectorisableError(Exception):
 
 
 class DateOrder:
-    """Whether the day or the month comes first in the dates of a dump, such as 03/04/2020, by all of them.
+    """Decides whether the day or the month comes first in dates such as 03/04/2020, from all dates of a dump.
 
-    A number above 12 is a day, and messages are in the order of time.
+    A number above 12 is a day, and messages are in chronological order.
     """
 
     def __init__(self) -> None:
         self._first: str | None = None
         self._last: dict[str, tuple[int, int, int]] = {}
-        self._above: dict[str, str] = {}  # which is first → a date that only then is one
+        self._above: dict[str, str] = {}  # order → a date that is valid only in this order
         self._backwards = {"day": 0, "month": 0}
         self._differ = self._dotted = False
 
-    def see(self, first: int, second: int, year: int, written: str) -> None:
-        """Take a date into account."""
+    def add(self, first: int, second: int, year: int, written: str) -> None:
+        """Count a date with these numbers. written: its text."""
         if first > 12 and second > 12:
-            return  # no date
+            return  # not a date
         if self._first is None:
             self._first, self._dotted = written, "." in written
         self._dotted = self._dotted and "." in written
@@ -87,10 +87,11 @@ class DateOrder:
             self._backwards[order] += order in self._last and when < self._last[order]
             self._last[order] = when
 
-    def decided(self, what: str, way_out: str, chosen: str | None = None) -> tuple[str, str | None]:
-        """`day` or `month`, and why where that is no matter of course.
+    def decision(self, what: str, way_out: str, chosen: str | None = None) -> tuple[str, str | None]:
+        """`day` or `month`, and the reason if the user should check it.
 
-        chosen: what the user says. DumpError if the dates contradict it or each other, or if nothing decides.
+        what, way_out: the dump, and what the user can do, for messages. chosen: the order that the user states.
+        DumpError if the dates contradict it or each other, or if they do not decide.
         """
         if len(self._above) == 2:
             raise DumpError(
@@ -116,11 +117,11 @@ class DateOrder:
 
 
 class Times:
-    """Reads the times of one dump, and counts what is none (`failures`).
+    """Parses the times of one dump, and counts values that are not times (`failures`).
 
-    format: how texts are written, as `datetime.strptime` takes it; other texts are then no times. decide: gives
-    what is called where the day or the month of a date may be first, and says which. survey: collects such dates
-    instead.
+    format: the form of texts for `datetime.strptime`; texts of another form are then not times. decide: a weak
+    reference to a function that says whether `day` or `month` comes first, called at the first date that may be either.
+    survey: collects such dates instead.
     """
 
     def __init__(self, format: str | None = None, survey: DateOrder | None = None) -> None:
@@ -131,22 +132,22 @@ class Times:
         self.clear()
 
     def clear(self) -> None:
-        """Begin to count anew."""
+        """Restart the counts."""
         self.failures = 0
         self._example, self._place = "", ""
 
     def fail(self, written: object) -> None:
-        """Count a value that is no time."""
+        """Count a value that is not a time."""
         self.failures += 1
         self._example = self._example or repr(written)[:60]
 
     def place(self, file: str, line: int) -> None:
-        """Say which row was just read, the first one of them with a value that is no time if there is one."""
+        """Called after each row: remembers the place of the first row with a value that is not a time."""
         if self.failures and not self._place:
             self._place = f"{file} line {line:,}"
 
-    def told(self) -> list[str]:
-        """What became of values that are no times, in at most one sentence."""
+    def notes(self) -> list[str]:
+        """How many values are not times and what became of them, in at most one sentence."""
         if not self.failures:
             return []
         what = (
@@ -239,7 +240,7 @@ class Times:
             first, second = int(parts["first"]), int(parts["second_number"])
             written = text[: match.end("year")]
             if self._survey is not None:
-                self._survey.see(first, second, year, written)
+                self._survey.add(first, second, year, written)
                 return None
             order = "day" if parts["sign"] == "." else self._order()
             month, day = (second, first) if order == "day" else (first, second)

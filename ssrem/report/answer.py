@@ -33,11 +33,11 @@ class Best:
 
 @dataclass(frozen=True)
 class Answer:
-    """What the report begins with; `answer.html` puts it into words.
+    """The findings at the top of the report; `answer.html` puts them into words.
 
     best: None if no annotated set gave a correlation, or, if nothing_shared, no annotated set is common to all.
     conversations: the highest correlation with ratings of whole conversations; identifier: the evaluator whose shares
-    of true responses above false ones follow, by corpus and kind.
+    of true responses above false ones are in `shares`, by corpus and kind.
     """
 
     measured: bool
@@ -79,7 +79,7 @@ def answer(data: ReportData) -> Answer:
 def _ranked(cells: dict[Evaluator, dict[Hashable, Row]], shared: set[Hashable]) -> dict[Evaluator, float]:
     """Evaluators to the mean of their correlations on the shared cells, the best first.
 
-    A dataset weighs its number of responses, shared equally among its criteria.
+    The weight of a dataset is its number of responses, divided equally among its criteria.
     """
     first = {cell: row for cell, row in next(iter(cells.values())).items() if cell in shared}
     criteria = Counter(row["dataset"] for row in first.values())

@@ -82,7 +82,7 @@ class Case:
 
 
 def chosen(points: Rows) -> list[Case]:
-    """The cases to show, without texts: the clearest of each dataset, evaluator and kind, then the second clearest ….
+    """The cases to show, without texts: the clearest of each dataset, evaluator and kind, then the second clearest, ….
 
     points: one row per evaluator and response.
     """
@@ -154,7 +154,7 @@ def percentiles(values: Sequence[float]) -> NDArray[np.float64]:
 
 
 def _clearness(human: NDArray[np.float64], own: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
-    """Kind to how clearly each response is of it; 0 or less: it is not."""
+    """Kind to how clearly each response is of that kind; not at all where 0 or less."""
     return {
         "liked": np.minimum(human, own) - 50,
         "disliked": 50 - np.maximum(human, own),

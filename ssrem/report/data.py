@@ -14,9 +14,9 @@ Rows = Sequence[Row]
 Evaluator = tuple[Any, Any]
 """Name and version."""
 SCORES = ("h", "f", "g")
-"""The score that an evaluator is judged by is h, the hybrid; f, else g, where there is no h."""
+"""The first of these that an evaluator has is the score it is judged by; h is the hybrid of f and g."""
 Namer = Callable[[Any, Any], str]
-"""How a report calls an evaluator (name, version)."""
+"""Evaluator's name and version to its label in a report."""
 
 KINDS = ("GT", "SC", "SP", "SS", "Rand", "Context")
 KIND_NAMES = {
@@ -96,7 +96,7 @@ class ReportData:
                     raise ValueError(f"report: row {number} of {name} lacks {', '.join(missing)}")
 
     def title(self, evaluator: Any, version: Any) -> str:
-        """How an evaluator is called: with its version where the report has several versions of it."""
+        """Label of an evaluator: its name, with the version if the report has several versions of it."""
         return f"{evaluator} {version}" if len(self._versions.get(evaluator, ())) > 1 else str(evaluator)
 
     @cached_property
@@ -122,9 +122,8 @@ def learned_elsewhere(row: Row) -> bool:
 
 
 def headline(correlations: Rows, level: str = "segment") -> dict[Evaluator, dict[Hashable, Row]]:
-    """For each evaluator and (dataset, criterion), the correlation that the report goes by.
-
-    That is the correlation with the mean human score of the first of SCORES that has one.
+    """For each evaluator and (dataset, criterion), the correlation that the report is based on: that of the first of
+    SCORES that has one, with the mean human score.
     """
     cells: dict[Evaluator, dict[Hashable, Row]] = {}
     wanted = {"aggregation": "mean", "level": level, "outcome": "ok"}

@@ -1,4 +1,4 @@
-"""How plots look: their colours (of the page or for print), size and style, as SVG inside a page or as files."""
+"""The look of plots: colours (of the page or for print), size and style; writes them as SVG in a page or as files."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def styled(colours: Paint | None = None) -> Iterator[None]:
 
     colours: used within this context and those inside it; without them, the colours of the outer one.
     """
-    # It warns where it cannot write to $HOME, and then draws the same without its cache.
+    # matplotlib warns if it cannot write its cache to $HOME; the drawing is the same without.
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
     from matplotlib import rc_context, rcdefaults, rcParams
 
@@ -144,7 +144,7 @@ def inline_svg(figure: Figure, name: str, label: str) -> str:
     buffer = io.BytesIO()
     with rc_context({"svg.hashsalt": name, "svg.fonttype": "none", "path.simplify": False}):
         figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
-    # The text is matplotlib's own output, never a document from elsewhere.
+    # Safe to parse: the text is matplotlib's own output.
     root = ElementTree.fromstring(buffer.getvalue())
     for element in root.iter():
         element.tag = _local(element.tag)

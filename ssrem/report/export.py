@@ -10,15 +10,14 @@ from ssrem.report.drawing import PRINT, Panel, styled
 from ssrem.report.formats import csv_text, file_name, latex, markdown, markdown_text
 from ssrem.report.paper import paper_tables
 from ssrem.report.plots import (
-    Cloud,
     chance_panels,
-    clouds,
     forest_panels,
     identification_panels,
     learning_panels,
     similarity_panels,
     source_panels,
 )
+from ssrem.report.scatter import Regression, scatter_panels
 from ssrem.report.study import study_panels
 
 INDEX = "index.md"
@@ -42,7 +41,7 @@ def export(data: ReportData, folder: Path, *, raw: bool = False) -> list[Path]:
         paths.append(folder / name)
 
     with styled(PRINT):
-        scatter = clouds(data.points)
+        scatter = scatter_panels(data.points)
         for base, panel, columns in _panels(data, scatter):
             name = unique(base, used)
             for suffix in ("svg", "pdf", "png"):
@@ -50,7 +49,7 @@ def export(data: ReportData, folder: Path, *, raw: bool = False) -> list[Path]:
                 paths.append(folder / f"{name}.{suffix}")
             write(f"{name}.csv", csv_text(panel.rows, columns, raw=raw))
             index += f"\n## {name}\n\n{markdown_text(panel.label)}\n\n![]({name}.svg)\n"
-    for table in paper_tables(data, [cloud for cloud, _ in scatter]):
+    for table in paper_tables(data, [regression for regression, _ in scatter]):
         name = unique(file_name("table", table.name), used)
         write(f"{name}.tex", latex(table))
         write(f"{name}.md", markdown(table))
@@ -63,7 +62,7 @@ def export(data: ReportData, folder: Path, *, raw: bool = False) -> list[Path]:
 
 
 def _panels(
-    data: ReportData, scatter: Sequence[tuple[Cloud, Panel]]
+    data: ReportData, scatter: Sequence[tuple[Regression, Panel]]
 ) -> Iterator[tuple[str, Panel, Sequence[str]]]:
     """Of each figure: a name for its files, the panel, and the columns of its numbers."""
     for panel in forest_panels(data.correlations, data.title):
@@ -79,8 +78,8 @@ def _panels(
         yield file_name("similarity", panel.title), panel, COLUMNS["set_similarity"]
     for panel in source_panels(data.sources, data.title):
         yield file_name("sources", panel.title, panel.rows[0]["dataset"]), panel, COLUMNS["sources"]
-    for cloud, panel in scatter:
-        yield file_name("scatter", panel.title, cloud.dataset), panel, COLUMNS["points"]
+    for regression, panel in scatter:
+        yield file_name("scatter", panel.title, regression.dataset), panel, COLUMNS["points"]
     for panel in learning_panels(data.learning_curves, data.title):
         yield file_name("learning", panel.title), panel, COLUMNS["learning_curves"]
     for (study, dataset), panel in study_panels(data.studies).items():

@@ -1,4 +1,4 @@
-"""What tables and numbers are written as: CSV, Markdown and LaTeX (with booktabs), and names of their files."""
+"""Writes tables as CSV, Markdown and LaTeX (with booktabs), and makes names for their files."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Table:
 
 
 def no_formula(value: Any) -> Any:
-    """A cell of a CSV file: text that a spreadsheet would take for a formula gets an apostrophe in front."""
+    """The value of a CSV cell; text that a spreadsheet would take for a formula gets an apostrophe in front."""
     return (
         f"'{value}"
         if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r"))

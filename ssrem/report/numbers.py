@@ -18,7 +18,7 @@ def is_figure(value: object) -> bool:
 
 
 def fixed(value: float) -> str:
-    """With two decimals, however small."""
+    """A number with two decimals, however small it is."""
     return f"{value:.2f}".replace("-", MINUS)
 
 

@@ -14,16 +14,14 @@ from ssrem.report.data import COLUMNS, KIND_NAMES, ReportData, Row, Rows, groupe
 from ssrem.report.drawing import Panel
 from ssrem.report.formats import csv_link, file_name
 from ssrem.report.plots import (
-    JITTER,
-    Cloud,
     chance_panels,
-    clouds,
     forest_panels,
     identification_panels,
     learning_panels,
     similarity_panels,
     source_panels,
 )
+from ssrem.report.scatter import JITTER, Regression, scatter_panels
 from ssrem.report.study import GLYPHS, conditions, described, evaluators, sentences, study_panels
 from ssrem.report.verdict import verdict
 
@@ -57,9 +55,9 @@ def render(data: ReportData) -> str:
     script = template_text("page.js")
     shown = cases.with_texts(cases.chosen(data.points), data.responses)
     correlations = sorted(data.correlations, key=lambda row: row["aggregation"] != "mean")[:MOST_CORRELATIONS]
-    scatter: dict[tuple[str, str], list[tuple[Cloud, Panel]]] = {}
-    for cloud, panel in clouds(data.points):
-        scatter.setdefault((cloud.dataset, cloud.criterion), []).append((cloud, panel))
+    scatter: dict[tuple[str, str], list[tuple[Regression, Panel]]] = {}
+    for regression, panel in scatter_panels(data.points):
+        scatter.setdefault((regression.dataset, regression.criterion), []).append((regression, panel))
     return (
         jinja_environment()
         .get_template("page.html")
@@ -83,7 +81,7 @@ def render(data: ReportData) -> str:
             identification=identification_panels(data.identification, data.title),
             similarity=similarity_panels(data.set_similarity),
             sources=source_panels(data.sources, data.title),
-            clouds=scatter,
+            scatter=scatter,
             jitter=JITTER,
             learning=learning_panels(data.learning_curves, data.title),
             cases=shown,

@@ -10,13 +10,13 @@ from ssrem.report import numbers
 from ssrem.report.data import COLUMNS, Namer, ReportData, Row, Rows, grouped
 from ssrem.report.formats import Strong, Table
 from ssrem.report.page import jinja_environment, template_text
-from ssrem.report.plots import Cloud
+from ssrem.report.scatter import Regression
 from ssrem.report.study import conditions, evaluators
 
 SIGNIFICANT = 0.05
 
 
-def paper_tables(data: ReportData, regressions: Sequence[Cloud]) -> list[Table]:
+def paper_tables(data: ReportData, regressions: Sequence[Regression]) -> list[Table]:
     """Every table of the report that has rows: correlations at a glance, those of tables.toml, and the studies."""
     environment = jinja_environment()
     tables = [_agreement(data.correlations, data.title)]

@@ -1,52 +1,32 @@
-"""The papers' plots, one small panel each, so that they stack on a phone and stand side by side on a desk.
+"""The papers' plots as small panels, which stack on a phone and stand side by side on a desktop.
 
-Names from the data never enter a drawing: they are text of the page around it, where they can wrap.
-matplotlib is imported where a figure is made.
+Titles from the data, such as names of sets, are not drawn: they are text of the page around, where they can wrap.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from ssrem.agreement import share_interval
 from ssrem.evaluators import BASELINES
 from ssrem.report.data import KIND_NAMES, KINDS, Namer, Row, Rows, grouped, headline, learned_elsewhere
-from ssrem.report.drawing import POINTS, Panel, canvas, paint, styled
+from ssrem.report.drawing import Panel, canvas, paint, styled
 from ssrem.report.numbers import fixed, is_figure, percent, real
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
-JITTER = 0.3  # standard deviation, as in Figure 2 of the SSREM paper
-POINTS_A_PANEL = 2_000
-POINTS_A_PAGE = 12_000  # keeps a page of many panels, with their numbers, under 3 MB
-SEED = 1
 PEOPLE = "people"  # the evaluator of human scores among the sources
 _DASHES = ((0, (4, 2)), (0, (1, 1.5)))  # of the lines of BASELINES
 _BAR: dict[str, Any] = {"markersize": 3.5, "elinewidth": 1.3, "capsize": 4.5, "capthick": 1.3}
 
 
-@dataclass(frozen=True)
-class Cloud:
-    """The regression of a scatter panel: slope and intercept (None where human scores do not vary) and n."""
-
-    evaluator: str
-    dataset: str
-    criterion: str
-    slope: float | None
-    intercept: float | None
-    n: int
-
-
 @styled()
 def forest_panels(correlations: Rows, label_of: Namer) -> list[Panel]:
-    """Spearman correlation with the mean of the raters and its 95% interval, a row an evaluator: a panel a criterion.
+    """Spearman correlation with the mean of the raters and its 95% interval: a panel per criterion, a row per
+    evaluator.
 
     Vertical lines: one human rater against the mean of the others, and the untrained baselines.
     """
@@ -95,7 +75,7 @@ def forest_panels(correlations: Rows, label_of: Namer) -> list[Panel]:
 
 @styled()
 def similarity_panels(rows: Rows) -> list[Panel]:
-    """Mean similarity of each kind of set with its 95% interval (SSREM paper, Table 2): a panel a corpus."""
+    """Mean similarity of each kind of set with its 95% interval (SSREM paper, Table 2): a panel per corpus."""
     panels = []
     for number, ((corpus, encoder), group) in enumerate(grouped(rows, "corpus", "encoder").items()):
         measured = _measured(group)
@@ -118,8 +98,8 @@ def similarity_panels(rows: Rows) -> list[Panel]:
 
 @styled()
 def chance_panels(rows: Rows, label_of: Namer) -> list[Panel]:
-    """Share of cases in which the true response ranks above a kind of false one, with its 95% interval (Wilson 1927), a
-    row an evaluator: a panel a corpus and kind. A vertical line marks chance, one half."""
+    """Share of cases in which the true response ranks above a kind of false one, with its 95% interval (Wilson 1927): a
+    panel per corpus and kind, a row per evaluator. A vertical line marks chance, one half."""
     panels: list[Panel] = []
     ordered = [
         row
@@ -166,8 +146,8 @@ def chance_panels(rows: Rows, label_of: Namer) -> list[Panel]:
 def identification_panels(rows: Rows, label_of: Namer) -> list[Panel]:
     """Mean f of true and false responses with 95% intervals (SSREM paper, Figures 3 and 5).
 
-    A panel an evaluator and corpus; the panels of a corpus share their y axis. Under each kind stands the
-    share of cases in which the ground truth ranks above it.
+    A panel per evaluator and corpus; the panels of a corpus share their y axis. The label of a kind has the share of
+    cases in which the ground truth ranks above it.
     """
     panels: list[Panel] = []
     for (corpus,), of_corpus in grouped(rows, "corpus").items():
@@ -201,7 +181,7 @@ def identification_panels(rows: Rows, label_of: Namer) -> list[Panel]:
 
 @styled()
 def source_panels(rows: Rows, label_of: Namer) -> list[Panel]:
-    """Box plots of scores by the source of the response (Zhao et al. 2020, Figure 1b): a panel a dataset and evaluator.
+    """Box plots of scores by source of the response (Zhao et al. 2020, Figure 1b): a panel per dataset and evaluator.
 
     Sources are systems, highest human median first, or kinds of candidates. A box holds the middle half of the scores,
     with the median; whiskers end at the quantiles of 5% and 95%.
@@ -236,7 +216,7 @@ def source_panels(rows: Rows, label_of: Namer) -> list[Panel]:
 
 @styled()
 def learning_panels(rows: Rows, label_of: Namer) -> list[Panel]:
-    """Training and validation loss by epoch, a panel an evaluator version, the best epoch marked."""
+    """Training and validation loss by epoch, a panel per evaluator version, the best epoch marked."""
     panels = []
     for number, ((evaluator, version), group) in enumerate(grouped(rows, "evaluator", "version").items()):
         curves = {
@@ -274,41 +254,12 @@ def learning_panels(rows: Rows, label_of: Namer) -> list[Panel]:
     return panels
 
 
-@styled()
-def clouds(points: Rows) -> list[tuple[Cloud, Panel]]:
-    """Score against human score, a panel an evaluator, dataset and criterion (SSREM paper, Figures 2 and 4).
-
-    x is the human score with noise from N(0, 0.3); the regression is fitted on all points, without noise.
-    """
-    groups = {
-        key: rows
-        for key, group in grouped(points, "dataset", "criterion", "evaluator").items()
-        if (rows := [row for row in group if is_figure(row["human"]) and is_figure(row["score"])])
-    }
-    most = min(POINTS_A_PANEL, POINTS_A_PAGE // max(len(groups), 1))
-    panels = []
-    for number, ((dataset, criterion, evaluator), rows) in enumerate(groups.items()):
-        values = np.array([(row["human"], row["score"]) for row in rows], dtype=np.float64)
-        rng = np.random.default_rng([SEED, number])
-        jitter = rng.normal(0.0, JITTER, len(values))
-        shown = np.sort(rng.permutation(len(values))[:most])
-        cloud = Cloud(str(evaluator), str(dataset), str(criterion), *_fit(values), n=len(values))
-        figure, coefficient = _scatter(values, values[shown, 0] + jitter[shown], values[shown, 1], cloud)
-        label = f"Score against human score, {cloud.n} responses, {coefficient}"
-        note = f"n = {len(values):,}"
-        if len(shown) < len(values):
-            note += f"; {len(shown):,} of them shown, drawn at random"
-        drawn = [rows[at] for at in shown]
-        panels.append((cloud, Panel.of(figure, f"cloud{number}", label, cloud.evaluator, note, drawn)))
-    return panels
-
-
 def _shortened(name: str) -> str:
     return name if len(name) <= 24 else name[:23] + "…"
 
 
 def _measured(rows: Rows) -> list[Row]:
-    """The rows with a mean, a kind each, in the order of KINDS."""
+    """The rows with a mean, one per kind, in the order of KINDS."""
     return [row for kind in KINDS for row in rows if row["kind"] == kind and is_figure(row["mean"])]
 
 
@@ -340,30 +291,3 @@ def _whole_numbers(axes: Axes) -> None:
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
     low, high = axes.get_xlim()
     axes.set_xlim(math.floor(low), math.ceil(high))
-
-
-def _scatter(values: np.ndarray, x: np.ndarray, y: np.ndarray, cloud: Cloud) -> tuple[Figure, str]:
-    figure, axes = canvas(2.7)
-    axes.plot(*(x, y, "o"), color=paint().accent, gid=POINTS, markersize=3, markeredgewidth=0, alpha=0.33)
-    if cloud.slope is None or cloud.intercept is None:
-        coefficient = "no line: the human scores do not vary"
-    else:
-        ends = np.array([values[:, 0].min(), values[:, 0].max()])
-        axes.plot(ends, cloud.intercept + cloud.slope * ends, color=paint().line, linewidth=2)
-        coefficient = f"coef {real(cloud.slope)}"
-    axes.set_title(coefficient, loc="right", color=paint().line, fontsize=9)
-    axes.set_xlabel("human score")
-    axes.set_ylabel("score")
-    axes.grid()
-    return figure, coefficient
-
-
-def _fit(values: np.ndarray) -> tuple[float | None, float | None]:
-    """Least-squares slope and intercept of score on human score; None where the human scores do not vary."""
-    human, score = values[:, 0], values[:, 1]
-    centred = human - human.mean()
-    spread = float(centred @ centred)
-    if spread == 0:
-        return None, None
-    slope = float(centred @ score) / spread
-    return slope, float(score.mean() - slope * human.mean())

@@ -1,4 +1,4 @@
-"""A study of one dataset: two sentences an evaluator, the figures as Markdown, and a plot of them."""
+"""A study of one dataset: two sentences per evaluator, the figures as Markdown, and a plot of them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ssrem.studies.study import Finding
 
 MARKS = "os^Dv*Pph<>X"
 GLYPHS = "●■▲◆▼★✚⬟⬢◀▶✖"
-"""The marks as text of the page, in its legend."""
+"""The plot's marks as characters, for the legend in the page."""
 
 _HEIGHT = 0.42  # inches a condition
 
@@ -26,7 +26,7 @@ def evaluators(rows: Rows) -> list[str]:
 
 
 def conditions(rows: Rows) -> dict[str, dict[str, Row]]:
-    """Condition, with the measure where there are several, to evaluator to its row, in the order of the rows."""
+    """Condition → evaluator → row, in the order of the rows; conditions name the measure if there are several."""
     several = len({row["measure"] for row in rows}) > 1
     by_condition: dict[str, dict[str, Row]] = {}
     for row in rows:
@@ -36,7 +36,7 @@ def conditions(rows: Rows) -> dict[str, dict[str, Row]]:
 
 
 def described(study: str) -> tuple[str, str, str]:
-    """Title and note of a study, and what its values are; its name alone for a study that is not registered here."""
+    """Title and note of a study, and the label of its axis; only its name if this version of ssrem does not know it."""
     if study not in STUDIES:
         return study, "", ""
     kind = study_called(study)
@@ -44,7 +44,7 @@ def described(study: str) -> tuple[str, str, str]:
 
 
 def sentences(rows: Rows) -> dict[str, tuple[str, str]]:
-    """Evaluator to its findings in two sentences; empty for a study that is not registered here.
+    """Evaluator to its findings in two sentences; empty for a study that this version of ssrem does not know.
 
     rows: one study of one dataset, as in the table `studies`.
     """
@@ -58,7 +58,7 @@ def sentences(rows: Rows) -> dict[str, tuple[str, str]]:
 
 
 def markdown(rows: Rows) -> str:
-    """The sentences, and a table with a row a condition and a column an evaluator; IndexError without rows."""
+    """The sentences, and a table with a row per condition and a column per evaluator; IndexError without rows."""
     study, dataset = rows[0]["study"], rows[0]["dataset"]
     names = evaluators(rows)
     lines = [f"# {study}: {markdown_text(dataset)}", ""]
@@ -90,7 +90,7 @@ def save_plot(rows: Rows, path: Path) -> None:
 
 @styled()
 def study_panels(rows: Rows) -> dict[tuple[str, str], Panel]:
-    """(study, dataset) to its panel: a line a condition, with its name above it, and a mark an evaluator.
+    """(study, dataset) to its panel: a line per condition, with its name above, and a mark per evaluator.
 
     rows: of the table `studies`, several evaluators of one study together.
     """

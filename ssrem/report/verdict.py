@@ -1,4 +1,4 @@
-"""Where an evaluator is no better than chance or than an untrained baseline, a sentence each."""
+"""The findings that an evaluator is no better than chance or than an untrained baseline, a sentence each."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ FALSE = {
     "Rand": "a random one",
     "Context": "a copied turn of its context",
 }
-"""Kinds of false responses, as sentences call them."""
+"""Kind of false responses → its name in sentences."""
 _MOST = 3
 
 
 def verdict(identification: Rows, correlations: Rows, comparisons: Rows, title: Namer) -> list[str]:
-    """The sentences, baselines left out; the columns of the rows are those of `ReportData`.
+    """The sentences about all evaluators but the baselines; the columns of the rows are those of `ReportData`.
 
     Identification is no better than chance where the 95% interval of its share (Wilson 1927, responses taken as
     independent) reaches down to one half; a correlation where the lower end of its bootstrap interval is not above 0;
@@ -52,7 +52,7 @@ def _identified(rows: Rows, title: Namer) -> Iterator[str]:
 
 
 def _learned(row: Row) -> str:
-    """What it learned from, if that was another corpus."""
+    """The corpora that the evaluator learned from, if others than the one it scored; else empty."""
     return f"learned from {row['learned_from']}, " if learned_elsewhere(row) else ""
 
 
@@ -90,7 +90,8 @@ def _compared(rows: Rows, title: Namer) -> Iterator[str]:
 
 
 class _Cell(NamedTuple):
-    """An evaluator beside the best baseline of one criterion: p is Holm's, of the test of `comparisons`."""
+    """An evaluator beside the best baseline of one criterion. p: of the test of `comparisons`, after Holm's
+    correction."""
 
     figure: float
     baseline: str

@@ -1,4 +1,4 @@
-"""Studies: what else an evaluator's scores depend on besides quality. Pure functions: scores and texts to findings."""
+"""Studies of confounders: what an evaluator's scores depend on besides quality. Pure functions of scores and texts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from ssrem.studies.study import Study
 
 EVERYDAY_PAIRS = "everyday-pairs"
-"""Name of the packaged pairs of responses, beside the corpora and annotated sets of a home folder."""
+"""Name of the packaged pairs of responses, used like that of a corpus or annotated set."""
 
 STUDIES: dict[str, str] = {
     "behaviour": "ssrem.studies.behaviour:STUDY",
@@ -32,7 +32,7 @@ STUDIES: dict[str, str] = {
 
 
 def check_name(name: str) -> None:
-    """Raise EvaluatorError that lists all studies for a name that is no study's."""
+    """Raise EvaluatorError, which lists all studies, for an unknown name."""
     if name not in STUDIES:
         raise EvaluatorError(
             f"no study {name!r}{did_you_mean(name, STUDIES)}; the studies are {', '.join(STUDIES)}"

@@ -25,7 +25,7 @@ Attack = Callable[[Sample, random.Random], str | None]
 
 DROPPED = 0.3
 TIE = 1e-4
-"""Standard deviations of the true responses' scores: a smaller difference is rounding, as of a sum in another order."""
+"""In standard deviations of the true responses' scores: a smaller difference is a rounding error, not a preference."""
 POOL = 10
 """True responses that are tried as the universal response."""
 GENERIC = ("i don't know .", "yes .", "that's great !", "what do you mean ?")
@@ -38,7 +38,7 @@ _NOT = re.compile(r"\s*\b(not)\b|n't\b", re.I)
 
 
 def _words(change: Callable[[list[str], random.Random], list[str]]) -> Attack:
-    """An attack on the words of a response of two or more."""
+    """An attack that changes the words of a response; it does not apply to a single word."""
 
     def attack(sample: Sample, draw: random.Random) -> str | None:
         words = sample.response.split()
@@ -53,7 +53,7 @@ def _dropped(words: list[str], draw: random.Random) -> list[str]:
 
 
 def _negated(sample: Sample, _: random.Random) -> str | None:
-    """Without its first 'not', or with one after its first auxiliary verb."""
+    """The response without its first 'not', or with one after its first auxiliary verb."""
     if _NOT.search(sample.response):
         return _NOT.sub("", sample.response, count=1)
     verb = _VERBS.search(sample.response)
@@ -73,7 +73,7 @@ ATTACKS: dict[str, Attack] = {
 
 
 def noting(samples: dict[Sample, None]) -> Score:
-    """A score that adds what it is to score to `samples`, to say how much a study would score."""
+    """A score function that scores nothing but adds its samples to `samples`: what a study would score."""
 
     def noted(responses: Sequence[Sample]) -> NDArray[np.float64]:
         samples.update(dict.fromkeys(responses))
@@ -97,10 +97,11 @@ def attacks(data: TrueResponses, seed: int) -> list[Finding]:
     """Share of the true responses (n) that each attack does not score below: how often it fools the evaluator, in
     [0, 1].
 
-    A tie counts as fooled: the evaluator cannot tell the two apart. An attack without a score, as an empty response is,
-    fools nobody. Samples are scored without references, as a true response equals its own. A response that an attack
-    does not change is not counted. The universal response is the one of `POOL` true responses that scores highest on
-    average in the contexts of half of the samples; it is tried in those of the other half.
+    A tie counts as fooled: the evaluator does not distinguish the two. An attack without a score, such as an empty
+    response, does not fool. Samples are scored without references, because the reference of a true response is the
+    response itself. A response that an attack does not change is not counted. The universal response is the one of
+    `POOL` true responses that scores highest on average in the contexts of half of the samples; it is tried in the
+    contexts of the other half.
     """
     samples = [replace(sample, reference=None) for sample in data.samples]
     true = np.asarray(data.score(samples), dtype=np.float64)
@@ -120,8 +121,8 @@ def attacks(data: TrueResponses, seed: int) -> list[Finding]:
 def fooled(
     name: str, samples: Sequence[Sample], true: NDArray[Any], score: Score, changed: Sequence[str | None]
 ) -> Finding:
-    """Share of the samples (n), whose scores are `true`, that score no higher than what replaces their response;
-    changed: that, None where there is none."""
+    """Share of the samples (n), with the scores `true`, that score no higher than with the response replaced by that of
+    `changed` (n,), None where the attack does not apply."""
     tried = [
         (at, text) for at, text in enumerate(changed) if text is not None and text != samples[at].response
     ]

@@ -1,8 +1,8 @@
-"""Behaviour on everyday pairs: which of two responses to one context an evaluator puts higher, by what sets them apart.
+"""Behaviour on everyday pairs: how often an evaluator prefers the better of two responses, by category of fault.
 
 The pairs are minimal, as in the checklists of Ribeiro et al. (2020): both responses are short, and one is worse for one
-reason, which is its category. Of casing and typos, the better response is in unusual letters or misspelt, and the worse
-one off-topic.
+reason, its category. In the categories casing and typos, the better response has unusual case or misspellings, and the
+worse one is off-topic.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Pairs:
-    """Pairs, and the evaluator's scores of samples without references."""
+    """Pairs, and the evaluator's score function, used without references."""
 
     pairs: Sequence[Pair]
     score: Score

@@ -18,7 +18,7 @@ Learn = Callable[[Labelled, tuple[float, float]], Scorer]
 """Samples with human scores, and the lowest and highest possible score, to the model that learned from them."""
 
 FOLDS = 3
-"""One of them is tested on; the responses to a context are all learned from or all tested on."""
+"""Folds, one of which is tested on; all responses to a context are in one fold."""
 SIZES = (25, 50, 100, 200, 400)
 NOISE = (0.1, 0.5, 1.0)
 """Standard deviations, in points of the raters' scale; the first two are those of Zhao et al. (2020), appendix D."""
@@ -30,7 +30,8 @@ NEARLY = 0.95
 
 @dataclass(frozen=True)
 class Human:
-    """Responses (n) with a human score each. scale: lowest and highest possible; systems: None where not known."""
+    """Responses (n) with a human score each. scale: lowest and highest possible score; systems: None where not
+    known."""
 
     samples: Sequence[Sample]
     scores: Floats
@@ -71,8 +72,8 @@ class Learning:
             return np.full(len(rows), np.nan)
         return self.human.scored_by(self.learn(pairs, self.human.scale), rows)
 
-    def learned(self, condition: str, pairs: Labelled, test: Rows) -> Finding:
-        """Agreement on the rows `test`, having learned from the pairs."""
+    def finding(self, condition: str, pairs: Labelled, test: Rows) -> Finding:
+        """Agreement on the rows `test` of a model that learned from the pairs."""
         return self.human.agreement(condition, self.scores(pairs, test), test)
 
 
@@ -85,18 +86,18 @@ class Transfer(Learning):
 
 
 def low_resource(data: Learning, seed: int) -> list[Finding]:
-    """Spearman's ρ on a third of the contexts, having learned from 25, 50, 100, … responses of the others, and from
-    all: Zhao et al. (2020), section 6.2. Each size is part of the next."""
+    """Spearman's ρ on a third of the contexts, after learning from 25, 50, 100, … and all responses of the others: Zhao
+    et al. (2020), section 6.2. Each size contains the one before."""
     train, test = data.human.split(seed)
     sizes = {f"{size} responses": size for size in SIZES if size < len(train)}
     sizes[f"all {len(train)} responses"] = len(train)
-    return [data.learned(name, data.human.labelled(train[:size]), test) for name, size in sizes.items()]
+    return [data.finding(name, data.human.labelled(train[:size]), test) for name, size in sizes.items()]
 
 
 def label_noise(data: Learning, seed: int) -> list[Finding]:
-    """Spearman's ρ on a third of the contexts, having learned from the others' human scores with Gaussian noise, cut
-    off at the ends of the scale; and without noise, with the output rounded to points of the scale, to which a line
-    brings it that is fitted to what was learned from: Zhao et al. (2020), appendix D."""
+    """Spearman's ρ on a third of the contexts, after learning from the others' human scores with Gaussian noise,
+    clipped to the scale; and without noise, with the output mapped to the scale by a line fitted on the training
+    responses and rounded to its points: Zhao et al. (2020), appendix D."""
     human = data.human
     train, test = human.split(seed)
     scores = data.scores(human.labelled(train), np.concatenate([train, test]))
@@ -108,14 +109,14 @@ def label_noise(data: Learning, seed: int) -> list[Finding]:
     noise = np.random.default_rng(seed).standard_normal(len(human.scores))
     for deviation in NOISE:
         noisy = np.clip(human.scores + deviation * noise, *human.scale)
-        findings.append(data.learned(f"noise of {deviation:g}", human.labelled(train, noisy), test))
+        findings.append(data.finding(f"noise of {deviation:g}", human.labelled(train, noisy), test))
     return findings
 
 
 def leave_one_system_out(data: Learning, seed: int) -> list[Finding]:
-    """Spearman's ρ on a third of the contexts, having learned from all systems, from all but a quarter of their
-    responses, left out at random, and from all but one system, for each: over all test responses, and over those of the
-    system that was left out: ADEM's Table 3 (Lowe et al. 2017). AnnotationError for fewer than two known systems."""
+    """Spearman's ρ on a third of the contexts, after learning from all systems, without a random quarter of the
+    responses, and without each system in turn; the last over all test responses and over those of the system left out:
+    ADEM's Table 3 (Lowe et al. 2017). AnnotationError for fewer than two known systems."""
     human = data.human
     systems = sorted({system for system in human.systems if system})
     if len(systems) < 2:
@@ -125,8 +126,8 @@ def leave_one_system_out(data: Learning, seed: int) -> list[Finding]:
     train, test = human.split(seed)
     rest = train[round(LEFT_OUT * len(train)) :]
     findings = [
-        data.learned("all systems", human.labelled(train), test),
-        data.learned("a random quarter left out", human.labelled(rest), test),
+        data.finding("all systems", human.labelled(train), test),
+        data.finding("a random quarter left out", human.labelled(rest), test),
     ]
     named = np.array([system or "" for system in human.systems], dtype=object)
     for system in systems:
@@ -138,8 +139,8 @@ def leave_one_system_out(data: Learning, seed: int) -> list[Finding]:
 
 
 def transfer(data: Transfer, seed: int) -> list[Finding]:
-    """Spearman's ρ on the set itself, learned and tested in folds by context, and on each other set, having learned
-    from all of this one: a row of the matrix of Zhao et al. (2020), section 6.1."""
+    """Spearman's ρ on the set itself, cross-validated by context, and on each other set, after learning from all of
+    this one: a row of the matrix of Zhao et al. (2020), section 6.1."""
     human, rows = data.human, np.arange(len(data.human.samples))
     folded = out_of_fold(lambda pairs: data.learn(pairs, human.scale), human.labelled(rows), FOLDS, seed)
     findings = [human.agreement(f"on {data.name}, {FOLDS} folds", folded, rows)]
@@ -151,7 +152,7 @@ def transfer(data: Transfer, seed: int) -> list[Finding]:
 
 
 def _rounded(scores: Floats, learned: Floats, human: Human, train: Rows) -> Floats:
-    """Scores as points of the raters' scale. learned: those of the rows that were learned from."""
+    """Scores mapped to points of the raters' scale. learned: scores of the rows `train`, which were learned from."""
     known = np.isfinite(learned)
     line = regression_line(learned[known], human.scores[train][known])
     if line is None:

@@ -1,4 +1,4 @@
-"""An attack that replaces words by others that are used alike: the nearest in a table of word vectors."""
+"""An attack that replaces words by their nearest neighbours in a table of word vectors."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from ssrem.samples import Sample
 from ssrem.studies.attacks import Attack
 
 FREQUENT = 40_000
-"""Words of the table, which lists the frequent ones first, that may be put in."""
+"""Replacements are among so many first words of the table, which is ordered by frequency."""
 LEAST = 0.75
-"""Cosine below which a word stays: further away few words can stand for another."""
+"""Cosine below which a word is not replaced: few words that are further apart can replace each other."""
 FUNCTION_WORDS = 200
-"""The most frequent words hold a sentence together and stay."""
+"""So many of the most frequent words are not replaced: they hold a sentence together."""
 
 _WORD = re.compile(r"[^\W\d_]+")
 
 
 def neighbours(table: WordAverage) -> Attack:
-    """Every word that has a near one replaced by the nearest, in the same case.
+    """Every word with a near neighbour is replaced by the nearest, in the same case.
 
-    Near words are used alike: synonyms are, and so are some opposites. An evaluator that this attack fools mostly
-    scores the topic alone.
+    Near words are used in the same contexts: synonyms, and some opposites. An evaluator that this attack often fools
+    scores little but the topic.
     """
     lengths = np.linalg.norm(table.vectors, axis=1, keepdims=True)
     unit = table.vectors / np.where(lengths == 0, 1, lengths)
@@ -38,7 +38,7 @@ def neighbours(table: WordAverage) -> Attack:
         if at is None or at < FUNCTION_WORDS:
             return None
         cosines = unit[:FREQUENT] @ unit[at]
-        # Neither the word nor a form of it with more or fewer letters at its end.
+        # Not the word itself, nor a form of it with more or fewer letters at its end.
         for other in np.argsort(-cosines)[:10]:
             near = table.vocabulary[other]
             if cosines[other] < LEAST:

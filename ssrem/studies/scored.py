@@ -24,7 +24,7 @@ BUCKETS = 4
 class Scored:
     """Responses (n) with a score and a human score each, none missing. system: None where it is not known.
 
-    features: what they can be put into buckets by, such as the number of turns before them: name to numbers (n,).
+    features: name to numbers (n,) by which responses are put into buckets, such as the number of turns before them.
     """
 
     scores: Floats
@@ -36,7 +36,7 @@ class Scored:
 
 @dataclass(frozen=True)
 class Identified:
-    """True responses (n): the share of their negatives that each is above, and features as in `Scored`."""
+    """True responses (n): the share of its negatives that each scores above, and features as in `Scored`."""
 
     shares: Floats
     features: Mapping[str, Floats]
@@ -51,7 +51,7 @@ def length(data: Scored, _: int = 0) -> list[Finding]:
     fixed = "agreement, length held fixed"
     if r is None:
         partial = Finding(fixed, "spearman", None, n, agreement.outcome)
-    elif a is None or b is None:  # every response is as long as the next: nothing to control for
+    elif a is None or b is None:  # all responses are equally long: nothing to control for
         partial = Finding(fixed, "spearman", r, n)
     elif max(abs(a), abs(b)) >= 1:  # length alone gives one of the two: nothing is left to compare
         partial = Finding(fixed, "spearman", None, n, "constant")
@@ -67,9 +67,9 @@ def length(data: Scored, _: int = 0) -> list[Finding]:
 
 
 def buckets(data: Scored, _: int = 0) -> list[Finding]:
-    """Spearman's ρ of scores and human scores within buckets of each feature, at most `BUCKETS`, about as large.
+    """Spearman's ρ of scores and human scores within buckets of each feature: at most `BUCKETS`, of about equal size.
 
-    A feature that falls into one bucket says nothing and is left out."""
+    A feature whose values are all in one bucket is left out."""
     return [
         of_correlation(condition, "spearman", spearman(data.scores[rows], data.human[rows]))
         for condition, rows in _buckets(data.features)
@@ -77,8 +77,8 @@ def buckets(data: Scored, _: int = 0) -> list[Finding]:
 
 
 def corpus_buckets(data: Identified, _: int = 0) -> list[Finding]:
-    """Share of negatives that true responses are above, on average, in all and within buckets of each feature, as
-    `buckets` cuts them. Half of them are above by chance."""
+    """Mean share of negatives that true responses score above, over all and within buckets of each feature as in
+    `buckets`. Chance is one half."""
     shares = data.shares
     in_all = [Finding("all", "identified", float(shares.mean()), len(shares))] if len(shares) else []
     return in_all + [
@@ -88,7 +88,7 @@ def corpus_buckets(data: Identified, _: int = 0) -> list[Finding]:
 
 
 def distribution(data: Scored, _: int = 0) -> list[Finding]:
-    """Standard deviation and quantiles of scores and of human scores, each brought to [0, 1] by its range; and their
+    """Standard deviation and quantiles of scores and of human scores, each scaled to [0, 1] by its range; and their
     standard deviation in their own units, as Zhao et al. 2020 print it (Tables 1 and 3)."""
     findings = []
     for whose, values in (("scores", data.scores), ("human scores", data.human)):
@@ -108,7 +108,7 @@ def distribution(data: Scored, _: int = 0) -> list[Finding]:
 def without_system(data: Scored, _: int = 0) -> list[Finding]:
     """Agreement, Spearman's ρ, with all systems and without each one in turn: how much depends on a single system.
 
-    The evaluator stays the same; ADEM's Table 3 (Lowe et al. 2017) trains it anew without the system.
+    The evaluator stays the same; in ADEM's Table 3 (Lowe et al. 2017) it is retrained without the system.
     """
     named = np.array([system or "" for system in data.systems], dtype=object)
     rows = {"all systems": np.ones(len(named), dtype=bool)}

@@ -1,4 +1,4 @@
-"""What a study is: the data it takes, the figures it gives, and what is said of them."""
+"""The definition of a study: its data, its findings, and the sentences about them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ssrem.agreement.inputs import Outcome
 Data = TypeVar("Data")
 
 FEWEST = 20
-"""Below this a share or a correlation says little; a sentence names no condition with fewer."""
+"""Smallest n of a condition that a sentence names: a share or correlation over fewer says little."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One figure. condition: of what, such as an attack or a bucket; measure: which figure; n: what it is over.
+    """One figure. condition: such as an attack or a bucket; measure: its name; n: number of responses it is over.
 
     value is None unless outcome is 'ok'. low, high: its 95% interval, where the study gives one.
     """
@@ -38,8 +38,8 @@ Sentences = Callable[[Sequence[Finding]], tuple[str, str]]
 class Study(Generic[Data]):
     """A study of one evaluator on one dataset.
 
-    data: the class of data that `findings` takes beside a seed; tasks/studies loads each class. sentences: what the
-    findings say of the evaluator, in two sentences. title, note and axis (what the values are): for the report.
+    data: the class of data that `findings` takes, with a seed; tasks/studies loads each class. sentences: the findings
+    about the evaluator in two sentences. title, note and axis (the meaning of the values): for the report.
     """
 
     name: str
@@ -63,11 +63,11 @@ def best(findings: Sequence[Finding], measure: str) -> list[Finding]:
 
 
 def two_digits(value: float | None) -> str:
-    """A value as sentences print it."""
+    """A value in the form used in sentences."""
     return "no figure" if value is None else f"{value:.2f}"
 
 
 def printed(findings: Sequence[Finding], condition: str, measure: str = "spearman") -> str:
-    """The value under a condition as sentences print it, also where there is none."""
+    """The value under a condition in the form used in sentences, also where there is none."""
     values = (f.value for f in findings if (f.condition, f.measure) == (condition, measure))
     return two_digits(next(values, None))

@@ -1,8 +1,8 @@
-"""Which words the scores depend on: classes of words, which of them negatives replace, and responses without them.
+"""Which words scores depend on: the classes of words, those that negatives replace, and responses without a class.
 
 Park et al. (2021, section 4.3, Figure 5) compare the parts of speech of the words that mask-and-fill selects with those
-of all words, by NLTK's tagger. The data of that tagger is no package, so words are classified here by a list of English
-function words (closed classes); all others are content words, whichever part of speech they are.
+of all words, by NLTK's tagger. No package ships that tagger's data, so words are classified here by a list of English
+function words (closed classes); all others count as content words.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ def word_class(word: str) -> str:
 
 def word_classes(data: TrueResponses, _: int = 0) -> list[Finding]:
     """Share of each class among the words of the true responses, and among the words that each written negative
-    replaces; and the share of responses that score no lower without a class's words ('fooled'), where those that are
-    without it, or have no other words, are not counted."""
+    replaces; and the share of responses that score no lower without the words of a class ('fooled'), over the responses
+    that have words of the class and others."""
     samples = [replace(sample, reference=None) for sample in data.samples]
     texts = [words(sample.response) for sample in samples]
     findings = list(_shares("all words", Counter(word_class(word) for text in texts for word in text)))
@@ -84,7 +84,7 @@ def _shares(of: str, counts: Counter[str]) -> Iterator[Finding]:
 
 
 def _replaced(text: Sequence[str], other: Sequence[str]) -> list[str]:
-    """The words of the text that the other one has not in their place."""
+    """The words of the text that the other text replaces or lacks."""
     match = SequenceMatcher(None, [w.lower() for w in text], [w.lower() for w in other], autojunk=False)
     changes = (code for code in match.get_opcodes() if code[0] in ("replace", "delete"))
     return [word for _, first, last, *_ in changes for word in text[first:last]]

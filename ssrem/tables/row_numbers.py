@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ssrem.readers.people import says_removed
+from ssrem.readers.people import is_placeholder
 from ssrem.readers.rows import RAW_SCHEMA
 
 SCHEMA = pa.schema([*RAW_SCHEMA, ("row_no", pa.int64()), ("run_no", pa.int64()), ("reason", pa.string())])
@@ -45,7 +45,7 @@ def _reasons(batch: pa.RecordBatch) -> pa.Array:
     """Each record's problem by the reader, else the code of its first required field that is missing or blank, else
     REMOVED."""
     blanks = [_blank(batch.column(name)) for name, _ in REQUIRED]
-    blanks.append(says_removed(batch.column("text")))
+    blanks.append(is_placeholder(batch.column("text")))
     if batch.column("problem").null_count == batch.num_rows and not any(pc.any(b).as_py() for b in blanks):
         return pa.nulls(batch.num_rows, pa.string())
     cases = pc.make_struct(pc.is_valid(batch.column("problem")), *blanks)

@@ -11,7 +11,8 @@ from ssrem.report import cases
 from ssrem.report.data import Row
 from ssrem.report.drawing import Panel
 from ssrem.report.page import MEASURES, OUTCOMES, jinja_environment, template_text
-from ssrem.report.plots import clouds, forest_panels
+from ssrem.report.plots import forest_panels
+from ssrem.report.scatter import scatter_panels
 from ssrem.samples import Floats
 from ssrem.validation.labels import LabelledSet
 from ssrem.validation.validation import Validation
@@ -25,10 +26,11 @@ def render(
     data: LabelledSet,
     scores: Floats,
     required: dict[str, float],
-    made: str,
+    generated_at: str,
 ) -> str:
     """The page; the same arguments give the same text. scores (n,): of the labelled responses, NaN for none. required:
-    measure to the value that it has to have; made: when."""
+        measure to the value that it has to have; generated_at: as the heading
+    prints it."""
     points = _points(validation, dataset, data, scores)
     texts = [
         {
@@ -59,14 +61,14 @@ def render(
             required=required,
             unmet=unmet(validation, required),
             version=__version__,
-            made=made,
+            generated_at=generated_at,
             style=template_text("page.css"),
         )
     )
 
 
 def _points(validation: Validation, dataset: str, data: LabelledSet, scores: Floats) -> list[Row]:
-    """Score beside human score of each response, as `clouds` and `cases.chosen` take them."""
+    """Score beside human score of each response, as `scatter_panels` and `cases.chosen` take them."""
     raters = (~np.isnan(data.ratings)).sum(axis=0).tolist()
     return [
         {
@@ -106,7 +108,7 @@ def _panels(validation: Validation, dataset: str, points: Sequence[Row]) -> Sequ
         }
         for name, agreement in validation.agreement.items()
     ]
-    return [*forest_panels(correlations, _name), *(panel for _, panel in clouds(points))]
+    return [*forest_panels(correlations, _name), *(panel for _, panel in scatter_panels(points))]
 
 
 def _name(evaluator: str, _: None) -> str:

@@ -18,7 +18,7 @@ from tasks.warehouse.home import Warehouse
 
 @dataclass(frozen=True)
 class AnnotatedFile:
-    """An annotated set. name: under which it lands; digest: of its content and of how it is read."""
+    """An annotated set. name: the one it lands under; digest: of its content and of how it is read."""
 
     name: str
     path: Path
@@ -88,7 +88,8 @@ def human_scores(home: Warehouse, files: Sequence[str], criterion: str | None) -
 
 
 def _digest(path: Path, annotated: AnnotatedSet, mapping: Mapping[str, str] | None) -> str:
-    """sha256 of the file, or of its files with their names; the same file read in another way is another set."""
+    """sha256 of the file; of the folder's files with their names, or of the part or mapping as well, if there is
+    one."""
     how = {"part": annotated.part, "mapping": dict(mapping or {}) if annotated.mapped else {}}
     if len(annotated.files) == 1 and not any(how.values()):
         return sha256(annotated.files[0])

@@ -1,4 +1,4 @@
-"""Collect ratings: a batch of responses is written for raters, and their answers become an annotated set."""
+"""Collect ratings: write a batch of responses for raters, and make an annotated set of their answers."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def export_batch(
 ) -> Batch:
     """Draw a batch from the published tables and write it into `folder`, which must be new or empty.
 
-    The files for raters lie in the folder's `raters/`; the key and the list of contexts, which raters must not see,
-    beside it. responses: system → file of its responses; contexts are then drawn from those that every file answers.
+    The files for raters are in the subfolder `raters`, apart from the key and the list of contexts, which raters must
+    not see. responses: system → file of its responses; contexts are then drawn from those that every file answers.
     Raises HomeError or AnnotationError if the batch cannot be drawn; nothing is written then.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
@@ -84,9 +84,10 @@ def export_batch(
 def import_answers(
     folder: Path, files: Sequence[Path], *, output: Path, least: float, kappa: float | None
 ) -> tuple[Batch, Review]:
-    """Read the raters' files, filter the raters, and write the annotated set to `output`, private as its batch is.
+    """Read the raters' files, filter the raters, and write the annotated set to `output`, marked private if the batch
+    is.
 
-    Two more files are written beside the key: `ratings.csv`, every rating with its systems and whether it counts, and
+    Two more files are written to `folder`: `ratings.csv`, every rating with its systems and whether it counts, and
     `import.json`, the excluded raters and the agreement of the others. Raises AnnotationError if a file is wrong;
     nothing is written then.
     """
@@ -144,7 +145,7 @@ def _contexts(
 
 
 def _seat(number: int) -> str:
-    """A to Z, then A1, B1, …"""
+    """Label of a speaker: A to Z, then A1, B1, …"""
     return chr(ord("A") + number % 26) + (str(number // 26) if number >= 26 else "")
 
 

@@ -1,4 +1,4 @@
-"""An annotated set in the published tables: its rows as they land, and its scores and human scores read back."""
+"""An annotated set in the published tables: writes its rows, and reads its scores and human scores."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from ssrem.agreement.raters import Ratings
 from ssrem.evaluators.base import PARTS, overall_part
 from ssrem.samples import Sample
 from tasks.scoring.signatures import Version
+from tasks.stage.stage import Output
+from tasks.warehouse.partition import PartitionKey
 
 GROUND_TRUTH = "ground-truth"
 """How signatures name excluded ground-truth rows."""
@@ -26,8 +28,8 @@ DEFAULT_TEST = "paired-bootstrap"
 
 @dataclass(frozen=True)
 class Options:
-    """How a version is compared with people. ground_truth_kept: with ground-truth rows too; systems_forced: at system
-    level even of fewer systems than should be compared; permutations: of the test behind p_permuted, 0 for none."""
+    """How agreement of a version is computed. ground_truth_kept: with ground-truth rows too; systems_forced: at system
+    level even of too few systems; permutations: of the test behind p_permuted, 0 for none."""
 
     ground_truth_kept: bool = False
     systems_forced: bool = False
@@ -36,8 +38,8 @@ class Options:
 
 @dataclass(frozen=True)
 class ScoredSet:
-    """An annotated set. sha256: of its content; contexts, systems, truth: of each response (n,) its context, its
-    system, and whether it is ground truth."""
+    """An annotated set. sha256: of its content; contexts, systems, truth (n,): context and system of each response, and
+    whether it is ground truth."""
 
     dataset: str
     sha256: str
@@ -131,7 +133,8 @@ def human_scores(connection: duckdb.DuckDBPyConnection, data: ScoredSet) -> dict
 
 
 def ratings_of(connection: duckdb.DuckDBPyConnection, data: ScoredSet) -> dict[str, Ratings]:
-    """Criterion to its ratings (raters, n), NaN for missing; a rater is a place in the responses' lists of scores."""
+    """Criterion to its ratings (raters, n), NaN for missing; a rater is a position in the responses' lists of
+    scores."""
     rows = connection.execute(
         "SELECT criterion, rater, response_id::BIGINT, score FROM ratings WHERE dataset = ? ORDER BY ALL",
         [data.dataset],
@@ -172,7 +175,7 @@ def overall_part_of(connection: duckdb.DuckDBPyConnection, version: Version, dat
 
 
 def published_options(connection: duckdb.DuckDBPyConnection, dataset: str) -> dict[Version, Options]:
-    """The options with which each version was compared with people."""
+    """The options with which the published figures of each version were computed."""
     rows = connection.execute(
         "SELECT DISTINCT evaluator, version, ground_truth_kept, systems_forced, permutations FROM agreement "
         "WHERE dataset = ? AND level <> 'conversation' ORDER BY ALL",
@@ -182,6 +185,18 @@ def published_options(connection: duckdb.DuckDBPyConnection, dataset: str) -> di
 
 
 def published_test(connection: duckdb.DuckDBPyConnection, dataset: str) -> str:
-    """The test by which the evaluators that scored the set were compared; at first `DEFAULT_TEST`."""
+    """The test with which the evaluators were compared on the set in the last run; `DEFAULT_TEST` before the first."""
     row = connection.execute("SELECT any_value(test) FROM rankings WHERE dataset = ?", [dataset]).fetchone()
     return (row and row[0]) or DEFAULT_TEST
+
+
+def version_outputs(table: str, dataset: str, versions: Sequence[Version]) -> list[Output]:
+    """The partitions of a staged table that has one for each evaluator version."""
+    return [
+        Output(
+            table,
+            PartitionKey(dataset=dataset, evaluator=name, version=number),
+            f"evaluator = '{name}' AND version = {number}",
+        )
+        for name, number in versions
+    ]

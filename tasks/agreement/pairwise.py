@@ -20,7 +20,7 @@ from tasks.scoring.signatures import Version
 
 AGGREGATION = "mean"
 DRAWS_A_PAIR = 50
-"""With Holm's correction over m pairs, the smallest p, 2 / (draws + 1), is below .05 only from 40 draws a pair on."""
+"""Draws per pair: with Holm's correction over m pairs, the smallest p, 2 / (draws + 1), is below .05 from 40 a pair."""
 
 Rows = list[dict[str, Any]]
 Compare = Callable[[Numbers, Numbers], Difference]
@@ -53,7 +53,7 @@ def _by_permutation(data: Responses, level: Level, draws: int, seed: int) -> Com
 
 
 def _by_williams(data: Responses, level: Level, draws: int, seed: int) -> Compare:
-    """At system level of the systems' means."""
+    """Williams' test; at system level, of the systems' means."""
     if level == "segment":
         return partial(williams, human=data.human, measure="spearman")
 
@@ -72,7 +72,7 @@ TESTS: dict[str, Callable[[Responses, Level, int, int], Compare]] = {
     "perm-both": _by_permutation,
     "williams": _by_williams,
 }
-"""Name of a test of two evaluators to what binds it to human scores, a level, a number of draws and a seed."""
+"""Name of a test → function that binds it to human scores, a level, a number of draws and a seed."""
 
 
 def comparison_rows(
@@ -145,7 +145,7 @@ def _rows(
     where: Mapping[str, Any],
     scores: Mapping[Version, str],
 ) -> tuple[Rows, Rows]:
-    """Rows of `comparisons` and of `rankings`, with more columns than the tables hold."""
+    """Rows of `comparisons` and of `rankings`; keys that are not columns of these tables are ignored."""
 
     def side(which: str, evaluator: str, statistic: float | None) -> dict[str, Any]:
         version = names[evaluator]

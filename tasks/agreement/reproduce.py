@@ -1,4 +1,4 @@
-"""Reproduce: computes the figure of a signature again, from the published scores and human scores."""
+"""Reproduce: recompute the figure of a signature from the published scores and human scores."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ FIGURES = ("statistic", "p", "low", "high")
 @dataclass(frozen=True)
 class Reproduced:
     """figure: as computed here. differs: sentences on what differs; empty if the figure is reproduced. noted: sentences
-    on differences that do not change the figure. published: whether a figure of that very signature is published."""
+    on differences that do not change the figure. published: whether a figure with exactly this signature is
+    published."""
 
     figure: Figure
     differs: list[str]
@@ -118,7 +119,7 @@ def _absent(what: str, names: Sequence[str], dataset: str, home: Warehouse) -> A
 
 
 def _set(connection: duckdb.DuckDBPyConnection, home: Warehouse, wanted: Signature) -> ScoredSet:
-    """The annotated set of the signature's name, otherwise one with its content."""
+    """The annotated set that the signature names, or else one with the same content."""
     sets = landed_sets(connection)
     same = [
         name

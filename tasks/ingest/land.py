@@ -22,7 +22,7 @@ from ssrem.tables.people import people_notes
 from ssrem.tables.places import order_note
 from tasks.ingest.dataset_names import as_text, checked_name, corpus_name
 from tasks.privacy.ingest_filter import check_same_way, key_for, private
-from tasks.privacy.purge import derived_partitions, held_texts, promise_purge, purge
+from tasks.privacy.purge import derived_partitions, held_texts, purge, schedule_purge
 from tasks.stage.ledger import Recipe
 from tasks.stage.progress import progress
 from tasks.stage.protocol import Built, run_stage
@@ -61,15 +61,14 @@ def land(
     """Land the dump at `source` in the home folder; returns the corpus's name and whether it is new.
 
     Several sources, or a pattern of files, are one corpus; ids that repeat across them are scoped to their file.
-    `encoding` and `time_format` say how text and times are written, where it is not to be guessed. `speakers` says what
-    an id names: a `person`, a seat in one `conversation`, or `auto`: a person, unless two ids speak in nearly every
-    conversation, which stops the ingest. Ids of messages that repeat across conversations are scoped to their
-    conversation, which stderr says. A dump of which more than the share `max_quarantine` (0 to 1) of the messages
-    cannot land is refused; messages of people who were forgotten do not count, nor do texts that say only that a text
-    was removed.
+    `encoding` and `time_format` say how text and times are written; None: guessed. `speakers` says what an id names: a
+    `person`, a seat in one `conversation`, or `auto`: a person, unless two ids speak in nearly every conversation,
+    which stops the ingest. Ids of messages that repeat across conversations are scoped to their conversation, with a
+    note on stderr. A dump is refused if more than the share `max_quarantine` (0 to 1) of its messages cannot land;
+    messages of forgotten people and placeholders of removed texts do not count.
 
-    `not_people` names speakers that are no people, beside those of the format; `none` among them leaves these out.
-    stderr names those that are there with their messages, and speakers that probably are no people either.
+    `not_people` names speakers that are not people, besides those of the format; `none` among them switches the
+    format's off. stderr lists those that occur, with their messages, and speakers that probably are not people either.
 
     Content that has landed before is not landed again, even under another file name, unless `replace`. With
     `pseudonymise` nothing that identifies a person is written: ids become keyed hashes, and text is masked.
@@ -119,7 +118,7 @@ def land(
         if _stamps(reader) != stamps:
             raise DumpError(f"{source} changed while it was read; land it again when it is complete")
         scoped = (scope_to_files(stage), create_ids(stage, unique=not reader.ids_may_repeat))
-        for sentence in (*reader.told(), *filter(None, scoped)):
+        for sentence in (*reader.all_notes(), *filter(None, scoped)):
             print(f"ssrem: {source}: {sentence}", file=sys.stderr)
         _reject(stage, reader, source, max_quarantine)
         scope = _speaker_scope(stage, reader, source, speakers)
@@ -142,7 +141,7 @@ def land(
         outputs = [Output(table, of_corpus) for table in LANDED]
         if key and ("corpora", of_corpus) in replaced:
             # The corpus that landed with names is deleted, with all tables built from it.
-            promise_purge(place, stage.run_id)
+            schedule_purge(place, stage.run_id)
             retired = derived_partitions(place, corpus)
             return Built(
                 (corpus, True), outputs, retired=retired, after=lambda: purge(place, held_texts(place))
@@ -162,7 +161,7 @@ def land(
 
 
 def _shown(sources: Sequence[str]) -> str:
-    """Sources as messages name them."""
+    """The sources in the form used in messages."""
     return sources[0] if len(sources) == 1 else f"{sources[0]} and {len(sources) - 1:,} more"
 
 
@@ -176,7 +175,7 @@ def _landed(home: Warehouse, corpus: str, digest: str) -> str | None:
     """Name under which this content has landed, if it has; DumpError if `corpus` has landed with other content."""
     landed = dict(
         home.query("SELECT corpus, sha256 FROM corpora", partial=True)
-    )  # one that is damaged may land again
+    )  # a damaged corpus may land again
     known = next((name for name, known_digest in landed.items() if known_digest == digest), None)
     if known is None and corpus in landed:
         raise DumpError(
@@ -204,7 +203,7 @@ def _read(stage: Stage, reader: Reader, source: str, batches: Iterable[pa.Record
 
 
 def _say_not_people(stage: Stage, source: str, named: Sequence[str], *, pseudonyms: bool) -> None:
-    """Print on stderr which speakers count as no people, and who may be none; see `people_notes`."""
+    """Print on stderr which speakers do not count as people, and which others may not be people; see `people_notes`."""
 
     def option(names: Sequence[str]) -> str:
         hidden = pseudonyms and NONE not in names
@@ -216,7 +215,7 @@ def _say_not_people(stage: Stage, source: str, named: Sequence[str], *, pseudony
 
 
 def _fingerprint(names: Sequence[str]) -> str:
-    """16 hex digits that stand for the names in the ledger, which must not hold an id that may have to be forgotten."""
+    """16 hex digits of a digest of the names: the ledger must not hold an id that may have to be forgotten."""
     content = json.dumps(sorted(set(names)), ensure_ascii=False)
     return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 

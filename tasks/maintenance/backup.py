@@ -1,4 +1,4 @@
-"""Back up a published snapshot with all that it needs, while other processes read and write, and restore it."""
+"""Back up a published snapshot and the files it needs while other processes read and write; restore a backup."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from tasks.warehouse.snapshot import Snapshot
 ARCHIVES = {".tar": "w", ".tar.gz": "w:gz", ".tgz": "w:gz"}
 
 BESIDE = ("models", "encoders", "masked-lm", "reports", "judgments")
-"""Folders that are backed up with the snapshot. Caches (`vectors`) and scratch are not: stages fill them again."""
+"""Folders that are backed up with the snapshot. Caches (`vectors`) and scratch are not: stages recreate them."""
 
 MOVED = ("lake", *BESIDE, FORGOTTEN_LIST)
 """What a restore moves into the home folder before it writes the catalog."""
 
 BEGUN = ".restoring"
-"""File of a home folder in which a restore has begun and not ended: what it holds of MOVED may be incomplete."""
+"""File that exists while a restore is unfinished: the home folder's files of MOVED may be incomplete."""
 
 OWN = {".lock", BEGUN, ".restore.tmp", "staging"}
 """Names that the home folder may contain before a backup is restored into it."""
@@ -40,7 +40,7 @@ OWN = {".lock", BEGUN, ".restore.tmp", "staging"}
 
 @dataclass(frozen=True)
 class Saved:
-    """A backup or a restored home folder: its path, files and bytes."""
+    """A backup or a restored home folder: its path, number of files and bytes."""
 
     path: Path
     files: int
@@ -50,8 +50,9 @@ class Saved:
 def back_up(home: Warehouse, target: Path) -> Saved:
     """Copy the published snapshot to `target`: a .tar, .tar.gz or .tgz file, or else a new folder.
 
-    Runs may publish meanwhile: the snapshot at the start is copied, whose files are not deleted until then. The target
-    appears when it is complete. Raises HomeError if nothing is published, a file is missing, or the target exists.
+    Runs may publish meanwhile: the snapshot at the start is copied, and its files are not deleted until the end. The
+    target appears when it is complete. Raises HomeError if nothing is published, a file is missing, or the target
+    exists.
     """
     if not home.catalog.exists():
         raise HomeError(f"nothing is published in {home.root}; there is nothing to back up")
@@ -86,7 +87,7 @@ def restore(home: Warehouse, source: Path) -> Saved:
     """Restore a backup into the home folder, which must be new or empty.
 
     source: the backup; or the home folder itself, after it was moved, to write a catalog with its new path. Raises
-    HomeError if the backup is incomplete or of another layout, or the home folder is in use, which then is unchanged.
+    HomeError, and changes nothing, if the backup is incomplete or of another layout, or the home folder is in use.
     """
     if source.resolve() == home.root:
         with home.lock("restore"):
@@ -140,7 +141,9 @@ def _pinned(home: Warehouse, draft: Path) -> Iterator[Path]:
     unlocked, pin = home.root / f".{name}.tmp", home.root / f"catalog.{name}.duckdb"
     try:
         with unlocked.open("xb") as handle:
-            fcntl.flock(handle, fcntl.LOCK_EX)  # before it gets the name that garbage collection looks for
+            fcntl.flock(
+                handle, fcntl.LOCK_EX
+            )  # locked before it gets the name that garbage collection looks for
             handle.write(home.catalog.read_bytes())
             handle.flush()
             pin.with_suffix(DRAFT).write_text(str(draft.absolute()), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Rebuild: rerun the stages whose partitions are damaged, a corpus from its dump, the rest as the ledger says."""
+"""Rebuild damaged partitions by rerunning their stages: a corpus from its dump, others with the ledger's parameters."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tasks.warehouse.snapshot import manifests
 LEDGER = ("runs", "check_results")
 
 _ORDER = ("ingest", "tables", "score", "negatives", "correlate")
-"""Stages that can be run again, each after those whose tables it reads."""
+"""Stages that can be rerun, each after those whose tables it reads."""
 
 
 @dataclass(frozen=True)
@@ -85,14 +85,14 @@ def _land_again(home: Warehouse, corpus: str, run: _Run | None) -> None:
     options = dict(run.parameters) if run and run.stage == "ingest" else {}
     reading = ("format", "mapping", "encoding", "time_format")
     known = {name: options.pop(name, None) for name in (*reading, "corpus", "speakers", "sources")}
-    # Landing the dump again would undo what was changed since (erasures), and options that the ledger does not hold in
-    # full (pseudonyms).
+    # Landing the dump again would undo later changes (erasures), and cannot repeat options that the ledger does not
+    # hold in full (pseudonyms).
     if run is None or run.stage != "ingest" or len(runs) > 1 or any(options.values()):
         raise HomeError(f"its rows differ from those of its dump, or may; restore {home.root} from a backup")
     ((source, digest),) = run.inputs.items()
     sources = known["sources"]
     if (moved := Path(source).parent / DONE / Path(source).name).exists() and not Path(source).exists():
-        source = str(moved)  # it landed from a drop folder, and was then moved to the folder of landed dumps
+        source = str(moved)  # after landing from a drop folder, a dump is moved
     way_out = f"restore {home.root} from a backup, or ssrem ingest SOURCE --name {corpus} --replace"
     dump: dict[str, Any] = {name: known[name] for name in reading}
     try:
@@ -102,11 +102,11 @@ def _land_again(home: Warehouse, corpus: str, run: _Run | None) -> None:
     if not same:
         raise HomeError(f"its dump {source} has changed since it landed; {way_out}")
     landed_at = run.started
-    with suppress(HomeError, ValueError):  # its row in `corpora` may be damaged, or not be there
+    with suppress(HomeError, ValueError):  # its row in `corpora` may be damaged or missing
         ((landed_at,),) = home.query("SELECT landed_at FROM corpora WHERE corpus = ?", [corpus])
     speakers = known["speakers"] or "auto"
     how: dict[str, Any] = {"name": corpus, "speakers": speakers, "replace": True, "landed_at": landed_at}
-    # Whoever landed it first has accepted the rows in quarantine.
+    # The rows in quarantine were accepted when it landed first.
     land(sources or source, str(home.root), **dump, **how, max_quarantine=1.0)
 
 
@@ -128,7 +128,7 @@ def _rerun(home: Warehouse, run: _Run, partitions: Sequence[Partition]) -> bool:
                 correlate_landed(dataset, versions, root)
             case _:
                 return False
-    except TypeError:  # a version of ssrem with other settings published it
+    except TypeError:  # published by a version of ssrem with other settings
         return False
     return True
 

@@ -24,7 +24,7 @@ from tasks.warehouse.partition import REPLICATED, Partition, replica_path
 
 @step("repair")
 def repair(home: str) -> list[str]:
-    """Restore what is damaged in the home folder; returns what was damaged and what became of it, one line each.
+    """Restore damaged files of the home folder; returns a line for each: what was damaged and how it was repaired.
 
     A partition that cannot be restored stays in the snapshot: queries that need it fail with an error that names it.
     Raises HomeError where another process holds the lock of a damaged home folder, or the disk is full.
@@ -44,7 +44,7 @@ def repair(home: str) -> list[str]:
 
 
 def _clean(home: Warehouse) -> None:
-    """Remove what interrupted runs left behind, also where no stage opens because there is nothing else to do."""
+    """Delete leftovers of interrupted runs, even if no stage opens because there is nothing else to do."""
     if not leftovers(home) or home.writer() is not None:
         return
     with (
@@ -54,9 +54,9 @@ def _clean(home: Warehouse) -> None:
         for message in clean_up(home, home.snapshot()):
             print(f"ssrem: {message}", file=sys.stderr)
         if (home.root / PURGE_NOTE).exists():
-            from tasks.privacy.purge import keep_promise  # imports NumPy
+            from tasks.privacy.purge import finish_purge  # imports NumPy
 
-            if keep_promise(home):
+            if finish_purge(home):
                 _report(home, "a run that was killed had not purged what it replaced; it is purged now")
 
 

@@ -1,4 +1,4 @@
-"""Audit after an erasure: counts what is left of people's ids and words in the files of a home folder."""
+"""Audit after an erasure: count people's ids and words that are left in the files of a home folder."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     import polars as pl
 
 SHORTEST_PART = 4
-"""Minimum length of a text that is also searched inside longer ones; shorter ones occur in anyone's words."""
+"""Minimum length of a text that is also searched inside longer texts; shorter ones occur in anyone's texts."""
 
 NAMES = ("speaker", "addressee")
 MENTIONING = ("conversation_id", "utterance_id", "reply_to", "outputs")
 MENTIONING_AS_JSON = ("metadata", "ratings", "raw", "parameters")
-"""Columns in which an id is a whole value, and columns of plain text and of JSON in which it may be part of one."""
+"""Columns in which an id is a whole value, and columns of plain text and of JSON in which it may be part of a value."""
 
 READABLE = """
     SELECT corpus, row_no, CASE
@@ -39,7 +39,8 @@ _BATCH = 65_536
 
 @dataclass(frozen=True)
 class Words:
-    """Texts that only certain people wrote. whole: not anyone else's message. parts: nor part of one."""
+    """Texts that only certain people wrote. whole: those that are nobody else's message. parts: those of them that do
+    not occur in anybody else's message either."""
 
     whole: frozenset[str]
     parts: frozenset[str]

@@ -1,4 +1,4 @@
-"""Stage `forget`: removes people from tables, run folders and caches, then audits what is left of them."""
+"""Stage `forget`: remove people from tables, run folders and caches, then audit that nothing is left of them."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ def forget(
 ) -> dict[str, Any]:
     """Remove the people with these digests (see `who_is`) from the corpora; by default from all, also future ones.
 
-    Returns, by corpus, what was removed; the evaluators that learned from what the corpora were before; and the audit's
-    counts, all zero. The speaker tables are unpublished: see `unbuilt_tables`. A run that was killed is completed by
-    another. PrivacyError if the audit finds anything left.
+    Returns what was removed by corpus, the evaluators that learned from the corpora before, and the audit's counts, all
+    zero. The speaker tables are unpublished: see `unbuilt_tables`. Another run completes one that was killed.
+    PrivacyError if the audit finds anything left.
     """
     place = Warehouse.at(home)
     searched = chosen(place, corpora)
@@ -119,7 +119,7 @@ def _forget_in(
 
     def build(stage: Stage) -> Built[dict[str, int]]:
         _, scope = landed_corpus(home, corpus)
-        # First, so that even after an interruption the dump does not bring them back when it lands again.
+        # Saved first, so that the dump does not bring them back when it lands again after an interruption.
         ForgottenList.of(home).with_people(people, corpora).save(home)
         with progress(f"removing them from {corpus}"):
             theirs, changed = _quarantined(stage, corpus, traces, words)
@@ -157,7 +157,7 @@ def unbuilt_tables(home: Warehouse) -> dict[str, dict[str, Any]]:
 
 def _table_settings(home: Warehouse, corpus: str) -> dict[str, Any] | None:
     """Settings of a corpus's speaker tables, which may be unpublished by an erasure; None if it has none."""
-    if without_tables(str(home.root), [corpus]):  # what lands again has no tables until they are wanted
+    if without_tables(str(home.root), [corpus]):  # a corpus that landed again has no tables yet
         return last_parameters(home, corpus, "ingest", "forget").get("tables")
     settings = last_parameters(home, corpus, "tables")
     return {name: value for name, value in settings.items() if name != "corpus"}

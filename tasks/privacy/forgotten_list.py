@@ -49,7 +49,7 @@ class ForgottenList:
 
     @classmethod
     def saved_in(cls, home: Warehouse) -> ForgottenList:
-        """As `of`, with the salt saved, so that digests stay valid; safe if two processes do it at once."""
+        """As `of`, with the salt saved, so that digests stay valid; safe to call in two processes at once."""
         path = home.root / FILE
         if not path.exists():
             draft = cls.of(home)._draft(home)

@@ -56,8 +56,8 @@ def private(
 
 
 def check_same_way(home: Warehouse, corpus: str, key: PseudonymKey | None) -> None:
-    """DumpError if a landed corpus was pseudonymised with another key than `key`, or one of both is without pseudonyms,
-    so that it cannot count as landed already."""
+    """DumpError if a landed corpus was pseudonymised with another key, or with one where `key` is None or the other way
+    round: the content then has not landed in the same form."""
     before, now = last_parameters(home, corpus, "ingest").get("pseudonym_key"), key and key.fingerprint
     if before == now:
         return

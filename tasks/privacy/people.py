@@ -16,7 +16,7 @@ from tasks.warehouse.home import Warehouse
 def who_is(
     home: Warehouse, speaker: str, corpora: Sequence[str] | None = None, key: PseudonymKey | None = None
 ) -> list[str]:
-    """Digests of the speaker's ids, which `forget` takes so that neither parameters of flows nor the ledger hold an id.
+    """Digests of the speaker's ids. `forget` takes digests so that neither flow parameters nor the ledger hold an id.
 
     HomeError for a corpus that has not landed, PrivacyError if the speaker is in none of the corpora.
     """

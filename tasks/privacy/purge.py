@@ -1,4 +1,4 @@
-"""Purge: deletes at once whatever no published table needs, also what is otherwise retained for a while."""
+"""Purge: delete at once everything that no published table needs, even what is otherwise retained for a while."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ _TEXTS = """
 
 
 def derived_partitions(home: Warehouse, corpus: str) -> list[Address]:
-    """The partitions that were made from a corpus, and so hold or reveal what it held."""
+    """The partitions that were computed from a corpus, and so may contain or reveal its content."""
     return [p.address for p in home.partitions() if p.key.corpus == corpus and p.table not in LANDED]
 
 
 def held_texts(home: Warehouse) -> Hashes:
-    """Hashes of all texts in published tables, the keys of their vectors."""
+    """Hashes of all texts in published tables; their vectors are cached by them."""
     with home.reader() as connection:
         return hashes_of(connection, _TEXTS)
 
@@ -53,14 +53,14 @@ def hashes_of(connection: duckdb.DuckDBPyConnection, query: str, values: Sequenc
     return np.unique(np.concatenate(hashes))
 
 
-def promise_purge(home: Warehouse, run_id: str) -> None:
-    """Note on the disk that the home folder is to be purged once the run has published; `purge` removes the note."""
+def schedule_purge(home: Warehouse, run_id: str) -> None:
+    """Write a note that the home folder must be purged after the run has published; `purge` deletes the note."""
     with whole_file(home.root / PURGE_NOTE) as draft:
         draft.write_text(run_id, encoding="utf-8")
 
 
-def keep_promise(home: Warehouse) -> bool:
-    """Purge what a run that was killed after it had published has not; returns whether there was any need.
+def finish_purge(home: Warehouse) -> bool:
+    """Purge if a run scheduled it and was killed after it published; returns whether that was so.
 
     The caller holds the home's lock.
     """

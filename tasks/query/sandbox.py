@@ -26,7 +26,7 @@ ANSWER_BYTES = 512 << 20
 ROOM = 3 << 30
 """Bytes by which the process may grow during a query: DuckDB's own limit does not count single large values."""
 MOST_THREADS = 8
-"""Each thread reserves a part of ROOM before it uses it."""
+"""Most threads of DuckDB: each reserves a part of ROOM before it uses it."""
 _FETCHED_ROWS = 2_048
 
 Answer = tuple[list[str], list[tuple[Any, ...]]]
@@ -92,7 +92,7 @@ def _answer(connection: duckdb.DuckDBPyConnection, query: str) -> Answer:
 
 @contextmanager
 def _delayed_interrupt() -> Iterator[list[int]]:
-    """Delay KeyboardInterrupt until the block has ended, so that the connection is closed and all limits are lifted.
+    """Delay KeyboardInterrupt until the block has ended, so that the connection is closed and all limits are reset.
 
     Yields a list that is not empty once Ctrl-C was pressed. Has no effect outside the main thread.
     """
@@ -128,10 +128,10 @@ def _interruptible(
             done.set_exception(error)
 
     thread = threading.Thread(target=run, name="query", daemon=True)
-    thread.start()  # interrupted here, `work` never begins
+    thread.start()  # if interrupted here, `work` never begins
     try:
         begin.set()
-        # A timeout, since a signal delivered to another thread does not wake this one.
+        # With a timeout, since a signal delivered to another thread does not wake this one.
         while not wait([done], timeout=0.1).done:
             if pressed:
                 raise KeyboardInterrupt

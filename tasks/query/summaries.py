@@ -42,9 +42,9 @@ def summary(
 
 
 def no_better(home: Warehouse, datasets: Collection[str] | None = None) -> list[str]:
-    """Where an evaluator in use is no better than chance or than an untrained baseline, a sentence each.
+    """The findings that an evaluator in use is no better than chance or than an untrained baseline, a sentence each.
 
-    datasets: annotated sets whose figures alone to judge by; None: all figures, those of corpora too.
+    datasets: annotated sets to consider; None: all annotated sets and corpora.
     """
     texts = queries("report")
     with home.reader() as connection:

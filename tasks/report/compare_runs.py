@@ -119,7 +119,8 @@ def _side(
 
 
 def _state(run_id: str, published_by: str | None, stages: Mapping[str, str]) -> str:
-    """Whether the run's partition is still published; published_by: the run whose partition now is."""
+    """Whether the run's partition is still published, in words; published_by: the run that published the current
+    one."""
     if published_by == run_id:
         return "published"
     if published_by is None:

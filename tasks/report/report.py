@@ -26,7 +26,7 @@ from tasks.warehouse.lock import alive
 def write_report(home: str, *, anew: bool = True) -> str:
     """Render the published snapshot as one HTML file; returns its path. The file is replaced atomically.
 
-    anew: also where the file shows this snapshot already. HomeError if nothing is published.
+    anew: render even if the file shows this snapshot already. HomeError if nothing is published.
     """
     place = Warehouse.at(home)
     partitions = place.partitions()

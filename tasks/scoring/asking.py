@@ -37,11 +37,13 @@ def asks(home: Warehouse, name: str, version: int) -> bool:
 def split(
     names: Sequence[str], settings: Mapping[str, Any]
 ) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
-    """`--set` of evaluators that learn nothing: evaluator → what makes a version of it, and how endpoints are asked in
-    this run. EvaluatorError for a setting that no evaluator has, or a value that it cannot have."""
+    """The values of `--set` for evaluators that learn nothing, as evaluator → settings of a version, and as options for
+    asking endpoints in this run. EvaluatorError for an unknown setting or a value that it cannot have."""
     may_ask = any(evaluator_class(name).asks for name in names)
     options = {name: value for name, value in settings.items() if name in OPTIONS and may_ask}
-    Asking(**options)  # before they become parameters of a flow, such as a key in place of its variable
+    Asking(
+        **options
+    )  # checked before they are stored as flow parameters: a key may stand in place of its variable
     versions = {name: value for name, value in settings.items() if name not in options}
     return (route(names, versions) if versions else {}), options
 
@@ -74,7 +76,7 @@ def mark_private(file: Path) -> None:
 
 
 def bill_row(name: str, evaluator: Evaluator, samples: Sequence[Sample], dataset: str) -> dict[str, Any]:
-    """What scoring the samples would ask of an endpoint, as a row of a table; nothing is asked."""
+    """What scoring the samples would send to an endpoint, as a row of a table; nothing is sent."""
     bill = evaluator.bill(samples)
     return {
         "evaluator": name,

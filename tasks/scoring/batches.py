@@ -1,4 +1,4 @@
-"""Scores of candidates and samples by shards, in this process or on workers."""
+"""Scores candidates and samples in shards, in this process or on workers."""
 
 from __future__ import annotations
 
@@ -87,9 +87,9 @@ def score_samples(
 ) -> list[Scores]:
     """`components` of the samples by each evaluator (name, version), in their order. what: named by the progress bar.
 
-    Evaluators with an encoder are fast once the texts are encoded, and share the cache of vectors; those that ask an
-    endpoint wait for it, and count what they spend: they run in this process, one after the other. The others go to
-    workers if there are any.
+    Two kinds run in this process, one after the other: evaluators with an encoder, which are fast once the texts are
+    encoded and share the cache of vectors, and those that ask an endpoint, which wait for it and count what they spend.
+    The others go to workers if there are any.
     """
     pieces = shard_ranges(len(samples), SAMPLES)
     scores: dict[int, Scores] = {}
@@ -170,7 +170,7 @@ def _write_stored_vectors(home: Warehouse, encoder: Encoder, folders: Sequence[P
 
 
 def _encode_option(home: Path, evaluator: Evaluator, folder: Path, texts: Sequence[str]) -> dict[str, Encode]:
-    """`encode=` by the vectors beside the shard, then the cache; new ones are written to the shard's folder."""
+    """`encode=` from the shard's vectors, then from the cache; new vectors are written to the shard's folder."""
     if (encoder := evaluator.encoder) is None:
         return {}
     store = VectorStore(Warehouse.at(home).vectors, into=folder / "new")

@@ -17,7 +17,7 @@ UNTOUCHED_RATING = {"chitchat": 5}
 """Format to the initial position of its rating sliders; a rating of that value may be no rating, and is excluded."""
 
 UNTOUCHED = "untouched-ratings"
-"""What signatures name as excluded if there are such ratings."""
+"""How signatures name such ratings, as excluded."""
 
 AGGREGATION = "rating"
 

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 def score_corpus(
     name: str, version: int, corpus: str, home: str, *, resources: Resources | None = None
 ) -> bool:
-    """Score every candidate of the corpus's test split, and the copied context; False if they are published already, or
-    the evaluator would have to ask an endpoint about each of them."""
+    """Score every candidate of the corpus's test split, and the copied context. False if the scores are published
+    already, or if the evaluator asks an endpoint, which would cost a request for each."""
     place = Warehouse.at(home)
     if asks(place, name, version):
         return False

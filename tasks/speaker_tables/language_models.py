@@ -26,9 +26,9 @@ MODULES = {"masked-lm": "ssrem.negatives.tied_head", "lm": "ssrem.evaluators.lan
 """Language model to the module that fine-tunes it, with `fine_tune`, `SETTINGS` and the name of its CARD."""
 
 
-def settings_of(name: str, given: Mapping[str, Any]) -> Any:
+def settings_of(name: str, values: Mapping[str, Any]) -> Any:
     """The settings of a fine-tuning; EvaluatorError for an unknown one or a value that it cannot have."""
-    return registered(f"{MODULES[name]}:SETTINGS").of(given)
+    return registered(f"{MODULES[name]}:SETTINGS").of(values)
 
 
 def language_model_for(

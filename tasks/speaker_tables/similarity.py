@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 CHUNK = 100_000
 MEMBERS = 200_000
-"""How many members of sets a shard has at least."""
+"""Fewest members of sets in a shard."""
 
 SET_TABLES = {"SC": "sc", "SP": "sp", "SS": "ss", "Rand": "rand"}
 
@@ -85,16 +85,16 @@ def add_set_similarity(
 
 
 def _encoded(stage: Stage, corpus: str, turns: int, encoder: Encoder, encode: Encode) -> Path:
-    """The file of the vectors of `similarity_turns` by id, float16 (turns, d), whose norms go to `vector_norms`."""
+    """The file of the vectors of `similarity_turns` by id, float16 (turns, d); their norms go to `vector_norms`."""
     import pyarrow as pa
 
-    # Written in order, not through a map: where the disk is full, a write fails, but a map ends the process.
+    # Written in order, not to mapped memory: on a full disk a write fails, but mapped memory kills the process.
     path = stage.scratch / "vectors.npy"
     done = 0
     with (
         path.open("wb") as file,
         progress(f"encoding {corpus}", turns) as advance,
-        stage.connection.cursor() as texts,  # is read while the connection writes
+        stage.connection.cursor() as texts,  # read while the connection writes
     ):
         header = {"descr": "<f2", "fortran_order": False, "shape": (turns, encoder.dimensions)}
         np.lib.format.write_array_header_1_0(file, header)

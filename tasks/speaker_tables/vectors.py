@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ssrem.samples import Encode
 
 TEXTS = 16_384
-"""Texts per shard: as many as a transformer sorts into batches at once, so that sharding does not change batches."""
+"""Texts per shard: as many as a transformer sorts into batches at once, so that shards do not change the batches."""
 
 
 def encoder_for(

@@ -1,4 +1,4 @@
-"""Study: what else an evaluator's scores depend on besides quality, as a table and a page."""
+"""Stage `study`: what an evaluator's scores depend on besides quality, as a table and a page."""
 
 from __future__ import annotations
 
@@ -10,20 +10,36 @@ from ssrem.report.data import Rows
 from ssrem.report.study import markdown, save_plot, sentences
 from ssrem.samples import Sample
 from ssrem.studies import EVERYDAY_PAIRS, study_called
+from ssrem.studies.attacks import TrueResponses
+from ssrem.studies.behaviour import Pairs
+from ssrem.studies.learned import Learning, Transfer
+from ssrem.studies.scored import Identified, Scored
 from tasks.scoring.signatures import Version
 from tasks.stage.ledger import Recipe
 from tasks.stage.protocol import Built, run_stage
 from tasks.stage.stage import Output, Resources, Stage
 from tasks.stage.steps import step
-from tasks.studies.source import SOURCES, StudySettings, without_reference
+from tasks.studies.annotated_sets import HumanScores, HumanScoresOfAllSets, ScoredSet
+from tasks.studies.corpora import EverydayPairs, ScoredTestSplit, TestSplit, without_reference
+from tasks.studies.source import Source, StudySettings
 from tasks.training.versions import promoted
 from tasks.warehouse.error_translation import out_of_room
 from tasks.warehouse.home import Warehouse, records
 from tasks.warehouse.partition import PartitionKey
 
+SOURCES: dict[type, Source] = {
+    Pairs: EverydayPairs(),
+    TrueResponses: TestSplit(),
+    Identified: ScoredTestSplit(),
+    Scored: ScoredSet(),
+    Learning: HumanScores(),
+    Transfer: HumanScoresOfAllSets(),
+}
+"""Class of data that studies take → its source."""
+
 
 def datasets_of(home: str, study: str) -> list[str]:
-    """The corpora or annotated sets that the study can be of; an error if there is none."""
+    """The corpora or annotated sets to which the study applies; an error if there is none."""
     return SOURCES[study_called(study).data].datasets(Warehouse.at(home))
 
 
@@ -81,8 +97,8 @@ def study(
 
 
 def study_behaviour(home: str, *, resources: Resources | None = None) -> bool:
-    """Publish the study of the packaged pairs for the evaluators in use that need no reference; False if there is none,
-    or nothing is new."""
+    """Publish the study of the packaged pairs for the evaluators in use that need no reference; False if there is no
+    such evaluator or nothing is new."""
     versions = without_reference(promoted(Warehouse.at(home), ()))
     settings = StudySettings("behaviour")
     return bool(versions) and study(EVERYDAY_PAIRS, versions, home, settings, resources=resources)

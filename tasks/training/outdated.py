@@ -30,10 +30,10 @@ class Outdated:
 
 
 def outdated(home: Warehouse, names: Sequence[str] = ()) -> list[Outdated]:
-    """The stale ones of the evaluators named, or of all in use that learn; blends come after their members.
+    """The outdated ones of the evaluators named, or of all in use that learn; blends come after their members.
 
-    Those that come with ssrem stay as they are. A corpus from which a person was erased after the training counts as
-    unseen.
+    Evaluators that come with ssrem are never outdated. A corpus from which a person was erased after the training
+    counts as unseen.
     """
     with home.reader() as connection:
         landed = dict(
@@ -74,5 +74,5 @@ def outdated(home: Warehouse, names: Sequence[str] = ()) -> list[Outdated]:
                 labels is not None,
             )
         )
-    order = list(EVALUATORS)  # an evaluator made of others comes after them
+    order = list(EVALUATORS)  # in which a blend comes after its members
     return sorted(result, key=lambda one: order.index(one.evaluator))

@@ -35,7 +35,7 @@ class Challenge:
     """A version that waits for a decision: `version` of `evaluator` against `champion`, the version in use.
 
     corpora: those it learned from that have not changed since. datasets: the annotated sets that neither version
-    learned from; a challenge without some of them is the same challenge.
+    learned from; some of them may be left out of the decision.
     """
 
     evaluator: str
@@ -77,8 +77,8 @@ def decide(
     challenge: Challenge, home: str, *, margins: Margins | None = None, resources: Resources | None = None
 ) -> tuple[bool, str]:
     """Compare the challenger with the champion by their published scores, and promote it if it is non-inferior on every
-    test split and annotated set of the challenge, which may leave out sets whose figures cannot be published; returns
-    whether it was promoted, and why. Both must have been scored on all of them.
+    test split and annotated set of the challenge. Both must have scored all of them; the caller leaves out sets whose
+    figures cannot be published. Returns whether it was promoted, and why.
     """
     place, margins = Warehouse.at(home), margins or Margins()
     name, version = challenge.evaluator, challenge.version
@@ -113,8 +113,8 @@ def promote(
 ) -> tuple[int, int | None]:
     """Promote a version by hand: `version` or, for None, the one that was in use before.
 
-    Returns the version and the one that it replaces, None if it was in use already, also by a rollback that was killed
-    before the rankings followed. Raises EvaluatorError if it does not exist.
+    Returns the version and the one that it replaces; None for the latter if it was in use already, for example by a
+    rollback that was killed before it updated the rankings. Raises EvaluatorError if it does not exist.
     """
     place = Warehouse.at(home)
 
@@ -191,7 +191,7 @@ def _before(name: str, rows: Sequence[Mapping[str, Any]], home: Warehouse) -> in
 
 
 def _halfway_rolled_back(home: Warehouse, name: str, used: int) -> bool:
-    """Whether a rollback brought the version into use, and the rankings of some annotated set do not show it yet."""
+    """Whether a rollback put the version into use, but the rankings of some annotated set are not updated yet."""
     runs = home.query("SELECT outputs, parameters FROM runs WHERE stage = 'train' ORDER BY started")
     changes = [how for key, how in published_keys(runs, "evaluators") if key.evaluator == name]
     rolled_back = [json.loads(how) for how in changes[-1:]] == [{"promote": name, "version": None}]

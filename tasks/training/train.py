@@ -1,4 +1,5 @@
-"""Stage `train`: evaluators learn from the candidates of landed corpora; every training is a version that stays."""
+"""Stage `train`: evaluators learn from the candidates of landed corpora; each training makes a version, which is
+kept."""
 
 from __future__ import annotations
 
@@ -53,7 +54,7 @@ def train(
 ) -> tuple[int, bool]:
     """Train the evaluator `name` on the corpora; returns its version and whether it is new.
 
-    The first version comes into use; a later one waits for `tasks.training.promotion` to compare it with that one.
+    The first version is in use at once; a later one waits until `tasks.training.promotion` compares it with that one.
     The same settings on the same corpora and labels are trained once; an interrupted training is resumed.
 
     Raises EvaluatorError if the name or a setting is unknown or there is nothing to learn from, HomeError if a corpus
@@ -165,7 +166,7 @@ def register(
 
 @dataclass(frozen=True)
 class _Provider:
-    """What an evaluator is made with: see ssrem.evaluators.base.Provider."""
+    """What an evaluator is created with: see ssrem.evaluators.base.Provider."""
 
     home: Warehouse
     spec: str | None

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ssrem.agreement.annotated import shown
+from ssrem.agreement.annotated import short_repr
 from ssrem.encoders import trusted_sources
 from ssrem.errors import EvaluatorError, SsremError, one_line
 from ssrem.evaluators import PACKAGED, evaluator_class, load_evaluator
@@ -90,8 +90,8 @@ def import_evaluator(
 
 @step("register packaged evaluator")
 def register_packaged(name: str, home: str, *, resources: Resources | None = None) -> tuple[int, bool]:
-    """Publish the evaluator that comes with ssrem as a version, where there is none of its name; returns the version
-    and whether it is new. EvaluatorError if a package that it needs is missing."""
+    """Publish the packaged evaluator `name` as a version if there is no version of that name; returns the version and
+    whether it is new. EvaluatorError if a package that it needs is missing."""
     place = Warehouse.at(home)
     with progress(f"loading {name}"):
         evaluator = load_evaluator(name)
@@ -115,8 +115,8 @@ def registered(
     *,
     resources: Resources | None = None,
 ) -> list[tuple[str, int]]:
-    """(name, version) in use of each evaluator. Those that have settings or no version here, and need no training, are
-    registered first.
+    """(name, version) in use of each evaluator. Evaluators that need no training are registered first if `settings` has
+    settings for them or they have no version here.
 
     settings: evaluator → what makes a version of it. EvaluatorError for one that has to be trained first.
     """
@@ -131,7 +131,7 @@ def registered(
 
 
 def _checked(file: str, folder: Path, allowed: Sequence[str]) -> Evaluator:
-    """The evaluator in `folder`, after it has scored a sample: some of its files are read only then."""
+    """The evaluator in `folder`, checked by scoring a sample: some of its files are read only then."""
     try:
         with trusted_sources.restricted_to(folder, allowed):
             evaluator = load_evaluator(folder)
@@ -155,7 +155,7 @@ def _settings(card: dict[str, Any]) -> dict[str, Any]:
 
 
 def _json_object(value: object) -> dict[str, Any]:
-    """A JSON object, or one as text, all of whose text is short and can be printed; ValueError otherwise."""
+    """A JSON object, or the text of one, with only short and printable texts in it; ValueError otherwise."""
     try:
         content: Any = json.loads(value) if isinstance(value, str) else value
         text = json.dumps(content, ensure_ascii=False, allow_nan=False)
@@ -194,7 +194,7 @@ def _learned(card: dict[str, Any]) -> dict[str, Any]:
         whole = column not in ("valid_loss", "seconds")
         if column not in ("corpora", "labels") and not _is_number(value, whole):
             raise EvaluatorError(
-                f"card.json: {column} is {shown(value)}, not a number from 0; export the evaluator again"
+                f"card.json: {column} is {short_repr(value)}, not a number from 0; export the evaluator again"
             )
     if not re.fullmatch(r"[0-9a-f]{64}(\+[0-9a-f]{64})*", str(learned.get("labels", "0" * 64))):
         raise EvaluatorError("card.json: labels is not the sha256 of a file; export the evaluator again")
@@ -202,6 +202,6 @@ def _learned(card: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_number(value: object, whole: bool) -> bool:
-    """Whether it is a number from 0 that a table can hold."""
+    """Whether it is a number of at least 0 that a table can hold."""
     kind = int if whole else (int, float)
     return isinstance(value, kind) and not isinstance(value, bool) and 0 <= value < _LARGEST

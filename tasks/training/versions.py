@@ -84,7 +84,8 @@ def unregistered(home: Warehouse, names: Sequence[str]) -> list[str]:
 
 
 def ready(home: Warehouse, names: Sequence[str], settings: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Those of the names that are to be registered as they are first: without `settings`, and without a version here.
+    """Those of the names that must be registered with default settings first: they have neither `settings` nor a
+    version.
 
     EvaluatorError for one that has to be trained first, or that needs settings.
     """
@@ -100,8 +101,8 @@ def ready(home: Warehouse, names: Sequence[str], settings: Mapping[str, Mapping[
 def to_correlate(home: Warehouse, names: Sequence[str] = ()) -> list[str]:
     """The evaluators to correlate: those named, by default those in use here, and BASELINES beside them.
 
-    In a home folder that uses none but baselines, the best packaged evaluator is the default. Baselines that are named
-    alone stay alone.
+    In a home folder that uses only baselines, the best packaged evaluator is the default. If only baselines are named,
+    nothing is added.
     """
     if not names:
         used = [
@@ -119,7 +120,7 @@ def to_study(home: Warehouse, names: Sequence[str] = ()) -> list[str]:
 
 
 def best_line(home: Warehouse) -> tuple[str, str]:
-    """The best evaluator that is packaged and installed, and a line that says which version of it is used, and why."""
+    """The best packaged evaluator whose packages are installed, and a line that says which version is used and why."""
     name, missing = best_packaged()
     better = "".join(f" ({other} needs {', '.join(needs)})" for other, needs in missing.items())
     version = next((row["version"] for row in versions(home, name) if row["promoted"]), None)
@@ -195,8 +196,8 @@ def stage_version(
     """Stage the evaluator as its newest version; returns its row, and what to publish: the row and the model's folder,
     `model` in the stage's scratch, which the caller saves.
 
-    It comes into use at once, unless it `challenges` an intact version in use that does not come with ssrem: then it
-    waits for `tasks.training.promotion`. learned: columns that only a training fills. Call it under the lock of the
+    The version is in use at once, unless it `challenges` an intact version in use that does not come with ssrem: then
+    it waits for `tasks.training.promotion`. learned: columns that only a training fills. Call it under the lock of the
     home folder, so that each version number is used once.
     """
     name = evaluator.name

@@ -87,7 +87,7 @@ _COLUMNS = {
 
 
 def draft_catalog(root: Path, snapshot: Snapshot, published_at: datetime) -> Path:
-    """Write a catalog of the snapshot beside the one in use; returns its path. After an error nothing of it is left."""
+    """Write a catalog of the snapshot to a file beside the current one; returns its path. An error leaves no file."""
     import duckdb
 
     draft = root / ".catalog.tmp"
@@ -123,7 +123,7 @@ def draft_catalog(root: Path, snapshot: Snapshot, published_at: datetime) -> Pat
 
 
 def names_in(query: str | None) -> set[str]:
-    """The tables and views that a query needs, all if None: to create only these saves most of a short one's time."""
+    """The tables and views that a query needs, all if None. To create only these saves most of a short query's time."""
     if query is None or any(name in query for name in VIEWS):
         return {*TABLES, *VIEWS}
     return {name for name in TABLES if name in query}

@@ -23,7 +23,7 @@ def sync_path(path: Path) -> None:
 
 
 def delete(path: Path) -> None:
-    """Delete a file, or a folder with all that it holds; nothing where there is none."""
+    """Delete a file, or a folder with its content; does nothing if there is none."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:
@@ -31,7 +31,7 @@ def delete(path: Path) -> None:
 
 
 def check_target(path: Path) -> None:
-    """Raise OSError where no file can be written: `path` is a folder, pipe or device, or lies in no folder."""
+    """Raise OSError if `path` cannot become a file: it is a folder, pipe or device, or its folder does not exist."""
     check_regular(path)
     if not path.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
@@ -39,7 +39,7 @@ def check_target(path: Path) -> None:
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """A file to write. When the block ends it becomes `path`, flushed to the disk; after an error it goes.
+    """A file to write. When the block ends it becomes `path`, flushed to the disk; after an error it is deleted.
 
     Raises OSError as `check_target`, before the block runs.
     """
@@ -56,7 +56,8 @@ def whole_file(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def whole_folder(folder: Path) -> Iterator[Path]:
-    """A folder to write into. When the block ends it becomes `folder`, flushed to the disk; after an error it goes."""
+    """A folder to write into. When the block ends it becomes `folder`, flushed to the disk; after an error it is
+    deleted."""
     draft = folder.with_name(f"{folder.name}.tmp")
     delete(draft)
     draft.mkdir(parents=True)
@@ -74,7 +75,7 @@ def whole_folder(folder: Path) -> Iterator[Path]:
 def folder_damage(folder: Path, manifest: str, *, deep: bool = False) -> str | None:
     """What is missing from a saved folder or, if `deep`, was changed in it; None if nothing.
 
-    manifest: name of its JSON file, which has the digest of each file by name under `sha256`, or no such key.
+    manifest: name of the folder's JSON file, in which `sha256`, if present, maps each file name to its digest.
     """
     try:
         content = json.loads((folder / manifest).read_text(encoding="utf-8"))

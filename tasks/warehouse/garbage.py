@@ -18,19 +18,19 @@ from tasks.warehouse.partition import Partition
 from tasks.warehouse.snapshot import drop_manifests, manifests
 
 KEPT_RUNS = 5
-"""How many run folders that no snapshot uses stay at least, the newest ones, for readers of an older snapshot."""
+"""So many of the newest run folders that no snapshot uses are kept, for readers of an older snapshot."""
 
 KEPT_SECONDS = 600.0
-"""How long a run folder stays at least after it was first seen unused."""
+"""Seconds for which a run folder is kept at least after it was first seen unused."""
 
 KEPT_FAILURES = 20
-"""For how many runs the rows that failed gates refused stay, the newest runs."""
+"""Rows that failed gates refused are kept for so many of the newest runs."""
 
 STALE_AFTER = 30 * 86400.0
 """Seconds after which an interrupted training is not expected to be resumed."""
 
 PIN = "backup-"
-"""Catalogs of this name, `catalog.backup-….duckdb`, keep what a backup in progress still has to copy."""
+"""Catalogs of this name, `catalog.backup-….duckdb`, protect the files that a backup in progress still has to copy."""
 
 DRAFT = ".draft"
 """Ending of the file beside such a catalog that holds the path of the backup's draft."""
@@ -71,8 +71,8 @@ def prune(
 def prune_runs(home: Warehouse, keep_runs: int = KEPT_RUNS, keep_seconds: float = KEPT_SECONDS) -> Pruned:
     """Delete run folders that no snapshot has used for a while, except the newest few; call it under the lock.
 
-    A folder is marked when it is first seen unused and deleted by a later call, so that a reader that opened the
-    snapshot before has `keep_seconds` at least. A clock that was set back only makes it stay longer.
+    A folder is marked when it is first seen unused and deleted by a later call, so that readers of an older snapshot
+    have at least `keep_seconds`. If the clock is set back, folders are only kept longer.
     """
     try:
         used = {partition.folder for partition in _used_partitions(home)}
@@ -112,14 +112,14 @@ def _used_partitions(home: Warehouse) -> Iterator[Partition]:
 
 
 def delete_ended_backups(home: Warehouse) -> None:
-    """Delete what backups left whose process was killed."""
+    """Delete the files of backups whose process was killed."""
     for pin in home.root.glob(f"catalog.{PIN}*.duckdb"):
         if _abandoned(pin):
             delete_backup(pin)
 
 
 def delete_backup(pin: Path) -> None:
-    """Delete what a backup that has ended left: the draft that it wrote beside its target, and the pin."""
+    """Delete the files of a backup that has ended: the draft beside its target, and the pin."""
     note = pin.with_suffix(DRAFT)
     with suppress(OSError, UnicodeDecodeError):
         delete(Path(note.read_text(encoding="utf-8")))

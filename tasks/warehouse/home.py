@@ -142,11 +142,11 @@ class Warehouse:
         return replace(newest, damage=damage or f"{self.catalog} is missing")
 
     def damage(self, *, deep: bool = False) -> list[Damage]:
-        """Published partitions that are missing, truncated or changed; `deep` reads every one of them through."""
+        """Published partitions that are missing, truncated or changed; `deep` reads all of them completely."""
         return find_damage(self.root, self.partitions(), deep=deep)
 
     def readable(self) -> tuple[Snapshot, list[Damage]]:
-        """The published snapshot and what is damaged of it."""
+        """The published snapshot, and its damaged partitions."""
         snapshot = self.snapshot()
         while damaged := find_damage(self.root, snapshot.partitions):
             now = self.snapshot()
@@ -159,11 +159,12 @@ class Warehouse:
     def reader(
         self, *, partial: bool = False, snapshot: Snapshot | None = None, query: str | None = None
     ) -> Iterator[duckdb.DuckDBPyConnection]:
-        """A connection to the published snapshot: every table a view. Later publishes do not change what it sees.
+        """A connection to the published snapshot, with a view for each table. Later publishes do not change what it
+        sees.
 
         Raises HomeError, naming the partition, if a query needs a damaged one. partial: damaged partitions are left out
-        instead. snapshot: to read from, if not the published one, by a database of its own: settings of the connection
-        then concern no other reader. query: the only one that will be asked.
+        instead. snapshot: another snapshot to read, in a database of its own, so that settings of the connection do not
+        affect other readers. query: if given, only its views are created.
         """
         import duckdb
 
@@ -213,7 +214,7 @@ class _Database:
         import duckdb
 
         self._connection = duckdb.connect(":memory:")
-        # Otherwise it would hold what was read as long as it lasts.
+        # Otherwise it would keep in memory everything that was read.
         self._connection.execute("SET enable_external_file_cache = false")
         self._of, self._created, self._lock = (root, partitions, damaged), set[str](), Lock()
 
@@ -229,8 +230,8 @@ class _Database:
 
 @lru_cache(maxsize=1)
 def _database(root: Path, partitions: tuple[Partition, ...], damaged: tuple[Damage, ...]) -> _Database:
-    """The one that readers of the newest snapshot share: a run with nothing to do opens dozens, and to create the views
-    takes longer than the queries."""
+    """The database that readers of the newest snapshot share: a run with nothing to do opens dozens of connections, and
+    creating the views takes longer than the queries."""
     return _Database(root, partitions, damaged)
 
 

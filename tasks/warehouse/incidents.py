@@ -14,12 +14,12 @@ from tasks.warehouse.home import Warehouse
 from tasks.warehouse.snapshot import Snapshot, drop_manifests
 
 KEPT = 200
-"""How many lines of the log stay, the newest."""
+"""So many of the newest lines of the log are kept."""
 
 _LOG = "incidents.jsonl"
 
 PURGE_NOTE = ".purge"
-"""File that holds the id of a run after whose publish the home folder has to be purged."""
+"""File with the id of a run; once it has published, the home folder must be purged."""
 
 _DRAFTS = (
     *(".catalog.tmp", ".catalog.tmp.wal", ".verified.json.*.tmp", f".{PURGE_NOTE}.tmp"),
@@ -29,7 +29,7 @@ _DRAFTS = (
 
 
 def leftovers(home: Warehouse) -> list[Path]:
-    """What interrupted runs left behind, where no run is in progress."""
+    """The files that interrupted runs left behind, provided that no run is in progress."""
     return [path for pattern in ("staging/*", PURGE_NOTE, *_DRAFTS) for path in home.root.glob(pattern)]
 
 
@@ -49,7 +49,7 @@ def clean_up(home: Warehouse, snapshot: Snapshot) -> list[str]:
         done = "it had published" if scratch.name in published else "it had published nothing"
         messages.append(f"an earlier run was interrupted ({name}); {done} and was cleaned up")
         log_incident(home.root, utc_now(), messages[-1])
-        if scratch.name not in published and snapshot.damage is None:  # in their place, but in no snapshot
+        if scratch.name not in published and snapshot.damage is None:  # in the lake, but in no snapshot
             for folder in home.lake.glob(f"run={scratch.name}*"):
                 delete(folder)
         delete(scratch)
@@ -73,7 +73,7 @@ def log_incident(root: Path, at: datetime, text: str) -> None:
             draft.replace(path)
         with path.open("ab") as handle:
             content = path.read_bytes()
-            # A line that a killed run wrote in part gets its line end first.
+            # An incomplete line of a killed run is ended first.
             handle.write(b"\n" if content and not content.endswith(b"\n") else b"")
             handle.write(_line(f"{at:%F %T}", text).encode())
             handle.flush()

@@ -1,8 +1,8 @@
 """Integrity: detect published files that are missing or changed, and raise errors that name them.
 
-A partition counts as intact while its size and modification time are those at which its content last matched its digest
-(`.verified.json`); the content of any other is compared again. `deep` compares all, which also finds what a failing
-disk changed.
+A partition counts as intact while its size and modification time are the same as when its content last matched its
+digest (`.verified.json`); otherwise its content is compared again. `deep` compares the content of all partitions, which
+also detects changes by a failing disk.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ def find_damage(root: Path, partitions: Iterable[Partition], *, deep: bool = Fal
 def remember_intact(
     root: Path, partitions: Sequence[Partition], fresh: Sequence[Partition] | None = None
 ) -> None:
-    """Note which partitions of a snapshot are intact, so that they are not compared again until they change.
+    """Record which partitions of a snapshot are intact, so that they are not compared again until they change.
 
-    fresh: those that were just written or compared, all if None; of the others only those stay that were noted before
-    and have not changed.
+    fresh: those that were just written or compared, all if None. Of the others, only those recorded before that have
+    not changed stay on record.
     """
     before, stats = _verified(root), {}
     paths = {partition.path for partition in (partitions if fresh is None else fresh)}
@@ -60,14 +60,14 @@ def remember_intact(
     if stats == before:
         return
     draft = root / f"{_VERIFIED}.{os.getpid()}.tmp"
-    with suppress(OSError):  # the note only saves time
+    with suppress(OSError):  # the record only saves time
         draft.write_text(json.dumps(stats))
         draft.replace(root / _VERIFIED)
     draft.unlink(missing_ok=True)
 
 
 def forget_verified(root: Path) -> None:
-    """Make the next run that writes compare every partition with its digest again."""
+    """Make the next writing run compare every partition with its digest again."""
     with suppress(OSError):
         (root / _VERIFIED).unlink(missing_ok=True)
 

@@ -94,7 +94,7 @@ def lock_holder(root: Path) -> dict[str, Any] | None:
     with handle:
         holder = _holder(handle)
         if holder and holder.get("host") == socket.gethostname() and not alive(holder.get("pid")):
-            return None  # without taking the lock for a moment, which could refuse a run that starts just now
+            return None  # without taking the lock: to hold it for a moment could refuse a run that starts now
         try:
             fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except OSError:

@@ -46,14 +46,14 @@ REPLICATED = (
     *("agreement", "comparisons", "rankings", "rater_agreement"),
     *("rated_responses", "ratings", "human_scores", "judgments", "runs", "check_results"),
 )
-"""Small tables that cannot be recomputed as they were; a replica of each of their files lies beside it."""
+"""Small tables that cannot be recomputed; each of their files has a replica beside it."""
 
 
 @dataclass(frozen=True)
 class Partition:
     """A published Parquet file with the rows of `table` under `key`.
 
-    path: relative to the home folder. rows: how many. bytes, sha256: of the file as it was published.
+    path: relative to the home folder. rows: their number. bytes, sha256: of the file as it was published.
     """
 
     table: str
@@ -65,7 +65,7 @@ class Partition:
 
     @classmethod
     def of_file(cls, address: Address, path: str, rows: int, file: Path) -> Partition:
-        """The partition that will lie at `path`, with size and digest of `file`, its draft."""
+        """The partition that will be at `path`, with size and digest of its draft `file`."""
         return cls(*address, path, rows, file.stat().st_size, sha256(file))
 
     @classmethod
@@ -103,5 +103,5 @@ def write_replica(table: str, path: Path) -> None:
 
 
 def replica_path(path: Path) -> Path:
-    """Where the replica of a partition's file lies, if its table is one of REPLICATED."""
+    """The path of the replica of a partition's file, if its table is one of REPLICATED."""
     return path.with_name(f"{path.name}.copy")

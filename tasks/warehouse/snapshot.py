@@ -18,7 +18,7 @@ from tasks.warehouse.files import whole_file
 from tasks.warehouse.partition import Partition
 
 KEPT_SNAPSHOTS = 6
-"""How many manifests stay, the newest, and with them every file that they name."""
+"""So many of the newest manifests are kept, and with them every file that they name."""
 
 _PATTERN = "snapshot=*.json"
 
@@ -27,7 +27,7 @@ _PATTERN = "snapshot=*.json"
 class Snapshot:
     """The partitions published together. number: rises with every publish; 0 before the first.
 
-    layout: of the home folder. damage: what is wrong with the catalog, if the snapshot was read from its manifest.
+    layout: of the home folder. damage: what is wrong with the catalog, if the snapshot was read from a manifest.
     """
 
     number: int
@@ -59,7 +59,7 @@ def manifests(lake: Path) -> Iterator[Snapshot]:
 
 
 def last_number(lake: Path) -> int:
-    """The highest number that a manifest of the lake bears, 0 without one."""
+    """The highest number of a manifest in the lake; 0 if there is none."""
     return max((_number(path) for path in lake.glob(_PATTERN)), default=0)
 
 
@@ -74,8 +74,7 @@ def drop_manifests(lake: Path, *, above: int | None = None, keep: int | None = N
 
 
 def _read(path: Path) -> Snapshot | None:
-    """The snapshot of a manifest; None if the file is damaged. Partitions that another layout lists by another name are
-    left out."""
+    """The snapshot of a manifest; None if the file is damaged. One of another layout may lack its partitions."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         digest = content.pop("sha256")

@@ -13,7 +13,7 @@ import pytest
 from benchmarks.agreement import page as pages
 from benchmarks.agreement.plan import Entry, entries
 from benchmarks.agreement.responses import responses_of
-from benchmarks.agreement.rows import TOO_SMALL, Kept, gain_of_share, too_small
+from benchmarks.agreement.rows import TOO_SMALL, ComputedRows, gain_of_share, too_small
 from benchmarks.agreement.run import Bench, PieceEndedError, run_of
 from ssrem.agreement.annotated import Labels
 from ssrem.samples import TRAIN, VALID, Sample
@@ -56,39 +56,39 @@ def test_a_gain_within_noise_is_too_small_to_tell() -> None:
 
 
 def test_a_row_that_learned_nothing_prints_no_figures(tmp_path: Path) -> None:
-    kept = Kept(tmp_path, DATA)
-    kept.add(TRAINED, run(gains=[gain_of_share("", 0.5, 0.51, 100)]), "command")
-    kept.add(LENGTH, run(), "command")
-    written = pages.page([LENGTH, TRAINED], kept, {"small": labels()})
+    computed = ComputedRows(tmp_path, DATA)
+    computed.add(TRAINED, run(gains=[gain_of_share("", 0.5, 0.51, 100)]), "command")
+    computed.add(LENGTH, run(), "command")
+    written = pages.page([LENGTH, TRAINED], computed, {"small": labels()})
     assert f"| `rsrem` | {TOO_SMALL} |" in written
     assert "| `length` | **.40** [.30, .50] (.40) |" in written
     assert "| `rsrem` | 40 | 1 | – | .50 → .51 (at least −.13) |" in written
 
 
 def test_a_row_is_kept_with_what_made_it_and_outdated_by_another_budget_or_corpus(tmp_path: Path) -> None:
-    kept = Kept(tmp_path, DATA)
-    assert kept.state(TRAINED) == "missing"
-    kept.add(TRAINED, run(), "python -m benchmarks.agreement --row rsrem")
+    computed = ComputedRows(tmp_path, DATA)
+    assert computed.state(TRAINED) == "missing"
+    computed.add(TRAINED, run(), "python -m benchmarks.agreement --row rsrem")
     row = json.loads((tmp_path / "rsrem.json").read_text())
     assert row["made_by"]["settings"]["epochs"] == 1 and row["made_by"]["settings"]["batch_size"] > 0
     assert row["command"].endswith("--row rsrem") and row["date"] and row["runs"][0]["signature"] == "s|1"
-    assert kept.state(TRAINED) == "done" and kept.state(replace(TRAINED, seeds=2)) == "1 of 2 seeds"
-    assert kept.state(replace(TRAINED, settings={"epochs": 2})) == "out of date: settings epochs 1, now 2"
-    other = Kept(tmp_path, {**DATA, "chitchat": "two"})
+    assert computed.state(TRAINED) == "done" and computed.state(replace(TRAINED, seeds=2)) == "1 of 2 seeds"
+    assert computed.state(replace(TRAINED, settings={"epochs": 2})) == "out of date: settings epochs 1, now 2"
+    other = ComputedRows(tmp_path, {**DATA, "chitchat": "two"})
     assert other.state(TRAINED) == "out of date: chitchat one, now two" and other.runs(TRAINED) == []
     other.add(LENGTH, run(), "")
-    assert kept.state(LENGTH) == "done"  # nothing was learned from the corpus
+    assert computed.state(LENGTH) == "done"  # nothing was learned from the corpus
     written = pages.page([TRAINED], other, {"small": labels()})
     assert "- `rsrem` (`rsrem`): out of date: chitchat one, now two" in written and ".40" not in written
 
 
 def test_new_seeds_stand_beside_old_ones_of_the_same_making(tmp_path: Path) -> None:
-    kept = Kept(tmp_path, DATA)
+    computed = ComputedRows(tmp_path, DATA)
     for seed in (1, 0):
-        kept.add(TRAINED, run(seed=seed), "")
-    assert [one["seed"] for one in kept.runs(TRAINED)] == [0, 1]
-    kept.add(replace(TRAINED, settings={"epochs": 2}), run(seed=2), "")
-    assert [one["seed"] for one in kept.runs(replace(TRAINED, settings={"epochs": 2}))] == [2]
+        computed.add(TRAINED, run(seed=seed), "")
+    assert [one["seed"] for one in computed.runs(TRAINED)] == [0, 1]
+    computed.add(replace(TRAINED, settings={"epochs": 2}), run(seed=2), "")
+    assert [one["seed"] for one in computed.runs(replace(TRAINED, settings={"epochs": 2}))] == [2]
 
 
 def test_an_untrained_row_is_computed_on_every_set(tmp_path: Path) -> None:
@@ -135,12 +135,12 @@ def test_rows_of_negatives_are_compared_pair_by_pair(tmp_path: Path) -> None:
     human, draw = labels().human, np.random.default_rng(1)
     near, far = human + 0.1 * draw.normal(size=40), draw.normal(size=40)
     plan = [entry for entry in entries() if entry.name in ("retrieval-mask-and-fill", "retrieval-random-2")]
-    kept = Kept(tmp_path, DATA)
+    computed = ComputedRows(tmp_path, DATA)
     for entry in plan:
         scores = near if "mask" in entry.name else far
         gains = [gain_of_share("", 0.5, 0.9, 500)]
-        kept.add(entry, run(scores={"small": scores.tolist()}, gains=gains), "")
-    written = pages.page(plan, kept, {"small": labels()})
+        computed.add(entry, run(scores={"small": scores.tolist()}, gains=gains), "")
+    written = pages.page(plan, computed, {"small": labels()})
     line = next(
         text for text in written.splitlines() if text.startswith("| `retrieval`, random-1+mask-and-fill −")
     )

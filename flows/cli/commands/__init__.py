@@ -1,1 +1,1 @@
-"""The verbs of the `ssrem` command, one group of verbs a file."""
+"""The verbs of the `ssrem` command, a file for each group of verbs."""

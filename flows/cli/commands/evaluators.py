@@ -26,12 +26,12 @@ def list_(options: argparse.Namespace, home: Warehouse) -> None:
 
 
 def promote(options: argparse.Namespace, home: Warehouse) -> None:
-    """Bring a version into use by hand."""
+    """Promote a version by hand."""
     _promote(options, home, options.version)
 
 
 def rollback(options: argparse.Namespace, home: Warehouse) -> None:
-    """Bring the previous version back into use."""
+    """Promote the version that was in use before."""
     _promote(options, home, None)
 
 

@@ -23,7 +23,7 @@ def prune(options: argparse.Namespace, home: Warehouse) -> None:
 
 
 def repair(options: argparse.Namespace, home: Warehouse) -> None:
-    """Repair damaged tables; print what was damaged and what became of it."""
+    """Repair damaged tables; print what was damaged and how it was repaired."""
     repaired = repair_home(str(home.root)) if home.root.exists() else []
     if options.json:
         output.as_json({"repaired": repaired})

@@ -1,4 +1,4 @@
-"""`ssrem ratings`: collect human ratings, and fetch public annotated sets. Only a correlation starts Prefect."""
+"""`ssrem ratings`: collect human ratings, and fetch public annotated sets. Prefect is imported only to correlate."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def pull(options: argparse.Namespace, home: Warehouse) -> None:
 
 
 def collect(options: argparse.Namespace, home: Warehouse) -> None:
-    """Draw a batch of responses and write what raters fill in."""
+    """Draw a batch of responses and write the files that raters fill in."""
     from tasks.agreement.annotation_batch import export_batch  # imports DuckDB
 
     names = (

@@ -14,7 +14,7 @@ from tasks.warehouse.home import Warehouse
 
 
 def run(options: argparse.Namespace, home: Warehouse) -> None:
-    """Run the pipeline; print its summaries, the report's path and what may come next."""
+    """Run the pipeline; print its summaries, the report's path and possible next steps."""
     if options.map:
         from ssrem.annotated_sets.columns import concerns  # imports NumPy
     dump = arguments.dump(options, home, [pair for pair in options.map if not concerns(pair)])

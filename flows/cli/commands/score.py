@@ -54,7 +54,7 @@ def score(options: argparse.Namespace, home: Warehouse) -> None:
             bills([bill_row(name, evaluator, samples, source)], options)
             return
         notes += [f"scoring with {line}"] if line else []
-        for note in notes:  # not beside the one line of an error
+        for note in notes:  # only now: an error prints one line alone
             say(note)
         scored = _scored(evaluator, rows)
     text = _text(scored, evaluator.signature, options)
@@ -80,7 +80,7 @@ def score_corpus(options: argparse.Namespace, home: Warehouse) -> None:
 
 
 def _rows(options: argparse.Namespace) -> tuple[Sequence[Row], str, list[str]]:
-    """The rows to score, what messages call their source, and what to say about it."""
+    """The rows to score, the name of their source in messages, and notes about it."""
     single = options.response is not None
     if single == (options.file is not None):
         raise SsremError("give a file of responses, - for standard input, or one response by --response")
@@ -96,7 +96,7 @@ def _rows(options: argparse.Namespace) -> tuple[Sequence[Row], str, list[str]]:
 
 
 def _scored(evaluator: Evaluator, rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """Row, id where the input has ids, score, its parts, and the reason where there is no score."""
+    """A row of output for each: the input's id if it has one, the score, its parts, and the reason if it has none."""
     samples = [row.sample or Sample((), "") for row in rows]
     scores = evaluator.components(samples)
     columns = {name: getattr(scores, name).tolist() for name in ("score", *PARTS)}

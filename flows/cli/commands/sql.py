@@ -1,4 +1,4 @@
-"""`ssrem sql`: answer a query or those of a pipe, or open DuckDB's shell; print answers or write them to files."""
+"""`ssrem sql`: answer a query or queries from a pipe, or open DuckDB's shell; print answers or write them to files."""
 
 from __future__ import annotations
 
@@ -90,10 +90,10 @@ def _answer_pipe(options: argparse.Namespace, home: Warehouse) -> None:
 
 
 def _statements(text: str) -> list[str]:
-    """The text cut at the end of each statement, without comments in front of the first one."""
+    """The text split into statements, without comments before the first one."""
     try:
         return [statement.query for statement in duckdb.extract_statements(text)]
-    except (duckdb.Error, TypeError, ValueError):  # `ask` says what is wrong
+    except (duckdb.Error, TypeError, ValueError):  # reported by `ask`
         return [text]
 
 

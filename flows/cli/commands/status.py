@@ -1,4 +1,4 @@
-"""`ssrem status`: what a home folder holds, and what is wrong with it."""
+"""`ssrem status`: the content of a home folder, and its problems."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ssrem study`: what else than quality the scores of evaluators depend on."""
+"""`ssrem study`: what the scores of evaluators depend on besides quality."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tasks.warehouse.home import Warehouse
 
 
 def study(options: argparse.Namespace, home: Warehouse) -> None:
-    """Study the evaluators in use; print the figures and, for each evaluator, what they say."""
+    """Study the evaluators in use; print the figures and, for each evaluator, two sentences about them."""
     _check_datasets(home, options.of or ())
     names = to_study(home, options.evaluator or ())
     settings = arguments.evaluator_settings(options)
@@ -78,7 +78,7 @@ def _show_bills(
 
 
 def _check_datasets(home: Warehouse, names: Sequence[str]) -> None:
-    """Raise AnnotationError for a name that neither a corpus nor an annotated set has."""
+    """Raise AnnotationError for a name that is neither a corpus nor an annotated set."""
     known = {name for p in home.partitions() for name in (p.key.corpus, p.key.dataset) if name}
     for name in names:
         if name not in known and name != EVERYDAY_PAIRS:

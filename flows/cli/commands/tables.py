@@ -1,4 +1,4 @@
-"""`ssrem tables` and `ssrem negatives`: what is built from landed corpora."""
+"""`ssrem tables` and `ssrem negatives`: tables built from landed corpora."""
 
 from __future__ import annotations
 

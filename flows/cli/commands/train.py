@@ -55,7 +55,7 @@ def train(options: argparse.Namespace, home: Warehouse) -> None:
 
 
 def _language_model(options: argparse.Namespace, home: Warehouse) -> None:
-    """Fine-tune a language model, or go on with it, and print where it is and how to use it."""
+    """Fine-tune a language model, or resume its training; print where it is and how to use it."""
     from ssrem.tables.candidates import load_candidates  # imports NumPy
     from tasks.speaker_tables.build import landed_corpus, without_tables
     from tasks.speaker_tables.language_models import MODULES, language_model_for, settings_of
@@ -67,8 +67,10 @@ def _language_model(options: argparse.Namespace, home: Warehouse) -> None:
             "--device or --set"
         )
     config = {"seed": options.seed, **arguments.pairs_of(options.set, "--set", "steps=5000")}
-    given = {"model" if name == "lm" else "encoder": options.init, "device": options.device}
-    settings = settings_of(name, config | {key: value for key, value in given.items() if value is not None})
+    from_options = {"model" if name == "lm" else "encoder": options.init, "device": options.device}
+    settings = settings_of(
+        name, config | {key: value for key, value in from_options.items() if value is not None}
+    )
     corpora = options.corpus or landed_corpora(str(home.root))
     if missing := without_tables(str(home.root), corpora):
         raise SsremError(f"{', '.join(missing)}: no speaker tables; run ssrem tables first")
@@ -88,7 +90,7 @@ def _language_model(options: argparse.Namespace, home: Warehouse) -> None:
 
 
 def _left_out(home: Warehouse, name: str, version: int) -> str:
-    """How an evaluator that learned from several annotated sets does on each without its scores."""
+    """How an evaluator that learned from several annotated sets agrees with each when it does not learn from it."""
     card = read_json(home.models / name / str(version) / "card.json", ("figures", "human_scores"))
     figures, sets = card["figures"], [*card["human_scores"], "mean"]
     listed = ", ".join(

@@ -31,7 +31,7 @@ from tasks.warehouse.home import Warehouse
 
 
 def validate(options: argparse.Namespace, home: Warehouse) -> int:
-    """Validate an evaluator, write the page, print a summary; the exit status is 1 if what is required is not met."""
+    """Validate an evaluator, write the page, print a summary; the exit status is 1 if a requirement is not met."""
     source = annotated_file(home, options.file, options.layout, parse(options.map))
     data = labelled_set(source.read.rows, options.criterion, options.passed_from)
     if options.precision and data.passed is None:
@@ -79,7 +79,7 @@ def validate(options: argparse.Namespace, home: Warehouse) -> int:
         data=data,
         scores=judged.scores,
         required=required,
-        made=f"{utc_now():%Y-%m-%d %H:%M} UTC",
+        generated_at=f"{utc_now():%Y-%m-%d %H:%M} UTC",
     )
     with writing(target), whole_file(target) as draft:
         draft.write_text(page, encoding="utf-8")

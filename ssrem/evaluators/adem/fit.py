@@ -49,12 +49,16 @@ def fit(
     rows = {"train": len(learned), "valid": len(valid)}
     if config.pretrained == "encoder":
         state, figures = _calibrated(corpus, parts, None)
-        lost = {"epoch": 1, "train_loss": figures["train_lost"], "valid_loss": figures["valid_lost"]}
+        epoch = {
+            "epoch": 1,
+            "train_loss": figures["train_unexplained"],
+            "valid_loss": figures["valid_unexplained"],
+        }
         notes.append("the encoder is off the shelf; loss: share of variance that the projection leaves out")
         if run.progress is not None:
             run.progress(1, 1)
-        figures["valid_loss"] = lost["valid_loss"]
-        return state, Training((lost,), 1, time.perf_counter() - run.began, rows, figures, tuple(notes))
+        figures["valid_loss"] = epoch["valid_loss"]
+        return state, Training((epoch,), 1, time.perf_counter() - run.began, rows, figures, tuple(notes))
     objective = _vhred(corpus)
     untrained_loss = objective.untrained_loss()
     curve = objective.learn(run)
@@ -94,7 +98,7 @@ def _vhred(corpus: _Corpus) -> VhredObjective:
     usable = {}
     for split, turns in stretches.items():
         batch = Batch(words, texts, turns)
-        usable[split] = batch.part(np.flatnonzero(batch.wanted.any(axis=1)))
+        usable[split] = batch.part(np.flatnonzero(batch.predicted.any(axis=1)))
         if not len(usable[split].turns):
             raise EvaluatorError(
                 f"{corpus.name}: no conversation of the {SPLIT_NAMES[split]} split has two turns with a known word; "
@@ -137,7 +141,10 @@ def _calibrated(
     constants = Constants.spanning(total[:, measured])
     state = State({}, projection, dict.fromkeys(parts, identity), constants, {})
     bounds = {part: Bounds.of(share[:, measured]) for part, share in state.shares(products).items()}
-    figures = {"train_lost": projection.lost(both), "valid_lost": projection.lost(encoded)}
+    figures = {
+        "train_unexplained": projection.unexplained(both),
+        "valid_unexplained": projection.unexplained(encoded),
+    }
     if "f" in products and (above := _above(products["f"])) is not None:
         figures["valid_gt_above"] = above
     return replace(state, bounds=bounds), figures

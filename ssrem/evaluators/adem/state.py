@@ -68,7 +68,7 @@ class Projection:
         projected: Floats = self._centred(encoded) @ self.axes.astype(np.float64)
         return np.where(encoded.known[:, None], projected, 0.0)
 
-    def lost(self, encoded: Encoded) -> float:
+    def unexplained(self, encoded: Encoded) -> float:
         """Share of the variance around the mean that the projection leaves out."""
         centred = self._centred(encoded)[encoded.known]
         total = float((centred**2).sum())

@@ -78,14 +78,14 @@ class Vhred(torch.nn.Module):
         vectors = torch.zeros(*known.shape, self.encoder.norm.normalized_shape[0])
         vectors[known] = self.encoder.utterances(batch.words, batch.texts.of(batch.turns[batch.known]))
         states = self.encoder.states(vectors, known)
-        wanted = torch.from_numpy(batch.wanted)
+        wanted = torch.from_numpy(batch.predicted)
         context, utterance = states[:, :-1][wanted[:, 1:]], vectors[:, 1:][wanted[:, 1:]]
         prior = self.prior(context).chunk(2, dim=1)
         posterior = self.posterior(torch.cat([context, utterance], dim=1)).chunk(2, dim=1)
         noise = torch.randn(posterior[0].shape, generator=generator)
         z = posterior[0] + noise * torch.exp(posterior[1].clamp(-_LOG_VARIANCE, _LOG_VARIANCE) / 2)
         summary = torch.tanh(self.summary(torch.cat([context, z], dim=1)))
-        texts = batch.texts.of(batch.turns[batch.wanted])
+        texts = batch.texts.of(batch.turns[batch.predicted])
         loss = self._decode(summary, batch.words, texts, classes, generator, word_drop)
         tokens = int(texts.lengths.sum()) + len(texts.lengths)
         return Losses(loss, divergence(posterior, prior).sum(), len(texts.lengths), tokens)
@@ -133,7 +133,7 @@ class Batch:
         return np.asarray((self.turns >= 0) & (self.texts.lengths[self.turns] > 0))
 
     @property
-    def wanted(self) -> NDArray[np.bool_]:
+    def predicted(self) -> NDArray[np.bool_]:
         """Turns to predict, bool (b, t): known turns that follow a known one."""
         known = self.known
         return known & (np.cumsum(known, axis=1) > known)

@@ -107,10 +107,10 @@ class WordCounts:
 
     def rarity(self, text: str) -> float:
         """Mean inverse document frequency of the words, in [0, 1]: 0 if all turns have them, 1 if none has."""
-        said = words(text)
-        if not said:
+        tokens = words(text)
+        if not tokens:
             return 0.0
-        frequencies = np.array([self.turns.get(word, 0) for word in said])
+        frequencies = np.array([self.turns.get(word, 0) for word in tokens])
         return float(np.mean(1 - np.log1p(frequencies) / np.log1p(self.texts)))
 
 

@@ -49,7 +49,7 @@ def fit(
     settings = [name, asdict(replace(config, device="auto")), net.base.fingerprint]
     data = [*learned.data(), *valid.data()]
     unfinished = run.unfinished(settings, data, every=_STEPS_A_STATE)
-    learned, valid = (replace(part, inputs=net.held(part.inputs)) for part in (learned, valid))
+    learned, valid = (replace(part, inputs=net.with_frozen_output(part.inputs)) for part in (learned, valid))
     curve = CrossObjective(net, learned, valid, config, config.loss).learn(
         run.progress, unfinished, from_0=prior
     )
@@ -87,7 +87,7 @@ def tune(
     epoch 0, which can be the best one.
     """
     human = HumanScores.of(name, annotated, scale, share=_HELD_OUT, seed=[config.seed, 6])
-    inputs = net.held(net.base.read(human.samples))
+    inputs = net.with_frozen_output(net.base.read(human.samples))
     learned, valid = (
         Examples(inputs.part(rows), human.unit[rows].astype(np.float32), np.arange(len(rows)))
         for rows in human.split

@@ -91,7 +91,7 @@ class CrossNet(torch.nn.Module):
         """The parameters that learn, by name."""
         return {name: value for name, value in self.named_parameters() if value.requires_grad}
 
-    def held(self, inputs: Inputs) -> Inputs:
+    def with_frozen_output(self, inputs: Inputs) -> Inputs:
         """The inputs with the frozen layers' output; unchanged if there is no such layer or too little memory."""
         size = int(self.model.config.hidden_size)
         if self._parts is None or int(inputs.lengths.sum()) * size * 4 > _MOST_HELD:

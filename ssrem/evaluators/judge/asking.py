@@ -26,7 +26,7 @@ class Spending:
         self.started = time.monotonic()
         self.requests = self.tokens = 0
         self.cost = self.reserved = 0.0
-        self.said: set[str] = set()
+        self.announced: set[str] = set()
         self._in_flight = 0
         self._settled = threading.Condition()
 

@@ -138,17 +138,17 @@ class Endpoint:
             if "/models" in str(error.request.url):
                 raise RefusedError("no list of models") from None
             raise EvaluatorError(
-                f"judge: {where} does not know the model {self.model!r} or the path (404: {self._said(error)})"
+                f"judge: {where} does not know the model {self.model!r} or the path (404: {self._reason(error)})"
             ) from None
         except (library.APIConnectionError, library.RateLimitError, library.InternalServerError) as error:
             status = getattr(error, "status_code", None)
-            why = f"{status}: {self._said(error)}" if status else self._said(error)
+            why = f"{status}: {self._reason(error)}" if status else self._reason(error)
             tries = 1 + self._asking.retries
             raise EvaluatorError(f"judge: no answer from {where} in {tries} tries ({why}); {GO_ON}") from None
         except library.APIStatusError as error:
-            raise RefusedError(f"{error.status_code}: {self._said(error)}") from None
+            raise RefusedError(f"{error.status_code}: {self._reason(error)}") from None
 
-    def _said(self, error: Any) -> str:
+    def _reason(self, error: Any) -> str:
         """What the error says, in short, without the key."""
         body = getattr(error, "body", None)
         text = str(body.get("message") if isinstance(body, dict) and body.get("message") else error)

@@ -238,8 +238,8 @@ class Judge(Metric):
         asking.check_privacy(where)
         endpoint = Endpoint(where, settings["model"], asking, settings["answers"])
         endpoint.check()
-        if where not in asking.spending.said:
-            asking.spending.said.add(where)
+        if where not in asking.spending.announced:
+            asking.spending.announced.add(where)
             asking.say(
                 f"{self.name} sends {responses:,} responses with their contexts to {where}, model {settings['model']}: "
                 f"{len(questions):,} requests"

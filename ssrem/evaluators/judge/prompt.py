@@ -49,9 +49,9 @@ class Prompt:
 
     @property
     def digest(self) -> str:
-        """12 hex digits of all that it says."""
-        said = [self.text, self.criterion, self.low, self.high, self.version, self.both_orders]
-        return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:12]
+        """12 hex digits of the hash of all its content."""
+        content = [self.text, self.criterion, self.low, self.high, self.version, self.both_orders]
+        return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:12]
 
     @property
     def compares(self) -> bool:

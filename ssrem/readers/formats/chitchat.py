@@ -14,7 +14,7 @@ from ssrem.readers.metadata import escaped
 
 
 class ChitchatReader(Reader):
-    """Each conversation: its 'conversation' record (metadata: ratings, prompt, start), then its messages.
+    """For each conversation its 'conversation' record (metadata: ratings, prompt, start), then its messages.
 
     Messages come in groups of one speaker, which the table `turns` restores later. `line` counts the
     messages of the file from 1, or the conversations for a conversation's own record. Messages have no ids.

@@ -17,14 +17,14 @@ _UTTERANCES, _CONVERSATIONS = "utterances.jsonl", "conversations.json"
 class ConvokitReader(JsonlReader):
     """First the conversations, in the order of conversations.json, then the utterances.
 
-    The members of `meta` are the metadata. `vectors`, names of matrices that lie beside, and speakers.json,
-    which says nothing of conversations, are left out. `line` of a conversation is its ordinal.
+    The members of `meta` are the metadata. `vectors`, the names of matrices in other files, and speakers.json, which
+    says nothing about conversations, are left out. `line` of a conversation is its ordinal.
     """
 
     format: ClassVar[str] = "convokit"
     describes: ClassVar[str] = "a folder that ConvoKit dumped"
     takes_mapping: ClassVar[bool] = False
-    # `root` and `user` are what versions before 2.0 wrote.
+    # Versions before 2.0 wrote `root` and `user`.
     aliases: ClassVar = {
         "conversation": ("conversation_id", "root"),
         "id": ("id",),
@@ -48,13 +48,13 @@ class ConvokitReader(JsonlReader):
         return (path / _UTTERANCES).is_file()
 
     @classmethod
-    def missed(cls, path: Path) -> str | None:
-        return super(JsonlReader, cls).missed(path)
+    def near_miss(cls, path: Path) -> str | None:
+        return super(JsonlReader, cls).near_miss(path)
 
     def records(self) -> Iterator[Record | pa.RecordBatch]:
         path = self.path / _CONVERSATIONS
         for ordinal, (id, content) in enumerate(self.members(path) if path.is_file() else (), 1):
-            # Before 2.3 the meta was not a member of its own.
+            # Before 2.3 conversations had no member `meta`.
             about = content if isinstance(content, dict) else {}
             about = about["meta"] if isinstance(about.get("meta"), dict) else about
             about = {key: value for key, value in about.items() if key != "vectors"}

@@ -32,10 +32,10 @@ class CornellReader(Reader):
     unread: ClassVar = ("movie_characters_metadata.txt", "movie_titles_metadata.txt")
 
     @classmethod
-    def missed(cls, path: Path) -> str | None:
+    def near_miss(cls, path: Path) -> str | None:
         if not path.is_dir() and _SEPARATOR.search(head(path).partition(b"\n")[0]):
             return f"a file alone, with +++$+++ between its fields; give the folder with {_LINES} and {_CONVERSATIONS}"
-        return super().missed(path)
+        return super().near_miss(path)
 
     def records(self) -> Iterator[Record]:
         self.check()

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import ClassVar
 
 from ssrem.readers.base import Reader, Record, problem
-from ssrem.readers.streams import head, is_utf8, shown
+from ssrem.readers.streams import excerpt, head, is_utf8
 
 _END = b"__eou__"
 
 
 class DailyDialogReader(Reader):
-    """A conversation a line, called by its number; two seats, A and B, speak in turn."""
+    """One conversation per line, with the line's number as its id; two seats, A and B, speak in turn."""
 
     format: ClassVar[str] = "dailydialog"
     describes: ClassVar[str] = "lines of utterances that end with __eou__, as DailyDialog is published"
@@ -25,12 +25,12 @@ class DailyDialogReader(Reader):
         return bool(lines) and ending[0] and sum(ending) > len(ending) / 2
 
     @classmethod
-    def missed(cls, path: Path) -> str | None:
+    def near_miss(cls, path: Path) -> str | None:
         lines = head(path).split(b"\n")
         if _END not in lines[0] or b"," in lines[0].partition(_END)[0][:40]:
             return None
         number, line = next(((n, line) for n, line in enumerate(lines, 1) if _END not in line), (1, lines[0]))
-        return f"line {number} does not end with __eou__: {shown(line)}"
+        return f"line {number} does not end with __eou__: {excerpt(line)}"
 
     def records(self) -> Iterator[Record]:
         for number, line in self.lines(self.path):

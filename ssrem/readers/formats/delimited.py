@@ -23,7 +23,7 @@ from ssrem.readers.base import Reader, Record, problem
 from ssrem.readers.blocks import FEW_ROWS, NEWLINE, RETURN, Block, BlockReader
 from ssrem.readers.fields import ALIASES, check_columns, normalise
 from ssrem.readers.rows import raw_batch, table_batch
-from ssrem.readers.streams import LONGEST_ROW, UTF8_BOM, head, is_utf8, shown
+from ssrem.readers.streams import LONGEST_ROW, UTF8_BOM, excerpt, head, is_utf8
 from ssrem.readers.times import NotVectorisableError, Times
 
 #: A quoted cell with more lines is treated as a stray quote, which otherwise would swallow the rest of the file.
@@ -36,7 +36,7 @@ _LONGEST_NAME = 30
 _MOST_BYTES_A_ROW = LONGEST_ROW
 
 _FEW_BYTES = 1 << 16
-"""So many bytes are read row by row where a quote is out of place, then twice as many, until one block is sound."""
+"""Bytes that are read row by row where a quote is out of place; then twice as many, until a block has no such quote."""
 
 #: (first physical line, its bytes if it is a problem, cells, reason code)
 _Row = tuple[int, bytes, list[str], str | None]
@@ -75,7 +75,7 @@ class DelimitedReader(Reader):
         return len(header) > 1 and len(set(header)) == len(header)
 
     @classmethod
-    def missed(cls, path: Path) -> str | None:
+    def near_miss(cls, path: Path) -> str | None:
         start = head(path)
         number, line = next(
             ((n, line) for n, line in enumerate(start.split(b"\n"), 1) if line.strip()), (1, b"")
@@ -88,7 +88,7 @@ class DelimitedReader(Reader):
         fault = (
             "holds a column twice" if is_utf8(line) else "is not UTF-8 (give its encoding with --encoding)"
         )
-        return f"line {number}, the header, {fault}: {shown(line)}"
+        return f"line {number}, the header, {fault}: {excerpt(line)}"
 
     def check(self) -> None:
         self._header(rows_of_cells(Lines(self.blocks(self.path)), self._delimiter()))
@@ -107,7 +107,7 @@ class DelimitedReader(Reader):
             if len(block) > FEW_ROWS or len(block.content) == len(rest):
                 lines.skip(block.content)
                 records, few = reader.records(block), _FEW_BYTES
-            else:  # soon there is a quote that is none of these rows'
+            else:  # a quote follows soon that does not belong to these rows
                 rows = self._next_rows(lines, delimiter, min(few, len(rest)))
                 records, few = self._records(rows, header), 2 * few
             for record in records:
@@ -122,7 +122,7 @@ class DelimitedReader(Reader):
         return self.delimiter_of(next((line for line in head(self.path).split(b"\n") if line.strip()), b""))
 
     def _next_rows(self, lines: Lines, delimiter: str, size: int) -> list[_Row]:
-        """The next rows, one by one, of this many bytes together."""
+        """The next rows, of this many bytes together, parsed one by one."""
         rows = []
         end = lines.position + size
         for row in rows_of_cells(lines, delimiter):
@@ -142,7 +142,7 @@ class DelimitedReader(Reader):
         if any(not cell or (len(cell) > 9 and Times().parse(cell)) for cell in header) and not self.mapping:
             names = self.delimiter_of(raw).join(("time", "speaker", "addressee", "text"))
             raise DumpError(
-                f"{self.path}: line 1 is a row, not a header: {shown(raw)}; add a line before it that names the "
+                f"{self.path}: line 1 is a row, not a header: {excerpt(raw)}; add a line before it that names the "
                 f"columns, such as {names!r}"
             )
         check_columns(self.path, header, self.layout)
@@ -240,10 +240,10 @@ class Lines:
         return self._block[self._at :]
 
     def skip(self, lines: bytes) -> None:
-        """Go on behind these lines, with which the rest begins."""
+        """Go on after these lines, with which the rest begins."""
         self._move(len(lines), lines.count(b"\n"))
 
-    def again(self, lines: Sequence[bytes]) -> None:
+    def rewind(self, lines: Sequence[bytes]) -> None:
         """Go back to these lines, the last ones that were read."""
         size = sum(map(len, lines))
         if size > self._at:
@@ -257,11 +257,11 @@ class Lines:
 
 
 def whole_rows(content: bytes, first: int, delimiter: str) -> Block:
-    """The rows with which lines begin, up to the first quote or carriage return that needs a parser to judge it; blank
-    lines count to the row that follows.
+    """The whole rows at the start of `content`, up to the first quote or carriage return that only a parser can
+    interpret; blank lines belong to the row that follows.
 
-    first: the number of the first line. Before that place a quote opens a cell, closes it, or is doubled within it, so
-    that newlines behind an even number of quotes end rows.
+    first: the number of the first line. Before that quote, each quote opens a cell, closes it, or is doubled within it,
+    so that a newline after an even number of quotes ends a row.
     """
     block = Block.of_lines(content, first)
     quotes = returns = np.empty(0, np.int64)
@@ -323,7 +323,7 @@ def rows_of_cells(lines: Lines, delimiter: str) -> Iterator[_Row]:
         except StopIteration:
             return
         except (csv.Error, _RunawayQuoteError):
-            lines.again(taken[1:])  # to be parsed on their own, since the row they were part of is malformed
+            lines.rewind(taken[1:])  # to be parsed on their own, since the row they were part of is malformed
             del taken[1:]
             cells, malformed, undecodable = [], True, not is_utf8(taken[0])
             parser = csv.reader(feed(), delimiter=delimiter, strict=True)

@@ -10,16 +10,16 @@ from ssrem.readers.base import Reader, Record, problem
 from ssrem.readers.json_members import top_level_names
 from ssrem.readers.metadata import escaped
 
-_SAID = ("Default", "Reply")
+_WRITTEN_BY_PEOPLE = ("Default", "Reply")
 """Types of messages that people write; all others are notices (joins, pins, calls, boosts) or commands to bots."""
 
 
 class DiscordReader(Reader):
     """One conversation a channel: its 'conversation' record (metadata: guild, channel), then its messages.
 
-    Speakers are ids; a message's metadata hold the name that was shown, and `bot` where the author is one, who is no
-    person; nor is 'Deleted User', the one account in place of all that are gone. `line` counts the messages of the
-    file. Notices, and messages of pictures or stickers alone, are left out.
+    Speakers are ids; a message's metadata hold the name that was shown, and `bot` if the author is a bot. Bots are not
+    people, nor is 'Deleted User', the one account in place of all deleted ones. `line` counts the messages of the file.
+    Notices, and messages that are pictures or stickers alone, are left out.
     """
 
     format: ClassVar[str] = "discord"
@@ -53,7 +53,7 @@ class DiscordReader(Reader):
         if not isinstance(row, dict) or not isinstance(author, dict):
             return problem("malformed_row", self.file, line, escaped(row), **known)
         kind = row.get("type", "Default")
-        if kind not in _SAID:
+        if kind not in _WRITTEN_BY_PEOPLE:
             self.left_out["notices"] += 1
             return None
         if row.get("content") == "":

@@ -24,23 +24,23 @@ from ssrem.readers.json_rows import first_objects, is_array
 from ssrem.readers.learned_schema import LearnedSchema
 from ssrem.readers.metadata import encodable, escaped
 from ssrem.readers.rows import MalformedRowError, joined_text, table_batch
-from ssrem.readers.streams import blocks, head, is_parquet, is_utf8, shown, text_name
+from ssrem.readers.streams import blocks, excerpt, head, is_parquet, is_utf8, text_name
 from ssrem.readers.times import NotVectorisableError
 
 #: The key whose list makes a line a conversation.
 UTTERANCES = "utterances"
 _OTHER_LISTS = ("turns", "dialog", "dialogue", "messages")
-"""Keys whose list does so in rows without a text of their own; its entries may be texts alone."""
+"""Keys whose list makes a row without a text of its own a conversation; its entries may be texts alone."""
 _SAMPLE_ROWS = 1_000
 
 
 class JsonlReader(Reader):
     """JSON lines. Keys that no field uses go to the metadata; null is the same as an absent key.
 
-    A conversation line gives one 'conversation' record and then its messages, all with the line's number. Turns that
-    are texts alone are said by those whom a list `speakers` names, or by two seats, A and B, one after the other. A
-    conversation without an id has the number of its line. A tree of messages, a `prompt` with nested
-    `replies`, is a conversation, too. Of one array or Parquet, `line` is the number of the entry.
+    A conversation line gives one 'conversation' record and then its messages, all with the line's number. If turns are
+    texts alone, a list `speakers` names their speakers; without it two seats, A and B, speak in turn. The id of a
+    conversation without one is the number of its line. A tree of messages, a `prompt` with nested `replies`, is a
+    conversation, too. In an array or Parquet, `line` is the number of the entry.
     """
 
     format: ClassVar[str] = "jsonl"
@@ -74,20 +74,20 @@ class JsonlReader(Reader):
         return any(isinstance(parse_json(line), dict) for line in lines)
 
     @classmethod
-    def missed(cls, path: Path) -> str | None:
+    def near_miss(cls, path: Path) -> str | None:
         start = head(path)
         if not start.lstrip().startswith((b"{", b"[")) or cls.sniff(path):
             return None
         number, line = next((n, line) for n, line in enumerate(start.split(b"\n"), 1) if line.strip())
         if names := top_level_names(path):
             return _one_object(names)
-        return f"line {number} is not a whole JSON object: {shown(line)}"
+        return f"line {number} is not a whole JSON object: {excerpt(line)}"
 
     def check(self) -> None:
         super().check()
         rows = 0
         keys: dict[str, None] = {}
-        whole = objects = False  # whether a row is a conversation, and of objects rather than texts
+        whole = objects = False  # whether a row is a conversation, and one of objects rather than texts
         mapped = {column for parts in self.mapping.values() for column in parts}
         for row in self._first_rows():
             rows += 1
@@ -122,7 +122,7 @@ class JsonlReader(Reader):
         return (row for row in rows if isinstance(row, dict))
 
     def _is_parsed(self) -> bool:
-        """Whether the rows are no lines."""
+        """Whether the rows are parsed already, from an array or Parquet, and not lines."""
         return is_array(self.lines_path) or is_parquet(self.lines_path)
 
     def _entries(self, row: Mapping[str, Any]) -> object:

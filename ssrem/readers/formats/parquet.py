@@ -35,8 +35,8 @@ _MOST_BYTES = 1 << 30
 class ParquetReader(Reader):
     """An utterance a row; `line` is the row's ordinal. Columns that no field uses go to the metadata.
 
-    A row whose text is not UTF-8 is 'undecodable', with the cell's bytes as `raw`, since column stores have no bytes
-    of rows; a row with a list or struct in a field is 'malformed_row', with the row as text.
+    A row whose text is not UTF-8 is 'undecodable', with the cell's bytes as `raw`, since a column store does not hold
+    rows as bytes; a row with a list or struct in a field is 'malformed_row', with the row as text.
     """
 
     format: ClassVar[str] = "parquet"
@@ -95,7 +95,7 @@ class ParquetReader(Reader):
                 for number, chunk in enumerate(chunks)
             )
             width = max(width, (group.total_byte_size + values) // max(group.num_rows, 1))
-            # Every value of such a chunk may be as long as the whole chunk, since what values share is stored once.
+            # A value of such a chunk may be as long as the whole chunk, since bytes that values share are stored once.
             shared = [
                 c.total_uncompressed_size
                 for c in chunks

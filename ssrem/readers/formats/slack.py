@@ -17,8 +17,16 @@ from ssrem.readers.streams import text_name
 
 _DAYS = "*/[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9].json"
 _USERS = ("users.json", "org_users.json")
-_SAID = (None, "me_message", "thread_broadcast", "reply_broadcast", "file_share", "bot_message", "tombstone")
-"""Subtypes of messages that people or bots wrote, a deleted one among them; all others are notices (joins, topics)."""
+_MESSAGES = (
+    None,
+    "me_message",
+    "thread_broadcast",
+    "reply_broadcast",
+    "file_share",
+    "bot_message",
+    "tombstone",
+)
+"""Subtypes of messages that people or bots wrote, deleted ones included; all others are notices (joins, topics)."""
 _BROADCASTS = ("thread_broadcast", "reply_broadcast")
 """Subtypes of messages of a thread that the channel shows, too."""
 _LINK = re.compile(r"<([@#!]?)([^<>|]*)(?:\|([^<>]*))?>")
@@ -56,9 +64,9 @@ class SlackReader(Reader):
     Speakers are ids, with the name that users.json gives as metadata. A message's id is CHANNEL/TIME, as times are
     unique in a channel. Slack states only which message opened a thread, and lists all messages by time. A message of
     a thread is read as a reply to the thread's message before it; the channel's next message after a thread's is read
-    as a reply to the channel's latest one. Bots, by their own ids, are no people. Notices and messages of files alone
-    are left out. `line` counts the messages of a file. In texts, `<@U1>` is read as `@U1`, `<URL|label>` as its label,
-    and `&amp;` as `&`.
+    as a reply to the channel's latest one. Bots, which have ids of their own, are not people. Notices, and messages that
+    are files alone, are left out. `line` counts the messages of a file. In texts, `<@U1>` is read as `@U1`,
+    `<URL|label>` as its label, and `&amp;` as `&`.
     """
 
     format: ClassVar[str] = "slack"
@@ -79,13 +87,13 @@ class SlackReader(Reader):
         latest: dict[str, _Latest] = defaultdict(_Latest)
         for path in self.files():
             if path.parent == self.path:
-                names |= _names(parse_json(self.whole(path)))
+                names |= _names(parse_json(self.content(path)))
             else:
                 days.append(path)
         for path in days:
             channel = text_name(path.parent)
             file = f"{channel}/{path.name}"
-            content = self.whole(path)
+            content = self.content(path)
             rows = parse_json(content)
             if not isinstance(rows, list):
                 reason = "broken_json" if rows is None else "malformed_row"
@@ -106,7 +114,7 @@ class SlackReader(Reader):
     ) -> Record | None:
         if not isinstance(row, dict):
             return problem("malformed_row", file, number, escaped(row), conversation_id=channel)
-        if row.get("subtype") not in _SAID:
+        if row.get("subtype") not in _MESSAGES:
             self.left_out["notices"] += 1
             return None
         text = row.get("text")
@@ -151,7 +159,7 @@ def _scoped(channel: str, time: object) -> object:
 
 
 def _shown(link: re.Match[str]) -> str:
-    """A link, mention or channel in a text as readers see it, a person by the id."""
+    """A link, mention or channel as Slack displays it, but people by their ids."""
     sign, target, label = link.groups()
     if sign == "@":
         return f"@{target}"

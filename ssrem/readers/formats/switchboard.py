@@ -26,8 +26,8 @@ class SwitchboardReader(Reader):
     """A file of a conversation, or a folder of such files, up to two levels deep.
 
     Speakers are the callers' numbers, as swda-metadata.csv of the folder or the head of a .utt file gives them;
-    otherwise A and B, which are seats. Marks of disfluencies and noises are removed, all words stay. Utterances of
-    noises alone are left out. Metadata: the dialog act (`act_tag`).
+    otherwise the seats A and B. Marks of disfluencies and noises are removed, all words stay. Utterances that are only
+    noises are left out. Metadata: the dialog act (`act_tag`).
     """
 
     format: ClassVar[str] = "switchboard"

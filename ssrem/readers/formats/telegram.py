@@ -11,16 +11,16 @@ from ssrem.readers.json_members import top_level_names
 from ssrem.readers.metadata import escaped
 
 _LISTS = ("", "chats.list.item.", "left_chats.list.item.")
-"""Where chats lie in the file: the file is one chat, or lists them."""
+"""Places of chats in the file, which is one chat or lists several."""
 _ABOUT = ("name", "type", "id")
 
 
 class TelegramReader(Reader):
     """One conversation a chat: its 'conversation' record (metadata: name, type), then its messages.
 
-    Speakers are ids, with the name as metadata. Ids of messages, which count anew in each chat, become CHAT/ID. Times
+    Speakers are ids, with the name as metadata. Ids of messages, which start again in each chat, become CHAT/ID. Times
     are those in UTC where the export has them. `line` counts the messages of the file. Service messages, and messages
-    of pictures, voice or stickers alone, are left out.
+    that are pictures, voice or stickers alone, are left out.
     """
 
     format: ClassVar[str] = "telegram"
@@ -36,7 +36,7 @@ class TelegramReader(Reader):
     def records(self) -> Iterator[Record]:
         line, last = 0, ""
         about: dict[str, object] = {}
-        described = False  # whether the record of the chat that is being read was given
+        described = False  # whether the record of the current chat was yielded
         places = [at + name for at in _LISTS for name in (*_ABOUT, "messages.item")]
         for place, value in self.elements(self.path, places):
             if not place.endswith("messages.item"):

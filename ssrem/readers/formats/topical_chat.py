@@ -12,10 +12,10 @@ from ssrem.readers.metadata import escaped
 
 
 class TopicalChatReader(Reader):
-    """Each conversation: its 'conversation' record (metadata: article, configuration, ratings), then its messages.
+    """For each conversation its 'conversation' record (metadata: article, configuration, ratings), then its messages.
 
-    `agent_1` and `agent_2` are seats, the workers are not published. `line` counts the messages of the file, or the
-    conversations for a conversation's own record.
+    `agent_1` and `agent_2` are seats: who the workers were is not published. `line` counts the messages of the file, or
+    the conversations for a conversation's own record.
     """
 
     format: ClassVar[str] = "topical-chat"

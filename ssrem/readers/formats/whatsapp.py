@@ -43,7 +43,7 @@ _Date = tuple[str, ...]
 
 
 class WhatsappReader(Reader):
-    """One conversation, called after the file; lines without a date belong to the message before them.
+    """One conversation, named after the file; lines without a date belong to the message before them.
 
     Speakers are names, or phone numbers, as the phone shows them. Notices and `<Media omitted>` are left out. Whether
     day or month comes first is decided by all dates of the file, see `_order`. `line` is that of the date.
@@ -58,7 +58,7 @@ class WhatsappReader(Reader):
         self, path: Path, *, mapping: Mapping[str, tuple[str, ...]] | None = None, batch_rows: int = 65_536
     ) -> None:
         super().__init__(path, mapping=mapping, batch_rows=batch_rows)
-        self.layout = Layout()  # the mapping names an order of dates, no columns
+        self.layout = Layout()  # the mapping is the order of dates and names no columns
 
     @classmethod
     def sniff(cls, path: Path) -> bool:
@@ -104,19 +104,19 @@ class WhatsappReader(Reader):
         spoken = _SPOKEN.fullmatch(header["rest"] or "")
         name, text = spoken.groups("") if spoken else ("", "")
         speaker = _INVISIBLE.sub("", name).strip().removeprefix("~").strip()
-        marked = text.startswith("\u200e")  # how iOS marks what it wrote itself
+        marked = text.startswith("\u200e")  # iOS marks its own texts so
         first, newline, rest = _INVISIBLE.sub("", text).replace("\r", "").partition("\n")
         placeholder = _PLACEHOLDER.fullmatch(first.strip()) is not None
         caption = rest if placeholder else "" if marked else _ATTACHED.sub("", first + newline + rest)
-        said = caption.strip().removesuffix(_EDITED)
+        body = caption.strip().removesuffix(_EDITED)
         if marked and first.strip().rstrip(".").lower() in DELETED:
-            said = first.strip()
+            body = first.strip()
         if not spoken or _NOTICE.search(name):
             self.left_out["notices"] += 1
-        elif not said and (marked or placeholder):
+        elif not body and (marked or placeholder):
             self.left_out["media or notices without text"] += 1
         else:
-            fields = {"speaker": speaker, "text": said, "time": _time(header, order)}
+            fields = {"speaker": speaker, "text": body, "time": _time(header, order)}
             yield self.message(self.file, number, fields, row, conversation_id=id)
 
     @cached_property
@@ -141,9 +141,9 @@ class WhatsappReader(Reader):
                 if header and len(header["first"]) < 3:
                     date = header.group("first", "second", "third", "sign")
                     if date != last:
-                        dates.see(int(date[0]), int(date[1]), _year(date), _written(date))
+                        dates.add(int(date[0]), int(date[1]), _year(date), _written(date))
                         last = date
-        order, why = dates.decided(
+        order, why = dates.decision(
             str(self.path), "say which with --map time=day-first or --map time=month-first", wanted[columns]
         )
         self.notes += [why] if why else []

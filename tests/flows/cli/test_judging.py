@@ -117,7 +117,7 @@ def test_a_study_asks_for_what_a_dry_run_says_and_once(
     server: JudgeServer, people: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pairs = everyday_pairs()[:9]
-    monkeypatch.setattr("tasks.studies.source.everyday_pairs", lambda: pairs)
+    monkeypatch.setattr("tasks.studies.corpora.everyday_pairs", lambda: pairs)
     run = ["study", "behaviour", *settings(server)]
     assert main([*run, "--dry-run", "--json"]) == 0
     (bill,) = json.loads(capsys.readouterr().out)

@@ -104,7 +104,7 @@ def test_progress_that_a_thread_reports_belongs_to_the_run(
     runs: list[Any] = []
 
     def reads() -> None:
-        with artifacts.shown(str(home.root), "ingest", []), progress("reading", 10) as advance:
+        with artifacts.stage_artifacts(str(home.root), "ingest", []), progress("reading", 10) as advance:
             with ThreadPoolExecutor(1) as pool:
                 pool.submit(advance, 5).result()
             runs.append(FlowRunContext.get().flow_run.id)

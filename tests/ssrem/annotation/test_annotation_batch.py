@@ -20,7 +20,7 @@ from ssrem.annotation.draw import (
     length_balanced,
 )
 from ssrem.annotation.items import Batch, Context, Plan
-from ssrem.annotation.page import as_csv, as_jsonl, render, shown
+from ssrem.annotation.page import as_csv, as_jsonl, raters_view, render
 from ssrem.annotation.retrieval import Retrieval
 from ssrem.errors import AnnotationError
 
@@ -88,7 +88,7 @@ def test_the_page_tells_neither_systems_nor_checks() -> None:
         assert "bot<1>" not in text
         assert "bot\\u003c1>" not in text
         assert not [word for word in ("ground-truth", "echo", "expected", "systems", "bm25") if word in text]
-    fields = {frozenset(item) for item in shown(batch)["items"].values()}
+    fields = {frozenset(item) for item in raters_view(batch)["items"].values()}
     assert fields == {frozenset({"turns", "responder", "response"})}  # a check has what the others have
 
 

@@ -126,7 +126,7 @@ def test_word_drop_hides_the_decoders_input(monkeypatch: pytest.MonkeyPatch) -> 
         """word: whose vector is made another one, in the decoder's eyes alone."""
         generator = torch.Generator().manual_seed(0)
         with torch.no_grad():
-            texts = batch.texts.of(batch.turns[batch.wanted])
+            texts = batch.texts.of(batch.turns[batch.predicted])
             vectors = batch.words.vectors.copy()
             if word is not None:
                 vectors[word] += 1
@@ -149,7 +149,7 @@ def test_the_loss_by_hand() -> None:
     """-log p of every word and the end, without padding or packing, one turn at a time; z without noise."""
     encoder = topical_encoder(TOPICS)
     batch = batch_of(encoder, ("a1 x0", "b1 x1 x2"), ("a2", "unknown", "b2", "x3"))
-    assert batch.wanted.tolist() == [[False, True, False, False], [False, False, True, True]]
+    assert batch.predicted.tolist() == [[False, True, False, False], [False, False, True, True]]
     classes, log = decoder_classes(batch.words, batch.texts, batch.turns, 4)
     net = Vhred.seeded(encoder.dimensions, log, CONFIG)
     with torch.no_grad():
@@ -262,7 +262,7 @@ def test_projection_against_the_covariance_matrix() -> None:
     assert np.abs(projection.axes.T @ axes[:, :4]) == pytest.approx(np.eye(4), abs=1e-3)
     assert np.cov(projected.T) == pytest.approx(np.diag(values[:4]), abs=1e-2 * values[0])
     assert (projection.axes[np.abs(projection.axes).argmax(axis=0), range(4)] > 0).all()
-    lost = projection.lost(Encoded(vectors, known, ~known))
+    lost = projection.unexplained(Encoded(vectors, known, ~known))
     assert lost == pytest.approx(values[4:].sum() / values.sum(), abs=1e-4)
     # As many components as dimensions turn the vectors and lose nothing.
     whole = Projection.of(vectors, 50)

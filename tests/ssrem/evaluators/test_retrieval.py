@@ -211,7 +211,7 @@ def test_frozen_layers_are_run_once(bert: Path) -> None:
     net = CrossNet(base, evaluator.config, "linear")
     torch.nn.init.normal_(net.outer.weight)
     inputs = base.read(SAMPLES)
-    held = net.held(inputs)
+    held = net.with_frozen_output(inputs)
     assert held.states is not None and inputs.states is None
     assert [tuple(states.shape) for states in held.states] == [(length, 16) for length in inputs.lengths]
     assert np.abs(logits(net, held) - logits(net, inputs)).max() < 1e-5
@@ -219,7 +219,7 @@ def test_frozen_layers_are_run_once(bert: Path) -> None:
         net.model.encoder.layer[1].output.dense.weight.mul_(2)  # what learns is not held
     assert np.abs(logits(net, held) - logits(net, inputs)).max() < 1e-5
     free = CrossNet(base, replace(evaluator.config, freeze=0), "linear")
-    assert free.held(inputs) is inputs
+    assert free.with_frozen_output(inputs) is inputs
     rows = np.array([4, 1])
     assert torch.equal(held.part(rows).states[0], held.states[4])  # type: ignore[index]
 

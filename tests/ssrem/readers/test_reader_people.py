@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from ssrem.readers import FORMATS, open_dump, reader_class
-from ssrem.readers.people import says_removed
+from ssrem.readers.people import is_placeholder
 from support.reader_rows import rows_of
 
 
@@ -51,9 +51,9 @@ def test_texts_that_say_only_that_one_was_removed() -> None:
     ]
     said = ["", "deleted", "[deleted] my post", "This message was deleted by ann", "omitted", "…" * 400, None]
     texts = pa.array([*removed, *said], pa.string())
-    assert says_removed(texts).to_pylist() == [True] * len(removed) + [False] * len(said)
-    assert says_removed(texts.slice(len(texts) - 2)).to_pylist() == [False, False]
-    assert says_removed(texts.slice(0, 0)).to_pylist() == []
+    assert is_placeholder(texts).to_pylist() == [True] * len(removed) + [False] * len(said)
+    assert is_placeholder(texts.slice(len(texts) - 2)).to_pylist() == [False, False]
+    assert is_placeholder(texts.slice(0, 0)).to_pylist() == []
 
 
 @pytest.mark.parametrize("format", FORMATS)

@@ -100,7 +100,7 @@ def test_days_and_months_are_decided_by_all_files(tmp_path: Path) -> None:
         )
     reader = open_dump(tmp_path)
     assert str(rows_of(reader)[0]["time"]) == "2020-04-03 10:00:00"
-    assert reader.told() == [
+    assert reader.all_notes() == [
         *open_dump(tmp_path).notes,
         "dates are read with the day first, because of 25/04/2020",
         "2 values are no times and became null, such as 'soon' (a.csv line 3); their text is in the metadata, and "

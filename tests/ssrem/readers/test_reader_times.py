@@ -163,8 +163,8 @@ def test_numbers_round_alike(seconds: list[float]) -> None:
 def _order(dates: list[tuple[int, int, int]], chosen: str | None = None) -> tuple[str, str | None]:
     seen = DateOrder()
     for first, second, year in dates:
-        seen.see(first, second, year, f"{first}/{second}/{year}")
-    return seen.decided("dump.csv", "give --time-format", chosen)
+        seen.add(first, second, year, f"{first}/{second}/{year}")
+    return seen.decision("dump.csv", "give --time-format", chosen)
 
 
 def test_all_dates_decide_whether_the_day_is_first() -> None:

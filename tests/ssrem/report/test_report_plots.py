@@ -14,12 +14,12 @@ import pytest
 from ssrem.report import numbers
 from ssrem.report.plots import (
     chance_panels,
-    clouds,
     forest_panels,
     identification_panels,
     learning_panels,
     source_panels,
 )
+from ssrem.report.scatter import scatter_panels
 from support.report_data import correlation
 
 
@@ -33,30 +33,30 @@ def points(pairs: list[tuple[float, float]]) -> list[dict[str, Any]]:
 def test_regression_is_fitted_on_the_scores_as_they_are() -> None:
     rng = np.random.default_rng(3)
     human, score = rng.integers(1, 6, 50).astype(float), rng.random(50)
-    [(cloud, panel)] = clouds(points(list(zip(human.tolist(), score.tolist(), strict=True))))
+    [(regression, panel)] = scatter_panels(points(list(zip(human.tolist(), score.tolist(), strict=True))))
     slope, intercept = np.polyfit(human, score, 1)
-    assert cloud.slope == pytest.approx(slope)
-    assert cloud.intercept == pytest.approx(intercept)
+    assert regression.slope == pytest.approx(slope)
+    assert regression.intercept == pytest.approx(intercept)
     assert f"coef {numbers.real(slope)}" in panel.svg
 
 
 def test_jitter_moves_dots_sideways_only() -> None:
-    [(_, panel)] = clouds(points([(3.0, 0.5)] * 40 + [(1.0, 0.1), (5.0, 0.9)]))
+    [(_, panel)] = scatter_panels(points([(3.0, 0.5)] * 40 + [(1.0, 0.1), (5.0, 0.9)]))
     places = [part.split('"') for part in panel.svg.split("<circle cx=")[1:41]]
     assert len({place[1] for place in places}) > 20
     assert len({place[3] for place in places}) == 1
 
 
 def test_no_line_where_human_scores_do_not_vary() -> None:
-    [(cloud, panel)] = clouds(points([(3.0, 0.1), (3.0, 0.9)]))
-    assert cloud.slope is None
+    [(regression, panel)] = scatter_panels(points([(3.0, 0.1), (3.0, 0.9)]))
+    assert regression.slope is None
     assert "no line: the human scores do not vary" in panel.svg
 
 
 def test_points_without_a_score_are_left_out() -> None:
-    [(cloud, _)] = clouds(points([(1.0, 0.1), (2.0, 0.2), (3.0, float("nan"))]))
-    assert cloud.n == 2
-    assert clouds(points([(1.0, float("nan"))])) == []
+    [(regression, _)] = scatter_panels(points([(1.0, 0.1), (2.0, 0.2), (3.0, float("nan"))]))
+    assert regression.n == 2
+    assert scatter_panels(points([(1.0, float("nan"))])) == []
 
 
 def test_the_share_stands_under_its_kind() -> None:

@@ -241,7 +241,9 @@ def test_what_is_required_is_compared(quality: np.ndarray) -> None:
 def test_the_page_escapes_names_and_loads_nothing(quality: np.ndarray) -> None:
     data = labelled_set(annotated(quality, system="<b>x"), pass_from=0)
     result = of(data, quality)
-    page = render(result, dataset="<i>set", data=data, scores=quality, required={"low": 0.99}, made="today")
+    page = render(
+        result, dataset="<i>set", data=data, scores=quality, required={"low": 0.99}, generated_at="today"
+    )
     assert "<b>x" not in page and "<i>set" not in page and "&lt;i&gt;set" in page
     assert "http" not in page.replace("http-equiv", "").replace("http://www.w3.org", "")
     assert "Not met: low is" in page and page.count("<svg") == 2 and "Cases to read" in page

@@ -17,8 +17,9 @@ from ssrem.agreement.significance import against_chance, williams
 from ssrem.errors import AnnotationError
 from support.small_home import Made, annotated_rows
 from support.stages import query, staging
-from tasks.agreement.correlate import SET_TABLES, correlate, correlate_all, correlate_landed
+from tasks.agreement.correlate import correlate, correlate_all, correlate_landed
 from tasks.agreement.landed_set import human_scores, scored_set, scores_of
+from tasks.agreement.set_figures import SET_TABLES
 from tasks.maintenance.repair import repair
 from tasks.stage.stage import Output
 from tasks.training.promotion import promote

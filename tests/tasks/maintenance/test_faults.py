@@ -221,7 +221,7 @@ def test_a_damaged_encoder_is_trained_again(bench: Bench, damage: fault_damage.D
     bench.reset(STAGES.index("train"))
     (file,) = bench.home.root.glob("encoders/*/encoder.safetensors")
     damage(file)
-    assert bench.child.run(bench.home, ["train"]) == 0, bench.child.said.read_text()
+    assert bench.child.run(bench.home, ["train"]) == 0, bench.child.output.read_text()
     assert content(bench.home)["evaluators"] == bench.contents[STAGES.index("train") + 1]["evaluators"]
 
 

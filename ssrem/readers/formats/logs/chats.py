@@ -22,10 +22,11 @@ _OWNED = ("conversation", "speaker")
 class ChatLogReader(Reader):
     """A 'conversation' record for each row, then its messages; all with the number of the row.
 
-    A conversation's id is the row's, or its number if the first rows have none. Speakers are roles; but if the first
-    rows name an owner, such as `user_id`, the turns of users are the owner's, and a message's own `name` precedes both.
-    Messages of systems and tools, and calls of tools, are left out and counted. A row with the id of an earlier one is
-    a 'malformed_row', since its messages would continue another conversation; the ids are in memory.
+    A conversation's id is that of the row, or the row's number if the first rows have no ids. Speakers are roles; but
+    if the first rows name an owner, such as `user_id`, the owner speaks the turns of the role user. A message's own
+    `name` takes precedence over both. Messages of systems and tools, and calls of tools, are left out and counted. A
+    row with the id of an earlier one is a 'malformed_row', since its messages would continue another conversation; the
+    ids are in memory.
     """
 
     takes_mapping: ClassVar[bool] = True
@@ -34,10 +35,10 @@ class ChatLogReader(Reader):
     role: ClassVar[str]
     """The key of a message that holds its role."""
     taken: ClassVar[tuple[str, ...]]
-    """The keys of a message that are no metadata."""
+    """The keys of a message that do not become metadata."""
     users: ClassVar[tuple[str, ...]] = ("user", "human")
     silent: ClassVar[tuple[str, ...]] = SILENT_ROLES
-    """Roles that are no speakers."""
+    """Roles that do not speak."""
     aliases: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "id": ("id", "message_id"),
         "time": ALIASES["time"],
@@ -67,7 +68,7 @@ class ChatLogReader(Reader):
         return any(cls._is_log(row) for row in first_objects(path))
 
     @classmethod
-    def missed(cls, path: Path) -> str | None:
+    def near_miss(cls, path: Path) -> str | None:
         for number, row in enumerate(first_objects(path), 1):
             if key := next((key for key in cls.lists if isinstance(row.get(key), list)), None):
                 return f"row {number} has {key!r}, but its entries have no {cls.role!r}"

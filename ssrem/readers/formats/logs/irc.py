@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import ClassVar, NamedTuple
 
 from ssrem.readers.base import Reader, Record, problem
-from ssrem.readers.streams import files_of, head, is_utf8, shown, text_name
+from ssrem.readers.streams import excerpt, files_of, head, is_utf8, text_name
 
 _STAMP = re.compile(
     r"\[?(?:(\d{4}-\d\d-\d\d)[T ]|([A-Z][a-z]{2} +\d{1,2}) )?(\d{1,2}:\d\d(?::\d\d)?)Z?\]?\s+"
 )
-_SAID = re.compile(r"<[ @+%&~!]*([^\s<>/=\"]+)>\s?(.*)")
+_MESSAGE = re.compile(r"<[ @+%&~!]*([^\s<>/=\"]+)>\s?(.*)")
 _TABBED = re.compile(r"[@+%&~]?([^\s<>*=-][^\s<>]*)\t(.*)")
 """A message of WeeChat, whose columns are time, nick and text."""
 _RENAME = re.compile(r"(?:\*+|-!-|===?|---?)\s+(\S+) (?:is|are) now known as (\S+)")
@@ -54,11 +54,11 @@ class _Line(NamedTuple):
 
 
 class IrcReader(Reader):
-    """A log, or a folder of logs; a day of a file is a conversation, with the name of the file as its id.
+    """A log, or a folder of logs; each day of a file is a conversation, with the name of the file as its id.
 
-    Nicks that renames link anywhere in the dump are one person, called by the first of them; nicks such as Guest123,
-    which anybody may be given, are not linked. `nick:` or `nick,` at the start of a message is its addressee if that
-    nick speaks in the file. Notices of joins, parts, modes and topics are left out. The nicks are in memory.
+    Nicks that renames link anywhere in the dump are one person, named by the first of them; nicks such as Guest123,
+    which the server gives to anybody, are not linked. `nick:` or `nick,` at the start of a message is its addressee if
+    that nick speaks in the file. Notices of joins, parts, modes and topics are left out. The nicks are in memory.
     """
 
     format: ClassVar[str] = "irc"
@@ -73,13 +73,13 @@ class IrcReader(Reader):
         return any(map(_has_message, heads)) and all(_share(lines) >= _LEAST_SHARE for lines in heads)
 
     @classmethod
-    def missed(cls, path: Path) -> str | None:
+    def near_miss(cls, path: Path) -> str | None:
         for file in files_of(path):
             lines = _head_lines(file)
             other = next((line for line in lines if not _parsed(line)), None)
             if other is not None and _has_message(lines) and _share(lines) < _LEAST_SHARE:
                 number = head(file, _HEAD_BYTES).split(b"\n").index(other) + 1
-                return f"{text_name(file)} line {number} is not like [hh:mm] <nick> text: {shown(other)}"
+                return f"{text_name(file)} line {number} is not like [hh:mm] <nick> text: {excerpt(other)}"
         return None
 
     def files(self) -> list[Path]:
@@ -96,7 +96,7 @@ class IrcReader(Reader):
             yield from self._log(file, stems[file], people, speakers[file])
 
     def _people(self) -> tuple[dict[str, str], dict[Path, set[str]]]:
-        """Nick → person, and the nicks that speak in each file; nicks in lower case: their case means nothing."""
+        """Nick → person, and the nicks that speak in each file; nicks in lower case, since case does not matter."""
         groups: dict[str, list[str]] = {}  # nick → all nicks of its person, first one first
         speakers: dict[Path, set[str]] = {}
         for file in self.files():
@@ -154,8 +154,8 @@ def _parsed(raw: bytes) -> _Line | None:
     if clock and clock[1] == ":":
         clock = f"0{clock}"
     rest = text[stamp.end() :] if stamp else text
-    if said := _SAID.fullmatch(rest) or (stamp and _TABBED.fullmatch(rest)):
-        return _Line("message", said[1], said[2], day, clock)
+    if message := _MESSAGE.fullmatch(rest) or (stamp and _TABBED.fullmatch(rest)):
+        return _Line("message", message[1], message[2], day, clock)
     if renamed := _RENAME.fullmatch(rest):
         return _Line("rename", renamed[1], renamed[2], day, clock)
     if _NOTICE.match(rest):
@@ -198,7 +198,7 @@ def _head_lines(file: Path) -> list[bytes]:
 
 
 def _share(lines: list[bytes]) -> float:
-    """The share of the lines that a log may hold."""
+    """The share of the lines that have the form of a line of a log."""
     return sum(_parsed(line) is not None for line in lines) / len(lines)
 
 

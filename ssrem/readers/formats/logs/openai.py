@@ -15,9 +15,9 @@ _TEXTS = {"text": "text", "input_text": "text", "output_text": "text", "refusal"
 
 
 class OpenaiReader(ChatLogReader):
-    """Rows of `messages` with `role` and `content`: a text, or parts, of which those with text are joined by newlines.
+    """Rows of `messages` with `role` and `content`: a text, or a list of parts.
 
-    Other parts, such as images, are left out and counted.
+    Parts with text are joined by newlines; others, such as images, are left out and counted.
     """
 
     format: ClassVar[str] = "openai"
@@ -29,10 +29,10 @@ class OpenaiReader(ChatLogReader):
     taken: ClassVar = ("role", "content", "name", "tool_calls", "function_call")
 
     @classmethod
-    def missed(cls, path: Path) -> str | None:
+    def near_miss(cls, path: Path) -> str | None:
         if any(isinstance(row.get("mapping"), dict) for row in first_objects(path)):
             return "a list of messages: ChatGPT's own export has a tree under 'mapping'; write its branch as `messages`"
-        return super().missed(path)
+        return super().near_miss(path)
 
     def text(self, message: Mapping[str, Any]) -> str | None:
         calls = message.get("tool_calls") or message.get("function_call")

@@ -34,7 +34,7 @@ class RedditReader(Reader):
         return bool(heads) and all(any(map(_prefix, rows)) for rows in heads)
 
     @classmethod
-    def missed(cls, path: Path) -> str | None:
+    def near_miss(cls, path: Path) -> str | None:
         for file in files_of(path):
             for number, row in enumerate(first_objects(file), 1):
                 if "subreddit" in row and not _prefix(row):
@@ -67,7 +67,7 @@ def _prefix(row: Mapping[str, Any]) -> str | None:
 
 
 def _known(row: Mapping[str, Any]) -> dict[str, str | None] | None:
-    """The fields that are not taken as they are; None for a row of another form."""
+    """The fields that are computed from the row; None for a row of another form."""
     prefix, id = _prefix(row), row.get("id")
     names = ("title", "selftext") if prefix == "t3_" else ("body", "link_id")
     texts = [row.get(name) for name in names]
