@@ -62,9 +62,9 @@ class SlackReader(Reader):
     """One conversation a channel, its days in order.
 
     Speakers are ids, with the name that users.json gives as metadata. A message's id is CHANNEL/TIME, as times are
-    unique in a channel. Slack states only which message opened a thread, and lists all messages by time. A message of
-    a thread is read as a reply to the thread's message before it; the channel's next message after a thread's is read
-    as a reply to the channel's latest one. Bots, which have ids of their own, are not people. Notices, and messages that
+    unique in a channel. Slack states only which message opened a thread, and lists all messages by time. A message of a
+    thread is read as a reply to the thread's message before it; the channel's next message after a thread's is read as
+    a reply to the channel's latest one. Bots, which have ids of their own, are not people. Notices, and messages that
     are files alone, are left out. `line` counts the messages of a file. In texts, `<@U1>` is read as `@U1`,
     `<URL|label>` as its label, and `&amp;` as `&`.
     """
