@@ -186,7 +186,7 @@ COMMANDS: dict[str, Ran] = {
         rows=("SELECT count(*) FROM utterances WHERE speaker = 'p3'", [(0,)])
     ),
     "ssrem report": Ran(file="warehouse/reports/report.html"),
-    "ssrem report --figures paper/": Ran(file="paper/table-agreement.tex"),
+    "ssrem report --figures paper/": Ran(file="paper/table-agreement.tex", slow=True),
     "ssrem report --compare RUN RUN": Ran(r"compare-.*\.html"),
     "ssrem run dump.jsonl --runner dask --workers 4": Ran("report: ", DUMP, slow=True),
     "ssrem study length --of persona-zhao": Ran(
@@ -265,6 +265,7 @@ class Desk:
 
     def ran(self, line: str) -> tuple[int, str]:
         """Exit status and output of a command, as a shell in the folder would run it."""
+        line, _, file = line.partition(" > ") if line.startswith("ssrem ") else (line, "", "")
         if SHELL.search(line) or not line.startswith("ssrem "):
             shims = self.folder / "bin"
             shims.mkdir(exist_ok=True)
@@ -284,6 +285,8 @@ class Desk:
         self.capsys.readouterr()
         status = main(shlex.split(line)[1:])
         said = self.capsys.readouterr()
+        if file:
+            (self.folder / file).write_text(said.out, encoding="utf-8")
         return status, said.out + said.err
 
     def filled(self, line: str) -> str:

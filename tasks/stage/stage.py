@@ -239,8 +239,7 @@ def open_stage(
         for message in clean_up(home, snapshot):
             on_cleanup(message)
         damaged = find_damage(home.root, snapshot.partitions)
-        left_out = {damage.partition for damage in damaged}
-        started = _start(home.root, [p for p in snapshot.partitions if p not in left_out])
+        started = _start(home, snapshot.partitions)
         run_id = f"{started:%Y%m%dT%H%M%S}-{secrets.token_hex(6)}"
         scratch = home.staging / run_id
         try:
@@ -249,7 +248,9 @@ def open_stage(
             (scratch / "run.json").write_text(json.dumps(about))
             with duckdb.connect(str(scratch / "scratch.duckdb")) as connection:
                 _configure(connection, name, resources, scratch)
+                connection.begin()
                 create_views(connection, home.root, snapshot.partitions, "published", damaged)
+                connection.commit()
                 yield Stage(home, name, run_id, recipe(), started, connection, scratch, snapshot.partitions)
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
@@ -273,15 +274,10 @@ def _configure(
     connection.execute("SET search_path = 'main,published'")
 
 
-def _start(root: Path, partitions: Sequence[Partition]) -> datetime:
+def _start(home: Warehouse, partitions: Sequence[Partition]) -> datetime:
     """The time now, or just after the end of the last run where the clock says that this lies ahead: what is ordered by
     time stays in order, whatever the clock does."""
-    import duckdb
-
-    started = utc_now()
-    for ledger in (partition for partition in partitions if partition.table == "runs"):
-        query = f"SELECT max(ended) FROM read_parquet('{quoted(root / ledger.path)}')"
-        with duckdb.connect(":memory:") as connection:
-            ((ended,),) = connection.execute(query).fetchall()
-        started = max(started, ended + timedelta(microseconds=1)) if ended else started
-    return started
+    started, ended = utc_now(), None
+    if any(partition.table == "runs" for partition in partitions):
+        ((ended,),) = home.query("SELECT max(ended) FROM runs", partial=True)
+    return max(started, ended + timedelta(microseconds=1)) if ended else started

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Sequence
 from dataclasses import astuple, replace
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from schemas import TABLES, VIEWS, fingerprint
 from sql import statement
@@ -44,7 +45,7 @@ class OtherLayoutError(HomeError):
 
 
 def read_catalog(catalog: Path) -> Snapshot:
-    """The snapshot that a catalog publishes; an unchanged file is read once.
+    """The snapshot that a catalog publishes; an unchanged file is read once, and not at all by who wrote it last.
 
     Raises DamagedCatalogError if it cannot be read, OtherLayoutError if it has another layout.
     """
@@ -52,8 +53,33 @@ def read_catalog(catalog: Path) -> Snapshot:
         file = catalog.stat()
     except OSError as error:
         raise DamagedCatalogError(f"{catalog} cannot be opened ({error.strerror})") from None
-    snapshot = _read(catalog, file.st_ino, file.st_mtime_ns, file.st_size)
+    key = _key(catalog, file)
+    snapshot = _last_written.get(key) or _read(*key)
     return replace(snapshot, partitions=[*snapshot.partitions])
+
+
+def _key(catalog: Path, file: os.stat_result) -> tuple[Path, int, int, int]:
+    """The catalog and what changes whenever its file does."""
+    return catalog, file.st_ino, file.st_mtime_ns, file.st_size
+
+
+_last_written: dict[tuple[Path, int, int, int], Snapshot] = {}
+"""The catalog that this process published last, and its snapshot as `read_catalog` returns it."""
+
+
+def publish_catalog(draft: Path, catalog: Path, snapshot: Snapshot) -> None:
+    """Replace the catalog by the draft, which holds this snapshot."""
+
+    def nulls_last(partition: Partition) -> list[tuple[bool, Any]]:
+        return [
+            (value is None, value) for value in (partition.table, *astuple(partition.key), partition.path)
+        ]
+
+    written = replace(snapshot, partitions=sorted(snapshot.partitions, key=nulls_last))
+    key = _key(catalog, draft.stat())
+    draft.replace(catalog)
+    _last_written.clear()
+    _last_written[key] = written
 
 
 @lru_cache(maxsize=4)
@@ -97,6 +123,7 @@ def draft_catalog(root: Path, snapshot: Snapshot, published_at: datetime) -> Pat
         with duckdb.connect(
             str(draft), config={"storage_compatibility_version": READABLE_SINCE}
         ) as connection:
+            connection.begin()  # committed once: each commit is a write that waits for the disk
             connection.execute("CREATE SCHEMA ssrem")
             connection.execute(
                 "CREATE TABLE ssrem.home (layout VARCHAR, published_at TIMESTAMP, snapshot BIGINT)"
@@ -114,6 +141,7 @@ def draft_catalog(root: Path, snapshot: Snapshot, published_at: datetime) -> Pat
                     [list(column) for column in zip(*rows, strict=True)],
                 )
             create_views(connection, root, partitions, damaged=find_damage(root, partitions))
+            connection.commit()
         sync_path(draft)
     except BaseException:
         for file in (draft, draft.with_name(f"{draft.name}.wal")):

@@ -19,6 +19,7 @@ from tasks.warehouse.catalog import (
     create_views,
     draft_catalog,
     names_in,
+    publish_catalog,
     read_catalog,
 )
 from tasks.warehouse.clock import utc_now
@@ -202,7 +203,7 @@ class Warehouse:
         except BaseException:
             manifest.unlink(missing_ok=True)
             raise
-        draft.replace(self.catalog)
+        publish_catalog(draft, self.catalog, snapshot)
         sync_path(self.root)
         drop_manifests(self.lake, keep=KEPT_SNAPSHOTS)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import datetime
+from functools import lru_cache
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any
@@ -61,26 +62,33 @@ def filled(name: str) -> str | None:
 
 @pytest.fixture
 def connection() -> Iterator[duckdb.DuckDBPyConnection]:
-    """Every table of the contracts, empty, and the scratch tables of the stages."""
+    """Every table of the contracts, empty, and the scratch tables of the stages; as it was after the test."""
+    connection = empty_tables().begin()
+    yield connection
+    connection.rollback()
+
+
+@lru_cache
+def empty_tables() -> duckdb.DuckDBPyConnection:
     from ssrem.tables.places import PLACES
     from ssrem.tables.row_numbers import SCHEMA
     from ssrem.tables.speaker_sets import define_macros
 
-    with duckdb.connect() as opened:
-        for table in TABLES.values():
-            opened.execute(table.ddl())
-        opened.register("empty", SCHEMA.empty_table())
-        for records in ("raw", "without_files", "without_conversations"):
-            opened.execute(f"CREATE TABLE {records} AS FROM empty")
-        opened.execute(PLACES)
-        opened.execute("CREATE TABLE vector_norms (turn_id BIGINT, norm DOUBLE)")
-        define_macros(opened)
-        scratch = [name for name in STATEMENTS if filled(name) is None]
-        while scratch:  # a scratch table may need others first
-            waiting = [name for name in scratch if not _created(opened, name)]
-            assert len(waiting) < len(scratch), f"these statements read tables that nothing makes: {waiting}"
-            scratch = waiting
-        yield opened
+    opened = duckdb.connect()
+    for table in TABLES.values():
+        opened.execute(table.ddl())
+    opened.register("empty", SCHEMA.empty_table())
+    for records in ("raw", "without_files", "without_conversations"):
+        opened.execute(f"CREATE TABLE {records} AS FROM empty")
+    opened.execute(PLACES)
+    opened.execute("CREATE TABLE vector_norms (turn_id BIGINT, norm DOUBLE)")
+    define_macros(opened)
+    scratch = [name for name in STATEMENTS if filled(name) is None]
+    while scratch:  # a scratch table may need others first
+        waiting = [name for name in scratch if not _created(opened, name)]
+        assert len(waiting) < len(scratch), f"these statements read tables that nothing makes: {waiting}"
+        scratch = waiting
+    return opened
 
 
 def _created(connection: duckdb.DuckDBPyConnection, name: str) -> bool:

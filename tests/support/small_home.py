@@ -147,12 +147,16 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     return Made(home, dump, annotated, said, again, before)
 
 
+def copied(home: Warehouse, root: Path) -> Warehouse:
+    """A copy of a home folder, to write to."""
+    shutil.copytree(home.root, root)
+    copy = Warehouse.at(root)
+    copy.write_catalog(copy.partitions())  # its views name the folder that they look into
+    return copy
+
+
 @pytest.fixture
 def copy(made: Made, tmp_path: Path) -> Warehouse:
     """A copy of the small home to write to."""
     assert made.said.returncode == 0, made.said.stderr
-    root = tmp_path / "copy"
-    shutil.copytree(made.home.root, root)
-    home = Warehouse.at(root)
-    home.write_catalog(home.partitions())  # its views name the folder that they look into
-    return home
+    return copied(made.home, tmp_path / "copy")

@@ -167,7 +167,8 @@ print(sorted({{m.split(".")[0] for m in sys.modules}} & {{"prefect", "great_expe
 
 def test_verbs_that_write_nothing_start_no_prefect(whole: Warehouse, file: Any) -> None:
     responses = file("r.json", '[{"context": "do you like music", "response": "i play the guitar"}]')
-    verbs = [["sql", "SELECT 1"], ["status"], ["evaluators"], ["ratings", "list"], ["score", str(responses)]]
+    score = ["score", str(responses), "--evaluator", "rsrem"]
+    verbs = [["sql", "SELECT 1"], ["status"], ["evaluators"], ["ratings", "list"], score]
     code = READING.format(verbs=[[*verb, "--home", str(whole.root)] for verb in verbs])
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=False)
     assert (done.returncode, other_lines(done.stderr)[-1]) == (0, "[]")

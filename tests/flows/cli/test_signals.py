@@ -229,7 +229,8 @@ def test_a_run_that_is_stopped_after_a_stage(
 ) -> None:
     write_conversations(tmp_path / "tiny.jsonl")
     status, says = ENDS[signal.Signals(number)]
-    with started("-m", "flows.cli", "run", str(tmp_path / "tiny.jsonl"), "--home", str(home.root)) as running:
+    run = ["run", str(tmp_path / "tiny.jsonl"), "--evaluator", "rsrem", "--home", str(home.root)]
+    with started("-m", "flows.cli", *run) as running:
         wait_until(lambda: home.catalog.exists() and table in published(home), running)
         children = psutil.Process(running.pid).children(recursive=True)
         running.send_signal(number)

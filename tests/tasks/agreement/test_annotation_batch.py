@@ -14,7 +14,7 @@ from ssrem.agreement.annotated import read_annotated
 from ssrem.annotation.items import Batch
 from ssrem.annotation.page import ANSWERS_FORMAT
 from support.paths import ROOT
-from support.small_home import Made, command
+from support.small_home import Made
 from tasks.scoring.asking import why_marked
 from tasks.warehouse.home import Warehouse
 
@@ -106,14 +106,15 @@ def test_neither_step_starts_prefect(made: Made, tmp_path: Path) -> None:
             steps.append(["ratings", "import", *answered(batch, tmp_path), "--batch", str(folder), *home])
 
 
-def test_an_import_lands_at_once_where_it_is_asked_to(copy: Warehouse, made: Made, tmp_path: Path) -> None:
+def test_an_import_lands_at_once_where_it_is_asked_to(
+    copy: Warehouse, made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     folder = tmp_path / "mine"
     batch = export(made, folder, "--contexts", "6")
     answers = answered(batch, tmp_path)
     more = ["--batch", str(folder), "--kappa", "none", "--correlate", "--home", str(copy.root)]
-    said = command("ratings", "import", *answers, *more)
-    assert said.returncode == 0, said.stderr
-    assert "3 kept of 3" in said.stdout
+    assert main(["ratings", "import", *answers, *more]) == 0
+    assert "3 kept of 3" in capsys.readouterr().out
     with copy.reader() as connection:
         rows = connection.execute(
             "SELECT system, count(*) FROM rated_responses WHERE dataset = 'mine' GROUP BY ALL ORDER BY ALL"

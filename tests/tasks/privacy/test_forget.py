@@ -142,9 +142,7 @@ def forgotten(
 ) -> tuple[Warehouse, list[str], dict[str, Any]]:
     """The small home without p3: what only p3 said, and what the command said."""
     assert made.said.returncode == 0, made.said.stderr
-    copy = Warehouse.at(tmp_path_factory.mktemp("forgotten") / "home")
-    shutil.copytree(made.home.root, copy.root)
-    copy.write_catalog(copy.partitions())  # its views name the folder that they look into
+    copy = copied(made.home, tmp_path_factory.mktemp("forgotten") / "home")
     theirs = fetch(copy, "SELECT text FROM utterances WHERE speaker = 'p3'")
     others = {text for (text,) in fetch(copy, "SELECT text FROM utterances WHERE speaker <> 'p3'")}
     words = sorted({text for (text,) in theirs} - others)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +10,7 @@ import pytest
 
 from support.progress_lines import other_lines
 from support.small_home import command, write_conversations
+from tasks.ingest.land import land
 from tasks.warehouse.home import Warehouse
 
 
@@ -32,8 +32,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 def test_speaker_tables_on_a_disk_that_fills(small_disk: Path, tmp_path: Path, free: int) -> None:
     write_conversations(tmp_path / "tiny.jsonl", conversations=80)
     home = Warehouse.at(small_disk / "home")
-    landed = command("ingest", str(tmp_path / "tiny.jsonl"), "--home", str(home.root), "--json")
-    assert json.loads(landed.stdout)["utterances"] == 800
+    land(str(tmp_path / "tiny.jsonl"), str(home.root))
     before = home.partitions()
     taken = sum(path.stat().st_size for path in home.root.rglob("*") if path.is_file())
     (small_disk / "other").write_bytes(bytes(3 * 1024 * 1024 - taken - free))

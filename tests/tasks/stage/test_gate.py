@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 import duckdb
@@ -298,19 +299,35 @@ CASES = [
 @pytest.fixture
 def connection() -> Iterator[duckdb.DuckDBPyConnection]:
     """A warehouse as a stage sees it: every published table empty, nothing staged."""
-    with duckdb.connect() as opened:
-        opened.execute("CREATE SCHEMA published")
-        opened.execute("SET search_path = 'main,published'")
-        for table in TABLES.values():
-            opened.execute(f"CREATE VIEW published.{table.name} AS {table.empty_select()}")
-        yield opened
+    with opened() as connection:
+        yield connection
 
 
-def stage_sound(connection: duckdb.DuckDBPyConnection, stage: str) -> None:
+def opened() -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect()
+    connection.execute("CREATE SCHEMA published")
+    connection.execute("SET search_path = 'main,published'")
+    for table in TABLES.values():
+        connection.execute(f"CREATE VIEW published.{table.name} AS {table.empty_select()}")
+    return connection
+
+
+@lru_cache
+def with_sound_data(stage: str) -> duckdb.DuckDBPyConnection:
+    connection = opened()
     for table in TABLES.values():
         connection.execute(table.ddl())
     for statement in SOUND[stage]:
         connection.execute(statement)
+    return connection
+
+
+@pytest.fixture
+def sound(stage: str) -> Iterator[duckdb.DuckDBPyConnection]:
+    """The tables of a stage with sound data, as they were after the test."""
+    connection = with_sound_data(stage).begin()
+    yield connection
+    connection.rollback()
 
 
 def failing(connection: duckdb.DuckDBPyConnection, stage: str) -> set[str]:
@@ -323,32 +340,29 @@ def test_every_check_has_a_case_that_breaks_it() -> None:
 
 
 @pytest.mark.parametrize("stage", SOUND)
-def test_sound_data_pass_every_check(connection: duckdb.DuckDBPyConnection, stage: str) -> None:
-    stage_sound(connection, stage)
-    assert failing(connection, stage) == set()
+def test_sound_data_pass_every_check(sound: duckdb.DuckDBPyConnection, stage: str) -> None:
+    assert failing(sound, stage) == set()
 
 
 @pytest.mark.parametrize(("stage", "check", "statement"), CASES)
 def test_a_check_sees_what_breaks_it_alone(
-    connection: duckdb.DuckDBPyConnection, stage: str, check: str, statement: str
+    sound: duckdb.DuckDBPyConnection, stage: str, check: str, statement: str
 ) -> None:
-    stage_sound(connection, stage)
-    connection.execute(statement)
-    assert failing(connection, stage) == {check}
+    sound.execute(statement)
+    assert failing(sound, stage) == {check}
 
 
 @pytest.mark.parametrize("stage", SOUND)
-def test_the_engine_runs_every_check(connection: duckdb.DuckDBPyConnection, stage: str) -> None:
-    stage_sound(connection, stage)
+def test_the_engine_runs_every_check(sound: duckdb.DuckDBPyConnection, stage: str) -> None:
     for statements in BREAKS[stage].values():
-        connection.execute(statements[-1])
-    results = check_tables(connection, stage, "r", [])
+        sound.execute(statements[-1])
+    results = check_tables(sound, stage, "r", [])
     said = {r.row["expectation"].split(":")[0].removeprefix("no row of "): r.row for r in results}
     assert said.keys() == {check.name for check in checks(stage)}
-    broken = failing(connection, stage)
+    broken = failing(sound, stage)
     assert {name for name, row in said.items() if not row["passed"]} == broken != set()
     for check in checks(stage):
-        assert said[check.name]["unexpected"] == len(connection.execute(check.query).fetchall())
+        assert said[check.name]["unexpected"] == len(sound.execute(check.query).fetchall())
 
 
 def sound_row(table: Table) -> dict[str, str]:

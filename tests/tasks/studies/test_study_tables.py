@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from statistics import mean
 
 import pytest
@@ -11,7 +10,7 @@ import pytest
 from ssrem.errors import AnnotationError, EvaluatorError, HomeError
 from ssrem.studies import STUDIES, study_called
 from ssrem.studies.learned import Learning
-from support.small_home import Made
+from support.small_home import Made, copied
 from tasks.agreement.correlate import correlate
 from tasks.speaker_tables.negatives import NegativeSettings, make_negatives
 from tasks.studies.source import StudySettings
@@ -104,9 +103,14 @@ def test_what_cannot_be_studied(made: Made, copy: Warehouse) -> None:
     assert {part.key.study for part in copy.partitions() if part.table == "studies"} == {"behaviour"}
 
 
-@pytest.fixture
-def labelled(copy: Warehouse, tmp_path: Path) -> Warehouse:
+TINY = {"epochs": 1, "max_train": 50, "hidden": 4, "mlp": 4, "tune_epochs": 1}
+
+
+@pytest.fixture(scope="module")
+def labelled(made: Made, tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
     """A home with an annotated set of 20 contexts, two systems, and with an evaluator that learns from it."""
+    folder = tmp_path_factory.mktemp("labelled")
+    home = copied(made.home, folder / "home")
     rows = [
         {
             "context": [f"do you like {word} number {number}"],
@@ -118,15 +122,14 @@ def labelled(copy: Warehouse, tmp_path: Path) -> Warehouse:
         for word in [("pizza", "guitar", "football", "plane")[number % 4]]
         for system, score in (("good", 4 + number % 2), ("bad", 1 + number % 2))
     ]
-    path = tmp_path / "likes_eval.json"
+    path = folder / "likes_eval.json"
     path.write_text(json.dumps(rows))
-    root = str(copy.root)
-    config = {"epochs": 1, "max_train": 50, "hidden": 4, "mlp": 4, "tune_epochs": 1}
-    train("ruber-unref", ["tiny"], root, encoder="glove-6b-50d", config=config)
-    correlate(str(path), [("ruber-unref", 1)], root)
-    return copy
+    train("ruber-unref", ["tiny"], str(home.root), encoder="glove-6b-50d", config=TINY)
+    correlate(str(path), [("ruber-unref", 1)], str(home.root))
+    return home
 
 
+@pytest.mark.xdist_group("labelled")
 def test_what_is_learned_from_human_scores(labelled: Warehouse) -> None:
     root, known = str(labelled.root), {"ruber-unref"}
     for name in LEARNING:
@@ -147,9 +150,10 @@ def test_what_is_learned_from_human_scores(labelled: Warehouse) -> None:
         study("nobody", [("ruber-unref", 1)], root, StudySettings("transfer"))
 
 
-def test_no_evaluator_is_tested_on_what_it_learned_from(labelled: Warehouse, tmp_path: Path) -> None:
-    labels = HumanScores((str(tmp_path / "likes_eval.json"),))
-    train("ruber-unref", ["tiny"], str(labelled.root), encoder="glove-6b-50d", labels=labels)
+@pytest.mark.xdist_group("labelled")
+def test_no_evaluator_is_tested_on_what_it_learned_from(labelled: Warehouse) -> None:
+    labels = HumanScores((str(labelled.root.with_name("likes_eval.json")),))
+    train("ruber-unref", ["tiny"], str(labelled.root), encoder="glove-6b-50d", config=TINY, labels=labels)
     with pytest.raises(EvaluatorError, match="version 2 learned from the human scores of likes already"):
         study("likes", [("ruber-unref", 2)], str(labelled.root), StudySettings("low-resource"))
     with pytest.raises(EvaluatorError, match=r"ssrem: learns nothing from human scores.* train roberta-eval"):

@@ -15,7 +15,7 @@ from flows.promote import promote as promote_and_rank
 from ssrem.errors import EvaluatorError, GateError
 from ssrem.samples import TEST
 from ssrem.tables.candidates import load_candidates
-from support.small_home import annotated_rows
+from support.small_home import Made, annotated_rows, copied
 from support.stages import staging
 from tasks.agreement import correlate as correlation
 from tasks.agreement.correlate import correlate, correlate_landed
@@ -30,17 +30,23 @@ from tasks.warehouse.home import Warehouse
 from tasks.warehouse.incidents import incidents
 from tasks.warehouse.partition import PartitionKey
 
+pytestmark = pytest.mark.xdist_group("promotion")  # they share two home folders
 
-@pytest.fixture
-def challenged(copy: Warehouse, monkeypatch: pytest.MonkeyPatch) -> Warehouse:
+
+@pytest.fixture(scope="module")
+def trained_again(made: Made, tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
     """A second version of ssrem waits: the same training once more, so that the two are the same."""
-    monkeypatch.setattr("tasks.training.train.published_keys", lambda *_: [])
-    assert train("ssrem", ["tiny"], str(copy.root)) == (2, True)
-    return copy
+    home = copied(made.home, tmp_path_factory.mktemp("trained") / "home")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tasks.training.train.published_keys", lambda *_: [])
+        assert train("ssrem", ["tiny"], str(home.root)) == (2, True)
+    return home
 
 
-def scored(home: Warehouse) -> Challenge:
-    """The only challenge, both versions scored on all that it is decided by."""
+@pytest.fixture(scope="module")
+def scored_again(trained_again: Warehouse, tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
+    """That home folder with both versions scored on all that the only challenge is decided by."""
+    home = copied(trained_again, tmp_path_factory.mktemp("scored") / "home")
     (challenge,) = challenges(home)
     assert vars(challenge) == vars(Challenge("ssrem", 2, 1, ("tiny",), ("people",)))
     both = [("ssrem", 1), ("ssrem", 2)]
@@ -48,7 +54,19 @@ def scored(home: Warehouse) -> Challenge:
     assert score_corpus("ssrem", 1, "tiny", str(home.root)) is False  # as the run before did
     assert correlate_landed("people", both, str(home.root)) is True
     assert correlate_landed("people", both, str(home.root)) is False
-    return challenge
+    return home
+
+
+@pytest.fixture
+def challenged(trained_again: Warehouse, tmp_path: Path) -> Warehouse:
+    """A copy of the home folder with the second version, to write to."""
+    return copied(trained_again, tmp_path / "challenged")
+
+
+@pytest.fixture
+def scored(scored_again: Warehouse, tmp_path: Path) -> Warehouse:
+    """A copy of the home folder with both versions scored, to write to."""
+    return copied(scored_again, tmp_path / "scored")
 
 
 def row(home: Warehouse, version: int) -> dict[str, Any]:
@@ -70,12 +88,12 @@ def publish_scores(home: Warehouse, change: str) -> None:
         stage.publish(outputs)
 
 
-def test_an_equal_challenger_is_promoted(challenged: Warehouse) -> None:
-    challenge = scored(challenged)
-    done, why = decide(challenge, str(challenged.root), margins=Margins(0.0, 0.0))
+def test_an_equal_challenger_is_promoted(scored: Warehouse) -> None:
+    (challenge,) = challenges(scored)
+    done, why = decide(challenge, str(scored.root), margins=Margins(0.0, 0.0))
     assert done
     assert why.startswith("not worse than version 1 on tiny (share above 0.")
-    new, old = row(challenged, 2), row(challenged, 1)
+    new, old = row(scored, 2), row(scored, 1)
     assert (new["promoted"], old["promoted"]) == (True, False)
     assert (new["compared_with"], new["why"], old["why"]) == (1, why, "replaced by version 2")
     assert new["decided_at"] == new["promoted_at"] >= new["trained_at"]
@@ -83,14 +101,14 @@ def test_an_equal_challenger_is_promoted(challenged: Warehouse) -> None:
     assert (split["dataset"], split["measure"]) == ("tiny", "share above")
     assert (people["dataset"], people["measure"], people["n"]) == ("people", "spearman", 25)
     assert people["difference"] == people["low"] == 0
-    assert challenges(challenged) == []
+    assert challenges(scored) == []
 
 
-def test_figures_are_those_of_the_published_tables(challenged: Warehouse) -> None:
-    challenge = scored(challenged)
-    decide(challenge, str(challenged.root))
-    split, people = json.loads(row(challenged, 2)["comparison"])
-    with challenged.reader() as reader:
+def test_figures_are_those_of_the_published_tables(scored: Warehouse) -> None:
+    (challenge,) = challenges(scored)
+    decide(challenge, str(scored.root))
+    split, people = json.loads(row(scored, 2)["comparison"])
+    with scored.reader() as reader:
         (rho,) = reader.execute(
             "SELECT spearman FROM correlations WHERE evaluator = 'ssrem' AND version = 2 AND dataset = 'people' AND "
             "level = 'segment' AND aggregation = 'mean' AND score = 'h'"
@@ -109,23 +127,23 @@ def test_figures_are_those_of_the_published_tables(challenged: Warehouse) -> Non
     assert split["challenger"] == pytest.approx(np.mean([np.mean(s) for s in shares.values()]))
 
 
-def test_a_worse_challenger_is_refused_and_says_why(challenged: Warehouse) -> None:
-    challenge = scored(challenged)
-    publish_scores(challenged, "CASE WHEN kind = 'GT' THEN -1 ELSE f END AS f")
-    done, why = decide(challenge, str(challenged.root), margins=Margins(0.01, 1.0))
+def test_a_worse_challenger_is_refused_and_says_why(scored: Warehouse) -> None:
+    (challenge,) = challenges(scored)
+    publish_scores(scored, "CASE WHEN kind = 'GT' THEN -1 ELSE f END AS f")
+    done, why = decide(challenge, str(scored.root), margins=Margins(0.01, 1.0))
     assert not done
     assert why.startswith("may be worse than version 1 on tiny (share above 0.")
     assert "to 0.000" in why and "people" not in why
-    assert promoted(challenged, ["ssrem"]) == [("ssrem", 1)]
-    assert row(challenged, 2)["why"] == why
-    assert row(challenged, 2)["promoted_at"] is None
-    assert challenges(challenged) == []  # decided: it does not come up again
+    assert promoted(scored, ["ssrem"]) == [("ssrem", 1)]
+    assert row(scored, 2)["why"] == why
+    assert row(scored, 2)["promoted_at"] is None
+    assert challenges(scored) == []  # decided: it does not come up again
 
 
-def test_worse_on_an_annotated_set_alone_is_refused(challenged: Warehouse) -> None:
-    challenge = scored(challenged)
-    publish_scores(challenged, "CASE WHEN kind = 'response' THEN 1 - h ELSE h END AS h")
-    done, why = decide(challenge, str(challenged.root), margins=Margins(1.0, 0.0))
+def test_worse_on_an_annotated_set_alone_is_refused(scored: Warehouse) -> None:
+    (challenge,) = challenges(scored)
+    publish_scores(scored, "CASE WHEN kind = 'response' THEN 1 - h ELSE h END AS h")
+    done, why = decide(challenge, str(scored.root), margins=Margins(1.0, 0.0))
     assert not done
     assert "on people (spearman" in why and "tiny" not in why
 
@@ -167,11 +185,10 @@ def test_by_hand_and_back(challenged: Warehouse) -> None:
 
 @pytest.mark.parametrize("both_scored", [True, False])
 def test_a_rollback_that_was_killed_before_the_rankings_followed_is_completed(
-    challenged: Warehouse, both_scored: bool
+    scored_again: Warehouse, trained_again: Warehouse, tmp_path: Path, both_scored: bool
 ) -> None:
+    challenged = copied(scored_again if both_scored else trained_again, tmp_path / "home")
     root = str(challenged.root)
-    if both_scored:
-        scored(challenged)
     assert promote_and_rank("ssrem", 2, root) == (2, 1)
     ranked = "SELECT DISTINCT version FROM rankings WHERE evaluator = 'ssrem'"
     assert promote("ssrem", None, root) == (1, 2)
