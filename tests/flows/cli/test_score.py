@@ -134,9 +134,9 @@ def test_an_empty_side_is_null_and_f_tells_degrees() -> None:
         "x" * 5_000,
         "word " * 100_000,
     ]
-    samples = [
-        Sample((context,), response) for context in ("Any pets?", *odd) for response in ("Two cats", *odd)
-    ]
+    samples = [Sample(("Any pets?",), "Two cats")]
+    for text in odd:
+        samples += [Sample(("Any pets?",), text), Sample((text,), "Two cats"), Sample((text,), text)]
     scores = evaluator.score([Sample((), "Two cats"), Sample(("Any pets?",), " \n"), *samples])
     assert scores[:2].tolist() == pytest.approx([float("nan")] * 2, nan_ok=True)
     low, high = evaluator.range

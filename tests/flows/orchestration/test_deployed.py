@@ -1,4 +1,5 @@
-"""Flows under a Prefect server: their steps are tasks of the run, and Great Expectations evaluates the gates."""
+"""Flows under a Prefect server: their steps are tasks of the run, Great Expectations evaluates the gates, and blocks
+hear of failures."""
 
 from __future__ import annotations
 
@@ -8,11 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from prefect.context import FlowRunContext
 
 from flows.orchestration import artifacts
+from flows.orchestration.failure_hook import send
 from support.small_home import command, write_conversations
-from tasks.stage import expectations, gate, steps
+from tasks.stage import gate, steps
 from tasks.stage.progress import progress
 from tasks.stage.steps import step
 from tasks.warehouse.home import Warehouse
@@ -27,6 +28,7 @@ def test_a_flow_of_prefect_runs_its_steps_as_tasks(
     from prefect.client.orchestration import get_client
 
     from flows.orchestration import deployed
+    from tasks.stage import expectations
 
     checked: list[tuple[list[int], list[int]]] = []
     by_library = expectations.broken_rows
@@ -99,6 +101,7 @@ def test_progress_that_a_thread_reports_belongs_to_the_run(
 ) -> None:
     from prefect import flow
     from prefect.client.orchestration import get_client
+    from prefect.context import FlowRunContext
 
     monkeypatch.setattr(artifacts, "EVERY", 0)
     runs: list[Any] = []
@@ -113,3 +116,26 @@ def test_progress_that_a_thread_reports_belongs_to_the_run(
     with get_client(sync_client=True) as client:
         shown = [one for one in client.read_artifacts() if one.key == "progress"]
     assert [(one.flow_run_id, one.data) for one in shown] == [(runs[0], 50.0)]
+
+
+@pytest.mark.usefixtures("prefect_server")
+def test_blocks_of_prefect(web: tuple[str, list[Any]]) -> None:
+    from prefect.blocks.notifications import CustomWebhookNotificationBlock
+    from prefect.blocks.system import Secret
+    from pydantic import SecretStr
+
+    url, posted = web
+    message = {"flow": "tables", "run": "calm-otter", "run_id": "0-1", "state": "Failed", "home": "/data"}
+    message["message"] = "gate of tables: table turns: expected turn to be at least 0"
+    Secret(value=SecretStr(url)).save("where")
+    CustomWebhookNotificationBlock(
+        name="ops", url=url, json_data={"subject": "{{subject}}", "text": "{{body}}"}
+    ).save("ops")
+    send("secret/where", message)
+    send("custom-webhook/ops", message)
+    whole, letter = posted
+    assert whole == message
+    assert letter["subject"] == "ssrem: tables failed (calm-otter)"
+    assert letter["text"].startswith(message["message"])
+    with pytest.raises(ValueError, match="no-such"):
+        send("custom-webhook/no-such", message)

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 import yaml
-from prefect.client.schemas.objects import ConcurrencyLimitStrategy
-from prefect.client.schemas.schedules import CronSchedule, IntervalSchedule
 
 from support.paths import ROOT
 from tasks.warehouse import lock
+
+pytestmark = pytest.mark.xdist_group("prefect")  # one worker imports it
 
 FILE = ROOT / "prefect.yaml"
 DEPLOYMENTS = {d["name"]: d for d in yaml.safe_load(FILE.read_text())["deployments"]}
@@ -119,6 +119,8 @@ def test_every_flow_is_deployed() -> None:
 
 
 def test_whoever_writes_waits_for_the_one_before() -> None:
+    from prefect.client.schemas.objects import ConcurrencyLimitStrategy
+
     for name, deployment in DEPLOYMENTS.items():
         limit = parsed({"deployments": [deployment]}).deployments[0].concurrency_limit
         if name == "report":  # it writes one file, and replaces it in one step
@@ -131,6 +133,8 @@ def test_whoever_writes_waits_for_the_one_before() -> None:
 
 @pytest.mark.parametrize("name", [n for n, d in DEPLOYMENTS.items() if "schedules" in d])
 def test_schedules(name: str) -> None:
+    from prefect.client.schemas.schedules import CronSchedule, IntervalSchedule
+
     (schedule,) = parsed({"deployments": [DEPLOYMENTS[name]]}).deployments[0].schedules
     if schedule.cron:
         assert CronSchedule(cron=schedule.cron, timezone=schedule.timezone)

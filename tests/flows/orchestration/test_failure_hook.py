@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import socketserver
 import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -24,26 +22,6 @@ MESSAGE = {
     "home": "/data/home",
     "message": "gate of tables: table turns: expected turn to be at least 0",
 }
-
-
-@pytest.fixture
-def web() -> Iterator[tuple[str, list[Any]]]:
-    """A web server and what was posted to it."""
-    posted: list[Any] = []
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            posted.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-            self.send_response(500 if self.path == "/broken" else 204)
-            self.end_headers()
-
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}", posted
-        server.shutdown()
 
 
 @pytest.fixture
@@ -113,26 +91,3 @@ def test_who_cannot_be_told_hides_nothing(
     said = capsys.readouterr().err
     assert said.count("could not be notified") == 2
     assert "secret" not in said
-
-
-@pytest.mark.prefect
-@pytest.mark.xdist_group("prefect")
-@pytest.mark.usefixtures("prefect_server")
-def test_blocks_of_prefect(web: tuple[str, list[Any]]) -> None:
-    from prefect.blocks.notifications import CustomWebhookNotificationBlock
-    from prefect.blocks.system import Secret
-    from pydantic import SecretStr
-
-    url, posted = web
-    Secret(value=SecretStr(url)).save("where")
-    CustomWebhookNotificationBlock(
-        name="ops", url=url, json_data={"subject": "{{subject}}", "text": "{{body}}"}
-    ).save("ops")
-    send("secret/where", MESSAGE)
-    send("custom-webhook/ops", MESSAGE)
-    whole, letter = posted
-    assert whole == MESSAGE
-    assert letter["subject"] == "ssrem: tables failed (calm-otter)"
-    assert letter["text"].startswith(MESSAGE["message"])
-    with pytest.raises(ValueError, match="no-such"):
-        send("custom-webhook/no-such", MESSAGE)
