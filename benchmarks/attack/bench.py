@@ -159,10 +159,14 @@ class Bench:
             shutil.copytree(self.folder / "states" / state, self.home.root)
 
     def tree(self) -> Counter[str]:
-        """Every file and folder beside and below the home folder and in the temporary directory, run ids left out."""
+        """Every file and folder beside and below the home folder and in the temporary directory, run ids left out.
+
+        The vectors of an encoder count as one file: a run that goes on after a kill adds a file for what was missing.
+        """
         paths = (p for place in (self.work, self.scratch) for p in place.rglob("*"))
         names = (RUN_ID.sub("RUN", str(path.relative_to(self.folder))) for path in paths)
-        return Counter(name for name in names if not name.endswith(IGNORED))
+        counts = Counter(name for name in names if not name.endswith(IGNORED))
+        return Counter({name: 1 if "/vectors/" in name else count for name, count in counts.items()})
 
     def targets(self) -> list[str]:
         """What lies beside the home folder: files, and the members of archives."""

@@ -83,10 +83,15 @@ def train(
     def recipe() -> Recipe:
         return Recipe(parameters, {**digests(), "tables": candidate_sources(place, corpora), **labels_hash})
 
+    def unfinished(wanted: Recipe) -> Path:
+        """The folder of the training's checkpoint."""
+        return place.root / "checkpoints" / wanted.key("train")[:16]
+
     def trained_before(wanted: Recipe) -> tuple[int, bool] | None:
         """The version that an earlier run with this recipe trained, if its model is intact.
 
-        Identified by its learning curve, since its row in `evaluators` changes with each promotion.
+        Identified by its learning curve, since its row in `evaluators` changes with each promotion. Its checkpoint is
+        deleted: the run may have been killed before it did so.
         """
         curves = {p.key for p in place.partitions() if p.table == "learning_curves"}
         query = "SELECT outputs FROM runs WHERE key = ? ORDER BY started DESC"
@@ -94,7 +99,11 @@ def train(
         intact = (
             k.version for k, *_ in trained if k in curves and not model_damage(place.models, name, k.version)
         )
-        return next(((version, False) for version in intact), None)
+        version = next(intact, None)
+        if version is None:
+            return None
+        shutil.rmtree(unfinished(wanted), ignore_errors=True)
+        return version, False
 
     def build(stage: Stage) -> Built[tuple[int, bool]]:
         missing = without_tables(home, corpora)  # another run may have replaced a corpus meanwhile
@@ -102,7 +111,7 @@ def train(
         if missing or len(candidates) == 0:
             names = ", ".join(missing or corpora)
             raise EvaluatorError(f"{names}: no response to learn from; run ssrem tables first")
-        unfinished = place.root / "checkpoints" / stage.recipe.key("train")[:16]
+        checkpoint = unfinished(stage.recipe)
         learned_from = digests()
         provider = _Provider(place, spec, settings["seed"], learned_from, stage.connection, candidates)
         evaluator: Any = kind.create(settings, provider)
@@ -110,7 +119,7 @@ def train(
         with progress(f"training {name}") as advance, asking_in(place, private=private):
             if not (labels and labels.alone):
                 encode = encode_option(place, evaluator, stage.scratch)
-                training = evaluator.fit(candidates, checkpoint=unfinished, progress=advance, **encode)
+                training = evaluator.fit(candidates, checkpoint=checkpoint, progress=advance, **encode)
                 if training.warning and not human:
                     print(f"ssrem: {name}: {training.warning}", file=sys.stderr)
             if human:
@@ -128,7 +137,7 @@ def train(
             built,
             outputs=[*built.outputs, Output("learning_curves", key)],
             save=lambda: evaluator.save(stage.scratch / "model", card=_card(row, training, human)),
-            after=lambda: shutil.rmtree(unfinished, ignore_errors=True),
+            after=lambda: shutil.rmtree(checkpoint, ignore_errors=True),
         )
 
     return run_stage(place, "train", recipe, build, done=trained_before, resources=resources)

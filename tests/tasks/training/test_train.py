@@ -90,6 +90,17 @@ def test_versions_one_at_a_time(copy: Warehouse) -> None:
     assert "seed:7" in second.signature
 
 
+def test_a_checkpoint_that_a_kill_after_publishing_left_is_deleted(copy: Warehouse) -> None:
+    keys = [
+        key for (key,) in copy.query("SELECT key FROM runs WHERE stage = 'train' AND outputs LIKE '%ssrem%'")
+    ]
+    left = [copy.root / "checkpoints" / key[:16] for key in keys]
+    for folder in left:
+        folder.mkdir(parents=True)
+    train("ssrem", ["tiny"], str(copy.root))
+    assert [folder.exists() for folder in left] == [False]
+
+
 def test_the_same_seed_gives_the_same_model(copy: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tasks.training.train.published_keys", lambda *_: [])
     assert train("ssrem", ["tiny"], str(copy.root)) == (2, True)
