@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ssrem import encoders
-from ssrem.encoders.base import Encoder
+from ssrem.encoders.base import Encoder, Vectors, as_float16_values
+from ssrem.encoders.layers import divided, layers
 from ssrem.encoders.transformer import Transformer
 from ssrem.errors import EvaluatorError
 from ssrem.files import read_tensors, write_tensors
@@ -62,11 +63,37 @@ class AdaptedTransformer(Encoder):
     def truncated(self, texts: Sequence[str]) -> NDArray[np.bool_]:
         return self.start.truncated(texts)
 
+    def encode_both(self, texts: Sequence[str]) -> tuple[Vectors, Vectors]:
+        """What `start` and this encoder give for the texts; the layers below the first adapted one run once."""
+        if not texts or self._parts is None:
+            return self.start.encode(texts), self.encode(texts)
+        below, *above = self._parts
+
+        def states(attention_mask: Any, **inputs: Any) -> list[Any]:
+            shared = below(attention_mask=attention_mask, **inputs).last_hidden_state
+            return [
+                part(inputs_embeds=shared, attention_mask=attention_mask).last_hidden_state for part in above
+            ]
+
+        plain, adapted = self.start.vectors(texts, states, len(above))
+        return as_float16_values(plain), as_float16_values(_unit(adapted))
+
+    @cached_property
+    def _parts(self) -> tuple[Any, Any, Any] | None:
+        """The layers that both models have, those above in `start` and those above here; None without such layers."""
+        prefix = f"{layers(self.adapted.model)[0]}."
+        numbers = [
+            int(name.removeprefix(prefix).split(".")[0]) if name.startswith(prefix) else 0
+            for name in self.factors
+        ]
+        first = min(numbers, default=0)
+        parts = [divided(model, first) for model in (self.start.model, self.adapted.model)]
+        if parts[0] is None or parts[1] is None:
+            return None
+        return *parts[0], parts[1][1]
+
     def _encode(self, texts: Sequence[str]) -> NDArray[Any]:
-        vectors = self.adapted._encode(texts)
-        norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-        unit: NDArray[Any] = np.divide(vectors, norms, out=np.zeros_like(vectors), where=norms > 0)
-        return unit
+        return _unit(self.adapted._encode(texts))
 
     def _save(self, folder: Path) -> Mapping[str, Any]:
         digest = write_tensors(folder / "encoder.safetensors", self.factors)
@@ -79,3 +106,10 @@ class AdaptedTransformer(Encoder):
         if not isinstance(start, Transformer):
             raise EvaluatorError(f"{folder}: {start.signature} is no transformer; train again")
         return cls(start, factors)
+
+
+def _unit(vectors: NDArray[Any]) -> NDArray[Any]:
+    """The vectors (n, d) with unit length; a zero vector stays as it is."""
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    unit: NDArray[Any] = np.divide(vectors, norms, out=np.zeros_like(vectors), where=norms > 0)
+    return unit

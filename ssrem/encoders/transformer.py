@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -17,11 +17,14 @@ from ssrem.encoders.base import Encoder
 from ssrem.encoders.pooling import Pooling, pool
 from ssrem.errors import EvaluatorError
 
-_BF16 = ":bf16"
 # Texts tokenized at once.
 _CHUNK = 16_384
 # Tokens in a batch, by type of device.
 _BATCH_TOKENS = {"cpu": 4_096, "mps": 16_384, "cuda": 65_536}
+
+
+class _SentenceModel(hub.Pretrained):
+    auto_class: ClassVar[str] = "AutoModel"
 
 
 class Transformer(Encoder):
@@ -41,11 +44,12 @@ class Transformer(Encoder):
     saved: ClassVar[tuple[str, ...]] = ("origin", "weights")
 
     def __init__(self, spec: str, *, device: str | None = None) -> None:
-        self._mixed = spec.endswith(_BF16)
-        spec = spec.removesuffix(_BF16)
+        mixed = hub.BF16 * spec.endswith(hub.BF16)
+        spec = spec.removesuffix(hub.BF16)
         folder = hub.local_folder(spec)
         self.pooling = Pooling.of(folder)
-        self.tokenizer, self.model = hub.load(str(folder), "AutoModel", device=device)
+        self._pretrained: hub.Pretrained = _SentenceModel.shared(f"{folder}{mixed}", device)
+        self.tokenizer, self.model = self._pretrained.tokenizer, self._pretrained.model
         if self.model.config.is_encoder_decoder:
             raise EvaluatorError(
                 f"model {spec!r}: an encoder with a decoder; name a model that is only one of them"
@@ -63,32 +67,31 @@ class Transformer(Encoder):
 
     @classmethod
     def from_spec(cls, spec: str, *, train_texts: Sequence[str] | None, seed: int) -> Self | None:
-        bare = spec.removesuffix(_BF16)
+        bare = spec.removesuffix(hub.BF16)
         mine = bare == hub.MINILM or bare.startswith("hf:") or hub.is_model_folder(bare)
         return cls(spec) if mine else None
 
     @property
     def origin(self) -> str:
-        return self._origin + _BF16 * self._mixed
+        return self._origin + hub.BF16 * self._pretrained.mixed
 
-    @cached_property
+    @property
     def weights(self) -> str:
         """The hash of the model's weights."""
-        return hub.weights_hash(self.model)
+        return self._pretrained.hashes[0]
 
     @cached_property
     def signature(self) -> str:
-        form = "-unit" * self.pooling.unit + "-lower" * self.pooling.lower + "-bf16" * self._mixed
+        form = "-unit" * self.pooling.unit + "-lower" * self.pooling.lower + "-bf16" * self._pretrained.mixed
         size = f"l{self.max_length}-d{self.dimensions}"
-        tokenizer = hub.tokenizer_hash(self.tokenizer)
-        return f"{self.name}-{self.pooling.mode}{form}-{size}-{self.weights}-{tokenizer}"
+        return f"{self.name}-{self.pooling.mode}{form}-{size}-{'-'.join(self._pretrained.hashes)}"
 
     def with_model(self, model: Any, name: str) -> Self:
         """The same tokenizer and pooling with other weights."""
         other = copy.copy(self)
         other.model, other.name = model, name
-        for computed in ("weights", "signature"):
-            other.__dict__.pop(computed, None)
+        other._pretrained = hub.Pretrained(name, self.tokenizer, model, mixed=self._pretrained.mixed)
+        other.__dict__.pop("signature", None)
         return other
 
     def truncated(self, texts: Sequence[str]) -> NDArray[np.bool_]:
@@ -97,17 +100,25 @@ class Transformer(Encoder):
         return np.array([len(ids) > self.max_length for chunk in chunks for ids in chunk], dtype=bool)
 
     def _encode(self, texts: Sequence[str]) -> NDArray[Any]:
-        import torch
+        (vectors,) = self.vectors(texts, lambda **inputs: [self.model(**inputs).last_hidden_state])
+        return np.asarray(vectors)
 
+    def vectors(
+        self, texts: Sequence[str], states: Callable[..., Sequence[Any]], count: int = 1
+    ) -> NDArray[Any]:
+        """Pooled vectors (count, n, d) of the texts by `count` models at once.
+
+        states: gives their token vectors, a tensor (b, t, d) each, for `input_ids` (b, t) and `attention_mask`.
+        """
         # Zero for a text to which the tokenizer adds no token and in which it finds none.
-        result = np.zeros((len(texts), self.dimensions), dtype=np.float32)
+        result = np.zeros((count, len(texts), self.dimensions), dtype=np.float32)
         budget = _BATCH_TOKENS.get(self.model.device.type, _BATCH_TOKENS["cpu"])
         # Around all batches, so that the weights are rounded once.
-        with torch.autocast(self.model.device.type, torch.bfloat16, enabled=self._mixed):
+        with self._pretrained.precision():
             for start in range(0, len(texts), _CHUNK):
                 ids = self.tokens(texts[start : start + _CHUNK], self.max_length)
                 for rows in hub.equal_lengths(ids, budget):
-                    result[start + rows] = self._pooled([ids[row] for row in rows])
+                    result[:, start + rows] = self._pooled([ids[row] for row in rows], states, count)
         if not np.isfinite(result).all():
             raise EvaluatorError(f"encoder {self.name}: its vectors are not finite; its weights are broken")
         return result
@@ -117,22 +128,25 @@ class Transformer(Encoder):
         lower = [text.lower() for text in texts] if self.pooling.lower else texts
         return hub.token_ids(self.tokenizer, lower, max_length)
 
-    def _pooled(self, tokens: Sequence[Sequence[int]]) -> NDArray[Any]:
-        """Vectors (b, d) of texts with equally many tokens."""
+    def _pooled(
+        self, tokens: Sequence[Sequence[int]], states: Callable[..., Sequence[Any]], count: int
+    ) -> NDArray[Any]:
+        """Vectors (count, b, d) of texts with equally many tokens."""
         import torch
 
         ids = np.asarray(tokens, dtype=np.int64)
-        result = np.zeros((len(ids), self.dimensions), dtype=np.float32)
+        result = np.zeros((count, len(ids), self.dimensions), dtype=np.float32)
         known = ~np.isin(ids, self.tokenizer.all_special_ids).all(axis=1)
         if not known.any():
             return result
         with torch.inference_mode():
             inputs = torch.from_numpy(ids[known]).to(self.model.device)
-            states = self.model(input_ids=inputs, attention_mask=torch.ones_like(inputs)).last_hidden_state
-            pooled = pool(states, self.pooling.mode)
-            if self.pooling.unit:
-                pooled = torch.nn.functional.normalize(pooled, dim=1)
-            result[known] = pooled.float().cpu().numpy()
+            by_model = states(input_ids=inputs, attention_mask=torch.ones_like(inputs))
+            for at, token_vectors in enumerate(by_model):
+                pooled = pool(token_vectors, self.pooling.mode)
+                if self.pooling.unit:
+                    pooled = torch.nn.functional.normalize(pooled, dim=1)
+                result[at, known] = pooled.float().cpu().numpy()
         return result
 
     def _save(self, folder: Path) -> Mapping[str, Any]:

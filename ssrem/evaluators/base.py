@@ -240,6 +240,11 @@ class Evaluator(ABC):
         scores = self.compute(usable, **reading).placed(rows, len(samples))
         return replace(scores, reasons=np.where(scores.reasons == "", lacking, scores.reasons))
 
+    def encoded_texts(self, samples: Sequence[Sample]) -> Iterator[str]:
+        """The texts that `compute` reads of the samples through `encoder`, as far as they are known beforehand: from
+        them a blend sees what several of its parts read. A text may come twice."""
+        return iter(())
+
     def bill(self, samples: Sequence[Sample]) -> Bill:
         """What `components` of the samples would ask of an endpoint; nothing is asked."""
         return Bill()

@@ -12,6 +12,7 @@ import numpy as np
 
 from ssrem.config import Config
 from ssrem.encoders import hub
+from ssrem.encoders.layers import freeze
 from ssrem.errors import EvaluatorError
 from ssrem.files import write_json
 from ssrem.negatives.base import Case
@@ -177,7 +178,7 @@ class _TiedHead:
                 f"tied head: the tokenizer of {settings.encoder} has no mask token; name another BERT"
             )
         self.losses: list[float] = []
-        self.frozen = hub.freeze(self.model, settings.freeze, settings.encoder)
+        self.frozen = freeze(self.model, settings.freeze, settings.encoder)
         if not _has_head(settings.encoder):
             self._start()
         self.held_out = self._held_out(candidates.rows(VALID))

@@ -7,7 +7,7 @@ evaluators are 0 up to ALLOWED, which is half.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -57,19 +57,27 @@ class OwnTurn(EncodedContext):
     def engine(self) -> str:
         return f"{super().engine}|allowed:{ALLOWED}"
 
+    def encoded_texts(self, samples: Sequence[Sample]) -> Iterator[str]:
+        for sample in samples:
+            if _has_own_turn(sample):
+                yield from (sample.context[-2], sample.response)
+
     def values(self, samples: Sequence[Sample]) -> Scored:
         values, cut = np.zeros(len(samples)), np.zeros(len(samples), dtype=bool)
-        at = [i for i, sample in enumerate(samples) if len(sample.context) > 1 and sample.context[-2].strip()]
+        at = [i for i, sample in enumerate(samples) if _has_own_turn(sample)]
         if at:
-            texts = list(
-                dict.fromkeys(text for i in at for text in (samples[i].context[-2], samples[i].response))
-            )
+            texts = list(dict.fromkeys(self.encoded_texts(samples)))
             row = {text: position for position, text in enumerate(texts)}
             vectors, long = self._encode(texts), self.encoder.truncated(texts)
             own, response = np.array([(row[samples[i].context[-2]], row[samples[i].response]) for i in at]).T
             values[at] = _excess(row_cosines(vectors[own], vectors[response]))
             cut[at] = long[own] | long[response]
         return Scored(values, cut)
+
+
+def _has_own_turn(sample: Sample) -> bool:
+    """Whether the context has the turn before the last one."""
+    return len(sample.context) > 1 and bool(sample.context[-2].strip())
 
 
 def _excess(share: Floats) -> Floats:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -71,6 +71,10 @@ class Cosine(EncodedContext):
         if chosen["join"] not in JOINS:
             raise EvaluatorError(f"{cls.name}: no join {chosen['join']!r}; one of {', '.join(JOINS)}")
         return chosen
+
+    def encoded_texts(self, samples: Sequence[Sample]) -> Iterator[str]:
+        for sample in samples:
+            yield from (*self._queries(sample.context), sample.response)
 
     def values(self, samples: Sequence[Sample]) -> Scored:
         row: dict[str, int] = {}

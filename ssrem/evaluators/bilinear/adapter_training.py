@@ -14,6 +14,7 @@ from torch.nn.functional import cross_entropy, normalize
 
 from ssrem.encoders import hub
 from ssrem.encoders.adapted_transformer import DOWN, UP, AdaptedTransformer
+from ssrem.encoders.layers import layers
 from ssrem.encoders.pooling import pool
 from ssrem.encoders.transformer import Transformer
 from ssrem.evaluators.bilinear.config import RUN, AdapterConfig
@@ -52,7 +53,7 @@ class AdapterObjective(VectorObjective):
         self.lengths = np.array([len(ids) for ids in self.tokens], dtype=np.int64)
         self.model = copy.deepcopy(start.model).requires_grad_(False).eval()
         self.adapters = add_adapters(
-            *hub.layers(self.model), rank=config.rank, freeze=config.freeze, seed=config.seed
+            *layers(self.model), rank=config.rank, freeze=config.freeze, seed=config.seed
         )
         device = start.model.device
         self.bf16 = device if config.bf16 == "auto" else None

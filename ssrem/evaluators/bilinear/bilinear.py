@@ -6,7 +6,7 @@ Bak and Oh 2020, section 3.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, ClassVar
 
@@ -101,6 +101,10 @@ class Bilinear(Encoding[NetworkState]):
             self._notes(wanted),
         )
         return state, training
+
+    def encoded_texts(self, samples: Sequence[Sample]) -> Iterator[str]:
+        for sample in samples:
+            yield from self._read(sample)
 
     def compute(self, samples: Sequence[Sample], *, encode: Encode | None = None) -> Scores:
         bounds = self.state.bounds

@@ -12,11 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ssrem.encoders.adapted_transformer import AdaptedTransformer
+from ssrem.encoders.base import Encoder
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import comes_packaged, evaluator_class, load_evaluator, save_packaged
 from ssrem.evaluators.base import Bill, Evaluator
 from ssrem.evaluators.blend.config import Part
-from ssrem.samples import Encode, Floats, Sample
+from ssrem.samples import Floats, Sample
 
 FOLDER = "members"
 # How many samples are scored at a time, and of how many of the latest the scores are remembered.
@@ -85,8 +87,10 @@ class Members:
         """Every part's score of every sample. EvaluatorError where one is not finite, and the part does not say why."""
         values = np.zeros((len(samples), len(self.parts)))
         truncated, reasons = np.zeros(len(samples), dtype=bool), [""] * len(samples)
-        encoders: dict[str, Encode] = {}
+        encoders: dict[str, _Vectors] = {}
         for first in range(0, len(samples), _CHUNK):
+            for vectors in encoders.values():
+                vectors.trim()
             chunk = [self._visible(sample) for sample in samples[first : first + _CHUNK]]
             self._known |= self._computed([s for s in dict.fromkeys(chunk) if s not in self._known], encoders)
             for position, sample in enumerate(chunk, start=first):
@@ -119,20 +123,20 @@ class Members:
         return sample if self.referenced else Sample(sample.context, sample.response)
 
     def _computed(
-        self, samples: Sequence[Sample], encoders: dict[str, Encode]
+        self, samples: Sequence[Sample], encoders: dict[str, _Vectors]
     ) -> dict[Sample, tuple[Floats, bool, str]]:
-        """Sample → a row of `PartScores`. encoders: those in use, by signature."""
+        """Sample → a row of `PartScores`. encoders: those in use with the vectors that they gave, by signature."""
         if not samples:
             return {}
         if self.referenced and (lacking := sum(sample.reference is None for sample in samples)):
             raise EvaluatorError(f"{lacking} of {len(samples)} samples have no reference; give each one")
+        self._encode_shared(samples, encoders)
         columns, truncated = [], np.zeros(len(samples), dtype=bool)
         reasons = [""] * len(samples)
         for name, member in self.evaluators.items():
             reading: dict[str, Any] = {}
             if member.encoder is not None:
-                signature = member.encoder.signature
-                reading["encode"] = encoders.setdefault(signature, _remembering(member.encoder.encode))
+                reading["encode"] = encoders[member.encoder.signature]
             scores = member.compute(samples, **reading)
             columns.append(scores.score if self.referenced else scores.f)
             unscored = ~np.isfinite(columns[-1])
@@ -146,6 +150,25 @@ class Members:
             truncated |= scores.truncated
         rows = zip(np.column_stack(columns), truncated.tolist(), reasons, strict=True)
         return dict(zip(samples, rows, strict=True))
+
+    def _encode_shared(self, samples: Sequence[Sample], encoders: dict[str, _Vectors]) -> None:
+        """Add the encoders of the parts, and encode what an adapted transformer and the one before it both read."""
+        texts: dict[str, dict[str, None]] = {}
+        for member in self.evaluators.values():
+            if (encoder := member.encoder) is not None:
+                vectors = encoders.setdefault(encoder.signature, _Vectors(encoder))
+                own = texts.setdefault(encoder.signature, {})
+                own |= dict.fromkeys(
+                    text for text in member.encoded_texts(samples) if text not in vectors.known
+                )
+        for signature, adapted in encoders.items():
+            if isinstance(adapted.encoder, AdaptedTransformer):
+                start = adapted.encoder.start.signature
+                both = [text for text in texts[signature] if text in texts.get(start, ())]
+                if both:
+                    before, after = adapted.encoder.encode_both(both)
+                    encoders[start].known |= zip(both, before, strict=True)
+                    adapted.known |= zip(both, after, strict=True)
 
     def _check(self, part: Part) -> None:
         member = self._at_hand.get(part.name)
@@ -165,20 +188,22 @@ class Members:
             kind.check_settings(part.settings)
 
 
-def _remembering(encode: Encode) -> Encode:
-    """`encode` that encodes a text once, so that parts with one encoder share its vectors."""
-    known: dict[str, NDArray[np.float32]] = {}
+class _Vectors:
+    """An encoder's `encode` that encodes a text once, so that parts with one encoder share its vectors."""
 
-    def remembered(texts: Sequence[str]) -> NDArray[np.float32]:
-        if len(known) > _TEXTS:
-            known.clear()
-        new = [text for text in dict.fromkeys(texts) if text not in known]
-        if new or not texts:
-            vectors = encode(new)
-            known.update(zip(new, vectors, strict=True))
-        return np.stack([known[text] for text in texts]) if texts else vectors
+    def __init__(self, encoder: Encoder) -> None:
+        self.encoder = encoder
+        self.known: dict[str, NDArray[np.float32]] = {}
 
-    return remembered
+    def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        new = [text for text in dict.fromkeys(texts) if text not in self.known]
+        self.known |= zip(new, self.encoder.encode(new), strict=True)
+        return np.stack([self.known[text] for text in texts]) if texts else self.encoder.encode([])
+
+    def trim(self) -> None:
+        """Forget all vectors if there are too many."""
+        if len(self.known) > _TEXTS:
+            self.known.clear()
 
 
 def load_members(folder: Path, parts: Sequence[Part]) -> dict[str, Evaluator]:

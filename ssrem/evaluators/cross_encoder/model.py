@@ -5,13 +5,13 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from ssrem.encoders import hub
+from ssrem.encoders.layers import divided, freeze
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.cross_encoder.config import CrossEncoderConfig
 from ssrem.evaluators.cross_encoder.inputs import Base, Inputs
@@ -19,8 +19,6 @@ from ssrem.samples import Floats
 
 Weights = Mapping[str, NDArray[np.float32]]
 
-# Model types whose layers can be called in two parts, the output of one being the input of the other.
-_SPLIT = ("bert", "roberta", "xlm-roberta", "camembert", "electra")
 _MOST_HELD = 1 << 30
 """Limit in bytes of the frozen layers' output that is kept in memory; above it, the layers are run for every batch."""
 _TOKENS_AT_ONCE = {"cpu": 2_048, "mps": 8_192, "cuda": 65_536}
@@ -39,8 +37,8 @@ class CrossNet(torch.nn.Module):
         self.model = copy.deepcopy(base.model)
         if getattr(self.model, "pooler", None) is not None:
             self.model.pooler = None
-        self._frozen = hub.freeze(self.model, config.freeze, config.model)
-        self._parts = _parts(self.model, config.freeze)
+        self._frozen = freeze(self.model, config.freeze, config.model)
+        self._parts = divided(self.model, config.freeze)
         size = int(self.model.config.hidden_size)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(config.seed)
@@ -154,25 +152,3 @@ def sigmoid(values: Floats) -> Floats:
     """1 / (1 + exp(-x)), without overflow."""
     result: Floats = 0.5 * (1 + np.tanh(0.5 * values))
     return result
-
-
-class _PassThrough(torch.nn.Module):
-    """Replaces the embeddings: returns its input."""
-
-    def forward(self, inputs_embeds: torch.Tensor, **_: Any) -> torch.Tensor:
-        return inputs_embeds
-
-
-def _parts(model: Any, freeze: int) -> tuple[Any, Any] | None:
-    """The model up to layer `freeze` and the model from there on, sharing weights; None if it cannot be divided."""
-    if model.config.model_type not in _SPLIT or freeze == 0:
-        return None
-
-    def part(layers: Any, embeddings: Any) -> Any:
-        some, encoder = copy.copy(model), copy.copy(model.encoder)
-        encoder._modules = {**model.encoder._modules, "layer": torch.nn.ModuleList(layers)}
-        some._modules = {**model._modules, "encoder": encoder, "embeddings": embeddings}
-        return some
-
-    layers = model.encoder.layer
-    return part(layers[:freeze], model.embeddings).eval(), part(layers[freeze:], _PassThrough())

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ssrem.config import Config
 from ssrem.encoders import hub
+from ssrem.encoders.layers import layers
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.core.candidate_columns import draw
 from ssrem.evaluators.language_model.gemma import GEMMA, gemma_folder
@@ -118,7 +119,7 @@ class LmObjective:
         self.reader = CausalModel(settings.model, self.tokenizer, self.model)
         self.model.requires_grad_(False)
         self.adapters = add_adapters(
-            *hub.layers(self.model), rank=settings.rank, freeze=settings.freeze, seed=settings.seed
+            *layers(self.model), rank=settings.rank, freeze=settings.freeze, seed=settings.seed
         )
         if not self.adapters:
             raise EvaluatorError(

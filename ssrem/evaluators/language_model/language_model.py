@@ -51,8 +51,8 @@ class LanguageModel(Pretrained, ABC):
     ends_turns: ClassVar[bool]
     """Whether the separator also follows the last turn, before the response."""
 
-    def __init__(self, name: str, tokenizer: Any, model: Any) -> None:
-        super().__init__(name, tokenizer, model)
+    def __init__(self, name: str, tokenizer: Any, model: Any, *, mixed: bool = False) -> None:
+        super().__init__(name, tokenizer, model, mixed=mixed)
         self.device = model.device
         self.vocabulary = int(model.get_output_embeddings().weight.shape[0])
         self._known: dict[tuple[tuple[int, ...], tuple[int, ...]], float] = {}
@@ -119,7 +119,8 @@ class LanguageModel(Pretrained, ABC):
         if len(self._known) > _REMEMBERED:
             self.forget()
         new = {key: item for key, item in zip(keys, items, strict=True) if key not in self._known}
-        sums = self._log_likelihoods(list(new.values()), batch_size)
+        with self.precision():
+            sums = self._log_likelihoods(list(new.values()), batch_size)
         self._known.update(zip(new, sums.tolist(), strict=True))
         return np.array([self._known[key] for key in keys], dtype=np.float64)
 

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from ssrem.encoders import trusted_sources
+from ssrem.encoders.hub import BF16
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import MANIFEST
 from ssrem.evaluators.core.metric import Metric, Scored, check_whole
@@ -40,7 +41,8 @@ CALIBRATIONS: Mapping[str, tuple[float, float, float, float]] = {
 class Likelihood(Metric):
     """An evaluator by a language model: loads the model, turns samples into tokens and scores them in batches.
 
-    Settings. model: of the type `kind`. context_turns: how many of the last turns precede the response.
+    Settings. model: of the type `kind`; ":bf16" after it for products of bfloat16, which are other scores, in less time
+    where the processor has them. context_turns: how many of the last turns precede the response.
     separator: text or special token of the model between turns. max_length: tokens of a sample, including special
     ones; None is what the model takes, at most 512. A longer sample is `truncated`: the context's oldest tokens are
     dropped first, then the response's last. batch_size: samples of 64 tokens that are read at once, and up to four
@@ -91,15 +93,16 @@ class Likelihood(Metric):
     @classmethod
     def missing_packages(cls, folder: Path) -> list[str]:
         settings = read_json(folder / MANIFEST, ("settings",))["settings"]
-        return missing_packages() if settings["model"] == GEMMA else []
+        return missing_packages() if settings["model"].removesuffix(BF16) == GEMMA else []
 
     @cached_property
     def model(self) -> LanguageModel:
         """The language model, loaded on first use and shared by the evaluators that use it."""
         spec: str = self.settings["model"]
-        source = trusted_sources.trust(str(gemma_folder())) if spec == GEMMA else spec
+        bare = spec.removesuffix(BF16)
+        source = trusted_sources.trust(str(gemma_folder())) if bare == GEMMA else bare
         trusted_sources.check(source)
-        return self.model_class.shared(source, self.device, name=spec)
+        return self.model_class.shared(source + spec.removeprefix(bare), self.device, name=spec)
 
     @property
     def engine(self) -> str:
@@ -202,7 +205,9 @@ class LmSum(Causal):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        if self.settings[_SCALES[0]] is None and (known := CALIBRATIONS.get(self.settings["model"])):
+        if self.settings[_SCALES[0]] is None and (
+            known := CALIBRATIONS.get(self.settings["model"].removesuffix(BF16))
+        ):
             self.settings |= zip(_SCALES, known, strict=True)
 
     @classmethod

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,11 +17,14 @@ from ssrem.encoders.hub import MINILM
 from ssrem.encoders.transformer import Transformer
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import load_evaluator
+from ssrem.evaluators.baselines.cosine import Cosine
 from ssrem.evaluators.bilinear.adapter_training import AdapterObjective
 from ssrem.evaluators.bilinear.adapters import SSREMMiniLM
 from ssrem.evaluators.bilinear.config import COPY_COST, AdapterConfig
 from ssrem.evaluators.bilinear.encoded_candidates import EncodedCandidates
 from ssrem.evaluators.bilinear.table import table_products
+from ssrem.evaluators.blend.config import BlendConfig
+from ssrem.evaluators.blend.members import Members
 from ssrem.samples import TEST, TRAIN, VALID, Candidates, Sample
 from support.topical import topical_encoder
 from support.trained import (
@@ -97,6 +100,46 @@ def test_learns_what_the_corpus_teaches_and_that_a_copy_is_no_answer(fitted: SSR
         False,
     ]  # the long turn is not read at all
     assert any("learned from" in note and "of the way from" in note for note in fitted.training.notes)
+
+
+def test_encoding_with_the_transformer_before_runs_the_layers_below_once(
+    fitted: SSREMMiniLM, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoder, texts = fitted.encoder, ["red cat", "the blue dog runs", "", "sat", "dog . runs green"]
+    assert isinstance(encoder, AdaptedTransformer)
+    alone = encoder.start.encode(texts), encoder.encode(texts)
+    ran: list[str] = []
+    for model, name in ((encoder.start.model, "before"), (encoder.adapted.model, "after")):
+        for at, layer in enumerate(model.encoder.layer):
+            what = f"{name} {at}"
+            layer.register_forward_hook(lambda *_, what=what: ran.append(what))
+    both = encoder.encode_both(texts)
+    for together, single in zip(both, alone, strict=True):
+        np.testing.assert_allclose(together, single, atol=1e-3)  # of float16
+    assert ran.count("before 0") == ran.count("before 1") == ran.count("after 1") > 0
+    assert "after 0" not in ran
+    monkeypatch.setitem(encoder.__dict__, "_parts", None)  # a model that cannot be divided
+    assert np.array_equal(encoder.encode_both(texts)[1], alone[1])
+
+
+def test_a_blend_encodes_together_what_both_encoders_read(
+    fitted: SSREMMiniLM, bert: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cosine = Cosine(encoder=f"hf:{bert}", context_turns=1)
+    config = BlendConfig(parts="cosine+ssrem-minilm")
+    members = Members(config.members, referenced=False, at_hand={"cosine": cosine, "ssrem-minilm": fitted})
+    read: list[str] = []
+    encode = AdaptedTransformer.encode_both
+
+    def noted(self: AdaptedTransformer, texts: Sequence[str]) -> Any:
+        read.extend(texts)
+        return encode(self, texts)
+
+    monkeypatch.setattr(AdaptedTransformer, "encode_both", noted)
+    values = members.scores([*SAMPLES, *SAMPLES]).values
+    assert sorted(read) == sorted({text for s in SAMPLES for text in (s.context[-1], s.response)})
+    expected = [np.tile(part.components(SAMPLES).f, 2) for part in (cosine, fitted)]
+    np.testing.assert_allclose(values, np.transpose(expected), atol=1e-3)
 
 
 def test_only_the_adapters_of_upper_layers_learn(fitted: SSREMMiniLM, bert: Path) -> None:

@@ -372,6 +372,21 @@ def test_signature_names_what_scores_and_nothing_else(causal: Path, masked: Path
     assert len({evaluator.signature for evaluator in [plain, *others]}) == 5
 
 
+@pytest.mark.parametrize("cls", [LmPmi, MlmLikelihood])
+def test_bf16_is_chosen_by_name_and_told_by_the_signature(
+    cls: type[Likelihood], causal: Path, masked: Path, tmp_path: Path
+) -> None:
+    folder = masked if cls is MlmLikelihood else causal
+    full, mixed = cls(model=folder), cls(model=f"{folder}:bf16")
+    assert mixed.model is not full.model and mixed.signature != full.signature
+    exact, rounded = full.score(SAMPLES), mixed.score(SAMPLES)
+    assert not np.array_equal(exact, rounded)
+    np.testing.assert_allclose(rounded, exact, atol=0.2)
+    mixed.save(tmp_path / "saved")
+    assert np.array_equal(cls.load(tmp_path / "saved").score(SAMPLES), rounded)
+    assert np.array_equal(full.score(SAMPLES), exact)
+
+
 def test_evaluators_share_a_model(causal: Path) -> None:
     one, other = LmCoherence(model=causal), LmPmi(model=causal)
     assert one.model is other.model
