@@ -18,9 +18,14 @@ __all__ = ["copy", "made", "prefect_server", "web"]
 @pytest.fixture(scope="module")
 def prefect_server() -> Iterator[None]:
     """One for all tests of a file, which are of the group "prefect" and so share a worker."""
+    from prefect import settings
     from prefect.testing.utilities import prefect_test_harness
 
-    with prefect_test_harness(server_startup_timeout=60):
+    left_out = (settings.PREFECT_UI_ENABLED, settings.PREFECT_API_BLOCKS_REGISTER_ON_START)
+    with (
+        settings.temporary_settings(dict.fromkeys(left_out, False)),
+        prefect_test_harness(server_startup_timeout=60),
+    ):
         yield
 
 

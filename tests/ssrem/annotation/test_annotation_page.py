@@ -15,6 +15,8 @@ from ssrem.annotation.items import Batch, Context, Plan
 from ssrem.annotation.page import render
 from support.browser import CONTRAST, browser, opened
 
+pytestmark = pytest.mark.xdist_group("browser")
+
 __all__ = ["browser"]
 
 PLAN = Plan(contexts=3, raters=2, redundancy=2, checks=1)

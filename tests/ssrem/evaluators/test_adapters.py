@@ -35,7 +35,7 @@ from support.trained import (
     killed_at,
 )
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = [pytest.mark.usefixtures("one_thread"), pytest.mark.xdist_group("adapters")]
 
 COLOURS = ("red", "blue", "green")
 CONFIG = AdapterConfig(

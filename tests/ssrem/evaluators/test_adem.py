@@ -37,6 +37,8 @@ from support.trained import (
     other_topics,
 )
 
+pytestmark = pytest.mark.xdist_group("adem")
+
 TOPICS = 5
 FEW = {"utterance": 16, "context": 20, "decoder": 16, "latent": 4}
 CONFIG = AdemConfig(

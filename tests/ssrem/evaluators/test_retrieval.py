@@ -25,7 +25,7 @@ from support.tiny_transformer import SIZES, SPECIAL, WORDS, tokenizer
 from support.trained import KilledError, killed_at
 
 COLOURS = ("red", "blue", "green")
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = [pytest.mark.usefixtures("one_thread"), pytest.mark.xdist_group("retrieval")]
 
 
 def config(bert: Path, **settings: Any) -> RetrievalConfig:

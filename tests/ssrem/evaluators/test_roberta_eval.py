@@ -18,7 +18,7 @@ COLOURS = ("red", "blue", "green")
 FIRST = ("runs", "sat", "the", "runs sat", "sat runs", "the sat", "runs .", "sat .")
 
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = [pytest.mark.usefixtures("one_thread"), pytest.mark.xdist_group("roberta-eval")]
 
 
 def config(bert: Path, **settings: Any) -> RobertaEvalConfig:

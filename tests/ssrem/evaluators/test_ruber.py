@@ -31,6 +31,8 @@ from support.trained import (
     other_topics,
 )
 
+pytestmark = pytest.mark.xdist_group("ruber")
+
 TOPICS = 6
 CONFIG = RuberConfig(
     hidden=16, mlp=16, epochs=8, batch_size=32, learning_rate=0.01, context_words=12, response_words=4, seed=5

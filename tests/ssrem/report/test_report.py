@@ -16,6 +16,8 @@ from ssrem.report.data import COLUMNS, KINDS, ReportData
 from ssrem.report.page import render
 from support.report_data import make_data
 
+pytestmark = pytest.mark.xdist_group("report")
+
 SECTIONS = [
     *(
         "agreement",

@@ -14,6 +14,8 @@ from ssrem.report.page import render, render_comparison
 from support.browser import CONTRAST, browser, opened
 from support.report_data import correlation, make_data
 
+pytestmark = pytest.mark.xdist_group("browser")
+
 __all__ = ["browser"]
 
 EVIL = "<script>alert(1)</script> & 'more' "

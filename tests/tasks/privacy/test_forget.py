@@ -31,7 +31,7 @@ from tasks.training.outdated import outdated
 from tasks.warehouse.home import Warehouse
 from tasks.warehouse.partition import PartitionKey
 
-pytestmark = pytest.mark.xdist_group("forget")
+pytestmark = pytest.mark.xdist_group("small-home")  # the other worker does not wait for it
 
 Dump = Callable[..., str]
 

@@ -129,7 +129,7 @@ def labelled(made: Made, tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
     return home
 
 
-@pytest.mark.xdist_group("labelled")
+@pytest.mark.xdist_group("small-home")
 def test_what_is_learned_from_human_scores(labelled: Warehouse) -> None:
     root, known = str(labelled.root), {"ruber-unref"}
     for name in LEARNING:
@@ -150,7 +150,7 @@ def test_what_is_learned_from_human_scores(labelled: Warehouse) -> None:
         study("nobody", [("ruber-unref", 1)], root, StudySettings("transfer"))
 
 
-@pytest.mark.xdist_group("labelled")
+@pytest.mark.xdist_group("small-home")
 def test_no_evaluator_is_tested_on_what_it_learned_from(labelled: Warehouse) -> None:
     labels = HumanScores((str(labelled.root.with_name("likes_eval.json")),))
     train("ruber-unref", ["tiny"], str(labelled.root), encoder="glove-6b-50d", config=TINY, labels=labels)

@@ -30,7 +30,7 @@ from tasks.warehouse.home import Warehouse
 from tasks.warehouse.incidents import incidents
 from tasks.warehouse.partition import PartitionKey
 
-pytestmark = pytest.mark.xdist_group("promotion")  # they share two home folders
+pytestmark = pytest.mark.xdist_group("small-home")
 
 
 @pytest.fixture(scope="module")
