@@ -19,7 +19,7 @@ from flows.forget import forget as forget_all
 from ssrem.errors import DumpError, PrivacyError
 from ssrem.privacy.key import PseudonymKey
 from ssrem.tables.speaker_sets import TableSettings
-from support.small_home import Made, command
+from support.small_home import Made, command, copied
 from support.stages import run_python
 from support.whole_home import contents, occurrences
 from tasks.ingest.land import land
@@ -314,18 +314,16 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "home"
 
 
-def copied(built: Path, root: Path) -> tuple[Warehouse, list[str]]:
+def with_target(built: Path, root: Path) -> tuple[Warehouse, list[str]]:
     """A copy of the home folder, and the digests of zed_target in it."""
-    shutil.copytree(built, root)
-    home = Warehouse.at(root)
-    home.write_catalog(home.partitions())  # its views name the folder that they look into
+    home = copied(Warehouse.at(built), root)
     return home, who_is(home, "zed_target")
 
 
 @pytest.fixture(scope="module")
 def whole(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
     """That home folder without zed_target, whom an undisturbed run forgot."""
-    home, people = copied(built, tmp_path_factory.mktemp("whole") / "home")
+    home, people = with_target(built, tmp_path_factory.mktemp("whole") / "home")
     forget_all(people, str(home.root))
     return home
 
@@ -344,7 +342,7 @@ def cached(home: Warehouse) -> list[int]:
 def test_a_killed_run_is_completed_by_another(
     built: Path, whole: Warehouse, tmp_path: Path, publishes: int
 ) -> None:
-    home, people = copied(built, tmp_path / "home")
+    home, people = with_target(built, tmp_path / "home")
     assert occurrences(home.root, ["zed_target"])
     done = run_python(KILLED, publishes, home.root, *people)
     assert done.returncode == -signal.SIGKILL, done.stderr
