@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ssrem.encoders.hub import BF16
 from ssrem.errors import EvaluatorError
 from ssrem.negatives.base import Case, Generator, Negative, Settings, check_share, share_of
 from ssrem.negatives.masked_lm import MaskedLM, Pieces, joined_turns
@@ -23,7 +24,9 @@ _SENTENCE_END = frozenset(".?!\u2026\n")
 
 @dataclass(frozen=True)
 class MaskAndFillSettings(Settings):
-    """model: the masked language model's name or folder. device: where it runs; None for the best available.
+    """model: the masked language model's name or folder, with ":bf16" after it for products of bfloat16.
+
+    device: where it runs; None for the best available.
 
     select: which tokens to replace. 'context': those whose score (eq. 1) is `threshold` or more; 'without-history':
     those whose -log p(token | response) is; 'random': the share `share` of the usable tokens, drawn at random, by
@@ -116,7 +119,7 @@ class MaskAndFill(Generator):
 
     def _determinants(self) -> dict[str, Any]:
         """All settings but the device, which changes only the rounding."""
-        determinants = {**asdict(self.settings), "model": "-".join(self.lm.hashes)}
+        determinants = {**asdict(self.settings), "model": "-".join(self.lm.hashes) + BF16 * self.lm.mixed}
         del determinants["device"]
         return determinants
 

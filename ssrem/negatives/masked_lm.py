@@ -62,13 +62,13 @@ class MaskedLM(hub.Pretrained):
 
     auto_class: ClassVar[str] = "AutoModelForMaskedLM"
 
-    def __init__(self, name: str, tokenizer: Any, model: Any) -> None:
+    def __init__(self, name: str, tokenizer: Any, model: Any, *, mixed: bool = False) -> None:
         if not getattr(tokenizer, "is_fast", False) or tokenizer.mask_token_id is None:
             raise EvaluatorError(
                 f"{name}: its tokenizer has no mask token or gives no positions of tokens in a text; "
                 "name a BERT or RoBERTa model with tokenizer.json"
             )
-        super().__init__(name, tokenizer, model)
+        super().__init__(name, tokenizer, model, mixed=mixed)
         self.mask: int = tokenizer.mask_token_id
         self.start: int = tokenizer.cls_token_id
         self.end: int = tokenizer.sep_token_id
@@ -155,7 +155,7 @@ class MaskedLM(hub.Pretrained):
 
         ids[row, position] = self.mask
         inputs = (tensor.to(self.model.device) for tensor in (ids, torch.ones_like(ids), row, position))
-        with torch.inference_mode():
+        with torch.inference_mode(), self.precision():
             return masked_logits(self.model, *inputs).float()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -472,6 +473,9 @@ class FakeModel(LanguageModel):
     """A language model whose log-likelihood is -10 a token plus the context's length; it counts what it computes."""
 
     hashes = ("fake", "fake")
+
+    def precision(self) -> Any:
+        return nullcontext()
 
     def __init__(self) -> None:
         self.vocabulary = 10

@@ -263,6 +263,15 @@ def test_the_signature_names_the_weights_not_the_folder(bert: Path, tmp_path: Pa
     assert make(same).signature == signature != make(other).signature
 
 
+def test_products_of_bfloat16_give_nearly_the_same_scores_under_another_signature(bert: Path) -> None:
+    exact, rounded = make(bert), make(f"{bert}:bf16")
+    assert rounded.signature != exact.signature
+    expected, scores = (each.score(CONTEXT, RESPONSE).scores for each in (exact, rounded))
+    usable = np.isfinite(expected)
+    assert not np.array_equal(scores, expected)
+    np.testing.assert_allclose(scores[usable], expected[usable], atol=0.15)
+
+
 def test_a_model_that_reads_less_than_asked_is_refused(bert: Path) -> None:
     with pytest.raises(EvaluatorError, match="the model reads 64 tokens at most"):
         make(bert, max_tokens=65).generate(candidates(RESPONSE), seed=0)
