@@ -8,11 +8,11 @@ from typing import Any
 from flows.orchestration.artifacts import stage_artifacts
 from flows.orchestration.options import AgreementOptions, AnnotatedSetOptions, RunnerOptions
 from flows.orchestration.workers import on_workers
-from ssrem.evaluators.judge.asking import asking
+from ssrem.evaluators.judge.request_options import request_options
 from tasks.agreement.correlate import SET_ERRORS
 from tasks.agreement.correlate import correlate as correlate_set
 from tasks.maintenance.repair import repair
-from tasks.scoring.asking import split
+from tasks.scoring.endpoint_requests import split
 from tasks.stage.stage import Resources
 from tasks.training.transfer import registered
 from tasks.training.versions import to_correlate
@@ -43,7 +43,7 @@ def correlate(
     names = to_correlate(Warehouse.at(home), evaluators or ())
     own, options = split(names, settings or {})
     versions = registered(home, names, own, resources=resources)
-    with stage_artifacts(home, "correlate", ["agreement", "best"]), asking(**options):
+    with stage_artifacts(home, "correlate", ["agreement", "best"]), request_options(**options):
         new, failed = {}, []
         for file in annotated_sets.files:
             try:

@@ -9,7 +9,7 @@ from flows.tables import tables
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import check_name, evaluator_class
 from tasks.maintenance.repair import repair
-from tasks.scoring.asking import asks
+from tasks.scoring.endpoint_requests import asks
 from tasks.scoring.test_split import score_corpus as score_test_split
 from tasks.speaker_tables.build import without_tables
 from tasks.stage.stage import Resources
@@ -47,9 +47,9 @@ def score_corpus(
     names = corpora or landed
     used = registered(home, evaluators or (), {}, resources=resources)
     versions = [(name, version) for name, version in used if "f" in evaluator_class(name).parts]
-    if asking := [name for name, version in versions if asks(warehouse, name, version) and evaluators]:
+    if asks_endpoint := [name for name, version in versions if asks(warehouse, name, version) and evaluators]:
         raise EvaluatorError(
-            f"{asking[0]} would ask an endpoint about every candidate of a test split; leave it out"
+            f"{asks_endpoint[0]} would ask an endpoint about every candidate of a test split; leave it out"
         )
     if missing := without_tables(home, names):
         tables(home, missing, TableOptions(), resources)

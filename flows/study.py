@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from flows.orchestration.artifacts import stage_artifacts
-from ssrem.evaluators.judge.asking import asking
+from ssrem.evaluators.judge.request_options import request_options
 from tasks.maintenance.repair import repair
-from tasks.scoring.asking import split
+from tasks.scoring.endpoint_requests import split
 from tasks.stage.stage import Resources
 from tasks.studies.source import StudySettings
 from tasks.studies.study import datasets_of, write_study
@@ -46,7 +46,7 @@ def study(
     names = to_study(Warehouse.at(home), evaluators or ())
     own, options = split(names, settings or {})
     versions = registered(home, names, own, resources=resources)
-    with stage_artifacts(home, "study", ["studies"]), asking(**options):
+    with stage_artifacts(home, "study", ["studies"]), request_options(**options):
         pages = {}
         for dataset in datasets or datasets_of(home, name):
             study_dataset(dataset, versions, home, of_study, resources=resources)

@@ -22,7 +22,7 @@ from ssrem.annotation.retrieval import NAME as BM25
 from ssrem.annotation.retrieval import Retrieval
 from ssrem.errors import AnnotationError, HomeError
 from ssrem.files import read_text
-from tasks.scoring.asking import mark_private, why_private
+from tasks.scoring.endpoint_requests import mark_private, why_private
 from tasks.warehouse.files import check_target, delete, whole_file
 from tasks.warehouse.home import Warehouse, landed_corpora
 

@@ -26,7 +26,7 @@ from tasks.agreement.landed_set import (
 from tasks.agreement.set_figures import stage_figures
 from tasks.agreement.set_scores import stage_scores
 from tasks.ingest.dataset_names import checked_name
-from tasks.scoring.asking import why_marked, why_private
+from tasks.scoring.endpoint_requests import why_marked, why_private
 from tasks.scoring.signatures import Version
 from tasks.stage.ledger import Recipe, already_done
 from tasks.stage.progress import progress

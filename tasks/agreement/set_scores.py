@@ -9,11 +9,11 @@ from typing import Any
 
 from ssrem.evaluators import evaluator_class
 from ssrem.evaluators.base import EMPTY_CONTEXT, EMPTY_RESPONSE, NO_REFERENCE, PARTS, Evaluator, Scores
-from ssrem.evaluators.judge.asking import asking
+from ssrem.evaluators.judge.request_options import request_options
 from ssrem.samples import Sample
 from tasks.agreement.landed_set import samples_of, version_outputs
-from tasks.scoring.asking import asking_in, asks, marked_private
 from tasks.scoring.batches import evaluator_at, score_samples
+from tasks.scoring.endpoint_requests import asks, marked_private, request_options_in
 from tasks.scoring.signatures import Version, learned_from
 from tasks.stage.stage import Output, Stage
 
@@ -24,7 +24,7 @@ def stage_scores(stage: Stage, dataset: str, versions: Sequence[Version]) -> lis
         return []
     samples = samples_of(stage.connection, dataset)
     private = marked_private(dataset) if stage.recipe.parameters.get("private") else None
-    with asking(private=private):
+    with request_options(private=private):
         scores = score_samples(stage.home, versions, samples, dataset, stage.scratch)
     for (name, _), of_version in zip(versions, scores, strict=True):
         _say_lacking(name, dataset, of_version)
@@ -56,7 +56,7 @@ def _judgment_rows(
 ) -> Iterator[dict[str, Any]]:
     """Rows of `judgments`: the answers that the version's scores come from."""
     name, number = version
-    with asking_in(stage.home), evaluator_at(stage.home.models / name / str(number)) as evaluator:
+    with request_options_in(stage.home), evaluator_at(stage.home.models / name / str(number)) as evaluator:
         for row in evaluator.judgments(samples):
             response_id = str(row.pop("row"))
             yield {

@@ -17,7 +17,7 @@ from ssrem.encoders.store import VectorStore
 from ssrem.evaluators import evaluator_class, load_evaluator
 from ssrem.evaluators.base import Scores
 from ssrem.samples import TEST, Candidates, Sample
-from tasks.scoring.asking import asking_in
+from tasks.scoring.endpoint_requests import request_options_in
 from tasks.speaker_tables.vectors import encode_option
 from tasks.stage.progress import progress
 from tasks.stage.shards import (
@@ -101,7 +101,7 @@ def score_samples(
             if _in_one_process(name, folder) or (len(pieces) <= 1 and not distributed()):
                 with (
                     progress(f"scoring {what} with {name}") as advance,
-                    asking_in(home, advance=advance),
+                    request_options_in(home, advance=advance),
                     evaluator_at(folder) as evaluator,
                 ):
                     scores[at] = evaluator.components(samples, **encode_option(home, evaluator, scratch))
@@ -112,7 +112,7 @@ def score_samples(
                 file.write_text(json.dumps([asdict(one) for one in samples[first:last]]), encoding="utf-8")
                 shards.append({"evaluator": str(folder), "samples": str(file)})
         names = ", ".join(evaluators[at][0] for at in mapped)
-        with progress(f"scoring {what} with {names}") if shards else nullcontext(), asking_in(home):
+        with progress(f"scoring {what} with {names}") if shards else nullcontext(), request_options_in(home):
             parts = [dict(np.load(file)) for file in map_shards(components_shard, shards)]
         _loaded.cache_clear()
     for nth, at in enumerate(mapped):

@@ -10,9 +10,9 @@ import numpy as np
 from ssrem.agreement.identification import identification
 from ssrem.samples import CONTEXT_ATTACK, TEST
 from ssrem.tables.candidates import load_candidates
-from tasks.scoring.asking import asks
 from tasks.scoring.batches import evaluator_at, score_candidates
 from tasks.scoring.conversations import conversation_rows
+from tasks.scoring.endpoint_requests import asks
 from tasks.scoring.signatures import learned_from
 from tasks.speaker_tables.build import candidate_sources, landed_corpus
 from tasks.stage.ledger import Recipe

@@ -17,7 +17,7 @@ from ssrem.samples import Progress, Sample
 from ssrem.studies.learned import Human, Learn, Learning, Transfer
 from ssrem.studies.scored import Scored
 from tasks.agreement.landed_set import landed_sets, overall_part_of
-from tasks.scoring.asking import asking_in, why_private
+from tasks.scoring.endpoint_requests import request_options_in, why_private
 from tasks.scoring.signatures import Version
 from tasks.stage.progress import progress
 from tasks.stage.stage import Stage
@@ -96,7 +96,10 @@ class HumanScores(AnnotatedSet):
         private = next(filter(None, (why_private(stage.home, name) for name in digests)), None)
         for name, number in evaluators:
             base: Any = load_evaluator(stage.home.models / name / str(number))
-            with progress(f"{settings.study} of {name}") as advance, asking_in(stage.home, private=private):
+            with (
+                progress(f"{settings.study} of {name}") as advance,
+                request_options_in(stage.home, private=private),
+            ):
                 yield (name, number), self.learning(dataset, sets, _learn(base, advance))
 
     def learning(self, dataset: str, sets: dict[str, Human], learn: Learn) -> Learning:

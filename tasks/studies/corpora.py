@@ -14,7 +14,7 @@ from ssrem.agreement.signature import digest
 from ssrem.encoders.word_average import packaged_glove
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import evaluator_class
-from ssrem.evaluators.judge.asking import asking
+from ssrem.evaluators.judge.request_options import request_options
 from ssrem.samples import TEST, Sample
 from ssrem.studies import EVERYDAY_PAIRS, study_called
 from ssrem.studies.attacks import Score, TrueResponses, noting
@@ -22,8 +22,8 @@ from ssrem.studies.behaviour import FILE, Pairs, everyday_pairs
 from ssrem.studies.neighbours import neighbours
 from ssrem.studies.scored import Identified
 from ssrem.tables.candidates import load_candidates
-from tasks.scoring.asking import why_private
 from tasks.scoring.batches import score_samples
+from tasks.scoring.endpoint_requests import why_private
 from tasks.scoring.signatures import Version
 from tasks.speaker_tables.build import candidate_sources, landed_corpus
 from tasks.stage.ledger import sources
@@ -147,7 +147,7 @@ def _scoring(stage: Stage, version: Version, dataset: str) -> Score:
     private = why_private(stage.home, dataset)
 
     def score(samples: Sequence[Sample]) -> Any:
-        with asking(private=private):
+        with request_options(private=private):
             (scores,) = score_samples(stage.home, [version], samples, dataset, stage.scratch)
         return scores.f
 

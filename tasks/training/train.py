@@ -19,7 +19,7 @@ from ssrem.errors import EvaluatorError
 from ssrem.evaluators import evaluator_class
 from ssrem.tables.candidates import load_candidates
 from tasks.agreement.annotated_sets import human_scores
-from tasks.scoring.asking import asking_in, why_private
+from tasks.scoring.endpoint_requests import request_options_in, why_private
 from tasks.speaker_tables.build import candidate_sources, landed_corpus, without_tables
 from tasks.speaker_tables.language_models import masked_lm_for
 from tasks.speaker_tables.vectors import encode_option, encoder_for, training_texts
@@ -116,7 +116,7 @@ def train(
         provider = _Provider(place, spec, settings["seed"], learned_from, stage.connection, candidates)
         evaluator: Any = kind.create(settings, provider)
         private = next(filter(None, (why_private(place, corpus) for corpus in corpora)), None)
-        with progress(f"training {name}") as advance, asking_in(place, private=private):
+        with progress(f"training {name}") as advance, request_options_in(place, private=private):
             if not (labels and labels.alone):
                 encode = encode_option(place, evaluator, stage.scratch)
                 training = evaluator.fit(candidates, checkpoint=checkpoint, progress=advance, **encode)

@@ -12,7 +12,7 @@ from ssrem.evaluators import BASELINES, evaluator_class
 from ssrem.samples import Sample
 from tasks.agreement.annotated_sets import annotated_file
 from tasks.agreement.reproduce import reproduce as compute_again
-from tasks.scoring.asking import asking_in, bill_row, split
+from tasks.scoring.endpoint_requests import bill_row, request_options_in, split
 from tasks.training.versions import best_line, created, ready, to_correlate
 from tasks.warehouse.home import Warehouse
 
@@ -22,11 +22,11 @@ def correlate(options: argparse.Namespace, home: Warehouse) -> None:
     runner = arguments.runner(options)
     names = to_correlate(home, options.evaluator or ())
     settings = arguments.evaluator_settings(options)
-    own, asking = split(names, settings)
+    own, requests = split(names, settings)
     new = ready(home, names, own)
     annotated_sets = learning.annotated_sets(options, home, options.file, options.map)
     if options.dry_run:
-        _show_bills(options, home, [name for name in names if evaluator_class(name).asks], own, asking)
+        _show_bills(options, home, [name for name in names if evaluator_class(name).asks], own, requests)
         return
     if not options.evaluator and (best := best_line(home))[0] in new:
         output.say(f"correlating {best[1]}")
@@ -52,10 +52,10 @@ def _show_bills(
     home: Warehouse,
     names: list[str],
     own: dict[str, Any],
-    asking: dict[str, Any],
+    requests: dict[str, Any],
 ) -> None:
     rows = []
-    with asking_in(home, **asking):
+    with request_options_in(home, **requests):
         for file in options.file:
             read = annotated_file(home, file, options.layout, parse(options.map))
             samples = [Sample(row.context, row.response, row.reference) for row in read.read.rows]

@@ -20,7 +20,7 @@ from ssrem.evaluators import packaged
 from ssrem.evaluators.base import PARTS
 from ssrem.responses import FIELDS, Row, read_responses
 from ssrem.samples import Sample
-from tasks.scoring.asking import asking_in, bill_row, split, why_marked
+from tasks.scoring.endpoint_requests import bill_row, request_options_in, split, why_marked
 from tasks.stage.progress import progress
 from tasks.training.versions import best_line, created, versions
 from tasks.warehouse.files import check_target, whole_file
@@ -42,11 +42,11 @@ def score(options: argparse.Namespace, home: Warehouse) -> None:
     name, line = best_line(home) if options.evaluator is None else (options.evaluator, "")
     if options.evaluator in packaged() and not versions(home, name):
         line = f"{name}, as none is trained in {home.root} the one that comes with ssrem"
-    own, asking = split([name], arguments.evaluator_settings(options))
+    own, requests = split([name], arguments.evaluator_settings(options))
     private = why_marked(source, source)
     with (
         progress(f"scoring {source} with {name}") as advance,
-        asking_in(home, advance=advance, private=private, **asking),
+        request_options_in(home, advance=advance, private=private, **requests),
     ):
         evaluator = created(home, name, own.get(name))
         if options.dry_run:

@@ -14,7 +14,7 @@ from ssrem.evaluators import evaluator_class
 from ssrem.registry import did_you_mean
 from ssrem.studies import EVERYDAY_PAIRS
 from tasks.query.summaries import summary
-from tasks.scoring.asking import asking_in, bill_row, split
+from tasks.scoring.endpoint_requests import bill_row, request_options_in, split
 from tasks.training.versions import created, ready, to_study
 from tasks.warehouse.home import Warehouse
 
@@ -24,10 +24,10 @@ def study(options: argparse.Namespace, home: Warehouse) -> None:
     _check_datasets(home, options.of or ())
     names = to_study(home, options.evaluator or ())
     settings = arguments.evaluator_settings(options)
-    own, asking = split(names, settings)
+    own, requests = split(names, settings)
     ready(home, names, own)
     if options.dry_run:
-        _show_bills(options, home, [name for name in names if evaluator_class(name).asks], own, asking)
+        _show_bills(options, home, [name for name in names if evaluator_class(name).asks], own, requests)
         return
     pages = flow("study")(
         options.study,
@@ -60,13 +60,13 @@ def _show_bills(
     home: Warehouse,
     names: list[str],
     own: dict[str, Any],
-    asking: dict[str, Any],
+    requests: dict[str, Any],
 ) -> None:
     from tasks.studies.source import StudySettings  # imports Prefect
     from tasks.studies.study import datasets_of, samples_of
 
     settings = StudySettings(options.study, options.responses, options.seed)
-    with asking_in(home, **asking):
+    with request_options_in(home, **requests):
         evaluators = {name: created(home, name, own.get(name)) for name in names}
         rows = [
             bill_row(name, evaluator, samples, dataset)

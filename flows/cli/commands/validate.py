@@ -22,7 +22,7 @@ from ssrem.validation.validation import Judged, Settings, Validation
 from ssrem.validation.validation import validate as validation_of
 from ssrem.validation.verdict import unmet, verdict
 from tasks.agreement.annotated_sets import annotated_file
-from tasks.scoring.asking import asking_in, bill_row, split, why_marked
+from tasks.scoring.endpoint_requests import bill_row, request_options_in, split, why_marked
 from tasks.stage.progress import progress
 from tasks.training.versions import best_line, created
 from tasks.warehouse.clock import utc_now
@@ -45,11 +45,11 @@ def validate(options: argparse.Namespace, home: Warehouse) -> int:
     with writing(target):
         check_target(target)  # scoring may take long
     name, line = best_line(home) if options.evaluator is None else (options.evaluator, "")
-    own, asking = split([name], arguments.evaluator_settings(options))
+    own, requests = split([name], arguments.evaluator_settings(options))
     private = why_marked(source.path, options.file)
     with (
         progress(f"validating {name} on {options.file}") as advance,
-        asking_in(home, advance=advance, private=private, **asking),
+        request_options_in(home, advance=advance, private=private, **requests),
     ):
         evaluator = created(home, name, own.get(name))
         if options.dry_run:

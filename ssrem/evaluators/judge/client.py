@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.judge.answers import LOGPROBS, SCHEMA, WAYS
-from ssrem.evaluators.judge.asking import Asking
+from ssrem.evaluators.judge.request_options import RequestOptions
 from ssrem.registry import nearest
 
 TOP_LOGPROBS = 20
@@ -36,7 +36,7 @@ class Endpoint:
     EvaluatorError, in one line, where the client is not installed or there is no key.
     """
 
-    def __init__(self, base_url: str, model: str, asking: Asking, way: str) -> None:
+    def __init__(self, base_url: str, model: str, options: RequestOptions, way: str) -> None:
         try:
             import openai
         except ImportError:
@@ -44,16 +44,21 @@ class Endpoint:
                 "judge needs the client of OpenAI; install it with pip install 'ssrem[judge]'"
             ) from None
         self.model, self._wanted, self._fixed = model, frozenset(WAYS[way]), way != "auto"
-        self._where, self._asking = base_url, asking
-        self._key = os.environ.get(asking.key_env, "")
-        if not self._key and (urlsplit(base_url).scheme == "https" or asking.key_env != Asking.key_env):
+        self._where, self._options = base_url, options
+        self._key = os.environ.get(options.key_env, "")
+        if not self._key and (
+            urlsplit(base_url).scheme == "https" or options.key_env != RequestOptions.key_env
+        ):
             raise EvaluatorError(
-                f"judge: no key for {base_url}: set {asking.key_env}, or name another environment variable with "
+                f"judge: no key for {base_url}: set {options.key_env}, or name another environment variable with "
                 "--set key_env=NAME"
             )
         self._openai = openai
         self._client = openai.OpenAI(
-            api_key=self._key or "none", base_url=base_url, timeout=asking.timeout, max_retries=asking.retries
+            api_key=self._key or "none",
+            base_url=base_url,
+            timeout=options.timeout,
+            max_retries=options.retries,
         )
         self._limit = "max_tokens"
         self._lock = threading.Lock()
@@ -122,7 +127,7 @@ class Endpoint:
         """The JSON of a reply; None if it stays no JSON however often it is asked for."""
         library, where = self._openai, self._where
         try:
-            for _ in range(1 + self._asking.retries):
+            for _ in range(1 + self._options.retries):
                 try:
                     return json.loads(request().text)
                 except ValueError:
@@ -130,9 +135,9 @@ class Endpoint:
             return None
         except (library.AuthenticationError, library.PermissionDeniedError) as error:
             raise EvaluatorError(
-                f"judge: {where} refuses the key in {self._asking.key_env} ({error.status_code})"
+                f"judge: {where} refuses the key in {self._options.key_env} ({error.status_code})"
                 if self._key
-                else f"judge: {where} wants a key ({error.status_code}); set {self._asking.key_env}"
+                else f"judge: {where} wants a key ({error.status_code}); set {self._options.key_env}"
             ) from None
         except library.NotFoundError as error:
             if "/models" in str(error.request.url):
@@ -143,7 +148,7 @@ class Endpoint:
         except (library.APIConnectionError, library.RateLimitError, library.InternalServerError) as error:
             status = getattr(error, "status_code", None)
             why = f"{status}: {self._reason(error)}" if status else self._reason(error)
-            tries = 1 + self._asking.retries
+            tries = 1 + self._options.retries
             raise EvaluatorError(f"judge: no answer from {where} in {tries} tries ({why}); {GO_ON}") from None
         except library.APIStatusError as error:
             raise RefusedError(f"{error.status_code}: {self._reason(error)}") from None

@@ -21,10 +21,10 @@ from ssrem.errors import EvaluatorError
 from ssrem.evaluators.base import Bill
 from ssrem.evaluators.core.metric import Metric, Scored, check_text, check_whole
 from ssrem.evaluators.judge.answers import WAYS, read_reply, schema
-from ssrem.evaluators.judge.asking import OPTIONS, Asking, current, prices_of
 from ssrem.evaluators.judge.client import GO_ON, Endpoint, RefusedError
 from ssrem.evaluators.judge.journal import Journal
 from ssrem.evaluators.judge.prompt import load_prompt
+from ssrem.evaluators.judge.request_options import OPTIONS, RequestOptions, current, prices_of
 from ssrem.samples import Sample
 
 MALFORMED = "malformed answer"
@@ -65,7 +65,7 @@ class Judge(Metric):
     schema), plain (neither), or auto: both, as far as the endpoint has them. max_tokens: of an answer, more for a model
     that thinks first.
     context_turns: turns before the response at most; max_characters: of all texts of a sample: the oldest turns are
-    dropped first, then the response's end. The other settings are those of `Asking`, which change no score.
+    dropped first, then the response's end. The other settings are those of `RequestOptions`, which change no score.
     """
 
     name: ClassVar[str] = "judge"
@@ -82,7 +82,7 @@ class Judge(Metric):
         "max_tokens": 32,
         "context_turns": 20,
         "max_characters": 12_000,
-        **{name: getattr(Asking, name) for name in OPTIONS},
+        **{name: getattr(RequestOptions, name) for name in OPTIONS},
     }
 
     def __init__(self, **settings: Any) -> None:
@@ -124,7 +124,7 @@ class Judge(Metric):
         if prompt.compares != ("reference" in cls.needs):
             other = "shows the true response; use judge-ref" if prompt.compares else "does not; use judge"
             raise EvaluatorError(f"{cls.name}: prompt {prompt.criterion} {other}")
-        prices_of(Asking(**{name: chosen[name] for name in OPTIONS}).prices, chosen["model"])
+        prices_of(RequestOptions(**{name: chosen[name] for name in OPTIONS}).prices, chosen["model"])
         return chosen
 
     @property
@@ -138,8 +138,8 @@ class Judge(Metric):
         return f"{self.name}{settings}|{self.engine}"
 
     def values(self, samples: Sequence[Sample]) -> Scored:
-        asking = current(**self.options)
-        journal = self._journal(asking.journal)
+        options = current(**self.options)
+        journal = self._journal(options.journal)
         visible = [self._visible(sample) for sample in samples]
         questions = [self._questions(sample) for sample in visible]
         missing = {
@@ -149,15 +149,15 @@ class Judge(Metric):
             if journal.get(question.key) is None
         }
         if missing:
-            self._ask(list(missing.values()), journal, asking, len(samples))
+            self._ask(list(missing.values()), journal, options, len(samples))
         read = [self._read(of_sample, journal) for of_sample in questions]
         truncated = [seen != sample for seen, sample in zip(visible, samples, strict=True)]
         values, reasons = zip(*read, strict=True)
         return Scored(np.array(values, dtype=np.float64), np.array(truncated), reasons)
 
     def bill(self, samples: Sequence[Sample]) -> Bill:
-        asking = current(**self.options)
-        journal, prices = self._journal(asking.journal), prices_of(asking.prices, self.settings["model"])
+        options = current(**self.options)
+        journal, prices = self._journal(options.journal), prices_of(options.prices, self.settings["model"])
         usable = [sample for sample in samples if self.lacks(sample) is None]
         questions = {q.key: q for sample in usable for q in self._questions(self._visible(sample))}
         missing = [question for key, question in questions.items() if journal.get(key) is None]
@@ -231,16 +231,18 @@ class Judge(Metric):
             of_orders.append(self.prompt.score(order, sum(scores) / len(scores)))
         return sum(of_orders) / len(of_orders), ""
 
-    def _ask(self, questions: Sequence[Question], journal: Journal, asking: Asking, responses: int) -> None:
+    def _ask(
+        self, questions: Sequence[Question], journal: Journal, options: RequestOptions, responses: int
+    ) -> None:
         """Ask the questions; every answer goes into the journal as it comes. EvaluatorError where this must stop."""
-        settings, prices = self.settings, prices_of(asking.prices, self.settings["model"])
+        settings, prices = self.settings, prices_of(options.prices, self.settings["model"])
         where = settings["base_url"]
-        asking.check_privacy(where)
-        endpoint = Endpoint(where, settings["model"], asking, settings["answers"])
+        options.check_privacy(where)
+        endpoint = Endpoint(where, settings["model"], options, settings["answers"])
         endpoint.check()
-        if where not in asking.spending.announced:
-            asking.spending.announced.add(where)
-            asking.say(
+        if where not in options.spending.announced:
+            options.spending.announced.add(where)
+            options.say(
                 f"{self.name} sends {responses:,} responses with their contexts to {where}, model {settings['model']}: "
                 f"{len(questions):,} requests"
             )
@@ -248,7 +250,7 @@ class Judge(Metric):
         def ask(question: Question) -> str | None:
             """Why it must not be asked; None when it was."""
             most = prices.of(len(question.message.encode()) + 64, settings["max_tokens"]) if prices else 0.0
-            if stopped := asking.spending.reserve(asking, most):
+            if stopped := options.spending.reserve(options, most):
                 return stopped
             tokens, cost = 0, 0.0
             try:
@@ -286,18 +288,18 @@ class Judge(Metric):
                     raise EvaluatorError(f"{self.name}: {where} refuses the request ({error})") from None
                 self._not_taken[question.key] = f"{NOT_TAKEN}: {error}"
             finally:
-                asking.spending.settle(most, tokens, cost)
+                options.spending.settle(most, tokens, cost)
             return None
 
         stopped, done = ask(questions[0]), 1  # alone: it shows what the endpoint can do
-        asking.advance(done, len(questions), asking.spending.note(prices))
-        pool = ThreadPoolExecutor(asking.concurrency)
+        options.advance(done, len(questions), options.spending.note(prices))
+        pool = ThreadPoolExecutor(options.concurrency)
         try:
             futures = [pool.submit(ask, question) for question in questions[1:]] if not stopped else []
             for future in as_completed(futures):
                 stopped = stopped or future.result()
                 done += 1
-                asking.advance(done, len(questions), asking.spending.note(prices))
+                options.advance(done, len(questions), options.spending.note(prices))
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
             endpoint.close()

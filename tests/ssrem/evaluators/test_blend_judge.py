@@ -14,7 +14,7 @@ from ssrem.errors import EvaluatorError
 from ssrem.evaluators import load_evaluator
 from ssrem.evaluators.blend.blend import Blend, BlendRef
 from ssrem.evaluators.blend.config import BlendConfig
-from ssrem.evaluators.judge.asking import asking
+from ssrem.evaluators.judge.request_options import request_options
 from ssrem.samples import Candidates, Sample
 from support.judge_server import JudgeServer, completion, judge_server
 
@@ -47,7 +47,7 @@ def settings(server: JudgeServer, parts: str = "judge+novelty") -> BlendConfig:
 def test_a_response_that_the_judge_refuses_has_no_score_and_teaches_nothing(
     server: JudgeServer, tmp_path: Path
 ) -> None:
-    with asking(journal=tmp_path / "journal"):
+    with request_options(journal=tmp_path / "journal"):
         untrained = Blend(None, settings(server))
         bill = untrained.bill(SAMPLES)
         assert (bill.requests, bill.answered, bill.cost) == (30, 0, None)

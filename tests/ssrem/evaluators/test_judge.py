@@ -16,8 +16,8 @@ import pytest
 
 from ssrem.errors import EvaluatorError, PrivacyError
 from ssrem.evaluators import load_evaluator
-from ssrem.evaluators.judge.asking import asking
 from ssrem.evaluators.judge.judge import Judge, JudgeRef
+from ssrem.evaluators.judge.request_options import request_options
 from ssrem.samples import Sample
 from support.judge_server import KEY, JudgeServer, Reply, completion, failure, judge_server
 
@@ -224,7 +224,7 @@ def test_samples_are_averaged(server: JudgeServer) -> None:
 
 def test_a_rerun_asks_nothing_again(server: JudgeServer, tmp_path: Path) -> None:
     server.answer = lambda _, number: completion(str(1 + number % 5))
-    with asking(journal=tmp_path):
+    with request_options(journal=tmp_path):
         before = judge(server).score(SAMPLES)
         assert judge(server).bill(SAMPLES).requests == 0
         again = judge(server, concurrency=1).score(SAMPLES)
@@ -237,7 +237,7 @@ def test_a_rerun_asks_nothing_again(server: JudgeServer, tmp_path: Path) -> None
 
 
 def _judgments(server: JudgeServer, journal: Path) -> list[dict[str, Any]]:
-    with asking(journal=journal):
+    with request_options(journal=journal):
         return list(judge(server).judgments(SAMPLES))
 
 
@@ -245,7 +245,7 @@ def test_a_killed_run_has_lost_only_what_was_in_flight(server: JudgeServer, tmp_
     server.answer = lambda _, number: completion("4") if number < 3 else Reply(completion("4"), wait=30)
 
     def score() -> None:
-        with asking(journal=tmp_path):
+        with request_options(journal=tmp_path):
             judge(server, concurrency=1).score(SAMPLES)
 
     child = multiprocessing.get_context("fork").Process(target=score)
@@ -259,7 +259,7 @@ def test_a_killed_run_has_lost_only_what_was_in_flight(server: JudgeServer, tmp_
     with file.open("ab") as stream:
         stream.write(b'{"key": "cut off')
     server.answer = lambda *_: completion("5")
-    with asking(journal=tmp_path):
+    with request_options(journal=tmp_path):
         assert judge(server).score(SAMPLES).tolist() == [4, 4, 4, 5, 5]
         assert len(server.asked) == 4 + 2
         assert judge(server).bill(SAMPLES).requests == 0
@@ -268,18 +268,18 @@ def test_a_killed_run_has_lost_only_what_was_in_flight(server: JudgeServer, tmp_
 def test_limits_stop_before_and_keep_what_was_paid_for(server: JudgeServer, tmp_path: Path) -> None:
     for asked in (2, 4):
         with (
-            asking(journal=tmp_path / "a"),
+            request_options(journal=tmp_path / "a"),
             pytest.raises(EvaluatorError, match=r"stopped at max_requests=2 .* run the same command again"),
         ):
             judge(server, max_requests=2).score(SAMPLES)
         assert len(server.asked) == asked
-    with asking(journal=tmp_path / "a"):
+    with request_options(journal=tmp_path / "a"):
         assert judge(server, max_requests=2).score(SAMPLES).tolist() == [4] * 5
     prices = tmp_path / "prices.json"
     prices.write_text('{"currency": "EUR", "tiny": {"input": 1000, "output": 0}}')  # 0.1 a request
     notes: list[str] = []
     with (
-        asking(journal=tmp_path / "b", advance=lambda _, __, note: notes.append(note)),
+        request_options(journal=tmp_path / "b", advance=lambda _, __, note: notes.append(note)),
         pytest.raises(EvaluatorError, match=r"stopped at max_cost=1.1 .* of 5 requests left"),
     ):
         judge(server, max_cost=1.1, prices=str(prices), concurrency=1).score(SAMPLES)
@@ -309,18 +309,18 @@ def test_what_it_would_cost_is_known_before(server: JudgeServer, tmp_path: Path)
 
 
 def test_private_texts_are_not_sent(server: JudgeServer) -> None:
-    with asking(private="corpus x has pseudonyms"):
+    with request_options(private="corpus x has pseudonyms"):
         with pytest.raises(PrivacyError, match="corpus x has pseudonyms: its texts would go to"):
             judge(server).score(SAMPLES)
         assert server.asked == []
-        with asking(send_texts=True):
+        with request_options(send_texts=True):
             judge(server).score(SAMPLES)
     assert len(server.asked) == 5
 
 
 def test_where_texts_go_is_said_once(server: JudgeServer) -> None:
     said: list[str] = []
-    with asking(say=said.append):
+    with request_options(say=said.append):
         judge(server).score(SAMPLES)
         judge(server).score(SAMPLES)
     assert said == [f"judge sends 5 responses with their contexts to {server.url}, model tiny: 5 requests"]

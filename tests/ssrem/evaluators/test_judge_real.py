@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ssrem.evaluators.judge.asking import asking
 from ssrem.evaluators.judge.judge import Judge
+from ssrem.evaluators.judge.request_options import request_options
 from ssrem.samples import Sample
 
 pytestmark = pytest.mark.slow
@@ -65,7 +65,7 @@ def test_a_real_model_gives_expected_scores_once(url: str, tmp_path: Path) -> No
         'Five!"\n\nAnswer: 5 <|im_end|>',
     )
     samples = [Sample(("Hi!", "Any pets?"), text) for text in texts]
-    with asking(journal=tmp_path):
+    with request_options(journal=tmp_path):
         judge = Judge(base_url=url, model="gemma3-270m", timeout=300)
         scores = judge.components(samples)
         assert scores.reasons.tolist() == [""] * 3

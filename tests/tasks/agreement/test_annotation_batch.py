@@ -15,7 +15,7 @@ from ssrem.annotation.items import Batch
 from ssrem.annotation.page import ANSWERS_FORMAT
 from support.paths import ROOT
 from support.small_home import Made
-from tasks.scoring.asking import why_marked
+from tasks.scoring.endpoint_requests import why_marked
 from tasks.warehouse.home import Warehouse
 
 
@@ -131,7 +131,7 @@ def test_ratings_of_a_corpus_with_pseudonyms_are_private(
 ) -> None:
     for name, ingested in {"open": {}, "masked": {"pseudonym_key": "3f"}}.items():
         with monkeypatch.context() as patched:
-            patched.setattr("tasks.scoring.asking.last_parameters", lambda *_, of=ingested: of)
+            patched.setattr("tasks.scoring.endpoint_requests.last_parameters", lambda *_, of=ingested: of)
             batch = export(made, tmp_path / name, "--contexts", "8")
         assert (
             ("private" in json.loads((tmp_path / name / "key.json").read_text()))

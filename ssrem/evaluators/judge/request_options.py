@@ -1,6 +1,6 @@
-"""How endpoints are asked in a run, and what that has cost so far: nothing of it changes a score.
+"""Options of the requests to endpoints in a run, and what the run has spent; none of them changes a score.
 
-`asking` sets it for a block, so that it reaches a judge wherever it is: in a blend, a study, or a saved version.
+`request_options` sets them for a block of code, so that they reach every judge: in a blend, a study or a saved version.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ class Spending:
         self._in_flight = 0
         self._settled = threading.Condition()
 
-    def reserve(self, asking: Asking, most: float) -> str | None:
+    def reserve(self, options: RequestOptions, most: float) -> str | None:
         """Count a request that costs `most` at most before it is sent; or why it must not be sent.
 
         It waits for those in flight, which cost less than they might, before it gives up for what they might cost.
         """
         with self._settled:
-            if asking.max_cost is not None:
-                while self.cost + self.reserved + most > asking.max_cost:
+            if options.max_cost is not None:
+                while self.cost + self.reserved + most > options.max_cost:
                     if not self._in_flight:
-                        return f"max_cost={asking.max_cost:g} ({self.cost:.4g} spent)"
+                        return f"max_cost={options.max_cost:g} ({self.cost:.4g} spent)"
                     self._settled.wait()
-            if asking.max_requests is not None and self.requests >= asking.max_requests:
-                return f"max_requests={asking.max_requests}"
+            if options.max_requests is not None and self.requests >= options.max_requests:
+                return f"max_requests={options.max_requests}"
             self.requests += 1
             self._in_flight += 1
             self.reserved += most
@@ -64,8 +64,8 @@ class Spending:
 
 
 @dataclass(frozen=True)
-class Asking:
-    """Settings of a run.
+class RequestOptions:
+    """Options of the requests of a run.
 
     key_env: environment variable with the key. concurrency: requests at a time. timeout: seconds for a try; retries:
     further tries after 429, 5xx, a lost connection or no answer in time. max_requests, max_cost: where to stop; prices:
@@ -112,15 +112,15 @@ OPTIONS = (
     *("key_env", "concurrency", "timeout", "retries"),
     *("max_requests", "max_cost", "prices", "send_texts"),
 )
-"""The settings of `Asking` that a user gives, with --set or an option."""
+"""The settings of `RequestOptions` that a user gives, with --set or an option."""
 
 _changes: ContextVar[Mapping[str, Any] | None] = ContextVar("how endpoints are asked", default=None)
 
 
 @contextmanager
-def asking(**changes: Any) -> Iterator[None]:
-    """Until the block ends, ask with these settings of `Asking`; an outer block's others stay. What is spent within the
-    outermost block counts together."""
+def request_options(**changes: Any) -> Iterator[None]:
+    """Set these fields of `RequestOptions` until the block ends; other fields stay as in an outer block. Spending is
+    counted together within the outermost block."""
     before = _changes.get() or {"spending": Spending()}
     token = _changes.set({**before, **changes})
     try:
@@ -129,9 +129,9 @@ def asking(**changes: Any) -> Iterator[None]:
         _changes.reset(token)
 
 
-def current(**settings: Any) -> Asking:
-    """How to ask now: the settings of a judge, changed by those of the blocks around."""
-    return Asking(**{**settings, **(_changes.get() or {})})
+def current(**settings: Any) -> RequestOptions:
+    """The options in force: those of a judge, overridden by those of the blocks of `request_options` around."""
+    return RequestOptions(**{**settings, **(_changes.get() or {})})
 
 
 @dataclass(frozen=True)

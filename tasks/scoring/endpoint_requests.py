@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ssrem.errors import printable
 from ssrem.evaluators import evaluator_class, route
-from ssrem.evaluators.judge.asking import OPTIONS, Asking, asking
+from ssrem.evaluators.judge.request_options import OPTIONS, RequestOptions, request_options
 from tasks.privacy.people import last_parameters
 from tasks.warehouse.home import Warehouse
 
@@ -23,9 +23,9 @@ MARK = ".private"
 
 
 @contextmanager
-def asking_in(home: Warehouse, **changes: Any) -> Iterator[None]:
-    """Until the block ends, keep answers in the home folder, and say where texts go. changes: as `asking` takes."""
-    with asking(journal=home.judgments, say=_say, **changes):
+def request_options_in(home: Warehouse, **changes: Any) -> Iterator[None]:
+    """`request_options` that also store answers in the home folder and print where texts are sent."""
+    with request_options(journal=home.judgments, say=_say, **changes):
         yield
 
 
@@ -41,7 +41,7 @@ def split(
     asking endpoints in this run. EvaluatorError for an unknown setting or a value that it cannot have."""
     may_ask = any(evaluator_class(name).asks for name in names)
     options = {name: value for name, value in settings.items() if name in OPTIONS and may_ask}
-    Asking(
+    RequestOptions(
         **options
     )  # checked before they are stored as flow parameters: a key may stand in place of its variable
     versions = {name: value for name, value in settings.items() if name not in options}
