@@ -11,7 +11,11 @@ from numpy.typing import NDArray
 
 from ssrem.agreement.identification import mean_interval
 
-_CHUNK = 50_000
+_CHUNK = 2_000
+"""Members that are computed at once: few enough that their vectors stay in the processor's cache."""
+
+_PIECE = 50_000
+"""Members of one set that are added up at once; a larger set is the sum of its pieces."""
 
 Integers = NDArray[np.int64]
 
@@ -43,7 +47,7 @@ def set_similarity(vectors: NDArray[Any], set_id: Integers, rows: Integers) -> S
 
     vectors (n, d); set_id (m,), members of a set standing together; rows (m,), into vectors. For k unit
     vectors it is (‖Σv‖² - k) / (k(k - 1)). Zero vectors are no members; sets with fewer than two are
-    left out. Linear in m; memory one chunk and one sum a set. ValueError where a set's members stand apart.
+    left out. Linear in m; memory one chunk, or one piece of a larger set. ValueError where a set's members stand apart.
     """
     if set_id.shape != rows.shape or set_id.ndim != 1:
         raise ValueError(f"set_id of shape {set_id.shape} does not fit rows of shape {rows.shape}")
@@ -59,8 +63,8 @@ def set_similarity(vectors: NDArray[Any], set_id: Integers, rows: Integers) -> S
         # A chunk holds whole sets, one at least, so that a set's mean does not depend on the sets beside it.
         end = max(begin + 1, int(np.searchsorted(ends, starts[begin] + _CHUNK, side="right")))
         sums: NDArray[np.float64] = np.zeros((end - begin, vectors.shape[1]))
-        for first in range(starts[begin], ends[end - 1], _CHUNK):
-            last = min(first + _CHUNK, int(ends[end - 1]))
+        for first in range(starts[begin], ends[end - 1], _PIECE):
+            last = min(first + _PIECE, int(ends[end - 1]))
             units, known = _unit(vectors[rows[first:last]])
             cuts = np.maximum(starts[begin:end] - first, 0)
             sums += np.add.reduceat(units, cuts, axis=0)

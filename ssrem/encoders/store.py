@@ -122,7 +122,7 @@ class VectorStore:
     def _look_up(self, encoder: Encoder, texts: Sequence[str]) -> _Rows:
         rows = _Rows(texts, encoder.dimensions)
         for path in sorted((self.folder / encoder.signature).glob("*.parquet")) if len(texts) else ():
-            if (part := _read(path, encoder.dimensions)) is None:
+            if (part := _read(path, encoder.dimensions, wanted=rows.hashes)) is None:
                 continue
             hashes, vectors = part
             at = np.minimum(np.searchsorted(rows.hashes, hashes), len(rows.hashes) - 1)
@@ -132,15 +132,21 @@ class VectorStore:
         return rows
 
 
-def _read(path: Path, dimensions: int | None = None) -> tuple[Hashes, NDArray[np.float16]] | None:
-    """Hashes (k,) and vectors (k, d) of a file; None if it cannot be read or has other dimensions, and is deleted."""
+def _read(
+    path: Path, dimensions: int | None = None, wanted: Hashes | None = None
+) -> tuple[Hashes, NDArray[np.float16]] | None:
+    """Hashes (k,) and vectors (k, d) of a file; None if it has none of the wanted hashes, or if it cannot be read or
+    has other dimensions, and is deleted."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
-        table = pq.read_table(path, page_checksum_verification=True)
-        hashes = np.asarray(table.column("text_hash").to_numpy(), dtype=np.uint64)
-        column = table.column("vector")
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            column = file.read(["text_hash"]).column("text_hash")
+            hashes = np.asarray(column.to_numpy(), dtype=np.uint64)
+            if wanted is not None and not np.isin(hashes, wanted).any():
+                return None
+            column = file.read(["vector"]).column("vector")
         size = column.type.list_size
         values = np.concatenate([chunk.flatten().to_numpy() for chunk in column.chunks])
         vectors = values.astype(np.float16).reshape(len(hashes), size)
@@ -164,7 +170,7 @@ def _write(parts: Path, hashes: Hashes, vectors: NDArray[Any]) -> None:
     try:
         parts.mkdir(parents=True, exist_ok=True)
         _sweep(parts)
-        pq.write_table(table, aside, compression="zstd", use_dictionary=False, write_page_checksum=True)
+        pq.write_table(table, aside, compression="none", use_dictionary=False, write_page_checksum=True)
         aside.replace(parts / f"{name}.parquet")
     except OSError as error:
         aside.unlink(missing_ok=True)

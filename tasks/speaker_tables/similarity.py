@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ssrem.tables.speaker_sets import TableSettings
     from tasks.stage.stage import Stage
 
-CHUNK = 100_000
+CHUNK = 50_000
 MEMBERS = 200_000
 """Fewest members of sets in a shard."""
 

@@ -106,3 +106,24 @@ def test_hashes_tell_texts_apart() -> None:
     assert hashes.dtype == np.uint64
     assert hashes[0] == hashes[3]
     assert len(set(hashes.tolist())) == 4
+
+
+def test_vectors_of_other_texts_are_not_read(
+    encoder: Counting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import pyarrow.parquet as pq
+
+    store = VectorStore(tmp_path)
+    store.encode(encoder, ["w1"])
+    columns: list[str] = []
+    read = pq.ParquetFile.read
+
+    def noted(file: Any, names: list[str]) -> Any:
+        columns.extend(names)
+        return read(file, names)
+
+    monkeypatch.setattr(pq.ParquetFile, "read", noted)
+    store.encode(encoder, ["w2"])
+    assert columns == ["text_hash"]
+    store.encode(encoder, ["w2"])
+    assert columns.count("vector") == 1
