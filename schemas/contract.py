@@ -135,7 +135,11 @@ Expectation = Between | OneOf | NotEmpty | References | WithinBounds | Finite
 
 @dataclass(frozen=True)
 class Table:
-    """A published table. `part`: what one partition, a Parquet file, covers, such as one corpus."""
+    """A published table. `part`: what one partition, a Parquet file, covers, such as one corpus.
+
+    few: the last columns of the key, where one combination of the others has but few rows: the gate then groups by the
+    others alone, in a third of the time.
+    """
 
     name: str
     grain: str
@@ -143,6 +147,7 @@ class Table:
     key: tuple[str, ...]
     columns: tuple[Column, ...]
     expectations: Sequence[Expectation] = ()
+    few: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if missing := [c for c in self.key if c not in self.column_names]:

@@ -95,6 +95,7 @@ CANDIDATES = Table(
     grain="One row is a candidate for a response: the true turn or a negative drawn from one of the four sets.",
     part="corpus",
     key=("corpus", "response_id", "kind", "k"),
+    few=("kind", "k"),
     columns=columns(
         corpus="VARCHAR: corpus it belongs to",
         response_id="BIGINT: the response",

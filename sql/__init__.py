@@ -55,6 +55,11 @@ def checks(stage: str) -> list[Check]:
     ]
 
 
+def shared(stage: str) -> list[Query]:
+    """The queries of the tables that several checks of a stage read, such as what one pass over a large table finds."""
+    return [query for checked in (*ALSO.get(stage, ()), stage) for query in _read(f"checks/{checked}/shared")]
+
+
 def _read(folder: str) -> Iterator[Query]:
     """The queries of a folder, in order of the files; none if there is no such folder."""
     path = files("sql").joinpath(folder)

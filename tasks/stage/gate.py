@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from schemas import TABLES
-from sql import checks
+from sql import checks, shared
 from tasks.stage.rules import Rule, not_checked, rules, shortened
 from tasks.stage.steps import in_flow_run
 
@@ -52,6 +52,7 @@ def check_tables(
     wanted += [Rule(c.table, f"no row of {c.name}: {c.why}", c.query) for c in checks(stage)]
     order = list(dict.fromkeys(rule.table for rule in wanted))
     wanted.sort(key=lambda rule: order.index(rule.table))
+    create_shared(connection, stage)
     broken = broken_in_flow_run(connection, wanted) if in_flow_run() else broken_rows(connection, wanted)
     sizes = {}
     for table in order:
@@ -71,6 +72,17 @@ def check_tables(
         )
         for rule, rows in zip(wanted, broken, strict=True)
     ]
+
+
+def create_shared(connection: duckdb.DuckDBPyConnection, stage: str) -> None:
+    """Create the tables that several SQL checks of the stage read. Raises GateError where one cannot be created."""
+    import duckdb
+
+    for query in shared(stage):
+        try:
+            connection.execute(f"CREATE OR REPLACE TABLE main.{query.name} AS {query.text}")
+        except duckdb.Error as error:
+            raise not_checked(query.name, error) from error
 
 
 def broken_rows(connection: duckdb.DuckDBPyConnection, wanted: Sequence[Rule]) -> list[int]:

@@ -23,8 +23,18 @@ def rules(table: Table) -> Iterator[Rule]:
     """The rules that a contract implies: its key, its columns that may not be null, and its expectations."""
     name, key = table.name, ", ".join(table.key)
     # Grouping by whole keys takes three times the memory; equal hashes of different keys are told apart.
-    shared = f"SELECT h FROM (SELECT hash({key}) AS h FROM {name}) GROUP BY h HAVING count(*) > 1"
-    repeated = f"FROM {name} WHERE hash({key}) IN ({shared}) GROUP BY {key} HAVING count(*) > 1"
+    if table.few:
+        # One bit for each combination of `few`: rows with the same bit may be the same key.
+        bit = f"1::UBIGINT << (hash({', '.join(table.few)}) % 64)::INTEGER"
+        hashed = ", ".join(column for column in table.key if column not in table.few)
+        shared = (
+            f"SELECT h FROM (SELECT hash({hashed}) AS h, {bit} AS bit FROM {name}) GROUP BY h "
+            "HAVING count(*) > bit_count(bit_or(bit))"
+        )
+    else:
+        hashed = key
+        shared = f"SELECT h FROM (SELECT hash({key}) AS h FROM {name}) GROUP BY h HAVING count(*) > 1"
+    repeated = f"FROM {name} WHERE hash({hashed}) IN ({shared}) GROUP BY {key} HAVING count(*) > 1"
     yield Rule(name, f"({key}) to be unique", f"SELECT {key}, count(*) AS times {repeated}")
     for column in table.required:
         yield Rule(name, f"{column} not to be null", f'SELECT * FROM {name} WHERE "{column}" IS NULL')

@@ -35,9 +35,9 @@ from tasks.warehouse.partition import Address, Partition, PartitionKey, write_re
 if TYPE_CHECKING:
     import duckdb
 
-MEMORY_LIMITS = {"ingest": "1200MB"}
+MEMORY_LIMITS = {"ingest": "1200MB", "tables": "1300MB"}
 DEFAULT_MEMORY_LIMIT = "2GB"
-"""What DuckDB takes before it spills, by stage: with 5 M turns ingest then stays under 2 GB, speaker tables under 3."""
+"""What DuckDB takes before it spills, by stage: with 5 M messages ingest and tables then stay under 2 GB."""
 
 
 class Resources(BaseModel, frozen=True, extra="forbid"):

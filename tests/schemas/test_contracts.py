@@ -19,6 +19,7 @@ from schemas.contract import Between, Column, Finite, NotEmpty, OneOf, Reference
 from sql import checks, statement
 from ssrem.tables.builder import bound
 from support.paths import ROOT
+from tasks.stage.gate import create_shared
 
 SQL = ROOT / "sql"
 STATEMENTS = sorted(str(p.relative_to(SQL).with_suffix("")) for p in SQL.glob("[0-9]_*/*.sql"))
@@ -175,6 +176,7 @@ def test_draws_never_depend_on_chance(name: str) -> None:
 
 @pytest.mark.parametrize("stage", sorted(p.name for p in (SQL / "checks").iterdir() if p.is_dir()))
 def test_checks_say_what_and_why_and_run(connection: duckdb.DuckDBPyConnection, stage: str) -> None:
+    create_shared(connection, stage)
     for check in checks(stage):
         assert check.table in TABLES or check.table == "vector_norms", check.name
         assert check.why.endswith("."), check.name

@@ -14,9 +14,10 @@ from schemas import TABLES
 from schemas.contract import Between, OneOf, References, Table
 from sql import checks
 from ssrem.errors import GateError
+from ssrem.tables.speaker_sets import DRAWS
 from support.paths import ROOT
 from support.stages import staging
-from tasks.stage.gate import check_tables
+from tasks.stage.gate import check_tables, create_shared
 from tasks.stage.rules import Rule, rules
 from tasks.stage.stage import Output, Stage
 from tasks.warehouse.home import Warehouse
@@ -331,6 +332,7 @@ def sound(stage: str) -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def failing(connection: duckdb.DuckDBPyConnection, stage: str) -> set[str]:
+    create_shared(connection, stage)
     return {check.name for check in checks(stage) if connection.execute(check.query).fetchall()}
 
 
@@ -438,6 +440,27 @@ def test_each_rule_finds_the_rows_that_break_it(connection: duckdb.DuckDBPyConne
         assert len(connection.execute(rule.offending).fetchall()) == 1, rule.says
         others = {r.says for r in rules(table) if connection.execute(r.offending).fetchall()} - {rule.says}
         assert all(re.search(rf"\b{touched}\b", other) for other in others), (rule.says, others)
+
+
+def test_a_key_is_unique_whatever_its_last_columns_hold(connection: duckdb.DuckDBPyConnection) -> None:
+    """More combinations than the bits by which the rule finds what may be repeated, and one row of them twice."""
+    table = TABLES["candidates"]
+    rule = next(rules(table))
+    connection.execute(table.ddl())
+    connection.execute(
+        "INSERT INTO candidates SELECT 't', r, kind, k, 0 "
+        "FROM range(3) AS a (r), unnest(['GT', 'SC', 'Rand']) AS b (kind), range(50) AS c (k)"
+    )
+    assert connection.execute(rule.offending).fetchall() == []
+    connection.execute("INSERT INTO candidates VALUES ('t', 2, 'SC', 49, 1), ('t', 3, 'SC', 49, 1)")
+    assert connection.execute(rule.offending).fetchall() == [("t", 2, "SC", 49, 2)]
+
+
+def test_each_candidate_of_a_response_has_a_bit_of_its_own(connection: duckdb.DuckDBPyConnection) -> None:
+    """Else uniqueness is checked by whole keys, which takes three times as long."""
+    drawn = ", ".join(f"('{kind}', {k})" for kind, draws in {"GT": 1, **DRAWS}.items() for k in range(draws))
+    bits = f"SELECT count(*), count(DISTINCT hash(kind, k::BIGINT) % 64) FROM (VALUES {drawn}) AS v (kind, k)"
+    assert connection.execute(bits).fetchall() == [(8, 8)]
 
 
 # One rule of each kind through the engine; that the SQL beside it finds the same rows is tested above.
