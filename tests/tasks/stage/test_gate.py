@@ -17,7 +17,7 @@ from ssrem.errors import GateError
 from ssrem.tables.speaker_sets import DRAWS
 from support.paths import ROOT
 from support.stages import staging
-from tasks.stage.gate import check_tables, create_shared
+from tasks.stage.gate import check_tables, create_shared, offending_rows
 from tasks.stage.rules import Rule, rules
 from tasks.stage.stage import Output, Stage
 from tasks.warehouse.home import Warehouse
@@ -496,6 +496,16 @@ def test_the_engine_sees_each_kind_of_rule(connection: duckdb.DuckDBPyConnection
     assert [row["expectation"] for row in own if not row["passed"]] == [says]
     assert all((row["unexpected"] > 0) is not row["passed"] for row in own)
     assert [row["expectation"] for row in own] == [r.says for r in rules(table)]
+
+
+@pytest.mark.usefixtures("engine")
+def test_the_engine_reads_what_checks_share(connection: duckdb.DuckDBPyConnection) -> None:
+    stage_sound(connection, "tables")
+    connection.execute(BREAKS["tables"]["negatives_stay_in_the_split"][0])
+    results = check_tables(connection, "tables", "r", [])
+    (broken,) = (r for r in results if not r.row["passed"])
+    assert broken.row["expectation"].startswith("no row of negatives_stay_in_the_split:")
+    assert offending_rows(connection, broken) == "(corpus=t, response_id=2, kind=SS, k=0, turn_id=5)"
 
 
 def stage_runs(home: Warehouse, text: str | None, **more: Any) -> Stage:
