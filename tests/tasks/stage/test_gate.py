@@ -315,7 +315,10 @@ def opened() -> duckdb.DuckDBPyConnection:
 
 @lru_cache
 def with_sound_data(stage: str) -> duckdb.DuckDBPyConnection:
-    connection = opened()
+    return fill(opened(), stage)
+
+
+def fill(connection: duckdb.DuckDBPyConnection, stage: str) -> duckdb.DuckDBPyConnection:
     for table in TABLES.values():
         connection.execute(table.ddl())
     for statement in SOUND[stage]:
@@ -500,8 +503,7 @@ def test_the_engine_sees_each_kind_of_rule(connection: duckdb.DuckDBPyConnection
 
 @pytest.mark.usefixtures("engine")
 def test_the_engine_reads_what_checks_share(connection: duckdb.DuckDBPyConnection) -> None:
-    stage_sound(connection, "tables")
-    connection.execute(BREAKS["tables"]["negatives_stay_in_the_split"][0])
+    fill(connection, "tables").execute(BREAKS["tables"]["negatives_stay_in_the_split"][0])
     results = check_tables(connection, "tables", "r", [])
     (broken,) = (r for r in results if not r.row["passed"])
     assert broken.row["expectation"].startswith("no row of negatives_stay_in_the_split:")
