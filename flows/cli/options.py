@@ -7,10 +7,9 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from ssrem.config import LARGEST, SIMILARITY_SPEAKERS
-from ssrem.errors import SsremError
 from ssrem.registry import did_you_mean
 from ssrem.validation import REQUIRABLE
 from tasks.warehouse import lock
@@ -18,35 +17,8 @@ from tasks.warehouse import lock
 Option = Callable[[Any], Any]
 """Adds an option to a verb's parser."""
 
-
-class Parser(argparse.ArgumentParser):
-    """Reports a wrong command in one line, like every other error, with the nearest valid name."""
-
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """As in argparse, but the parser of a verb refuses unknown options itself, since it knows the valid ones."""
-        options, unknown = super().parse_known_args(args, namespace)
-        if unknown:
-            known = [option for action in self._actions for option in action.option_strings]
-            name = unknown[0].partition("=")[0]
-            near = did_you_mean(name, known) if name.startswith("-") else ""
-            self.error(f"unrecognized arguments: {' '.join(unknown)}{near}")
-        return options, unknown
-
-    def _check_value(self, action: argparse.Action, value: Any) -> None:
-        try:
-            super()._check_value(action, value)
-        except argparse.ArgumentError as error:
-            known = [str(choice) for choice in action.choices or ()]
-            near = did_you_mean(str(value), known)
-            if action.metavar != "VERB":
-                raise argparse.ArgumentError(action, f"{error.message}{near}") from None
-            near = near or f"; the verbs are {', '.join(known)}"
-            raise argparse.ArgumentError(None, f"there is no verb {value!r}{near}") from None
-
-    def error(self, message: str) -> NoReturn:
-        self.exit(
-            2, f"ssrem: {SsremError(message)}; see {self.prog} --help\n"
-        )  # in one line of bounded length
+Verbs = dict[str, tuple[str, *tuple[Option, ...]]]
+"""Verb → its help and its options besides --home and --json; a verb of two words belongs to a group."""
 
 
 def text(usage: str, help: str, **settings: Any) -> Option:

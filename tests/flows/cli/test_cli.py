@@ -20,8 +20,9 @@ import duckdb
 import pytest
 
 from flows.cli import arguments, dispatch, output
+from flows.cli.group_verbs import GROUPS
 from flows.cli.main import main
-from flows.cli.parser import GROUPS, RENAMED, VERBS, parse
+from flows.cli.parser import RENAMED, VERBS, parse
 from support.paths import ROOT
 from support.progress_lines import other_lines
 from support.small_home import Made
