@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
@@ -20,38 +17,12 @@ from ssrem.encoders.store import text_hashes
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.base import Bill
 from ssrem.evaluators.core.metric import Metric, Scored, check_text, check_whole
-from ssrem.evaluators.judge.answers import WAYS, read_reply, schema
-from ssrem.evaluators.judge.client import GO_ON, Endpoint, RefusedError
+from ssrem.evaluators.judge.answers import WAYS
 from ssrem.evaluators.judge.journal import Journal
 from ssrem.evaluators.judge.prompt import load_prompt
 from ssrem.evaluators.judge.request_options import OPTIONS, RequestOptions, current, prices_of
+from ssrem.evaluators.judge.sender import MALFORMED, Question, Sender
 from ssrem.samples import Sample
-
-MALFORMED = "malformed answer"
-NOT_TAKEN = "not taken by the endpoint"
-
-_OF_ONE_TEXT = re.compile(r"content|context|length|long|tokens|filter|policy", re.IGNORECASE)
-"""What an endpoint says that refuses one message for what it contains, rather than all for how they are asked."""
-
-_CHARACTERS_A_TOKEN = 4
-_TOKENS_AROUND = 8
-
-
-@dataclass(frozen=True)
-class Question:
-    """A message to send. key: hash of all that the answer may depend on; texts: hashes of the sample's texts; order,
-    nth: which order of the responses and which sample of the answer it is for."""
-
-    key: str
-    message: str
-    texts: tuple[int, ...]
-    order: int
-    nth: int
-
-    @property
-    def tokens(self) -> int:
-        """About how many tokens it has."""
-        return len(self.message) // _CHARACTERS_A_TOKEN + _TOKENS_AROUND
 
 
 class Judge(Metric):
@@ -94,7 +65,7 @@ class Judge(Metric):
         trusted_sources.check(self.settings["base_url"])
         self.range = (float(self.prompt.low), float(self.prompt.high))  # type: ignore[misc]
         self._journals: dict[Path | None, Journal] = {}
-        self._not_taken: dict[str, str] = {}
+        self._unanswered: dict[str, str] = {}
 
     @classmethod
     def check_settings(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -149,7 +120,8 @@ class Judge(Metric):
             if journal.get(question.key) is None
         }
         if missing:
-            self._ask(list(missing.values()), journal, options, len(samples))
+            sender = Sender(self.name, self.settings, self.prompt, journal, options, self._unanswered)
+            sender.send(list(missing.values()), len(samples))
         read = [self._read(of_sample, journal) for of_sample in questions]
         truncated = [seen != sample for seen, sample in zip(visible, samples, strict=True)]
         values, reasons = zip(*read, strict=True)
@@ -227,87 +199,9 @@ class Judge(Metric):
             scores = [entry["score"] for entry in entries if entry and entry["score"] is not None]
             if not scores:
                 reason = next((entry["reason"] for entry in entries if entry), "")
-                return np.nan, reason or self._not_taken.get(own[0].key, MALFORMED)
+                return np.nan, reason or self._unanswered.get(own[0].key, MALFORMED)
             of_orders.append(self.prompt.score(order, sum(scores) / len(scores)))
         return sum(of_orders) / len(of_orders), ""
-
-    def _ask(
-        self, questions: Sequence[Question], journal: Journal, options: RequestOptions, responses: int
-    ) -> None:
-        """Ask the questions; every answer goes into the journal as it comes. EvaluatorError where this must stop."""
-        settings, prices = self.settings, prices_of(options.prices, self.settings["model"])
-        where = settings["base_url"]
-        options.check_privacy(where)
-        endpoint = Endpoint(where, settings["model"], options, settings["answers"])
-        endpoint.check()
-        if where not in options.spending.announced:
-            options.spending.announced.add(where)
-            options.say(
-                f"{self.name} sends {responses:,} responses with their contexts to {where}, model {settings['model']}: "
-                f"{len(questions):,} requests"
-            )
-
-        def ask(question: Question) -> str | None:
-            """Why it must not be asked; None when it was."""
-            most = prices.of(len(question.message.encode()) + 64, settings["max_tokens"]) if prices else 0.0
-            if stopped := options.spending.reserve(options, most):
-                return stopped
-            tokens, cost = 0, 0.0
-            try:
-                reply, seconds = endpoint.ask(
-                    question.message, settings["temperature"], settings["max_tokens"], schema(self.prompt)
-                )
-                reading = read_reply(reply, self.prompt)
-                usage = _usage(reply)
-                sent, answered = (usage.get(name) for name in ("prompt_tokens", "completion_tokens"))
-                tokens = (sent or question.tokens) + (answered or 1)
-                cost = prices.of(sent or question.tokens, answered or 1) if prices else 0.0
-                if reading is None:
-                    self._not_taken[question.key] = MALFORMED
-                    return None
-                journal.add(
-                    {
-                        "key": question.key,
-                        "texts": question.texts,
-                        "answer": reading.text,
-                        "score": reading.score,
-                        "reason": reading.reason or None,
-                        "method": reading.method,
-                        "prompt_tokens": sent,
-                        "completion_tokens": answered,
-                        "seconds": seconds,
-                        "cost": cost if prices else None,
-                        "currency": prices.currency if prices else None,
-                        "model": str(reply.get("model") or settings["model"]),
-                        "fingerprint": reply.get("system_fingerprint"),
-                        "asked_at": f"{datetime.now(UTC):%F %T}",
-                    }
-                )
-            except RefusedError as error:
-                if question is questions[0] and not _OF_ONE_TEXT.search(str(error)):
-                    raise EvaluatorError(f"{self.name}: {where} refuses the request ({error})") from None
-                self._not_taken[question.key] = f"{NOT_TAKEN}: {error}"
-            finally:
-                options.spending.settle(most, tokens, cost)
-            return None
-
-        stopped, done = ask(questions[0]), 1  # alone: it shows what the endpoint can do
-        options.advance(done, len(questions), options.spending.note(prices))
-        pool = ThreadPoolExecutor(options.concurrency)
-        try:
-            futures = [pool.submit(ask, question) for question in questions[1:]] if not stopped else []
-            for future in as_completed(futures):
-                stopped = stopped or future.result()
-                done += 1
-                options.advance(done, len(questions), options.spending.note(prices))
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
-            endpoint.close()
-        if stopped:
-            left = sum(journal.get(q.key) is None and q.key not in self._not_taken for q in questions)
-            raise EvaluatorError(
-                f"{self.name}: stopped at {stopped} with {left:,} of {len(questions):,} requests left; {GO_ON}"
-            )
 
 
 class JudgeRef(Judge):
@@ -316,8 +210,3 @@ class JudgeRef(Judge):
     name: ClassVar[str] = "judge-ref"
     needs: ClassVar[frozenset[str]] = frozenset({"context", "reference"})
     defaults: ClassVar[Mapping[str, Any]] = {**Judge.defaults, "prompt": "pairwise"}
-
-
-def _usage(reply: Any) -> dict[str, int]:
-    usage = reply.get("usage") if isinstance(reply, dict) else None
-    return {k: v for k, v in usage.items() if type(v) is int} if isinstance(usage, dict) else {}

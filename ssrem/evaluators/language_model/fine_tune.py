@@ -15,8 +15,9 @@ from ssrem.encoders import hub
 from ssrem.encoders.layers import layers
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.core.candidate_columns import draw
+from ssrem.evaluators.language_model.causal import CausalModel
 from ssrem.evaluators.language_model.gemma import GEMMA, gemma_folder
-from ssrem.evaluators.language_model.language_model import CausalModel, Tokens
+from ssrem.evaluators.language_model.language_model import Tokens
 from ssrem.evaluators.language_model.likelihood import LmPmi
 from ssrem.files import write_json
 from ssrem.negatives.base import Case

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
-from itertools import groupby
+from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -195,150 +193,6 @@ class LanguageModel(Pretrained, ABC):
             hook.remove()
         # Some models multiply by the last layer's weights themselves: then the layer was not called.
         return logits[0] if chosen else logits[at]
-
-
-class CausalModel(LanguageModel):
-    """log p(token | all tokens before it).
-
-    Every text starts with the tokenizer's begin-of-text token, or its end-of-text token if it has no other (GPT-2).
-    """
-
-    auto_class: ClassVar[str] = "AutoModelForCausalLM"
-    kind: ClassVar[str] = "causal"
-    ends_turns: ClassVar[bool] = True
-
-    def _log_likelihoods(self, items: Sequence[Tokens], batch_size: int) -> Floats:
-        result = np.zeros(len(items))
-        groups: dict[tuple[int, ...], list[int]] = {}
-        for at, item in enumerate(items):
-            groups.setdefault(item.context, []).append(at)
-        single = []
-        for context, rows in groups.items():
-            shared = None
-            if context and len(rows) > 1:
-                shared = self._after(context, [items[row].response for row in rows], batch_size)
-            if shared is None:
-                single += rows
-            else:
-                result[rows] = shared
-        result[single] = self._whole([items[row] for row in single], batch_size)
-        return result
-
-    def _after(
-        self, context: tuple[int, ...], responses: Sequence[tuple[int, ...]], batch_size: int
-    ) -> Floats | None:
-        """Log-likelihoods of responses to one context, which is read once; None if the model cannot reuse its cache."""
-        import copy
-
-        import torch
-
-        prefix = (*self.frame[0], *context)
-        result = np.zeros(len(responses))
-        with torch.inference_mode():
-            read = self.model(
-                input_ids=torch.tensor([prefix], device=self.device), use_cache=True, **self._last
-            )
-        cache: Any = getattr(read, "past_key_values", None)
-        if not hasattr(cache, "batch_repeat_interleave"):
-            return None
-        first = read.logits[0, -1].double().log_softmax(dim=0).cpu().numpy()
-        for batch in batches([len(response) for response in responses], batch_size):
-            batched = [responses[row] for row in batch]
-            result[batch] = first[[response[0] for response in batched]]
-            if len(batched[0]) > 1:  # the longest comes first
-                copied = copy.deepcopy(cache)
-                copied.batch_repeat_interleave(len(batched))
-                inputs = [response[:-1] or response for response in batched]
-                rest = [response[1:] for response in batched]
-                options = {"before": len(prefix), "past_key_values": copied}
-                result[batch] += self._log_p(inputs, [0] * len(batch), rest, **options)
-        return result
-
-    @cached_property
-    def _last(self) -> dict[str, Any]:
-        """The option by which the model computes the last position's logits only, if it has it."""
-        known = inspect.signature(self.model.forward).parameters
-        return {"logits_to_keep": 1} if "logits_to_keep" in known else {}
-
-    def _whole(self, items: Sequence[Tokens], batch_size: int) -> Floats:
-        """Log-likelihoods of items whose context and response the model reads in one pass."""
-        result = np.zeros(len(items))
-        rows = [(*self.frame[0], *item.context, *item.response) for item in items]
-        lengths = [len(row) if item.response else 0 for row, item in zip(rows, items, strict=True)]
-        for batch in batches(lengths, batch_size):
-            targets = [items[row].response for row in batch]
-            starts = [lengths[row] - len(wanted) - 1 for row, wanted in zip(batch, targets, strict=True)]
-            result[batch] = self._log_p([rows[row] for row in batch], starts, targets, use_cache=False)
-        return result
-
-    def _check(self) -> None:
-        # An encoder loads as a causal model without an error, but sees the tokens that it should predict.
-        one, other = self._logits([[0, 1], [0, 2]], [(0, 0), (1, 0)]).double().cpu().numpy()
-        if not np.allclose(one, other, atol=1e-4):
-            raise EvaluatorError(
-                f"{self.name} is not a causal language model, it sees later tokens; name one such as gpt2"
-            )
-        begin = self.tokenizer.bos_token_id
-        begin = self.tokenizer.eos_token_id if begin is None else begin
-        if begin is None:
-            raise EvaluatorError(
-                f"{self.name}: its tokenizer has neither a begin- nor an end-of-text token, so a first word has "
-                "no probability; name another causal model"
-            )
-        self.frame = ((int(begin),), (), ())
-
-
-class MaskedModel(LanguageModel):
-    """log p(token | all other tokens): each response token is masked in turn (Salazar et al. 2020).
-
-    Context and response are framed as the tokenizer frames a pair of texts.
-    """
-
-    auto_class: ClassVar[str] = "AutoModelForMaskedLM"
-    kind: ClassVar[str] = "masked"
-    ends_turns: ClassVar[bool] = False
-
-    def _log_likelihoods(self, items: Sequence[Tokens], batch_size: int) -> Floats:
-        result = np.zeros(len(items))
-        before, between, after = self.frame
-        lengths = [sum(map(len, self.frame)) + len(item.context) + len(item.response) for item in items]
-        copies = [(at, token) for at, item in enumerate(items) for token in range(len(item.response))]
-        log_p = np.zeros(len(copies))
-        segments = "token_type_ids" in self.tokenizer.model_input_names  # 0: the context, 1: the response
-        for batch in batches([lengths[at] for at, _ in copies], batch_size):
-            rows, types, starts, targets = [], [], [], []
-            for at, token in (copies[copy] for copy in batch):
-                context, response = items[at].context, items[at].response
-                head = (*before, *context, *between)
-                masked = (*response[:token], self.tokenizer.mask_token_id, *response[token + 1 :])
-                rows.append((*head, *masked, *after))
-                types.append([0] * len(head) + [1] * (len(masked) + len(after)))
-                starts.append(len(head) + token)
-                targets.append((response[token],))
-            options = {"token_type_ids": self._padded(types)} if segments else {}
-            log_p[batch] = self._log_p(rows, starts, targets, **options)
-        np.add.at(result, [at for at, _ in copies], log_p)
-        return result
-
-    def _check(self) -> None:
-        if self.tokenizer.mask_token_id is None:
-            raise EvaluatorError(
-                f"{self.name}: its tokenizer has no mask token; name a masked language model "
-                "such as bert-base-uncased"
-            )
-        pair = self.tokenizer("a", "b", return_special_tokens_mask=True)
-        runs = [
-            (bool(special), tuple(token for _, token in run))
-            for special, run in groupby(
-                zip(pair["special_tokens_mask"], pair["input_ids"], strict=True), key=lambda at: at[0]
-            )
-        ]
-        if [special for special, _ in runs] != [True, False, True, False, True]:
-            raise EvaluatorError(
-                f"{self.name}: its tokenizer does not frame a pair of texts; name a masked language model "
-                "such as bert-base-uncased"
-            )
-        self.frame = (runs[0][1], runs[2][1], runs[4][1])
 
 
 def batches(lengths: Sequence[int], batch_size: int) -> Iterator[list[int]]:

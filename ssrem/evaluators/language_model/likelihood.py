@@ -21,8 +21,10 @@ from ssrem.encoders.hub import BF16
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import MANIFEST
 from ssrem.evaluators.core.metric import Metric, Scored, check_whole
+from ssrem.evaluators.language_model.causal import CausalModel
 from ssrem.evaluators.language_model.gemma import GEMMA, gemma_folder, missing_packages
-from ssrem.evaluators.language_model.language_model import CausalModel, LanguageModel, MaskedModel, Tokens
+from ssrem.evaluators.language_model.language_model import LanguageModel, Tokens
+from ssrem.evaluators.language_model.masked import MaskedModel
 from ssrem.files import read_json
 from ssrem.samples import Floats, Sample
 
