@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ssrem.encoders import load_again, trusted_sources
+from ssrem import trusted_sources
+from ssrem.encoders import load_again
 from ssrem.encoders.base import Encoder
 from ssrem.encoders.word_sequences import Stretches, Words, first_words
 from ssrem.errors import EvaluatorError

@@ -19,7 +19,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from ssrem.encoders import trusted_sources
+from ssrem import trusted_sources
 from ssrem.errors import EvaluatorError, one_line
 
 MINILM = trusted_sources.trust("all-minilm-l6-v2")

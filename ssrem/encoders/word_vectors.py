@@ -12,7 +12,7 @@ from typing import IO, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ssrem.encoders import trusted_sources
+from ssrem import trusted_sources
 from ssrem.encoders.tokenize import words
 from ssrem.errors import EvaluatorError, one_line
 from ssrem.files import package_folder, temporary_folder

@@ -12,9 +12,8 @@ from ssrem.errors import DumpError
 from ssrem.readers.archives import Unpacked, dump_in, is_archive
 from ssrem.readers.encodings import checked_encoding, guessed_encoding
 from ssrem.readers.fields import FIELDS, checked_mapping, parse_mapping
-from ssrem.readers.prefetch import prefetched
 from ssrem.readers.sources import common_folder, located
-from ssrem.readers.streams import chunks, declare, files_of, foreign, is_utf16, text_name
+from ssrem.readers.streams import chunks, declare, files_of, foreign, is_utf16, prefetched, text_name
 from ssrem.readers.times import checked_format
 from ssrem.registry import did_you_mean, registered
 
@@ -124,11 +123,8 @@ def open_dump(
         if any(map(is_utf16, reader.files())):
             reader.notes.append("read as UTF-16, by its first bytes")
         name = dumps[0].path.name.removesuffix(".gz").removesuffix(".zst").removesuffix(".bz2")
-        if reader.format not in {
-            format,
-            *sources,
-            name.rpartition(".")[2],
-        }:  # a name such as `dump.jsonl` states the format
+        suffix = name.rpartition(".")[2]  # a name such as `dump.jsonl` states the format
+        if reader.format not in {format, *sources, suffix}:
             reader.notes.append(
                 f"read as {reader.format}, by its content: {reader.describes}; --format overrides"
             )

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from ssrem.errors import DumpError
 from ssrem.readers import streams
+from ssrem.readers.date_order import DateOrder
 from ssrem.readers.fields import ALIASES, Layout
 from ssrem.readers.json_members import json_elements, json_members, parse_json
 from ssrem.readers.json_rows import is_array, parquet_rows
@@ -26,7 +27,7 @@ from ssrem.readers.metadata import canonical_object, encodable, escaped
 from ssrem.readers.people import NONE, without_people
 from ssrem.readers.rows import RAW_SCHEMA, MalformedRowError, row_values
 from ssrem.readers.streams import is_parquet, is_utf8
-from ssrem.readers.times import DateOrder, Times
+from ssrem.readers.times import Times
 
 Record = Mapping[str, object]
 """One record: its values by column of RAW_SCHEMA, null if absent."""

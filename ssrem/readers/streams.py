@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import codecs
 import os
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ssrem.errors import DumpError
 from ssrem.files import UTF16_BOMS
 
+Item = TypeVar("Item")
+
+_END = object()
 _CODECS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 _CODECS |= {b"BZh%d" % level: "bz2" for level in range(1, 10)}
 UTF8_BOM = codecs.BOM_UTF8
@@ -247,3 +252,19 @@ def head(path: Path, size: int = 65_536) -> bytes:
         return b"" if path.is_dir() else next(chunks(path, size), b"").removeprefix(UTF8_BOM)
     except DumpError:
         return b""
+
+
+def prefetched(items: Iterable[Item], ahead: int = 4) -> Iterator[Item]:
+    """The same items in the same order, produced by another thread at most `ahead` items in advance.
+
+    An error of the source is raised after the items before it. Closing the iterator stops the thread.
+    """
+    source = iter(items)
+    pool = ThreadPoolExecutor(1, "prefetch")
+    try:
+        ready = deque(pool.submit(next, source, _END) for _ in range(ahead))
+        while (item := ready.popleft().result()) is not _END:
+            ready.append(pool.submit(next, source, _END))
+            yield item  # type: ignore[misc]
+    finally:
+        pool.shutdown(cancel_futures=True)

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ssrem import trusted_sources
 from ssrem.agreement.annotated import short_repr
-from ssrem.encoders import trusted_sources
 from ssrem.errors import EvaluatorError, SsremError, one_line
 from ssrem.evaluators import PACKAGED, evaluator_class, load_evaluator
 from ssrem.evaluators.base import Evaluator

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
+from ssrem import trusted_sources
 from ssrem.config import Config
-from ssrem.encoders import trusted_sources
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import evaluator_class, load_evaluator, packaged
 from ssrem.evaluators.base import Evaluator

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from ssrem.encoders import trusted_sources
+from ssrem import trusted_sources
 from ssrem.encoders.store import text_hashes
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.base import Bill

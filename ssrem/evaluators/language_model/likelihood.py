@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from ssrem.encoders import trusted_sources
+from ssrem import trusted_sources
 from ssrem.encoders.hub import BF16
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import MANIFEST

@@ -16,7 +16,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ssrem.encoders import hub, load_encoder, load_saved, trusted_sources, word_vectors
+from ssrem import trusted_sources
+from ssrem.encoders import hub, load_encoder, load_saved, word_vectors
 from ssrem.encoders.pooling import Pooling
 from ssrem.encoders.word_average import WordAverage
 from ssrem.errors import EvaluatorError, SsremError

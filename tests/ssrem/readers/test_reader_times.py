@@ -10,7 +10,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from ssrem.errors import DumpError
-from ssrem.readers.times import DateOrder, NotVectorisableError, Times, checked_format
+from ssrem.readers.date_order import DateOrder
+from ssrem.readers.times import NotVectorisableError, Times, checked_format
 
 parse_time, parse_times = Times().parse, Times().parse_column
 
