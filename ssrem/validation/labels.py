@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ssrem.agreement.annotated import Annotated, labels_of
 from ssrem.agreement.inputs import Integers, chosen_labels, numbered
-from ssrem.agreement.raters import Ratings
+from ssrem.agreement.raters.reliability import Ratings
 from ssrem.errors import AnnotationError
 from ssrem.samples import Floats, Sample
 

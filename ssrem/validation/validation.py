@@ -10,7 +10,7 @@ import numpy as np
 from ssrem.agreement.figures import RESAMPLES, SEED, figure
 from ssrem.agreement.inputs import Floats, Responses, View
 from ssrem.agreement.paired_bootstrap import paired_bootstrap
-from ssrem.agreement.raters import OneRater, one_rater
+from ssrem.agreement.raters.prediction import OneRater, one_rater
 from ssrem.agreement.significance import Difference
 from ssrem.errors import EvaluatorError
 from ssrem.studies.attacks import Score

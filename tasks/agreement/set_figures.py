@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ssrem.agreement.figures import SEED, figures
-from ssrem.agreement.rater_filters import without_outliers
-from ssrem.agreement.raters import rater_figures, reliability_figures
+from ssrem.agreement.raters.figures import rater_figures, reliability_figures
+from ssrem.agreement.raters.filters import without_outliers
 from tasks.agreement.landed_set import (
     GROUND_TRUTH,
     Options,

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ssrem.agreement.rater_filters import (
+from ssrem.agreement.raters.filters import (
     aggregation_name,
     failed_checks,
     low_kappa,
     mad_outliers,
     without_outliers,
 )
-from ssrem.agreement.raters import one_rater, split_half
+from ssrem.agreement.raters.prediction import one_rater, split_half
 
 NAN = np.nan
 RNG = np.random.default_rng(0)

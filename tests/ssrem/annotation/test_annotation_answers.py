@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ssrem.agreement.annotated import read_annotated
-from ssrem.agreement.raters import krippendorff_alpha
+from ssrem.agreement.raters.reliability import krippendorff_alpha
 from ssrem.annotation.answers import Answer, read_answers
 from ssrem.annotation.draw import contexts_needed, draw_batch
 from ssrem.annotation.items import Batch, Context, Plan

@@ -12,7 +12,7 @@ from scipy import stats
 from schemas import TABLES
 from ssrem.agreement.inputs import Responses, View
 from ssrem.agreement.levels import segment_level
-from ssrem.agreement.raters import krippendorff_alpha
+from ssrem.agreement.raters.reliability import krippendorff_alpha
 from ssrem.agreement.significance import against_chance, williams
 from ssrem.errors import AnnotationError
 from support.small_home import Made, annotated_rows

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ssrem.agreement.raters import Ratings, Weights, categories_of, checked, cohen_kappa, with_others
+from ssrem.agreement.raters.prediction import with_others
+from ssrem.agreement.raters.reliability import Ratings, Weights, categories_of, checked, cohen_kappa
 
 MIN_SHARED = 5
 """Units that two raters must share for a κ between them."""
