@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ssrem.encoders.tokenize import words
+from ssrem.tokenize import words
 
 NAME = "bm25"
 

@@ -10,9 +10,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ssrem.encoders.tokenize import sentences, words
 from ssrem.errors import EvaluatorError
 from ssrem.files import read_json, write_json
+from ssrem.tokenize import sentences, words
 
 Vectors = NDArray[np.float32]
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ssrem.encoders import hub
+from ssrem.encoders import hub, pretrained
 from ssrem.encoders.base import Encoder
 from ssrem.encoders.pooling import Pooling, pool
 from ssrem.errors import EvaluatorError
@@ -23,7 +23,7 @@ _CHUNK = 16_384
 _BATCH_TOKENS = {"cpu": 4_096, "mps": 16_384, "cuda": 65_536}
 
 
-class _SentenceModel(hub.Pretrained):
+class _SentenceModel(pretrained.Pretrained):
     auto_class: ClassVar[str] = "AutoModel"
 
 
@@ -44,11 +44,11 @@ class Transformer(Encoder):
     saved: ClassVar[tuple[str, ...]] = ("origin", "weights")
 
     def __init__(self, spec: str, *, device: str | None = None) -> None:
-        mixed = hub.BF16 * spec.endswith(hub.BF16)
-        spec = spec.removesuffix(hub.BF16)
+        mixed = pretrained.BF16 * spec.endswith(pretrained.BF16)
+        spec = spec.removesuffix(pretrained.BF16)
         folder = hub.local_folder(spec)
         self.pooling = Pooling.of(folder)
-        self._pretrained: hub.Pretrained = _SentenceModel.shared(f"{folder}{mixed}", device)
+        self._pretrained: pretrained.Pretrained = _SentenceModel.shared(f"{folder}{mixed}", device)
         self.tokenizer, self.model = self._pretrained.tokenizer, self._pretrained.model
         if self.model.config.is_encoder_decoder:
             raise EvaluatorError(
@@ -62,18 +62,20 @@ class Transformer(Encoder):
             self._origin = f"hf:{folder.resolve() if Path(name).is_dir() else name}"
             self.name = re.sub(r"[^a-z0-9._]+", "-", Path(name).name.lower()).strip("-.") or "transformer"
         self.dimensions = int(self.model.config.hidden_size)
-        limits = [self.pooling.max_length, hub.max_tokens(self.tokenizer, self.model)]
-        self.max_length = min((limit for limit in limits if limit is not None), default=hub.USUAL_TOKENS)
+        limits = [self.pooling.max_length, pretrained.max_tokens(self.tokenizer, self.model)]
+        self.max_length = min(
+            (limit for limit in limits if limit is not None), default=pretrained.USUAL_TOKENS
+        )
 
     @classmethod
     def from_spec(cls, spec: str, *, train_texts: Sequence[str] | None, seed: int) -> Self | None:
-        bare = spec.removesuffix(hub.BF16)
+        bare = spec.removesuffix(pretrained.BF16)
         mine = bare == hub.MINILM or bare.startswith("hf:") or hub.is_model_folder(bare)
         return cls(spec) if mine else None
 
     @property
     def origin(self) -> str:
-        return self._origin + hub.BF16 * self._pretrained.mixed
+        return self._origin + pretrained.BF16 * self._pretrained.mixed
 
     @property
     def weights(self) -> str:
@@ -90,7 +92,7 @@ class Transformer(Encoder):
         """The same tokenizer and pooling with other weights."""
         other = copy.copy(self)
         other.model, other.name = model, name
-        other._pretrained = hub.Pretrained(name, self.tokenizer, model, mixed=self._pretrained.mixed)
+        other._pretrained = pretrained.Pretrained(name, self.tokenizer, model, mixed=self._pretrained.mixed)
         other.__dict__.pop("signature", None)
         return other
 
@@ -117,7 +119,7 @@ class Transformer(Encoder):
         with self._pretrained.precision():
             for start in range(0, len(texts), _CHUNK):
                 ids = self.tokens(texts[start : start + _CHUNK], self.max_length)
-                for rows in hub.equal_lengths(ids, budget):
+                for rows in pretrained.equal_lengths(ids, budget):
                     result[:, start + rows] = self._pooled([ids[row] for row in rows], states, count)
         if not np.isfinite(result).all():
             raise EvaluatorError(f"encoder {self.name}: its vectors are not finite; its weights are broken")
@@ -126,7 +128,7 @@ class Transformer(Encoder):
     def tokens(self, texts: Sequence[str], max_length: int | None = None) -> list[list[int]]:
         """Token ids of the texts, cut to `max_length`."""
         lower = [text.lower() for text in texts] if self.pooling.lower else texts
-        return hub.token_ids(self.tokenizer, lower, max_length)
+        return pretrained.token_ids(self.tokenizer, lower, max_length)
 
     def _pooled(
         self, tokens: Sequence[Sequence[int]], states: Callable[..., Sequence[Any]], count: int

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from ssrem.encoders import word_vectors
 from ssrem.encoders.base import Encoder, Vectors, as_float16_values
-from ssrem.encoders.tokenize import TOKENIZER_VERSION, sentences, words
 from ssrem.encoders.word_vectors import DOWNLOADS, GLOVE, WORD2VEC
 from ssrem.errors import EvaluatorError
 from ssrem.files import read_tensors, write_tensors
+from ssrem.tokenize import TOKENIZER_VERSION, sentences, words
 
 WEIGHTINGS = ("sif", "uniform")
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ssrem.encoders.tokenize import words
 from ssrem.samples import Encode, Floats, Rows
+from ssrem.tokenize import words
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ssrem import trusted_sources
-from ssrem.encoders.tokenize import words
 from ssrem.errors import EvaluatorError, one_line
 from ssrem.files import package_folder, temporary_folder
+from ssrem.tokenize import words
 
 WORD2VEC = "word2vec"
 GLOVE = "glove-6b-50d"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ssrem.encoders import hub
+from ssrem.encoders import pretrained
 from ssrem.errors import EvaluatorError
 from ssrem.samples import Floats
 
@@ -53,7 +53,7 @@ class Vocabulary:
     writable: NDArray[np.bool_]
 
 
-class MaskedLM(hub.Pretrained):
+class MaskedLM(pretrained.Pretrained):
     """Log-probabilities of masked tokens.
 
     A forward pass holds rows of one response only, all of equal length and without padding, so that a probability
@@ -80,7 +80,7 @@ class MaskedLM(hub.Pretrained):
 
     def pieces(self, text: str) -> Pieces:
         """The tokens of `text`."""
-        encoded = hub.plain_tokens(self.tokenizer, text, return_offsets_mapping=True)
+        encoded = pretrained.plain_tokens(self.tokenizer, text, return_offsets_mapping=True)
         ids = tuple(encoded["input_ids"])
         spans = tuple(_trim(text, start, stop) for start, stop in encoded["offset_mapping"])
         special = set(self.tokenizer.all_special_ids)

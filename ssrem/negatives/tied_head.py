@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ssrem.config import Config
-from ssrem.encoders import hub
+from ssrem.encoders import hub, pretrained
 from ssrem.encoders.layers import freeze
 from ssrem.errors import EvaluatorError
 from ssrem.files import write_json
@@ -124,7 +124,7 @@ def fine_tune(
         )
         unfinished = None
         if checkpoint is not None:
-            made_of = [asdict(settings), hub.weights_hash(head.model)]
+            made_of = [asdict(settings), pretrained.weights_hash(head.model)]
             unfinished = Checkpoint(checkpoint, made_of, head.data(), every=_STEPS_A_STATE)
         curve = train(head, plan, progress=progress, checkpoint=unfinished)
         after = curve.best.get("valid_loss", math.nan)
@@ -140,7 +140,7 @@ def fine_tune(
         "settings": asdict(settings),
         "responses": len(head.rows),
         **{name: value for name, value in figures.items() if math.isfinite(value)},
-        "weights": hub.weights_hash(head.model),
+        "weights": pretrained.weights_hash(head.model),
     }
     write_json(folder / CARD, about)
     return tuned
@@ -164,7 +164,7 @@ class _TiedHead:
 
     def __init__(self, candidates: Candidates, settings: TiedHeadSettings) -> None:
         self.candidates, self.settings, self.rows = candidates, settings, candidates.rows(TRAIN)
-        self.tokenizer, self.model = hub.load(
+        self.tokenizer, self.model = pretrained.load(
             settings.encoder, "AutoModelForMaskedLM", device=settings.device, new_weights=True
         )
         config = self.model.config
@@ -324,7 +324,7 @@ class _TiedHead:
         return [start, *history, *response, end]
 
     def _tokens(self, texts: Sequence[str]) -> list[list[int]]:
-        ids: list[list[int]] = hub.plain_tokens(self.tokenizer, list(texts))["input_ids"]
+        ids: list[list[int]] = pretrained.plain_tokens(self.tokenizer, list(texts))["input_ids"]
         return ids
 
 

@@ -13,11 +13,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ssrem.encoders.hub import MINILM
-from ssrem.encoders.tokenize import TOKENIZER_VERSION, words
 from ssrem.evaluators.baselines.cosine import EncodedContext
 from ssrem.evaluators.bilinear.similarity import row_cosines
 from ssrem.evaluators.core.metric import Metric, Scored
 from ssrem.samples import Floats, Sample
+from ssrem.tokenize import TOKENIZER_VERSION, words
 
 ALLOWED = 0.5
 

@@ -15,11 +15,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ssrem.encoders.tokenize import TOKENIZER_VERSION, words
 from ssrem.evaluators import PACKAGED
 from ssrem.evaluators.core.metric import Metric, Scored
 from ssrem.files import read_json, read_tensors, write_tensors
 from ssrem.samples import Sample
+from ssrem.tokenize import TOKENIZER_VERSION, words
 
 FOLDER = PACKAGED / "word-counts"
 """Of the default corpus's training split; `python -m benchmarks.blend counts` makes it."""

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch.nn.functional import cross_entropy, normalize
 
-from ssrem.encoders import hub
+from ssrem.encoders import pretrained
 from ssrem.encoders.adapted_transformer import DOWN, UP, AdaptedTransformer
 from ssrem.encoders.layers import layers
 from ssrem.encoders.pooling import pool
@@ -102,7 +102,7 @@ class AdapterObjective(VectorObjective):
         """V of the texts (m, d), float32, of unit length."""
         pooled, order = [], []
         device = self.start.model.device
-        for rows in hub.similar_lengths(self.lengths[texts], _TOKENS_AT_ONCE.get(device.type, 1_024)):
+        for rows in pretrained.similar_lengths(self.lengths[texts], _TOKENS_AT_ONCE.get(device.type, 1_024)):
             lengths = self.lengths[texts[rows]]
             mask = np.arange(lengths.max()) < lengths[:, None]
             ids = np.zeros(mask.shape, dtype=np.int64)

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ssrem.encoders import hub
+from ssrem.encoders import hub, pretrained
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.baselines.cosine import Cosine
 from ssrem.evaluators.cross_encoder.config import CrossEncoderConfig
@@ -66,9 +66,9 @@ class Base:
             self.cosine = Cosine(encoder=plain if plain == hub.MINILM else f"hf:{plain}")
             encoder: Any = self.cosine.encoder
             self.tokenizer, self.model = encoder.tokenizer, encoder.model
-            self.model.to(hub.pick_device(config.device))
+            self.model.to(pretrained.pick_device(config.device))
         else:
-            self.tokenizer, self.model = hub.load(spec, "AutoModel", device=config.device)
+            self.tokenizer, self.model = pretrained.load(spec, "AutoModel", device=config.device)
         self.turns, self.max_tokens = config.context_turns, config.max_tokens
         self.frame = _frame(name, config.model, self.tokenizer)
         longest = _longest(self.tokenizer, self.model)
@@ -88,7 +88,7 @@ class Base:
     @cached_property
     def fingerprint(self) -> str:
         """Hashes of the weights and of the tokenizer."""
-        return f"{hub.weights_hash(self.model)}+{hub.tokenizer_hash(self.tokenizer)}"
+        return f"{pretrained.weights_hash(self.model)}+{pretrained.tokenizer_hash(self.tokenizer)}"
 
     def read(self, samples: Sequence[Sample]) -> Inputs:
         """[CLS] turn [SEP] … turn [SEP] response [SEP] with the last turns that are not blank.

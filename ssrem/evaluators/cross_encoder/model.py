@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ssrem.encoders import hub
+from ssrem.encoders import pretrained
 from ssrem.encoders.layers import divided, freeze
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.cross_encoder.config import CrossEncoderConfig
@@ -96,7 +96,7 @@ class CrossNet(torch.nn.Module):
             return inputs
         states: list[torch.Tensor] = [torch.empty(0)] * len(inputs)
         with torch.no_grad():
-            for rows in hub.similar_lengths(
+            for rows in pretrained.similar_lengths(
                 inputs.lengths, _TOKENS_AT_ONCE.get(self.base.device.type, 2_048)
             ):
                 arguments = self.base.batch(inputs, rows)
@@ -141,7 +141,9 @@ def logits(net: CrossNet, inputs: Inputs) -> Floats:
     with torch.inference_mode():
         if not net.outer.weight.any():  # the logit is the prior alone
             return inputs.prior.astype(np.float64) * float(net.slope) + float(net.outer.bias)
-        for rows in hub.similar_lengths(inputs.lengths, _TOKENS_AT_ONCE.get(net.base.device.type, 2_048)):
+        for rows in pretrained.similar_lengths(
+            inputs.lengths, _TOKENS_AT_ONCE.get(net.base.device.type, 2_048)
+        ):
             output[rows] = net(**net.base.batch(inputs, rows)).double().cpu().numpy()
     if not np.isfinite(output).all():
         raise EvaluatorError("a cross-encoder gives scores that are not finite; its weights are broken")

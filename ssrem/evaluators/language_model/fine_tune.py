@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from ssrem.config import Config
-from ssrem.encoders import hub
+from ssrem.encoders import hub, pretrained
 from ssrem.encoders.layers import layers
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.core.candidate_columns import draw
@@ -86,7 +86,7 @@ def fine_tune(
     objective = LmObjective(candidates, settings)
     unfinished = None
     if checkpoint is not None:
-        made_of = [asdict(settings), hub.weights_hash(objective.model)]
+        made_of = [asdict(settings), pretrained.weights_hash(objective.model)]
         unfinished = Checkpoint(checkpoint, made_of, objective.data(), every=_STEPS_A_STATE)
     plan = Plan(1, settings.seed, from_0=True, warmup=0.1, bf16=objective.model.device, one_thread=False)
     curve = train(objective, plan, progress=progress, checkpoint=unfinished)
@@ -106,7 +106,7 @@ def fine_tune(
         "seconds": curve.seconds,
         **figures,
     }
-    write_json(folder / CARD, {**about, "weights": hub.weights_hash(objective.model)})
+    write_json(folder / CARD, {**about, "weights": pretrained.weights_hash(objective.model)})
     return curve
 
 
@@ -116,7 +116,7 @@ class LmObjective:
     def __init__(self, candidates: Candidates, settings: LmSettings) -> None:
         spec = str(gemma_folder()) if settings.model == GEMMA else settings.model
         self.candidates, self.settings, self.rows = candidates, settings, candidates.rows(TRAIN)
-        self.tokenizer, self.model = hub.load(spec, "AutoModelForCausalLM", device=settings.device)
+        self.tokenizer, self.model = pretrained.load(spec, "AutoModelForCausalLM", device=settings.device)
         self.reader = CausalModel(settings.model, self.tokenizer, self.model)
         self.model.requires_grad_(False)
         self.adapters = add_adapters(

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ssrem.encoders import hub
+from ssrem.encoders import hub, pretrained
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.core.metric import Scored, check_text
 from ssrem.evaluators.reference_based.embedding import PairMetric, nearest
@@ -45,7 +45,7 @@ class BertScore(PairMetric):
 
     @cached_property
     def _loaded(self) -> tuple[Any, Any]:
-        tokenizer, model = hub.load(self.settings["model"], "AutoModel")
+        tokenizer, model = pretrained.load(self.settings["model"], "AutoModel")
         layers, layer = int(model.config.num_hidden_layers), self.settings["layer"]
         if not -layers - 1 <= layer <= layers:
             raise EvaluatorError(
@@ -56,7 +56,7 @@ class BertScore(PairMetric):
     @cached_property
     def engine(self) -> str:
         tokenizer, model = self._loaded
-        return f"{hub.weights_hash(model)}-{hub.tokenizer_hash(tokenizer)}"
+        return f"{pretrained.weights_hash(model)}-{pretrained.tokenizer_hash(tokenizer)}"
 
     def _pairs(self, responses: list[str], references: list[str]) -> Scored:
         texts = list(dict.fromkeys((*responses, *references)))
@@ -78,11 +78,11 @@ class BertScore(PairMetric):
     def _tokens(self, texts: Sequence[str]) -> tuple[list[list[int]], list[bool]]:
         """Each text's token ids and whether its end was cut off."""
         tokenizer, model = self._loaded
-        most = hub.max_tokens(tokenizer, model) or hub.USUAL_TOKENS
-        ids = hub.token_ids(tokenizer, [text.strip() for text in texts])
+        most = pretrained.max_tokens(tokenizer, model) or pretrained.USUAL_TOKENS
+        ids = pretrained.token_ids(tokenizer, [text.strip() for text in texts])
         long = [len(some) > most for some in ids]
         for number in np.flatnonzero(long).tolist():
-            (ids[number],) = hub.token_ids(tokenizer, [texts[number].strip()], most)
+            (ids[number],) = pretrained.token_ids(tokenizer, [texts[number].strip()], most)
         return ids, long
 
     def _own(self, ids: Sequence[Sequence[int]]) -> list[NDArray[np.bool_]]:
@@ -97,7 +97,7 @@ class BertScore(PairMetric):
 
         _, model = self._loaded
         result: list[NDArray[np.float32]] = [np.zeros((0, 1), dtype=np.float32)] * len(ids)
-        for batch in hub.equal_lengths(ids, _BATCH_TOKENS):
+        for batch in pretrained.equal_lengths(ids, _BATCH_TOKENS):
             inputs = torch.tensor([ids[number] for number in batch], device=model.device)
             with torch.inference_mode():
                 states = model(inputs, attention_mask=torch.ones_like(inputs), output_hidden_states=True)

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ssrem.encoders import Encoder, load_encoder
-from ssrem.encoders.tokenize import sentences, words
 from ssrem.evaluators.bilinear.similarity import average_similarity, movers_similarity
 from ssrem.evaluators.core.metric import Metric, Scored, check_text
 from ssrem.samples import Floats, Sample
+from ssrem.tokenize import sentences, words
 
 # Rows of a matrix of cosines that are computed together.
 _ROWS = 1024

@@ -11,10 +11,10 @@ import pytest
 from ssrem.encoders import load_encoder, load_saved
 from ssrem.encoders.concatenation import Concatenation
 from ssrem.encoders.token_average import packaged_tokens
-from ssrem.encoders.tokenize import sentences, words
 from ssrem.encoders.word_average import WordAverage, packaged_glove
 from ssrem.encoders.word_vectors import read_vectors, train_word2vec
 from ssrem.errors import EvaluatorError
+from ssrem.tokenize import sentences, words
 
 
 @pytest.fixture

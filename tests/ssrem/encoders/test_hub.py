@@ -14,7 +14,7 @@ import pytest
 import torch
 from transformers import RobertaConfig, RobertaModel, T5Config, T5EncoderModel
 
-from ssrem.encoders import hub
+from ssrem.encoders import hub, pretrained
 from ssrem.errors import EvaluatorError
 from support.tiny_transformer import SIZES, WORDS, tokenizer, write_bert, write_json
 
@@ -70,7 +70,7 @@ def test_a_package_without_weights_is_to_be_installed_again(monkeypatch: pytest.
 def test_loaded_for_scoring_and_without_a_word(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     write_bert(tmp_path, dtype=torch.float16)
     capfd.readouterr()
-    words, model = hub.load(str(tmp_path), "AutoModel", device="cpu")
+    words, model = pretrained.load(str(tmp_path), "AutoModel", device="cpu")
     assert capfd.readouterr() == ("", "")
     assert not model.training
     assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
@@ -82,10 +82,10 @@ def test_an_unknown_hub_name_is_one_line_that_helps() -> None:
     with pytest.raises(
         EvaluatorError, match=r"from the hub .*; connect to a network, give a folder"
     ) as error:
-        hub.load("someone/no-such-model", "AutoModel")
+        pretrained.load("someone/no-such-model", "AutoModel")
     assert "\n" not in str(error.value)
     with pytest.raises(EvaluatorError, match="did you mean all-minilm-l6-v2"):
-        hub.load("all-MiniLM-L6-v3", "AutoModel")
+        pretrained.load("all-MiniLM-L6-v3", "AutoModel")
 
 
 def test_without_a_network_an_unknown_name_is_refused_at_once(
@@ -112,7 +112,7 @@ def test_the_hubs_cache_is_used_without_a_network(bert: Path, monkeypatch: pytes
     (cache / "refs" / "main").write_text("f" * 40)
     bert.rename(cache / "snapshots" / ("f" * 40))
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(cache.parent))
-    _, model = hub.load("hf:someone/bert", "AutoModel")
+    _, model = pretrained.load("hf:someone/bert", "AutoModel")
     assert model.config.hidden_size == 16
 
 
@@ -129,10 +129,10 @@ class _Trap:
 def test_pickled_weights_are_not_opened(bert: Path, tmp_path: Path) -> None:
     mark = tmp_path / "executed"
     (bert / "pytorch_model.bin").write_bytes(pickle.dumps(_Trap(mark)))
-    hub.load(str(bert), "AutoModel")
+    pretrained.load(str(bert), "AutoModel")
     (bert / "model.safetensors").unlink()
     with pytest.raises(EvaluatorError, match=r"no \*\.safetensors, and pickled weights are not loaded"):
-        hub.load(str(bert), "AutoModel")
+        pretrained.load(str(bert), "AutoModel")
     assert not mark.exists()
 
 
@@ -143,7 +143,7 @@ def test_code_of_the_models_own_does_not_run(bert: Path, tmp_path: Path) -> None
     own = {"AutoConfig": "own.Config", "AutoModel": "own.Model"}
     write_json(bert, "config.json", config | {"model_type": "own", "auto_map": own})
     with pytest.raises(EvaluatorError, match="cannot be loaded") as error:
-        hub.load(str(bert), "AutoModel")
+        pretrained.load(str(bert), "AutoModel")
     assert "\n" not in str(error.value)
     assert not mark.exists()
 
@@ -160,29 +160,29 @@ def test_code_of_the_models_own_does_not_run(bert: Path, tmp_path: Path) -> None
 def test_damaged_folders_are_one_line(bert: Path, file: str, content: bytes) -> None:
     (bert / file).write_bytes(content)
     with pytest.raises(EvaluatorError, match=r"bert cannot be loaded \(.*it needs config.json") as error:
-        hub.load(str(bert), "AutoModel")
+        pretrained.load(str(bert), "AutoModel")
     assert "\n" not in str(error.value)
 
 
 def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
     with pytest.raises(EvaluatorError, match=r"has no config\.json"):
-        hub.load(str(tmp_path), "AutoModel")
+        pretrained.load(str(tmp_path), "AutoModel")
 
 
 def test_parameters_that_the_weights_lack(bert: Path) -> None:
     with pytest.raises(EvaluatorError, match=r"lack \d+ parameters of BertForMaskedLM .*cls\.predictions"):
-        hub.load(str(bert), "AutoModelForMaskedLM")
+        pretrained.load(str(bert), "AutoModelForMaskedLM")
     torch.manual_seed(1)
-    _, model = hub.load(str(bert), "AutoModelForMaskedLM", new_weights=True)
+    _, model = pretrained.load(str(bert), "AutoModelForMaskedLM", new_weights=True)
     torch.manual_seed(1)
-    _, same = hub.load(str(bert), "AutoModelForMaskedLM", new_weights=True)
-    assert hub.weights_hash(model) == hub.weights_hash(same)
+    _, same = pretrained.load(str(bert), "AutoModelForMaskedLM", new_weights=True)
+    assert pretrained.weights_hash(model) == pretrained.weights_hash(same)
 
 
 def test_a_tokenizer_of_another_model_is_refused(bert: Path) -> None:
     tokenizer((*WORDS, "one", "more")).save_pretrained(bert)
     with pytest.raises(EvaluatorError, match="knows 16 tokens, the weights 14"):
-        hub.load(str(bert), "AutoModel")
+        pretrained.load(str(bert), "AutoModel")
 
 
 def test_weights_hash_covers_names_types_shapes_and_values() -> None:
@@ -193,30 +193,30 @@ def test_weights_hash_covers_names_types_shapes_and_values() -> None:
 
     values = torch.tensor([[1.0, 2.0]])
     expected = hashlib.sha256(b"a|torch.float32|(1, 2)\n\x00\x00\x80\x3f\x00\x00\x00\x40").hexdigest()[:12]
-    assert hub.weights_hash(Tiny("a", values)) == expected
+    assert pretrained.weights_hash(Tiny("a", values)) == expected
     others = [("b", values), ("a", -values), ("a", values.T), ("a", values.bfloat16()), ("a", values[0, 0])]
-    hashes = {hub.weights_hash(Tiny(*other)) for other in others}
+    hashes = {pretrained.weights_hash(Tiny(*other)) for other in others}
     assert len(hashes | {expected}) == 6
 
 
 def test_tokenizer_hash_follows_the_vocabulary_and_not_the_last_call() -> None:
     one = tokenizer()
-    before = hub.tokenizer_hash(one)
+    before = pretrained.tokenizer_hash(one)
     one(["red cat", "red"], truncation=True, max_length=3, padding=True)
-    assert hub.tokenizer_hash(one) == before
-    assert hub.tokenizer_hash(tokenizer(WORDS[::-1])) != before
+    assert pretrained.tokenizer_hash(one) == before
+    assert pretrained.tokenizer_hash(tokenizer(WORDS[::-1])) != before
 
 
 def test_the_most_tokens_that_a_model_takes(bert: Path) -> None:
-    words, model = hub.load(str(bert), "AutoModel")
-    assert words.model_max_length > 1e9 and hub.max_tokens(words, model) == 12
+    words, model = pretrained.load(str(bert), "AutoModel")
+    assert words.model_max_length > 1e9 and pretrained.max_tokens(words, model) == 12
     words.model_max_length = 7
-    assert hub.max_tokens(words, model) == 7
+    assert pretrained.max_tokens(words, model) == 7
     words.model_max_length = None
-    assert hub.max_tokens(words, model) == 12
+    assert pretrained.max_tokens(words, model) == 12
     # RoBERTa's first position is behind the padding's, 1.
     roberta = RobertaModel(RobertaConfig(vocab_size=14, pad_token_id=1, **SIZES))
-    longest = hub.max_tokens(words, roberta)
+    longest = pretrained.max_tokens(words, roberta)
     assert longest == 10
     roberta(torch.full((1, longest), 5))
     with pytest.raises((IndexError, RuntimeError)):
@@ -224,16 +224,16 @@ def test_the_most_tokens_that_a_model_takes(bert: Path) -> None:
     unlimited = T5EncoderModel(
         T5Config(vocab_size=14, d_model=16, d_kv=8, d_ff=32, num_layers=1, num_heads=2)
     )
-    assert hub.max_tokens(words, unlimited) is None
+    assert pretrained.max_tokens(words, unlimited) is None
 
 
 def test_devices() -> None:
-    assert hub.pick_device("cpu") == torch.device("cpu")
+    assert pretrained.pick_device("cpu") == torch.device("cpu")
     expected = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
-    assert hub.pick_device().type == hub.pick_device("auto").type == expected
+    assert pretrained.pick_device().type == pretrained.pick_device("auto").type == expected
     for name in ("gpu", "meta-physical", "cuda:99"):
         with pytest.raises(EvaluatorError, match=r"cannot be used .*use auto, cpu, cuda or mps") as error:
-            hub.pick_device(name)
+            pretrained.pick_device(name)
         assert "\n" not in str(error.value)
 
 

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from transformers import AutoModel, AutoTokenizer, T5Config, T5Model
 
-from ssrem.encoders import hub, load_encoder, load_saved
+from ssrem.encoders import hub, load_encoder, load_saved, pretrained
 from ssrem.encoders.concatenation import Concatenation
 from ssrem.encoders.transformer import Transformer
 from ssrem.encoders.word_average import WordAverage
@@ -139,7 +139,7 @@ def test_what_is_beyond_the_length_changes_nothing(bert: Path) -> None:
 
 
 def test_without_any_limit_the_usual_one_holds(bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hub, "max_tokens", lambda tokenizer, model: None)
+    monkeypatch.setattr(pretrained, "max_tokens", lambda tokenizer, model: None)
     assert Transformer(str(bert)).max_length == 512
     write_modules(bert, "Pooling", pooling={"pooling_mode": "mean"}, transformer={"max_seq_length": 999})
     assert Transformer(str(bert)).max_length == 999

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ssrem import trusted_sources
-from ssrem.encoders import hub, load_encoder, load_saved, word_vectors
+from ssrem.encoders import hub, load_encoder, load_saved, pretrained, word_vectors
 from ssrem.encoders.pooling import Pooling
 from ssrem.encoders.word_average import WordAverage
 from ssrem.errors import EvaluatorError, SsremError
@@ -285,7 +285,7 @@ def test_code_that_a_model_brings_does_not_run(tmp_path: Path) -> None:
         }
         (folder / name).write_text(json.dumps({**about, "auto_map": classes}))
     with contextlib.suppress(EvaluatorError):
-        hub.load(str(folder), "AutoModel")
+        pretrained.load(str(folder), "AutoModel")
     assert not (tmp_path / "ran").exists()
 
 
