@@ -22,7 +22,7 @@ from ssrem.evaluators import PACKAGED, evaluator_class
 from ssrem.evaluators.aspects.word_counts import FOLDER, WordCounts
 from ssrem.evaluators.blend.blend import Blend
 from ssrem.in_memory import conversations
-from ssrem.training.trainer import has_bf16
+from ssrem.training.hardware import has_bf16
 
 CORPUS = "chitchat"
 

@@ -28,7 +28,9 @@ from ssrem.encoders.transformer import Transformer
 from ssrem.evaluators import PACKAGED
 from ssrem.evaluators.bilinear.table_training import LearnedRows, Texts
 from ssrem.samples import TRAIN, Rows
-from ssrem.training.trainer import Group, Loss, Plan, Step, has_bf16, shuffled_epochs, train
+from ssrem.training.epochs import shuffled_epochs
+from ssrem.training.hardware import has_bf16
+from ssrem.training.trainer import Group, Loss, Plan, Step, train
 
 BATCH, HELD_OUT, MIN_COUNT, TOKENS = 512, 2_048, 5, 64
 

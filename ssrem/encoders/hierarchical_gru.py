@@ -196,7 +196,7 @@ def _last_states(
     """Last state of each dialogue, float64 (n, h). Each text is read once, in batches of about equal length."""
     import torch
 
-    from ssrem.training.trainer import one_thread
+    from ssrem.training.hardware import one_thread
 
     vectors = torch.zeros(len(texts.lengths), net.norm.normalized_shape[0])
     order = np.argsort(texts.lengths, kind="stable")

@@ -17,7 +17,8 @@ from ssrem.evaluators.core.scaling import Bounds
 from ssrem.samples import Floats, Progress, Rows, Sample
 from ssrem.tokenize import words
 from ssrem.training import Training
-from ssrem.training.trainer import Curve, Group, Loss, Plan, Step, shuffled_epochs, train
+from ssrem.training.epochs import shuffled_epochs
+from ssrem.training.trainer import Curve, Group, Loss, Plan, Step, train
 
 Matrices = Mapping[str, NDArray[np.float32]]
 

@@ -20,7 +20,9 @@ from ssrem.encoders.word_sequences import Stretches, Words
 from ssrem.evaluators.adem.config import AdemConfig
 from ssrem.evaluators.core.fitted import Run
 from ssrem.samples import Rows
-from ssrem.training.trainer import Curve, Group, Loss, Plan, Step, one_thread, shuffled_epochs, train
+from ssrem.training.epochs import shuffled_epochs
+from ssrem.training.hardware import one_thread
+from ssrem.training.trainer import Curve, Group, Loss, Plan, Step, train
 
 END, OTHER = 0, 1
 """Classes of the decoder: the end of a turn, and every word outside its vocabulary."""

@@ -20,8 +20,10 @@ from ssrem.encoders.transformer import Transformer
 from ssrem.evaluators.bilinear.config import RUN, AdapterConfig
 from ssrem.evaluators.bilinear.objective import VectorObjective, copy_cost
 from ssrem.samples import TRAIN, VALID, Candidates, Rows
+from ssrem.training.epochs import shuffled_epochs
+from ssrem.training.hardware import precision
 from ssrem.training.low_rank import add_adapters
-from ssrem.training.trainer import Loss, Step, precision, shuffled_epochs
+from ssrem.training.trainer import Loss, Step
 
 _DRAWN = 7
 """Of every how many responses the drawn negatives are encoded; they are negatives of the whole batch. An odd number,

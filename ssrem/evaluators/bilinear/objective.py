@@ -14,7 +14,8 @@ from ssrem.encoders.base import Encoder
 from ssrem.evaluators.bilinear.config import COPY_COST, COPY_FROM, FitConfig
 from ssrem.evaluators.bilinear.encoded_candidates import last_turns
 from ssrem.samples import TRAIN, VALID, Candidates, Rows
-from ssrem.training.trainer import Group, Loss, Step, shuffled_epochs
+from ssrem.training.epochs import shuffled_epochs
+from ssrem.training.trainer import Group, Loss, Step
 
 _TEMPERATURE = 0.05
 

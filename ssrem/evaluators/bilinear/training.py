@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from ssrem.evaluators.bilinear.config import BilinearConfig
 from ssrem.evaluators.bilinear.encoded_candidates import EncodedCandidates
 from ssrem.samples import Floats, Rows
-from ssrem.training.trainer import Group, Loss, Step, shuffled_epochs
+from ssrem.training.epochs import shuffled_epochs
+from ssrem.training.trainer import Group, Loss, Step
 
 # As good as minus infinity in a softmax, and without its gradients that are no numbers.
 _ABSENT = -1e30

@@ -39,9 +39,9 @@ def tune(
     """
     began = time.perf_counter()
     low, high = scale
-    on_scale(name, annotated, scale)  # refuses a score beyond the scale before an endpoint is asked
+    on_scale(name, annotated, scale)  # before an endpoint is asked
     annotated, left_out = _scored(name, members, annotated)
-    target = (on_scale(name, annotated, scale) - low) / (high - low)
+    target = (np.array([score for _, score in annotated]) - low) / (high - low)
     samples = [sample for sample, _ in annotated]
     parts = _Parts.of(members, samples, before, config)
     fold = parts.folds(samples, config)

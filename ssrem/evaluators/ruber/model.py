@@ -14,7 +14,7 @@ from ssrem.encoders.word_sequences import Stretches, Words, first_words
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.ruber.config import RuberConfig
 from ssrem.samples import Candidates, Encode, Floats, Rows, Sample
-from ssrem.training.trainer import one_thread
+from ssrem.training.hardware import one_thread
 
 Weights = Mapping[str, NDArray[np.float32]]
 
