@@ -215,12 +215,12 @@ def _annotated(where: str, dialogue: str, row: Mapping[str, Any], *, rated: bool
 
 
 def is_rating(value: object) -> TypeGuard[int | float]:
-    """Whether the value is a finite number from -LARGEST_RATING to LARGEST_RATING, and no truth value."""
+    """Whether the value is a finite number from -LARGEST_RATING to LARGEST_RATING, and not a boolean."""
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LARGEST_RATING
 
 
 def short_repr(value: object) -> str:
-    """The value as text, shortened: a number of a file may have thousands of digits."""
+    """The value as text, shortened: a number in a file may have thousands of digits."""
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 

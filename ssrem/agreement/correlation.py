@@ -45,7 +45,7 @@ class Line:
 def pearson(x: Numbers, y: Numbers) -> Correlation:
     """Pearson's r. p from its exact distribution; interval by Fisher's z, standard error 1 / √(n - 3).
 
-    ValueError where a value is not finite: nothing is dropped in silence.
+    ValueError where a value is not finite: nothing is dropped silently.
     """
     return _correlated(_pearson, x, y, lambda r, n: 1 / sqrt(n - 3), fewest=4)
 

@@ -1,4 +1,4 @@
-"""Agreement of responses with people, pooled or averaged over groups (segment level), or of systems (system level)."""
+"""Agreement with human scores, pooled or averaged over groups (segment level), or of systems (system level)."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def holm(p: Sequence[float | None]) -> list[float | None]:
     does not count. A corrected value below α is significant at α for the whole family. ValueError outside [0, 1]."""
     tested = sorted((value, at) for at, value in enumerate(p) if value is not None)
     if any(not 0 <= value <= 1 for value, _ in tested):
-        raise ValueError("p-values lie within [0, 1]")
+        raise ValueError("p-values must lie within [0, 1]")
     corrected: list[float | None] = [None] * len(p)
     highest = 0.0
     for rank, (value, at) in enumerate(tested):
@@ -73,14 +73,14 @@ def significance_clusters(names: Sequence[str], significant: Callable[[str, str]
 def ranking(
     scores: Mapping[str, Numbers], test: Callable[[Numbers, Numbers], Difference], *, alpha: float = ALPHA
 ) -> Ranking:
-    """Rank evaluators by what they reach, with a test of every pair, Holm's correction over all and clusters.
+    """Rank evaluators by their agreement with people, with a test of every pair, Holm's correction and clusters.
 
     scores: evaluator to its scores (n,), NaN for missing. test: `perm_both`, `paired_bootstrap` or `williams` with
     every argument bound but the two evaluators; two-sided, as the data decide which is better. Evaluators are compared
     on the responses that all of them scored. ValueError for a one-sided test or an alpha outside (0, 1).
     """
     if not 0 < alpha < 1:
-        raise ValueError(f"alpha lies within (0, 1), not at {alpha}")
+        raise ValueError(f"alpha must lie within (0, 1), not at {alpha}")
     gaps = [np.isnan(np.asarray(values, dtype=np.float64)) for values in scores.values()]
     gap = np.logical_or.reduce(gaps) if gaps else np.zeros(0, dtype=bool)
     shared = {name: np.where(gap, np.nan, values) for name, values in scores.items()}

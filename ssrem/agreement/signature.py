@@ -14,7 +14,7 @@ import ssrem
 from ssrem.errors import SsremError
 
 FORMAT = "ssrem-agreement/2"
-"""Raised when figures change: since 2, intervals of more than 200 contexts leave out groups of them."""
+"""Its number rises when figures change: since 2, intervals of more than 200 contexts leave out groups of them."""
 _NONE = "-"
 _SAFE = "@+.,=/_~"
 _HASH = re.compile(r"[0-9a-f]{12,64}")
@@ -29,9 +29,9 @@ class Signature:
     """All that determines a figure of agreement.
 
     evaluator: 'name@version'; weights: 12 or more hex digits of its own signature's digest (see `digest`). score: f, g
-    or h. data: hex digits of the annotated set's content. excluded: what was left out, sorted. n: responses (system
-    level: too). resamples and seed are None where nothing was drawn. The last three are the versions in use.
-    ValueError where a hash is no hash, a number is below 0, or a text is empty.
+    or h. data: hex digits of the annotated set's content. excluded: what was left out, sorted. n: number of responses,
+    at system level as well. resamples and seed are None where nothing was drawn. The last three are the versions in
+    use. ValueError where a hash is no hash, a number is below 0, or a text is empty.
     """
 
     evaluator: str
@@ -81,7 +81,7 @@ def parse(line: str) -> Signature:
         name, colon, value = part.partition(":")
         if not colon or not value or name in texts:
             raise SignatureError(
-                f"{part[:40]!r} is no part of a signature, or a second one; copy the whole line"
+                f"{part[:40]!r} is not a part of a signature, or occurs twice; copy the whole line"
             )
         texts[name] = unquote(value)
     names = [field.name for field in fields(Signature)]
@@ -100,7 +100,7 @@ def parse(line: str) -> Signature:
 
 
 def differences(theirs: Signature, ours: Signature) -> list[str]:
-    """What differs between another signature and ours, a sentence each, what matters most first.
+    """The differences between another signature and ours, a sentence each, the most important first.
 
     Two hashes are the same if one begins with the other: either may be cut.
     """

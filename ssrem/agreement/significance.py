@@ -204,7 +204,7 @@ def against_chance(
     level is not 0, for infinite scores and for lengths that differ.
     """
     if measure == "accuracy":
-        raise ValueError("accuracy has no p against chance: its chance depends on the ties")
+        raise ValueError("accuracy has no p against chance: its chance level depends on the ties")
     pairs, missing = columns(scores, human)
     x, y = pairs.T
     result = Agreement(measure, None, len(x), missing, 0, sides=sides, permutations=permutations, seed=seed)

@@ -51,8 +51,9 @@ def model_folder(spec: str) -> str:
 
 
 def check_at_hand(spec: str) -> None:
-    """Raise EvaluatorError, without loading anything, for a folder that does not exist, and for a model on the hub that
-    is not in the hub's cache where the hub has no address: without a network it takes seconds to give up."""
+    """Raise EvaluatorError, without loading anything, for a folder that does not exist, and for a model that is not in
+    the hub's cache if the address of the hub cannot be resolved: without a network a download takes seconds to give
+    up."""
     from huggingface_hub import constants  # no other module of it
 
     name = model_folder(spec)

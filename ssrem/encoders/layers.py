@@ -20,7 +20,7 @@ def layers(model: Any) -> tuple[str, Any]:
 
 
 def freeze(model: Any, count: int, name: str) -> list[Any]:
-    """Let only layers from `count` on learn, all for 0; the modules that do not learn, with the embeddings.
+    """Let only layers from `count` on learn, all for 0; returns the modules that do not, embeddings included.
 
     name: of the model, for the EvaluatorError where it has fewer layers.
     """

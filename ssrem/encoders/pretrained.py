@@ -192,5 +192,5 @@ class Pretrained:
 
     @cached_property
     def hashes(self) -> tuple[str, str]:
-        """Of the weights and of the tokenizer."""
+        """The hashes of the weights and of the tokenizer."""
         return weights_hash(self.model), tokenizer_hash(self.tokenizer)

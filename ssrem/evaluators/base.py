@@ -27,8 +27,8 @@ NO_REFERENCE = "no reference"
 def overall_part(counts: Mapping[str, int]) -> str:
     """The part that is an evaluator's score: h if no fewer samples have it than f, else f.
 
-    g, of an evaluator that has neither. counts: part → number of samples that have it; one without a reference has no h
-    and g, a blank one nothing.
+    It is g for an evaluator that has neither. counts: part → number of samples that have it: a sample without a
+    reference has no h and g, a blank one has no part.
     """
     h, f = counts.get("h", 0), counts.get("f", 0)
     if not (h or f):
@@ -87,9 +87,10 @@ class Scores:
 
 @dataclass(frozen=True)
 class Bill:
-    """What scoring samples would ask of an endpoint. requests: still to be asked; answered: kept from before.
+    """What scoring samples would ask of an endpoint.
 
-    prompt_tokens: about how many go out; completion_tokens: how many come back at most; cost: None without prices.
+    requests: still to be sent; answered: those whose answers are stored. prompt_tokens: about how many are sent;
+    completion_tokens: how many come back at most; cost: None without prices.
     """
 
     requests: int = 0
@@ -99,7 +100,7 @@ class Bill:
     cost: float | None = None
 
     def __add__(self, other: Bill) -> Bill:
-        """Both; the cost is that of those whose prices are known."""
+        """The sum of both; its cost is that of the bills whose prices are known."""
         known = [bill.cost for bill in (self, other) if bill.cost is not None]
         return Bill(
             self.requests + other.requests,
@@ -250,7 +251,8 @@ class Evaluator(ABC):
         return Bill()
 
     def judgments(self, samples: Sequence[Sample]) -> Iterator[dict[str, Any]]:
-        """Every answer that the scores of the samples come from, as rows of `judgments` but with `row`, a position."""
+        """Every answer that the scores of the samples come from, as rows of `judgments` with the position of the sample
+        as `row`."""
         return iter(())
 
     @abstractmethod

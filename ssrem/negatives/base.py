@@ -172,7 +172,9 @@ class Mixture(Generator):
         self.name = "+".join(part.name for part in self.parts)
         twice = [name for name, times in Counter(part.name for part in self.parts).items() if times > 1]
         if twice:
-            raise EvaluatorError(f"negatives {self.name}: {twice[0]} is named twice; ask for more of it once")
+            raise EvaluatorError(
+                f"negatives {self.name}: {twice[0]} is named twice; name it once, as {twice[0]}-2 for two negatives"
+            )
 
     @property
     def signature(self) -> str:

@@ -83,10 +83,10 @@ def _scope(tables: TableBuilder, to: str) -> None:
 
 
 def scope_to_files(tables: TableBuilder) -> str | None:
-    """Scope conversations to their file where ids count anew in each of several files; returns a note if so.
+    """Scope conversations to their file if ids start anew in each of several files; returns a note if so.
 
-    That is where ids of messages repeat across files, or of conversations with messages without ids. A conversation
-    whose messages have ids of their own, of which none repeats, goes on in another file.
+    Ids start anew if ids of messages repeat across files, or ids of conversations whose messages have no ids. A
+    conversation whose messages have ids that never repeat may continue in another file.
     """
     tables.create("repeated_across_files", "1_ingest/repeated_across_files")
     most = tables.connection.execute(

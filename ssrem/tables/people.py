@@ -1,4 +1,4 @@
-"""What is told of speakers that are no people: those that count as none, and those that probably are none."""
+"""Notes on speakers that do not count as people, and on those that probably are not people."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _MOST_NAMED = 5
 def people_notes(
     tables: TableBuilder, named: Sequence[str], option: Callable[[Sequence[str]], str]
 ) -> list[str]:
-    """A sentence on the speakers of the table `raw` that count as no people, and one on those that probably are none.
+    """Notes on the speakers of the table `raw` that do not count as people, and on those that probably are not.
 
-    Each gives the counts and, by `option`, how a choice of names is made. named: the choice that was made; where it is
-    that everyone is a person, nobody is suspected.
+    Each gives the counts and, by `option`, how to choose names. named: the names that were chosen; if they say that
+    everyone is a person, nobody is suspected.
     """
     notes = []
     if excluded := tables.connection.execute(statement("1_ingest/not_people")).fetchall():

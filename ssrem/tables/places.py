@@ -36,9 +36,9 @@ _ROWS = 500_000
 def create_places(tables: TableBuilder) -> None:
     """Create `moved` and `places` from `linked`, whose rows, from 0, are ranks of messages in the dump.
 
-    A message joins the one before it, of the same speaker, into a turn where both belong to one chain: where it does
-    not say what it replies to, replies to that one, or to what that one answers: what it replies to, or else the
-    message before it.
+    A message joins the turn of the message before it, by the same speaker, if it does not say what it replies to,
+    replies to that message, or replies to what that message answers (what it replies to, or else the message before
+    it).
     """
     tables.create("moved", "1_ingest/moved")
     tables.connection.execute(PLACES)
@@ -50,8 +50,8 @@ def create_places(tables: TableBuilder) -> None:
 
 
 def order_note(tables: TableBuilder) -> str | None:
-    """A sentence on `utterances` most of which are older than one before them, as in a dump that lists the newest
-    first; None where they are not."""
+    """A sentence if most of the `utterances` are older than one before them, as in a dump that lists the newest
+    first; None if they are not."""
     backwards, timed = tables.connection.execute(statement("1_ingest/backwards")).fetchall()[0]
     if 2 * backwards <= timed:
         return None
@@ -143,7 +143,7 @@ def _backwards(times: pa.ChunkedArray, conversation: Integers) -> Flags:
     falls = (when[1:] < when[:-1]) & (which[1:] == which[:-1])
     suspect = np.isin(which, which[1:][falls])
     _, rank = np.unique(when[suspect], return_inverse=True)
-    # Ranks that begin anew, above all before, in each conversation, so that one running maximum serves for all.
+    # In each conversation the ranks lie above all before, so that one running maximum serves for all.
     rank = rank + np.cumsum(_differs(which[suspect])) * (len(rank) + 1)
     highest = np.maximum.accumulate(rank)
     backwards[valid[suspect][1:]] = rank[1:] < highest[:-1]

@@ -22,7 +22,7 @@ KIND_CODES = {"SC": 1, "SP": 2, "SS": 3, "Rand": 4}
 """Code of a kind in the hash of a draw. Do not change them: the draws would change."""
 
 ADDRESSEES = ("all", "stated")
-"""Which turns SP holds: all, or those alone whose addressee is stated or replied to."""
+"""Which turns SP holds: all, or only those whose addressee is stated or replied to."""
 
 MACROS = ("mul64", "mix64_first", "mix64_middle", "mix64_last", "mix64", "drawer_hash", "draw_hash")
 

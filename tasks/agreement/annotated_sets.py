@@ -58,7 +58,7 @@ def annotated_file(
             f"{file} is known, but not in {path.parent}; ssrem ratings pull {file} fetches it"
         )
     if known is not None and not known.same(path):
-        raise AnnotationError(f"{path} is not what was pulled any more; remove it and pull {file} again")
+        raise AnnotationError(f"{path} has changed since it was pulled; remove it and pull {file} again")
     annotated = read_set(path, layout, mapping)
     part = f"-{annotated.part}" if annotated.part and known is None else ""
     name = known.name if known else dataset_name(path.resolve() if path.is_dir() else path)

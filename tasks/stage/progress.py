@@ -13,10 +13,10 @@ from typing import Protocol
 from ssrem.errors import printable
 
 HEARTBEAT_SECONDS = 30.0
-"""Without a terminal, a line says so often how far the work is."""
+"""Without a terminal, seconds between the lines that say how far the work is."""
 
 PATIENCE_SECONDS = 2.0
-"""Work that is no stage, such as the scoring of a file, is silent if it takes no longer."""
+"""Seconds before work that is not a stage, such as scoring a file, prints its first line."""
 
 
 class Advance(Protocol):

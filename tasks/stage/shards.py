@@ -75,7 +75,7 @@ def map_shards(work: Callable[..., R], shards: Sequence[Mapping[str, Any]]) -> l
 
 
 def _answer(work: Callable[..., R], shard: Mapping[str, Any]) -> R | SsremError:
-    """What a shard gives or, since another try would not help, the error of ours that it raises."""
+    """The result of a shard, or the SsremError that it raises: another try would not help."""
     try:
         return work(**shard)
     except SsremError as error:

@@ -82,7 +82,7 @@ class Stage(TableBuilder):
     staged: list[str] = field(default_factory=list)
 
     def now(self) -> datetime:
-        """The time now, or the start of the run where the clock says that this lies ahead."""
+        """The current time, or the start of the run if the clock was set back to before it."""
         return max(utc_now(), self.started)
 
     def gate(self) -> None:
@@ -122,7 +122,7 @@ class Stage(TableBuilder):
         table.
 
         `folders` (from, to) are moved first: a model is in its place before the row that names it is published.
-        `retired` are partitions that leave the snapshot, since the new ones make them untrue.
+        `retired` are partitions that leave the snapshot, since the new ones make them outdated.
         """
         run = {
             "run_id": self.run_id,
@@ -275,8 +275,8 @@ def _configure(
 
 
 def _start(home: Warehouse, partitions: Sequence[Partition]) -> datetime:
-    """The time now, or just after the end of the last run where the clock says that this lies ahead: what is ordered by
-    time stays in order, whatever the clock does."""
+    """The current time, or just after the end of the last run if the clock was set back to before it: what is ordered
+    by time stays in order, whatever the clock does."""
     started, ended = utc_now(), None
     if any(partition.table == "runs" for partition in partitions):
         ((ended,),) = home.query("SELECT max(ended) FROM runs", partial=True)

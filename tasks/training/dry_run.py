@@ -57,7 +57,7 @@ def dry_run(
 
 
 def too_small(home: Warehouse, corpora: Sequence[str]) -> str | None:
-    """That the corpora are too small to judge a training by, in a sentence; None if they are large enough.
+    """A sentence if the corpora are too small to judge a training by; None if they are large enough.
 
     Their speaker tables must have been built.
     """

@@ -45,7 +45,7 @@ class OtherLayoutError(HomeError):
 
 
 def read_catalog(catalog: Path) -> Snapshot:
-    """The snapshot that a catalog publishes; an unchanged file is read once, and not at all by who wrote it last.
+    """The snapshot that a catalog publishes; an unchanged file is read once, and never by the process that wrote it.
 
     Raises DamagedCatalogError if it cannot be read, OtherLayoutError if it has another layout.
     """

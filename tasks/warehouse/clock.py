@@ -1,4 +1,4 @@
-"""The time, as the tables hold it."""
+"""The current time in the form that tables store."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from datetime import UTC, datetime
 
 
 def utc_now() -> datetime:
-    """The time now, UTC, without a zone, as the tables hold it."""
+    """The current time in UTC, without a zone."""
     return datetime.now(UTC).replace(tzinfo=None)

@@ -34,7 +34,7 @@ def out_of_room(home: Warehouse, error: Exception) -> HomeError | None:
     full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
     if full or "No space left" in text or "File too large" in text:
         return HomeError(
-            f"no room left on the disk of {home.root}; nothing was published; free some and run again"
+            f"no room left on the disk of {home.root}; nothing was published; free some space and run again"
         )
     if "Out of Memory" in text or "could not allocate" in text.lower():
         return HomeError(

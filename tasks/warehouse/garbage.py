@@ -18,13 +18,13 @@ from tasks.warehouse.partition import Partition
 from tasks.warehouse.snapshot import drop_manifests, manifests
 
 KEPT_RUNS = 5
-"""So many of the newest run folders that no snapshot uses are kept, for readers of an older snapshot."""
+"""How many of the newest run folders that no snapshot uses are kept, for readers of an older snapshot."""
 
 KEPT_SECONDS = 600.0
 """Seconds for which a run folder is kept at least after it was first seen unused."""
 
 KEPT_FAILURES = 20
-"""Rows that failed gates refused are kept for so many of the newest runs."""
+"""For how many of the newest failed runs the rows that their gates refused are kept."""
 
 STALE_AFTER = 30 * 86400.0
 """Seconds after which an interrupted training is not expected to be resumed."""

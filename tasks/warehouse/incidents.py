@@ -14,7 +14,7 @@ from tasks.warehouse.home import Warehouse
 from tasks.warehouse.snapshot import Snapshot, drop_manifests
 
 KEPT = 200
-"""So many of the newest lines of the log are kept."""
+"""How many of the newest lines of the log are kept."""
 
 _LOG = "incidents.jsonl"
 

@@ -18,7 +18,7 @@ from tasks.warehouse.files import whole_file
 from tasks.warehouse.partition import Partition
 
 KEPT_SNAPSHOTS = 6
-"""So many of the newest manifests are kept, and with them every file that they name."""
+"""How many of the newest manifests are kept, and with them every file that they name."""
 
 _PATTERN = "snapshot=*.json"
 

@@ -53,7 +53,7 @@ def failed_checks(
     (0, 1], or names that do not fit.
     """
     if not 0 < least <= 1:
-        raise ValueError(f"the share of checks to pass lies within (0, 1], not at {least}")
+        raise ValueError(f"the share of checks to pass must lie within (0, 1], not at {least}")
     table = _named(ratings, raters)
     passed = {rater: float(np.mean(checks[rater])) for rater in raters if checks.get(rater)}
     reasons = {
@@ -79,7 +79,7 @@ def low_kappa(
     not fit.
     """
     if not -1 <= bound <= 1:
-        raise ValueError(f"a bound of kappa lies within [-1, 1], not at {bound}")
+        raise ValueError(f"a bound of kappa must lie within [-1, 1], not at {bound}")
     table = _named(ratings, raters)
     scale = categories_of(table, categories).tolist()
     kappas: dict[str, list[float]] = {rater: [] for rater in raters}
@@ -110,7 +110,7 @@ def mad_outliers(ratings: Any, raters: Sequence[str], *, deviations: float = 3.0
     deviations of 0 or less, and names that do not fit.
     """
     if not deviations > 0:
-        raise ValueError(f"deviations are above 0, not {deviations}")
+        raise ValueError(f"deviations must be above 0, not {deviations}")
     table = _named(ratings, raters)
     compared = {rater: with_others(table, at) for at, rater in enumerate(raters)}
     distance = {
@@ -135,7 +135,7 @@ def without_outliers(ratings: Any, *, deviations: float = 1.0) -> Ratings:
     their unit's median, each unit by itself: the outlier removal of Zhao et al. 2020, appendix A, after Leys et al.
     2013. ValueError for deviations of 0 or less, and where ratings are no table or infinite."""
     if not deviations > 0:
-        raise ValueError(f"deviations are above 0, not {deviations}")
+        raise ValueError(f"deviations must be above 0, not {deviations}")
     table = checked(ratings)
     rated = ~np.isnan(table).all(axis=0)
     own = table[:, rated]

@@ -65,7 +65,7 @@ def with_others(table: Ratings, rater: int) -> tuple[Floats, Floats]:
 def one_rater(ratings: Any, measure: Correlation = "spearman") -> OneRater:
     """How well one rater predicts the mean of the others, leaving out each in turn; ratings (raters, units), NaN for
     missing. Raters count alike, whatever they rated. An evaluator that reaches it is as good as one more rater.
-    ValueError where ratings are no table or infinite."""
+    ValueError if the ratings are not a table, or one is infinite."""
     table = checked(ratings)
     coefficients = []
     for rater in range(len(table)):
@@ -86,10 +86,11 @@ def split_half(
 
     ratings (raters, units), NaN for missing. Halves are equal: an odd rating is left out. Spearman-Brown (both 1910)
     steps up from a half to all the ratings of a unit, on average k halves: k·r / (1 + (k − 1)·r). As units are split
-    one by one, no rater need have rated several. ValueError where ratings are no table or infinite, or repeats below 1.
+    one by one, no rater need have rated several. ValueError if the ratings are not a table, one is infinite, or repeats
+    is below 1.
     """
     if repeats < 1:
-        raise ValueError(f"{repeats} splits are none")
+        raise ValueError(f"repeats is {repeats}; expected 1 or more")
     stacked = _stacked(checked(ratings))
     counts = (~np.isnan(stacked)).sum(axis=0)
     units = len(counts)

@@ -42,7 +42,7 @@ def rating_table(raters: Labels, units: Labels, scores: Numbers) -> tuple[Rating
     cells = rater * max(1, len(unit_names)) + unit
     if len(np.unique(cells)) < len(cells):
         raise ValueError(
-            f"{len(cells) - len(np.unique(cells))} ratings are second ones by one rater of one unit"
+            f"{len(cells) - len(np.unique(cells))} ratings repeat the rating of a unit by the same rater"
         )
     table = np.full((len(rater_names), len(unit_names)), np.nan)
     table[rater, unit] = values
@@ -50,10 +50,10 @@ def rating_table(raters: Labels, units: Labels, scores: Numbers) -> tuple[Rating
 
 
 def checked(ratings: Any) -> Ratings:
-    """The ratings as a table of floats. ValueError where they are none, or hold an infinity."""
+    """The ratings as a table of floats. ValueError if they are not a table, or hold an infinity."""
     table: Floats = np.asarray(ratings, dtype=np.float64)
     if table.ndim != 2:
-        raise ValueError(f"ratings of shape {table.shape} are no table of raters and units")
+        raise ValueError(f"ratings of shape {table.shape} are not a table of raters and units")
     if np.isinf(table).any():
         raise ValueError("a rating is infinite")
     return table
@@ -76,7 +76,7 @@ def krippendorff_alpha(ratings: Any, scale: Scale) -> Reliability:
 
     scale: how far apart two values are: nominal: equal or not; ordinal: by how many ratings lie between them; interval:
     by the square of their difference. Units with one rating say nothing of agreement and are left out. No value where
-    no unit has two ratings, or all ratings are the same. ValueError where ratings are no table or infinite.
+    no unit has two ratings, or all ratings are the same. ValueError if the ratings are not a table, or one is infinite.
     """
     table = checked(ratings)
     name = f"alpha-{scale}"
@@ -102,7 +102,8 @@ def _squared_distances(values: Floats, totals: Floats, scale: Scale) -> Floats:
     if scale == "nominal":
         return 1.0 - np.eye(len(values))
     if scale == "ordinal":
-        middle = np.cumsum(totals) - totals / 2  # what lies between c and k, with half of either
+        # The distance is the number of ratings between two values, with half of those of either value.
+        middle = np.cumsum(totals) - totals / 2
         return np.asarray((middle[:, None] - middle[None, :]) ** 2)
     return np.asarray((values[:, None] - values[None, :]) ** 2)
 
@@ -113,9 +114,9 @@ def cohen_kappa(
     """Cohen's κ of two raters' ratings (n,) of the same units; NaN is missing, and a unit counts where both rated it.
 
     weights: disagreement grows with how many categories apart two ratings are (linear, Cohen 1968) or with its square;
-    'none': any is as bad (Cohen 1960). categories: the scale, where not all of it was used; by default the ratings
-    that occur. No value where there is no unit, or both gave one and the same rating throughout. ValueError where
-    lengths differ, or a rating is infinite or no category.
+    'none': all disagreements count the same (Cohen 1960). categories: the scale, where not all of it was used; by
+    default the ratings that occur. No value where there is no unit, or both gave the same rating throughout.
+    ValueError where lengths differ, or a rating is infinite or no category.
     """
     name = f"cohen-kappa-{weights}"
     pairs, _ = columns(first, second)
@@ -137,9 +138,9 @@ def cohen_kappa(
 def fleiss_kappa(ratings: Any) -> Reliability:
     """Fleiss' κ of ratings (raters, units), NaN for missing (Fleiss 1971); units need not have the same raters.
 
-    Units without a rating are left out; all others must have the same number, two at least: outcome 'uneven' where they
-    have not, as Fleiss' κ is not defined then and Krippendorff's nominal α is. No value where all ratings are the same.
-    ValueError where ratings are no table or infinite.
+    Units without a rating are left out; all others must have the same number, two at least: otherwise the outcome is
+    'uneven', since Fleiss' κ is then not defined; Krippendorff's nominal α is. No value where all ratings are the same.
+    ValueError if the ratings are not a table, or one is infinite.
     """
     table = checked(ratings)
     each = (~np.isnan(table)).sum(axis=0)

@@ -91,7 +91,7 @@ class AdapterObjective(VectorObjective):
         return self.rows[VALID]  # whole runs, as in training
 
     def encoder(self, share: float) -> AdaptedTransformer:
-        """Of the product B A the share is taken; float16."""
+        """The share applies to the product B A; the factors are float16."""
         factors = {name: value.detach().float().cpu().numpy() for name, value in self.parameters().items()}
         scaled = {
             name: value * np.float32(share) if name.endswith(UP) else value for name, value in factors.items()

@@ -51,7 +51,7 @@ class EncodedCandidates:
         return mean
 
     def responses(self, rows: Rows) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-        """V(r) of the candidates, float32 (b, k, d), and which of them are there (b, k)."""
+        """V(r) of the candidates, float32 (b, k, d), and which of them exist (b, k)."""
         wanted = self.candidates[rows]
         return self.vectors[np.maximum(wanted, 0)].astype(np.float32), wanted >= 0
 

@@ -55,7 +55,7 @@ class SSREM(Bilinear):
         "learns the rows of a table, and {} has none: give --encoder wordllama, glove-6b-50d, word2vec or a file of "
         "vectors, or train ssrem-paper, whose encoder stays as it is"
     )
-    """What is said of an encoder of another class."""
+    """Error message for an encoder of another class."""
     steps_a_state: ClassVar[int | None] = None
     """After how many steps within an epoch the state of a training is written."""
     config: TableConfig  # type: ignore[assignment]

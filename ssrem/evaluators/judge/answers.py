@@ -12,8 +12,8 @@ from ssrem.evaluators.judge.prompt import Prompt
 
 LOGPROBS, SCHEMA = "logprobs", "response_format"
 WAYS = {"auto": {LOGPROBS, SCHEMA}, "logprobs": {LOGPROBS}, "structured": {SCHEMA}, "plain": set[str]()}
-"""How answers are asked for, to what is asked for beside the text: log-probabilities of its tokens, that it is a JSON
-object of a schema."""
+"""Way of asking → what is requested besides the text of the answer: log-probabilities of its tokens, and a JSON object
+of a schema."""
 
 REFUSED, NO_NUMBER, OUTSIDE, CUT_OFF = "refused", "no number", "outside the scale", "cut off"
 """Reasons why an answer gives no score."""
@@ -23,7 +23,7 @@ EXPECTED, NUMBER = "expected", "number"
 
 _NUMBER = r"(-?\d+(?:\.\d+)?)"
 _ALONE = re.compile(rf"[^\w-]*(?:[A-Za-z ]{{1,30}}[:=][^\w-]*)?{_NUMBER}(?:\s*/\s*\d+)?\W*")
-"""A number with at most a label such as `Score:` before it, and what it is out of behind it."""
+"""A number with at most a label such as `Score:` before it, and a highest score such as `/5` after it."""
 
 _ANY = re.compile(rf"(?<![\w.]){_NUMBER}(?![\w]|\.\d)")
 _THOUGHT = re.compile(r"^.*</think(?:ing)?>", re.DOTALL)

@@ -110,9 +110,9 @@ class Endpoint:
             return reply, time.monotonic() - started
 
     def _adapt(self, error: str, wanted: frozenset[str], limit: str) -> bool:
-        """Whether there is another way to ask, where the endpoint does not know what it was asked with."""
+        """Whether there is another way to ask an endpoint that does not know one of the parameters."""
         with self._lock:
-            if (self._wanted, self._limit) != (wanted, limit):  # another thread was told so before
+            if (self._wanted, self._limit) != (wanted, limit):  # another thread has adapted meanwhile
                 return True
             if "max_completion_tokens" in error and limit == "max_tokens":
                 self._limit = "max_completion_tokens"
@@ -124,7 +124,7 @@ class Endpoint:
             return True
 
     def _call(self, request: Callable[[], Any]) -> Any:
-        """The JSON of a reply; None if it stays no JSON however often it is asked for."""
+        """The JSON of a reply; None if no try gives JSON."""
         library, where = self._openai, self._where
         try:
             for _ in range(1 + self._options.retries):

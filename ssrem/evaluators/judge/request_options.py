@@ -33,7 +33,7 @@ class Spending:
     def reserve(self, options: RequestOptions, most: float) -> str | None:
         """Count a request that costs `most` at most before it is sent; or why it must not be sent.
 
-        It waits for those in flight, which cost less than they might, before it gives up for what they might cost.
+        Before it refuses a request because of what those in flight might cost, it waits for their actual cost.
         """
         with self._settled:
             if options.max_cost is not None:
@@ -49,7 +49,7 @@ class Spending:
             return None
 
     def settle(self, most: float, tokens: int, cost: float) -> None:
-        """Replace what was reserved by what it was."""
+        """Replace what was reserved by what was spent."""
         with self._settled:
             self._in_flight -= 1
             self._settled.notify_all()

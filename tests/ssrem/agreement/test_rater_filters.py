@@ -164,5 +164,5 @@ def test_outliers_are_removed_from_each_unit_by_itself() -> None:
     expected = [[5, nan, nan, 3], [5, 2, nan, nan], [5, 2, nan, nan], [nan, nan, nan, nan]]
     np.testing.assert_array_equal(left, expected)
     np.testing.assert_array_equal(without_outliers(table, deviations=1.5)[:, 1], [1, 2, 2, nan])
-    with pytest.raises(ValueError, match="deviations are above 0"):
+    with pytest.raises(ValueError, match="deviations must be above 0"):
         without_outliers(table, deviations=0)
