@@ -1,6 +1,6 @@
 -- One row is a message of a conversation in which a reply precedes the message that it replies to, with its place in
 -- an order in which none does. Grain: row_no. Scratch.
--- A reply that comes too early moves to just behind the last message of its chain; everything else keeps its order.
+-- A reply that comes too early moves to just after the last message of its chain; everything else keeps its order.
 -- Each round doubles the length of the jump along the chain: last_no is the last message on the way, steps its length.
 WITH RECURSIVE early AS (
     SELECT child.conversation_no
@@ -51,7 +51,7 @@ ordered AS (
     WHERE j.done = (SELECT needed FROM rounds)
 ),
 
--- The conversation's messages share out the places that they had.
+-- The messages of the conversation get the places that they had, in the new order.
 vacant AS (
     SELECT conversation_no, row_no AS place, row_number() OVER (PARTITION BY conversation_no ORDER BY row_no) AS rank
     FROM suspect

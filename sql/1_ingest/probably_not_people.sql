@@ -1,7 +1,7 @@
--- One row is a speaker that probably is no person, though it counts as one. Grain: speaker.
--- conversations: in how many it speaks, where that is at least half of 20 or more, which three speakers at most do, and
--- three times as many as anyone else. texts, same: its most frequent texts, three at most, and how many of its messages
--- they are, where that is at least half of 20 or more messages. null where it is not so.
+-- One row is a speaker that probably is not a person, though it counts as one. Grain: speaker.
+-- conversations: the number in which it speaks, if that is at least half of 20 or more, at least three times that of
+-- anyone else, and at most three speakers speak in so many; else null. texts, same: the number of its most frequent
+-- texts, at most three, and of its messages with them, if these are at least half of 20 or more messages; else null.
 -- Approximate counts of texts leave few speakers for the exact ones.
 WITH messages AS (
     SELECT speaker, count(*) AS messages, approx_count_distinct(text) AS texts

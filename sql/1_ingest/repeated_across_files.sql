@@ -1,6 +1,6 @@
--- One row is an id that occurs in several files of the dump, in a way that shows that ids count anew in each file: of a
--- message, together with its conversation's, or of a conversation that has messages without ids, or lies in several
--- folders. Grain: kind, id.
+-- One row is an id that occurs in several files of the dump in a way that shows that ids start anew in each file: the
+-- id of a message, together with that of its conversation, or the id of a conversation that has messages without ids or
+-- lies in several folders. Grain: kind, id.
 WITH of_files AS (
     SELECT source, file, record, problem, conversation_id, utterance_id FROM raw WHERE source IS NOT NULL
 ),

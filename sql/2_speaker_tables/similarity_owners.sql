@@ -1,6 +1,6 @@
 -- One row is a turn of a speaker who is drawn for the similarity within sets. Grain: turn_id. Scratch.
--- Drawn are $speakers (null: all) of those who have a set of two turns or more of every kind of which anyone has one;
--- of_speakers is how many these are.
+-- $speakers (null: all) are drawn from those who have a set of two turns or more of every kind of which anyone has one;
+-- of_speakers is the number of these.
 WITH speakers AS (
     SELECT
         speaker_no,

@@ -1,7 +1,7 @@
 -- One row is a turn of a person with its positions in their sets; people are numbers, which sort faster than names.
 -- Grain: turn_id. Scratch: sc, sp, ss and the draws are computed from it.
--- What is no person, such as a bot or all deleted accounts together, has no sets and is nobody's partner. With
--- $addressees = 'stated', neither is who is only guessed to be addressed.
+-- A speaker that is not a person, such as a bot or all deleted accounts together, has no sets and is nobody's partner.
+-- With $addressees = 'stated', an addressee who is only guessed is nobody's partner either.
 WITH people AS (
     SELECT speaker AS person, (row_number() OVER (ORDER BY speaker))::INTEGER AS person_no
     FROM (

@@ -80,7 +80,7 @@ SELECT
     s.first_turn_id + j.answers AS answers,
     j.speaker,
     j.is_person,
-    -- Who answers their own turn is named here; turns_addressed replaces them.
+    -- The addressee of a turn that answers its own speaker is that speaker here; turns_addressed replaces it.
     coalesce(j.addressee, before.speaker, after.speaker) AS addressee,
     CASE
         WHEN j.addressee IS NOT NULL THEN j.addressee_from

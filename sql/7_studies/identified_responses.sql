@@ -1,5 +1,5 @@
 -- One row is a response of a corpus's test split that a version scored: the share of its negatives that its true turn
--- is above, ties counting half, and what studies put it into buckets by. Grain: response_id.
+-- is above, ties counting half, and the values by which studies put it into buckets. Grain: response_id.
 -- The speaker's turns are those of the whole corpus.
 WITH scored AS (
     SELECT response_id, kind, k, f

@@ -1,6 +1,6 @@
 -- One row is a response that people scored, as an evaluator learns from it. Grain: response_id.
--- The human score is the mean by the criterion 'overall', or by the first there is; lowest and highest are what a
--- rater gave by it anywhere in the set. Ground truth is left out.
+-- The human score is the mean by the criterion 'overall', or else by the first one; lowest and highest are those
+-- that a rater gave by it anywhere in the set. Ground truth is left out.
 WITH criterion AS (
     SELECT coalesce(max(criterion) FILTER (WHERE criterion = 'overall'), min(criterion)) AS name
     FROM human_scores

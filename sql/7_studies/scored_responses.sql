@@ -1,6 +1,6 @@
--- One row is a response that people scored, with an evaluator's score and what studies put it into buckets by.
+-- One row is a response that people scored, with an evaluator's score and the values that put it into study buckets.
 -- Grain: response_id. The score is the evaluator's overall part ($part). The human score is the mean by the criterion
--- 'overall', or by the first there is.
+-- 'overall', or else by the first one.
 WITH scored AS (
     SELECT
         response_id,

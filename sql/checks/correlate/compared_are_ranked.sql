@@ -1,5 +1,5 @@
 -- table: comparisons
--- Who is compared has a place in the ranking, the better one above the other.
+-- Evaluators that are compared have a place in the ranking, the better one above the other.
 SELECT c.*
 FROM comparisons AS c
 LEFT JOIN rankings AS a

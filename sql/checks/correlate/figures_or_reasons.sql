@@ -1,5 +1,5 @@
 -- table: agreement
--- A figure that is missing says why, one that is there has a number, and an interval has two ends in order.
+-- A missing figure has a reason, a present one a number, and an interval has two ends in order.
 SELECT *
 FROM agreement
 WHERE

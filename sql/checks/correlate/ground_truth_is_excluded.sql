@@ -1,5 +1,5 @@
 -- table: agreement
--- Ground truth is no response to be judged: its rows are excluded and not among the n compared, unless they were asked
+-- Ground truth is not a response to judge: its rows are excluded and not among the n compared, unless they were asked
 -- for; then nothing is excluded.
 SELECT g.*
 FROM agreement AS g

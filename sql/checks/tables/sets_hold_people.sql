@@ -1,5 +1,5 @@
 -- table: sc
--- What is no person, such as a bot, has no set, is in nobody's, and gives no response.
+-- A speaker that is not a person, such as a bot, has no set, is in nobody's set, and gives no response.
 WITH no_people AS (
     SELECT turn_id FROM turns WHERE NOT is_person
 ),
