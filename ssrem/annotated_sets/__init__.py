@@ -14,7 +14,6 @@ __all__ = ["EVAL", "LAYOUTS", "AnnotatedSet", "layout_of", "read_set"]
 EVAL = "eval"
 """The layout of `*_eval.json`, the only one from which nothing is ever left out."""
 
-#: Layout → where its `Layout` is, in the order in which content is tried; imported when first used.
 LAYOUTS: Mapping[str, str] = {
     "parquet": "ssrem.annotated_sets.tables:ParquetLayout",
     "usr": "ssrem.annotated_sets.usr:UsrLayout",
@@ -26,6 +25,7 @@ LAYOUTS: Mapping[str, str] = {
     "jsonl": "ssrem.annotated_sets.tables:JsonLinesLayout",
     EVAL: "ssrem.annotated_sets.eval_json:EvalLayout",
 }
+"""Layout → where its `Layout` is, in the order in which content is tried; imported when first used."""
 
 
 def read_set(path: Path, layout: str | None = None, mapping: Mapping[str, str] | None = None) -> AnnotatedSet:

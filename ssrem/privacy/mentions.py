@@ -32,8 +32,8 @@ class Mentions:
     word), any other regardless of case. Time is linear in the text, independent of the number of ids."""
 
     def __init__(self, ids: Iterable[str]) -> None:
-        #: First word of an id, in lower case → the ids that begin with it, longest first.
         self._by_word: dict[str, list[str]] = {}
+        """First word of an id, in lower case → the ids that begin with it, longest first."""
         for id in sorted({_EDGES.sub("", id) for id in ids if is_telling(id)}, key=len, reverse=True):
             first = _WORD.match(id)
             assert first is not None  # the edges are cut off, so an id begins with a word

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = ["FIELDS", "FORMATS", "guess_format", "open_dump", "parse_mapping", "prefetched", "reader_class"]
 
-#: Format → its reader, in the order in which content is tried; imported when first used.
 FORMATS: Mapping[str, str] = {
     "openai": "ssrem.readers.formats.logs.openai:OpenaiReader",
     "sharegpt": "ssrem.readers.formats.logs.sharegpt:SharegptReader",
@@ -45,6 +44,7 @@ FORMATS: Mapping[str, str] = {
     "tsv": "ssrem.readers.formats.delimited:TsvReader",
     "csv": "ssrem.readers.formats.delimited:CsvReader",
 }
+"""Format → its reader, in the order in which content is tried; imported when first used."""
 
 
 _ABOUT = re.compile(r"read.?me|licen[cs]e|copying", re.IGNORECASE)

@@ -84,18 +84,18 @@ class Reader(ABC):
             self._date_order
         )  # no cycle: `temporary` is deleted with the reader
         self.batch_rows = batch_rows
-        #: The files below the folder `path` to read, for a format that `joins_files`; empty for all.
         self.parts: list[Path] = []
-        #: Further names of speakers that are not people; `none` switches off what the format knows of them.
+        """The files below the folder `path` to read, for a format that `joins_files`; empty for all."""
         self.named_not_people: tuple[str, ...] = ()
-        #: The unpacked archive or download that `path` is part of, if it is; it exists as long as the reader.
+        """Further names of speakers that are not people; `none` switches off what the format knows of them."""
         self.temporary: list[object] = []
-        #: Bytes of the dump read so far, as stored (compressed bytes where it is compressed).
+        """The unpacked archive or download that `path` is part of, if it is; it exists as long as the reader."""
         self.bytes_read = 0
-        #: Rows left out on purpose, because nobody said them: kind, such as `joined or left`, → number of rows.
+        """Bytes of the dump read so far, as stored (compressed bytes where it is compressed)."""
         self.left_out: Counter[str] = Counter()
-        #: What the reader decided from the content and a user should check, a sentence each.
+        """Rows left out on purpose, because nobody said them: kind, such as `joined or left`, → number of rows."""
         self.notes: list[str] = []
+        """What the reader decided from the content and a user should check, a sentence each."""
 
     @classmethod
     def sniff(cls, path: Path) -> bool:

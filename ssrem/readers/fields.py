@@ -12,7 +12,6 @@ from ssrem.errors import DumpError, SsremError
 from ssrem.readers.times import Times
 from ssrem.registry import did_you_mean
 
-#: Fields of `--map` → columns of RAW_SCHEMA.
 FIELDS: Mapping[str, str] = {
     "conversation": "conversation_id",
     "id": "utterance_id",
@@ -22,8 +21,8 @@ FIELDS: Mapping[str, str] = {
     "text": "text",
     "time": "time",
 }
+"""Fields of `--map` → columns of RAW_SCHEMA."""
 
-#: Names that need no `--map`, best first, as `normalise` writes them.
 ALIASES: Mapping[str, tuple[str, ...]] = {
     "conversation": (
         *(
@@ -50,6 +49,7 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
         *("created_utc", "sent_at", "tstamp"),
     ),
 }
+"""Names that need no `--map`, best first, as `normalise` writes them."""
 
 NEEDED = ("conversation", "speaker", "text")
 """The fields that every message must have."""

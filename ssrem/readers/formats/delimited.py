@@ -26,20 +26,20 @@ from ssrem.readers.rows import raw_batch, table_batch
 from ssrem.readers.streams import LONGEST_ROW, UTF8_BOM, excerpt, head, is_utf8
 from ssrem.readers.times import NotVectorisableError, Times
 
-#: A quoted cell with more lines is treated as a stray quote, which otherwise would swallow the rest of the file.
 _MOST_LINES_A_ROW = 1_000
+"""A quoted cell with more lines is treated as a stray quote, which otherwise would swallow the rest of the file."""
 
-#: Most bytes of the name of a column; what is longer is text.
 _LONGEST_NAME = 30
+"""Most bytes of the name of a column; what is longer is text."""
 
-#: Most bytes of the lines of a quoted cell, for the same reason.
 _MOST_BYTES_A_ROW = LONGEST_ROW
+"""Most bytes of the lines of a quoted cell, for the same reason."""
 
 _FEW_BYTES = 1 << 16
 """Bytes that are read row by row where a quote is out of place; then twice as many, until a block has no such quote."""
 
-#: (first physical line, its bytes if it is a problem, cells, reason code)
 _Row = tuple[int, bytes, list[str], str | None]
+"""(first physical line, its bytes if it is a problem, cells, reason code)"""
 
 
 class _RunawayQuoteError(Exception):

@@ -27,8 +27,8 @@ from ssrem.readers.rows import MalformedRowError, joined_text, table_batch
 from ssrem.readers.streams import blocks, excerpt, head, is_parquet, is_utf8, text_name
 from ssrem.readers.times import NotVectorisableError
 
-#: The key whose list makes a line a conversation.
 UTTERANCES = "utterances"
+"""The key whose list makes a line a conversation."""
 _OTHER_LISTS = ("turns", "dialog", "dialogue", "messages")
 """Keys whose list makes a row without a text of its own a conversation; its entries may be texts alone."""
 _SAMPLE_ROWS = 1_000

@@ -167,7 +167,7 @@ def test_a_table_of_rows() -> None:
     table, raters, units = rating_table(["b", "a", "b"], [7, 7, 9], [1, 2, 3])
     assert (raters, units) == (["a", "b"], ["7", "9"])
     np.testing.assert_array_equal(table, [[2, NAN], [1, 3]])
-    with pytest.raises(ValueError, match="second ones"):
+    with pytest.raises(ValueError, match="repeat the rating"):
         rating_table(["a", "a"], [1, 1], [1, 2])
     with pytest.raises(ValueError, match="do not fit"):
         rating_table(["a"], [1, 1], [1, 2])

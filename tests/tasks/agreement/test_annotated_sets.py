@@ -95,7 +95,7 @@ def test_a_name_that_is_not_pulled_changed_or_unknown(home: Warehouse, public: P
     with pytest.raises(AnnotationError, match="ssrem ratings pull not-pulled fetches it"):
         annotated_file(home, "not-pulled")
     public.write_text("[]")
-    with pytest.raises(AnnotationError, match="is not what was pulled any more"):
+    with pytest.raises(AnnotationError, match="has changed since it was pulled"):
         annotated_file(home, "parts-one")
     with pytest.raises(AnnotationError, match="no set that ssrem ratings list names"):
         annotated_file(home, "parts-won")
