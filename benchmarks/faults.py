@@ -42,9 +42,8 @@ def prepared(folder: Path, seed: int) -> Iterator[Bench]:
     dump = write_inputs(folder, seed)
     with Child(folder, dump) as child:
         bench = Bench(folder, Warehouse.at(folder / "home"), dump, child)
-        child.timed(
-            Warehouse.at(folder / "first")
-        )  # the first time takes longer: it finds out what there is to load
+        # The first time takes longer: it finds out what there is to load.
+        child.timed(Warehouse.at(folder / "first"))
         for number, stage in enumerate(STAGES):
             bench.keep(number)
             bench.moments[stage] = child.timed(bench.home, [stage])

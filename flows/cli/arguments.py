@@ -49,9 +49,8 @@ def dump(options: argparse.Namespace, home: Warehouse, pairs: Sequence[str]) -> 
     encoding, time_format = checked_encoding(options.encoding), checked_format(options.time_format)
     if options.source and options.name is None:
         corpus_name(options.source)
-    if options.source and not any(
-        map(is_remote, options.source)
-    ):  # remote sources are fetched only once, when they land
+    # Remote sources are fetched only once, when they land.
+    if options.source and not any(map(is_remote, options.source)):
         open_dump(
             options.source, format=options.format, mapping=mapping, encoding=encoding, time_format=time_format
         )

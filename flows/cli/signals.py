@@ -101,9 +101,8 @@ class Stoppable:
     def _end(self) -> NoReturn:
         """End the process now, whatever its main thread is doing."""
         status, line = self._outcome(self._arrived == signal.SIGTERM)
-        self._saying.acquire(
-            timeout=0.2
-        )  # not longer: the main thread may be writing to a terminal that is stopped
+        # Not longer: the main thread may be writing to a terminal that is stopped.
+        self._saying.acquire(timeout=0.2)
         if not self._said:
             with suppress(OSError):
                 os.write(2, f"{_over_a_bar()}{line}\n".encode())

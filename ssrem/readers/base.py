@@ -80,9 +80,8 @@ class Reader(ABC):
         self.file = streams.text_name(path)
         self.mapping = dict(mapping or {})
         self.layout = Layout(self.mapping, self.aliases, self.ignored, self.unwrapped)
-        self.layout.times.decide = WeakMethod(
-            self._date_order
-        )  # no cycle: `temporary` is deleted with the reader
+        # No cycle: `temporary` is deleted with the reader.
+        self.layout.times.decide = WeakMethod(self._date_order)
         self.batch_rows = batch_rows
         self.parts: list[Path] = []
         """The files below the folder `path` to read, for a format that `joins_files`; empty for all."""

@@ -55,9 +55,8 @@ def is_placeholder(texts: pa.Array) -> pa.Array:
     candidates = pc.utf8_trim_whitespace(
         pc.utf8_lower(pc.if_else(short, texts, pa.scalar(None, pa.string())))
     )
-    removed = pa.array(
-        sorted(DELETED | _MEDIA)
-    )  # not at import: the first array made of a list imports pandas
+    # Not at import: the first array made of a list imports pandas.
+    removed = pa.array(sorted(DELETED | _MEDIA))
     return pc.is_in(pc.utf8_rtrim(candidates, characters="."), removed)
 
 

@@ -97,9 +97,8 @@ def _placed(messages: pa.Table) -> pa.Table:
     speaker = messages["speaker"].combine_chunks()
     another = np.ones(n, bool)
     another[1:] = pc.not_equal(speaker[1:], speaker[:-1]).to_numpy(zero_copy_only=False)
-    answered = np.where(
-        at - 1 > first, at - 2, -1
-    )  # by the message before: the one before that, unless it says
+    # By the message before: the one before that, unless it says.
+    answered = np.where(at - 1 > first, at - 2, -1)
     answered[1:] = np.where(is_reply[:-1], replied[:-1], answered[1:])
     leaves = is_reply & (replied != at - 1) & ((replied < 0) | (replied != answered))
     opens_turn = ~opens & (another | leaves)

@@ -173,9 +173,8 @@ def content_hash(files: list[Path]) -> str:
 
 def _landed(home: Warehouse, corpus: str, digest: str) -> str | None:
     """Name under which this content has landed, if it has; DumpError if `corpus` has landed with other content."""
-    landed = dict(
-        home.query("SELECT corpus, sha256 FROM corpora", partial=True)
-    )  # a damaged corpus may land again
+    # A damaged corpus may land again.
+    landed = dict(home.query("SELECT corpus, sha256 FROM corpora", partial=True))
     known = next((name for name, known_digest in landed.items() if known_digest == digest), None)
     if known is None and corpus in landed:
         raise DumpError(

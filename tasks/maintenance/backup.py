@@ -141,9 +141,8 @@ def _pinned(home: Warehouse, draft: Path) -> Iterator[Path]:
     unlocked, pin = home.root / f".{name}.tmp", home.root / f"catalog.{name}.duckdb"
     try:
         with unlocked.open("xb") as handle:
-            fcntl.flock(
-                handle, fcntl.LOCK_EX
-            )  # locked before it gets the name that garbage collection looks for
+            # Locked before it gets the name that garbage collection looks for.
+            fcntl.flock(handle, fcntl.LOCK_EX)
             handle.write(home.catalog.read_bytes())
             handle.flush()
             pin.with_suffix(DRAFT).write_text(str(draft.absolute()), encoding="utf-8")

@@ -47,10 +47,11 @@ def _clean(home: Warehouse) -> None:
     """Delete leftovers of interrupted runs, even if no stage opens because there is nothing else to do."""
     if not leftovers(home) or home.writer() is not None:
         return
+    # Where another process holds the lock by now, it cleans up.
     with (
         suppress(HomeError),
         home.lock("repair"),
-    ):  # where another process holds the lock by now, it cleans up
+    ):
         for message in clean_up(home, home.snapshot()):
             print(f"ssrem: {message}", file=sys.stderr)
         if (home.root / PURGE_NOTE).exists():

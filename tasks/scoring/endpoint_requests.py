@@ -41,9 +41,8 @@ def split(
     asking endpoints in this run. EvaluatorError for an unknown setting or a value that it cannot have."""
     may_ask = any(evaluator_class(name).asks for name in names)
     options = {name: value for name, value in settings.items() if name in OPTIONS and may_ask}
-    RequestOptions(
-        **options
-    )  # checked before they are stored as flow parameters: a key may stand in place of its variable
+    # Checked before they are stored as flow parameters: a key may stand in place of its variable.
+    RequestOptions(**options)
     versions = {name: value for name, value in settings.items() if name not in options}
     return (route(names, versions) if versions else {}), options
 

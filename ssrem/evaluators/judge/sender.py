@@ -75,10 +75,8 @@ class Sender:
                 f"{self.name} sends {responses:,} responses with their contexts to {where}, model "
                 f"{self.settings['model']}: {len(questions):,} requests"
             )
-        stopped, done = (
-            self._ask(endpoint, questions[0], first=True),
-            1,
-        )  # alone: it shows what the endpoint can do
+        # The first one alone: it shows what the endpoint can do.
+        stopped, done = self._ask(endpoint, questions[0], first=True), 1
         options.advance(done, len(questions), options.spending.note(self.prices))
         pool = ThreadPoolExecutor(options.concurrency)
         try:

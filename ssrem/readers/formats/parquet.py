@@ -165,9 +165,8 @@ def _dictionaries(file: pyarrow.parquet.ParquetFile) -> list[str]:
                 encodings.setdefault(chunk.path_in_schema, set()).update(chunk.encodings)
     return [
         name
-        for name, kind in zip(
-            file.schema_arrow.names, file.schema_arrow.types, strict=True
-        )  # none within lists
+        # None within lists.
+        for name, kind in zip(file.schema_arrow.names, file.schema_arrow.types, strict=True)
         if _is_text(kind.value_type if pa.types.is_dictionary(kind) else kind)
         and _DICTIONARY & encodings.get(name, set())
         and encodings[name] <= _DICTIONARY | _PLAIN

@@ -95,10 +95,11 @@ def test_learns_what_the_corpus_teaches_and_that_a_copy_is_no_answer(fitted: SSR
     long = fitted.components(
         [*SAMPLES, Sample(("red cat",), "red " * 20), Sample(("red " * 20, *["red"] * 3), "red")]
     )
+    # The long turn is not read at all.
     assert long.truncated.tolist() == [False] * len(SAMPLES) + [
         True,
         False,
-    ]  # the long turn is not read at all
+    ]
     assert any("learned from" in note and "of the way from" in note for note in fitted.training.notes)
 
 

@@ -233,11 +233,12 @@ def test_copied_and_own_are_turns_of_the_context() -> None:
 
 def test_generic_is_a_turn_that_occurs_often() -> None:
     generated = drawn("generic")  # "yes" is the only turn that occurs more than once
+    # A context turn or the response in the other conversation.
     assert generated == {
         0: "yes",
         1: "yes",
         2: "yes",
-    }  # a context turn or the response in the other conversation
+    }
 
 
 def test_the_response_to_another_question() -> None:

@@ -74,9 +74,8 @@ def test_the_best_epoch_is_kept_and_training_stops_early() -> None:
 
 def test_epoch_0_can_be_the_best() -> None:
     line = Line([2.0, 3.0, 1.0])
-    curve = train(
-        line, Plan(2, 0, from_0=True)
-    )  # validates epochs 0, 1 and 2; the first takes the last value
+    # Validates epochs 0, 1 and 2; the first takes the last value.
+    curve = train(line, Plan(2, 0, from_0=True))
     assert [entry["valid_loss"] for entry in curve.history] == [1.0, 2.0, 3.0]
     assert curve.best_epoch == 0 and float(line.slope.detach()) == 0
 

@@ -74,9 +74,8 @@ def test_a_second_corpus(tmp_path: Path) -> None:
         add(rebuilt, path)
     assert content(grown) == content(rebuilt)
     for table, rows in content(grown).items():
-        assert set(map(repr, alone[table])) <= set(map(repr, rows)), (
-            table
-        )  # splits and draws of old responses stay
+        # Splits and draws of old responses stay.
+        assert set(map(repr, alone[table])) <= set(map(repr, rows)), table
     assert all(content(grown)[table] for table in (*LANDED, *SPEAKER_TABLES))
 
 

@@ -274,9 +274,10 @@ def test_forgetting_twice_finishes_what_was_broken_off(
     before = tmp_path / "before"
     shutil.copytree(home.lake, before)
     forget(who_is(home, "ann"), str(home.root))
+    # Killed before it was gone.
     shutil.copytree(
         next(before.glob("run=*/utterances.parquet")).parent, home.lake / "run=20200101T000000-000000"
-    )  # killed before it was gone
+    )
     assert occurrences(home.root, ["ann speaks"])
     done = forget(who_is(home, "ann"), str(home.root))
     assert done["corpora"] == {}

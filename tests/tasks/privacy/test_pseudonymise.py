@@ -83,9 +83,8 @@ def test_nothing_planted_is_anywhere_in_the_home_folder(
 ) -> None:
     source = write_dump(rows())
     shown = PLANTED + OTHERS
-    assert {string for string, _ in occurrences(tmp_path, shown)} == set(
-        shown
-    )  # a search that finds nothing proves nothing
+    # A search that finds nothing proves nothing.
+    assert {string for string, _ in occurrences(tmp_path, shown)} == set(shown)
     done = command(
         "ingest",
         source,

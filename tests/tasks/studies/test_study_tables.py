@@ -31,9 +31,8 @@ def test_every_study_lands_once_and_is_written(copy: Warehouse) -> None:
         assert study(dataset, [*SSREM, ("rsrem", 1)], root, settings)
         assert not study(dataset, [*SSREM, ("rsrem", 1)], root, settings)
         rows, said = read_study(copy, name, dataset)
-        assert (
-            {"ssrem", "rsrem"} <= set(said) <= {"ssrem", "rsrem", "cosine", "length"}
-        )  # every run studies behaviour
+        # Every run studies behaviour.
+        assert {"ssrem", "rsrem"} <= set(said) <= {"ssrem", "rsrem", "cosine", "length"}
         of_responses = {row["n"] for row in rows if row["measure"] != "words"}
         assert name in ("behaviour", "corpus-buckets") or of_responses <= set(range(26))
         page = write_study(root, name, dataset)
