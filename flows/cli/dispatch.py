@@ -18,18 +18,8 @@ MODULES = {"negatives": "tables", "reproduce": "correlate", "score-corpus": "sco
 """Verb → module of flows.cli.commands, where that is not named after the verb or its group."""
 
 WRITING = {
-    *(
-        "run",
-        "ingest",
-        "tables",
-        "negatives",
-        "train",
-        "score-corpus",
-        "correlate",
-        "study",
-        "report",
-        "forget",
-    ),
+    *("run", "ingest", "tables", "negatives", "train", "score-corpus", "correlate"),
+    *("study", "report", "forget"),
     *("evaluators promote", "evaluators rollback", "evaluators import", "evaluators retrain"),
 }
 """Verbs that first repair damage, because their checks may read damaged tables."""

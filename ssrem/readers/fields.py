@@ -25,16 +25,8 @@ FIELDS: Mapping[str, str] = {
 
 ALIASES: Mapping[str, tuple[str, ...]] = {
     "conversation": (
-        *(
-            "conversation_id",
-            "conversation",
-            "dialogue_id",
-            "dialog_id",
-            "conv_id",
-            "thread_id",
-            "conversationid",
-        ),
-        *("session_id", "chat_id", "message_tree_id"),
+        *("conversation_id", "conversation", "dialogue_id", "dialog_id", "conv_id", "thread_id"),
+        *("conversationid", "session_id", "chat_id", "message_tree_id"),
     ),
     "id": ("utterance_id", "id", "message_id", "utt_id", "messageid"),
     "speaker": (

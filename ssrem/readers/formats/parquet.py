@@ -165,7 +165,7 @@ def _dictionaries(file: pyarrow.parquet.ParquetFile) -> list[str]:
                 encodings.setdefault(chunk.path_in_schema, set()).update(chunk.encodings)
     return [
         name
-        # None within lists.
+        # Columns alone, not values within lists.
         for name, kind in zip(file.schema_arrow.names, file.schema_arrow.types, strict=True)
         if _is_text(kind.value_type if pa.types.is_dictionary(kind) else kind)
         and _DICTIONARY & encodings.get(name, set())
