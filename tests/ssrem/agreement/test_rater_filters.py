@@ -152,7 +152,7 @@ def test_halves_without_a_figure() -> None:
     assert split_half(np.ones((2, 9)), seed=0).outcome == "constant"
     against = split_half([np.arange(9.0), -np.arange(9.0)], seed=0, repeats=300)
     assert against.reliability is None and against.outcome in ("degenerate", "constant")
-    with pytest.raises(ValueError, match="splits"):
+    with pytest.raises(ValueError, match="repeats is 0"):
         split_half(RATINGS, repeats=0, seed=0)
 
 

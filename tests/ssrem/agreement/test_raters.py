@@ -157,7 +157,7 @@ def test_alpha_without_a_value_and_misuse() -> None:
     lonely = krippendorff_alpha([[1, NAN], [NAN, 2]], "ordinal")
     assert (lonely.value, lonely.outcome, lonely.reason) == (None, "too_few", "no unit has two ratings")
     assert krippendorff_alpha(np.ones((2, 3)), "interval").outcome == "constant"
-    with pytest.raises(ValueError, match="no table"):
+    with pytest.raises(ValueError, match="not a table"):
         krippendorff_alpha([1, 2, 3], "nominal")
     with pytest.raises(ValueError, match="infinite"):
         krippendorff_alpha([[1, np.inf]], "nominal")
