@@ -29,6 +29,8 @@ FIGURES = {
     *(f"true-above-talk-{kind}" for kind in ("SC", "SP", "SS", "Rand", "Context")),
 }
 
+pytestmark = pytest.mark.xdist_group("report")
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
