@@ -25,8 +25,21 @@ def columns(**texts: str) -> tuple[Column, ...]:
     return tuple(Column(n, kind.removesuffix("?"), meaning, kind.endswith("?")) for n, kind, meaning in parts)
 
 
+class OfRows:
+    """An expectation that each row meets or breaks by itself: `broken_if` is true of the rows that break it."""
+
+    @property
+    def broken_if(self) -> str:
+        """A condition in SQL."""
+        raise NotImplementedError
+
+    def query(self, table: str) -> str:
+        """The rows of the table that break it."""
+        return f"SELECT * FROM {table} WHERE {self.broken_if}"
+
+
 @dataclass(frozen=True)
-class Between:
+class Between(OfRows):
     """Every non-null value of `column` lies in [low, high]; None means no bound."""
 
     column: str
@@ -38,10 +51,10 @@ class Between:
         bounds = (("at least", self.low), ("at most", self.high))
         return f"{self.column} to be {' and '.join(f'{words} {b}' for words, b in bounds if b is not None)}"
 
-    def query(self, table: str) -> str:
+    @property
+    def broken_if(self) -> str:
         bounds = (("<", self.low), (">", self.high))
-        outside = " OR ".join(f'"{self.column}" {sign} {b}' for sign, b in bounds if b is not None)
-        return f"SELECT * FROM {table} WHERE {outside}"
+        return " OR ".join(f'"{self.column}" {sign} {b}' for sign, b in bounds if b is not None)
 
 
 def at_least(**bounds: int) -> Iterator[Between]:
@@ -50,7 +63,7 @@ def at_least(**bounds: int) -> Iterator[Between]:
 
 
 @dataclass(frozen=True)
-class OneOf:
+class OneOf(OfRows):
     """Every non-null value of `column` is one of `values`."""
 
     column: str
@@ -60,9 +73,10 @@ class OneOf:
     def says(self) -> str:
         return f"{self.column} to be one of {', '.join(self.values)}"
 
-    def query(self, table: str) -> str:
+    @property
+    def broken_if(self) -> str:
         listed = ", ".join(f"'{value}'" for value in self.values)
-        return f'SELECT * FROM {table} WHERE "{self.column}" NOT IN ({listed})'
+        return f'"{self.column}" NOT IN ({listed})'
 
 
 @dataclass(frozen=True)
@@ -116,7 +130,7 @@ class WithinBounds:
 
 
 @dataclass(frozen=True)
-class Finite:
+class Finite(OfRows):
     """Every non-null value of the floating-point `columns` is finite."""
 
     columns: tuple[str, ...]
@@ -125,9 +139,9 @@ class Finite:
     def says(self) -> str:
         return f"({', '.join(self.columns)}) to be finite"
 
-    def query(self, table: str) -> str:
-        broken = " OR ".join(f"NOT isfinite({c})" for c in self.columns)
-        return f"SELECT * FROM {table} WHERE {broken}"
+    @property
+    def broken_if(self) -> str:
+        return " OR ".join(f"NOT isfinite({c})" for c in self.columns)
 
 
 Expectation = Between | OneOf | NotEmpty | References | WithinBounds | Finite

@@ -86,17 +86,24 @@ def create_shared(connection: duckdb.DuckDBPyConnection, stage: str) -> None:
 
 
 def broken_rows(connection: duckdb.DuckDBPyConnection, wanted: Sequence[Rule]) -> list[int]:
-    """How many rows break each rule. Raises GateError where a rule cannot be evaluated."""
+    """How many rows break each rule. Raises GateError where a rule cannot be evaluated.
+
+    The rules of a table that only filter its rows go into one statement, as most of the time of small tables is that of
+    planning. Each of the others, which may take much memory, has its own.
+    """
     import duckdb
 
-    counts = []
-    for rule in wanted:
+    together: dict[object, list[int]] = {}
+    for number, rule in enumerate(wanted):
+        together.setdefault(rule.table if rule.of_rows else number, []).append(number)
+    counts: dict[int, int] = {}
+    for numbers in together.values():
+        query = " UNION ALL ".join(f"SELECT {n}, count(*) FROM ({wanted[n].offending})" for n in numbers)
         try:
-            ((rows,),) = connection.execute(f"SELECT count(*) FROM ({rule.offending})").fetchall()
+            counts.update(connection.execute(query).fetchall())
         except duckdb.Error as error:
-            raise not_checked(rule.table, error) from error
-        counts.append(int(rows))
-    return counts
+            raise not_checked(wanted[numbers[0]].table, error) from error
+    return [counts[number] for number in range(len(wanted))]
 
 
 def broken_in_flow_run(connection: duckdb.DuckDBPyConnection, wanted: Sequence[Rule]) -> list[int]:

@@ -6,17 +6,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from schemas.contract import Table
+from schemas.contract import OfRows, Table
 from ssrem.errors import GateError
 
 
 @dataclass(frozen=True)
 class Rule:
-    """One expectation: its table, what it says, and the query for the rows that break it."""
+    """One expectation: its table, what it says, and the query for the rows that break it.
+
+    of_rows: whether that query only filters the rows of the table, and so takes no memory.
+    """
 
     table: str
     says: str
     offending: str
+    of_rows: bool = False
 
 
 def rules(table: Table) -> Iterator[Rule]:
@@ -37,9 +41,9 @@ def rules(table: Table) -> Iterator[Rule]:
     repeated = f"FROM {name} WHERE hash({hashed}) IN ({shared}) GROUP BY {key} HAVING count(*) > 1"
     yield Rule(name, f"({key}) to be unique", f"SELECT {key}, count(*) AS times {repeated}")
     for column in table.required:
-        yield Rule(name, f"{column} not to be null", f'SELECT * FROM {name} WHERE "{column}" IS NULL')
+        yield Rule(name, f"{column} not to be null", f'SELECT * FROM {name} WHERE "{column}" IS NULL', True)
     for expectation in table.expectations:
-        yield Rule(name, expectation.says, expectation.query(name))
+        yield Rule(name, expectation.says, expectation.query(name), isinstance(expectation, OfRows))
 
 
 def not_checked(table: str, reason: object) -> GateError:
