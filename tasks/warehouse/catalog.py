@@ -6,7 +6,7 @@ import os
 from collections.abc import Collection, Sequence
 from dataclasses import astuple, replace
 from datetime import datetime
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -112,17 +112,23 @@ _COLUMNS = {
 """Columns of the catalog's table of partitions."""
 
 
-def draft_catalog(root: Path, snapshot: Snapshot, published_at: datetime) -> Path:
-    """Write a catalog of the snapshot to a file beside the current one; returns its path. An error leaves no file."""
+@cache
+def _engine() -> duckdb.DuckDBPyConnection:
+    """DuckDB as it writes catalogs, one for the process: to start it takes longer than to write one."""
     import duckdb
 
+    return duckdb.connect(":memory:")
+
+
+def draft_catalog(root: Path, snapshot: Snapshot, published_at: datetime) -> Path:
+    """Write a catalog of the snapshot to a file beside the current one; returns its path. An error leaves no file."""
     draft = root / ".catalog.tmp"
     draft.unlink(missing_ok=True)
     partitions = snapshot.partitions
     try:
-        with duckdb.connect(
-            str(draft), config={"storage_compatibility_version": READABLE_SINCE}
-        ) as connection:
+        with _engine().cursor() as connection:
+            connection.execute(f"ATTACH '{quoted(draft)}' AS draft (STORAGE_VERSION '{READABLE_SINCE}')")
+            connection.execute("USE draft")
             connection.begin()  # committed once: each commit is a write that waits for the disk
             connection.execute("CREATE SCHEMA ssrem")
             connection.execute(
@@ -142,8 +148,12 @@ def draft_catalog(root: Path, snapshot: Snapshot, published_at: datetime) -> Pat
                 )
             create_views(connection, root, partitions, damaged=find_damage(root, partitions))
             connection.commit()
+            connection.execute("CHECKPOINT")
+            connection.execute("USE memory")
+            connection.execute("DETACH draft")
         sync_path(draft)
     except BaseException:
+        _engine.cache_clear()  # with what is attached to it
         for file in (draft, draft.with_name(f"{draft.name}.wal")):
             file.unlink(missing_ok=True)
         raise

@@ -178,7 +178,8 @@ class Warehouse:
         if partial:
             left_out = {damage.partition for damage in damaged}
             partitions, damaged = [p for p in partitions if p not in left_out], []
-        with connect(self.root, tuple(partitions), tuple(damaged)).cursor(query) as connection:
+        root = self.root if partitions else Path()  # views of nothing are the same in any home
+        with connect(root, tuple(partitions), tuple(damaged)).cursor(query) as connection:
             try:
                 yield connection
             except duckdb.Error as error:
@@ -229,10 +230,10 @@ class _Database:
         return self._connection.cursor()
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=2)
 def _database(root: Path, partitions: tuple[Partition, ...], damaged: tuple[Damage, ...]) -> _Database:
-    """The database that readers of the newest snapshot share: a run with nothing to do opens dozens of connections, and
-    creating the views takes longer than the queries."""
+    """The database that readers of the newest snapshot share, and that of readers of no snapshot: a run with nothing to
+    do opens dozens of connections, and creating the views takes longer than the queries."""
     return _Database(root, partitions, damaged)
 
 
