@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
@@ -119,8 +120,12 @@ def render_comparison(comparison: Comparison) -> str:
     )
 
 
+@cache
 def jinja_environment() -> Environment:
-    """The Jinja environment of all pages: texts are escaped, and the filters write figures."""
+    """The Jinja environment of all pages: texts are escaped, and the filters write figures.
+
+    One for the process, as it compiles a template when it first renders it.
+    """
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
