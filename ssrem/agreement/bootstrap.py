@@ -259,13 +259,14 @@ def by_cluster(coefficients: Floats, clusters: Integers) -> Weighted:
 def by_system(x: Floats, y: Floats, systems: Integers, measure: Measure) -> Weighted:
     """Coefficient of the systems' means; NaN where a system has no response left. Systems are not resampled."""
     belongs = (systems[:, None] == np.unique(systems)[None, :]).astype(np.float64)
+    summed = np.hstack([belongs, x[:, None] * belongs, y[:, None] * belongs])
     coefficients = row_coefficients(measure)
 
     def of_means(weights: Floats) -> Floats:
-        size = weights @ belongs
+        size, total_x, total_y = np.split(weights @ summed, 3, axis=1)
         complete = (size > 0).all(axis=1)
         values = np.full(len(weights), np.nan)
-        means = [weights[complete] @ (one[:, None] * belongs) / size[complete] for one in (x, y)]
+        means = [total[complete] / size[complete] for total in (total_x, total_y)]
         values[complete] = coefficients(means[0], means[1])
         return values
 

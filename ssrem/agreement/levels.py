@@ -244,16 +244,17 @@ def soft_accuracy(
     tables = [_system_table(values, systems, contexts) for values in (scores, human)]
     signs = np.random.default_rng(seed).choice([-1.0, 1.0], size=(permutations, tables[0].shape[1]))
     distances, left_out = [], 0
-    for first, second in zip(*np.triu_indices(count, 1), strict=True):
-        shared = ~np.isnan(tables[0][first] - tables[0][second])
-        if shared.sum() < MIN_SHARED:
-            left_out += 1
-            continue
+    for first in range(count - 1):  # a system with all later ones at once
+        differences = [table[first] - table[first + 1 :] for table in tables]
+        shared = ~np.isnan(differences[0])
+        enough = shared.sum(axis=1) >= MIN_SHARED
+        left_out += int((~enough).sum())
         by_score, by_human = (
-            _sign_flip_p((table[first] - table[second])[shared], signs[:, shared]) for table in tables
+            _sign_flip_p(np.where(shared, difference, 0.0)[enough], signs) for difference in differences
         )
-        distances.append(abs(by_score - by_human))
-    return float(1 - np.mean(distances)) if distances else None, len(distances), left_out
+        distances.append(np.abs(by_score - by_human))
+    compared = np.concatenate(distances) if distances else np.empty(0)
+    return float(1 - compared.mean()) if len(compared) else None, len(compared), left_out
 
 
 def _groups(
@@ -288,12 +289,15 @@ def pairs_within(codes: Integers) -> tuple[NDArray[np.int64], NDArray[np.int64]]
     return np.concatenate(first), np.concatenate(second)
 
 
-def _sign_flip_p(differences: Floats, signs: Floats) -> float:
-    null, observed = signs @ differences, differences.sum()
+def _sign_flip_p(differences: Floats, signs: Floats) -> Floats:
+    """p (pairs,) of the differences (pairs, contexts) under the signs (permutations, contexts); a context that a pair
+    of systems does not share has the difference 0."""
+    null, observed = differences @ signs.T, differences.sum(axis=1, keepdims=True)
     # Equal sums that were added in another order differ by rounding.
-    tied = np.isclose(null, observed, rtol=0, atol=1e-9 * (1 + np.abs(differences).sum()))
-    above = float(((null > observed) & ~tied).sum())
-    return (above + (float(tied.sum()) + 1) / 2) / (len(signs) + 1)
+    tied = np.abs(null - observed) <= 1e-9 * (1 + np.abs(differences).sum(axis=1, keepdims=True))
+    above = ((null > observed) & ~tied).sum(axis=1)
+    p: Floats = (above + (tied.sum(axis=1) + 1) / 2) / (len(signs) + 1)
+    return p
 
 
 def _system_table(values: Floats, systems: Integers, contexts: Integers) -> Floats:
