@@ -59,6 +59,11 @@ class Encoder(ABC):
         """The spec from which `load_encoder` builds the same encoder without the corpus, or None."""
         return None
 
+    @property
+    def slow(self) -> bool:
+        """Whether it takes longer to encode a text than to read a stored vector."""
+        return True
+
     def encode(self, texts: Sequence[str]) -> Vectors:
         """float32 (n, d), each value one that float16 represents exactly."""
         if len(texts) == 0:

@@ -48,6 +48,10 @@ class Concatenation(Encoder):
         origins = [part.origin for part in self.parts if part.origin is not None]
         return "+".join(origins) if len(origins) == len(self.parts) else None
 
+    @property
+    def slow(self) -> bool:
+        return any(part.slow for part in self.parts)
+
     def _encode(self, texts: Sequence[str]) -> NDArray[Any]:
         return np.concatenate([part.encode(texts) for part in self.parts], axis=1)
 

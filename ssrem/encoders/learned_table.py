@@ -60,6 +60,10 @@ class LearnedTable(Encoder):
             digest.update(part.tobytes())
         return f"{self.name}-d{self.dimensions}-{digest.hexdigest()}"
 
+    @property
+    def slow(self) -> bool:
+        return False
+
     def _encode(self, texts: Sequence[str]) -> NDArray[Any]:
         vectors = self.table._encode(texts)
         norms = np.linalg.norm(vectors, axis=1, keepdims=True)

@@ -108,6 +108,10 @@ class WordAverage(Encoder):
         other.__dict__.pop("signature", None)  # computed for these vectors
         return other
 
+    @property
+    def slow(self) -> bool:
+        return False
+
     def _encode(self, texts: Sequence[str]) -> NDArray[Any]:
         result = np.empty((len(texts), self.dimensions), dtype=np.float32)
         for start in range(0, len(texts), _CHUNK):

@@ -69,7 +69,7 @@ def score_candidates(
         for shard, (first, last) in zip(shards, pieces, strict=True):
             shard.mkdir()
             _write_candidates(shard, candidates.part(rows[first:last]))
-        if evaluator.encoder is not None:
+        if evaluator.encoder is not None and evaluator.encoder.slow:
             _write_stored_vectors(home, evaluator.encoder, shards)
         arguments = [{"home": str(home.root), "evaluator": str(folder), "shard": str(s)} for s in shards]
         parts = [dict(np.load(file)) for file in map_shards(score_shard, arguments)]
@@ -170,8 +170,9 @@ def _write_stored_vectors(home: Warehouse, encoder: Encoder, folders: Sequence[P
 
 
 def _encode_option(home: Path, evaluator: Evaluator, folder: Path, texts: Sequence[str]) -> dict[str, Encode]:
-    """`encode=` from the shard's vectors, then from the cache; new vectors are written to the shard's folder."""
-    if (encoder := evaluator.encoder) is None:
+    """`encode=` from the shard's vectors, then from the cache; new vectors are written to the shard's folder. Empty for
+    an evaluator without an encoder, or with one that is not slow."""
+    if (encoder := evaluator.encoder) is None or not encoder.slow:
         return {}
     store = VectorStore(Warehouse.at(home).vectors, into=folder / "new")
     known: dict[str, np.ndarray[Any, Any]] = {}

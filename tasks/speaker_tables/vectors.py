@@ -70,7 +70,10 @@ def encoder_for(
 
 
 def cached_encode(home: Warehouse, encoder: Encoder, scratch: Path) -> Encode:
-    """`encoder.encode` through the home folder's cache of vectors. scratch: folder for the shards of workers."""
+    """`encoder.encode`, of a slow encoder through the home folder's cache of vectors. scratch: folder for the shards of
+    workers."""
+    if not encoder.slow:
+        return lambda texts: encoded_in_shards(encoder, texts, scratch)
     store = VectorStore(home.vectors)
     return lambda texts: store.encode(
         encoder, texts, compute=lambda new: encoded_in_shards(encoder, new, scratch)

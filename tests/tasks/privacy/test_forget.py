@@ -16,6 +16,8 @@ import pytest
 
 from benchmarks.attack.inputs import content
 from flows.forget import forget as forget_all
+from ssrem.encoders import load_encoder
+from ssrem.encoders.store import VectorStore
 from ssrem.errors import DumpError, PrivacyError
 from ssrem.privacy.key import PseudonymKey
 from ssrem.tables.speaker_sets import TableSettings
@@ -42,6 +44,12 @@ PEOPLE = ["zed_target", "ann", "bob", "cy"]
 def fetch(home: Warehouse, query: str) -> list[tuple[Any, ...]]:
     with home.reader() as connection:
         return connection.execute(query).fetchall()
+
+
+def store_vectors(home: Warehouse) -> None:
+    """Cache the vectors of all turns, as an encoder does that is slow."""
+    encoder = load_encoder("glove-6b-50d")
+    VectorStore(home.vectors).encode(encoder, [text for (text,) in fetch(home, "SELECT text FROM turns")])
 
 
 def talk(seed: int, conversations: int = 8) -> list[Any]:
@@ -149,6 +157,7 @@ def forgotten(
     (copy.root / "failures" / "run").mkdir(parents=True)
     (copy.root / "failures" / "run" / "1-turns.csv").write_text(words[0])
     shutil.copytree(next(copy.lake.glob("run=*")), copy.lake / "run=20200101T000000-000000")
+    store_vectors(copy)
     done = command("forget", "p3", "--home", str(copy.root), "--json")
     assert done.returncode == 0, done.stderr
     return copy, words, json.loads(done.stdout)
@@ -311,7 +320,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
         dump = folder / f"{corpus}.jsonl"
         dump.write_text("".join(json.dumps(row) + "\n" for row in talk(seed, 20) if isinstance(row, dict)))
         land(str(dump), str(folder / "home"), max_quarantine=1.0)
-        build(corpus, str(folder / "home"), settings=TableSettings(seed, 3, "glove-6b-50d"))
+        build(corpus, str(folder / "home"), settings=TableSettings(seed, 3))
+    store_vectors(Warehouse.at(folder / "home"))
     return folder / "home"
 
 
@@ -350,7 +360,8 @@ def test_a_killed_run_is_completed_by_another(
     forget_all(who_is(home, "zed_target"), str(home.root))
     assert content(home) == content(whole)
     assert fetch(home, "SELECT DISTINCT corpus FROM candidates ORDER BY ALL") == [("one",), ("two",)]
-    assert cached(home) == cached(whole)
+    assert cached(home)
+    assert set(cached(home)) <= set(held_texts(home).tolist())
     assert occurrences(home.root, ["zed_target"]) == []
     assert not list(home.staging.iterdir())
 
