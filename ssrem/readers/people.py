@@ -32,6 +32,9 @@ DELETED = frozenset(
         "você apagou esta mensagem",
         "questo messaggio è stato eliminato",
         "hai eliminato questo messaggio",
+        "dit bericht is verwijderd",
+        "данное сообщение удалено",
+        "вы удалили данное сообщение",
     )
 )
 """What platforms write in place of a text that was removed; in lower case, without a final full stop."""

@@ -10,7 +10,9 @@ from ssrem.readers.base import Reader, Record, problem
 from ssrem.readers.json_members import top_level_names
 from ssrem.readers.metadata import escaped
 
-_WRITTEN_BY_PEOPLE = ("Default", "Reply")
+_REPLIES = ("Reply", "19")
+"""Types of replies; versions of the exporter that did not know them write Discord's number."""
+_WRITTEN_BY_PEOPLE = ("Default", *_REPLIES)
 """Types of messages that people write; all others are notices (joins, pins, calls, boosts) or commands to bots."""
 
 
@@ -66,7 +68,7 @@ class DiscordReader(Reader):
             "speaker": author.get("id"),
             "text": row.get("content"),
             "time": row.get("timestamp"),
-            "reply_to": answered if kind == "Reply" else None,
+            "reply_to": answered if kind in _REPLIES else None,
             "name": author.get("nickname") or author.get("name"),
             "bot": True if author.get("isBot") is True else None,
         }

@@ -19,10 +19,10 @@ from ssrem.readers.streams import LONGEST_ROW, blocks, head, is_utf8, too_long
 _INVISIBLE = re.compile("[\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
 _HEADER = re.compile(
     r"""(?P<bracket>\[)?
-    (?P<first>\d{1,4})(?P<sign>[./-])(?P<second>\d{1,2})(?P=sign)(?P<third>\d{1,4})\.?,?\s
-    (?:(?:klo|kl\.|um|at|às|à)\s)?
+    (?P<first>\d{1,4})(?P<sign>[./-])\s?(?P<second>\d{1,2})(?P=sign)\s?(?P<third>\d{1,4})\.?[,،]?\s
+    (?:(?:klo|kl\.|um|at|às|à)\s)?(?:(?P<before>오전|오후|上午|下午|午前|午後)\s?)?
     (?P<hour>\d{1,2})[:.](?P<minute>\d\d)(?:[:.](?P<seconds>\d\d))?
-    (?:\s?(?P<half>[AaPp])\.?\s?[Mm]\.?)?
+    (?:\s?(?P<half>[AaPp](?=\.?\s?[Mm])|[صم])(?:\.?\s?[Mm]\.?)?)?
     (?(bracket)\]|\s[-–])(?:\s(?P<rest>.*))?""",
     re.VERBOSE | re.DOTALL,
 )
@@ -37,7 +37,10 @@ _NOTICE = re.compile(
     r"[\"“„«]|end-to-end encrypted| created (?:this )?group| changed (?:the|this|their|your) | added | removed | left$"
     r"| joined using | security code | now an admin",
 )
-_EDITED = " <This message was edited>"
+_EDITED = re.compile(
+    r" <[^<>]*(?:edited|bearbeitet|editad[ao]|editó|modifié|modificato|bewerkt|изменено|düzenlendi)[^<>]*>$"
+)
+_AFTERNOON = frozenset(("P", "p", "م", "오후", "下午", "午後"))
 _Date = tuple[str, ...]
 """The three numbers of a date as written, and the sign between them."""
 
@@ -65,7 +68,11 @@ class WhatsappReader(Reader):
         lines = head(path).decode("utf-8", "replace").split("\n")
         first = next((line for line in lines if line.strip()), "")
         headers = [header for line in lines if (header := _header(line))]
-        return _header(first) is not None and any(": " in (header["rest"] or "") for header in headers)
+        return _header(first) is not None and any(
+            ": " in rest and not rest.startswith("<")  # <nick> is IRC's
+            for header in headers
+            if (rest := header["rest"] or "")
+        )
 
     def check(self) -> None:
         if self.layout.times.format:
@@ -108,7 +115,7 @@ class WhatsappReader(Reader):
         first, newline, rest = _INVISIBLE.sub("", text).replace("\r", "").partition("\n")
         placeholder = _PLACEHOLDER.fullmatch(first.strip()) is not None
         caption = rest if placeholder else "" if marked else _ATTACHED.sub("", first + newline + rest)
-        body = caption.strip().removesuffix(_EDITED)
+        body = _EDITED.sub("", caption.strip())
         if marked and first.strip().rstrip(".").lower() in DELETED:
             body = first.strip()
         if not spoken or _NOTICE.search(name):
@@ -176,8 +183,8 @@ def _time(header: re.Match[str], order: str) -> datetime | str:
     """The time of a message; as written if there is no such time."""
     date = header.group("first", "second", "third", "sign")
     hour, minute = int(header["hour"]), int(header["minute"])
-    if header["half"]:
-        hour = hour % 12 + (12 if header["half"] in "Pp" else 0)
+    if half := header["half"] or header["before"]:
+        hour = hour % 12 + (12 if half in _AFTERNOON else 0)
     try:
         return datetime(*_numbers(date, order), hour, minute, int(header["seconds"] or 0))
     except ValueError:

@@ -13,21 +13,23 @@ from ssrem.readers.base import Reader, Record, problem
 from ssrem.readers.streams import excerpt, files_of, head, is_utf8, text_name
 
 _STAMP = re.compile(
-    r"\[?(?:(\d{4}-\d\d-\d\d)[T ]|([A-Z][a-z]{2} +\d{1,2}) )?(\d{1,2}:\d\d(?::\d\d)?)Z?\]?\s+"
+    r"\[?(?:(\d{4}-\d\d-\d\d|\d\d\.\d\d\.\d{4})[T ]|([A-Z][a-z]{2} +\d{1,2}) )?"
+    r"(\d{1,2}:\d\d(?::\d\d)?(?: ?[AaPp][Mm])?(?:[+-]\d\d:?\d\d)?)Z?\]?\s+"
 )
 _MESSAGE = re.compile(r"<[ @+%&~!]*([^\s<>/=\"]+)>\s?(.*)")
 _TABBED = re.compile(r"[@+%&~]?([^\s<>*=-][^\s<>]*)\t(.*)")
 """A message of WeeChat, whose columns are time, nick and text."""
 _RENAME = re.compile(r"(?:\*+|-!-|===?|---?)\s+(\S+) (?:is|are) now known as (\S+)")
 _NOTICE = re.compile(
-    r"(?:\*{3,4}|-!-|===|-->|<--|---?|-[^\s-]\S*-)(?:\s|$)"
+    r"(?:\*{3,4}|-!-|===|-->|<--|---?|-[^\s-]\S*-|Session (?:Start|Time|Ident|Close):)(?:\s|$)"
     r"|\*\s+(?:(?:Joins|Parts|Quits|Disconnected|Now talking|Topic|Rejoined)\b"
     r"|\S+ (?:[(\[]\S*[)\]] )?(?:has (?:joined|left)(?= [#&(\[]|$)|has quit\b|sets mode|was kicked|changes topic"
     r"|(?:gives|removes) (?:channel|voice)))"
 )
 _ACTION = re.compile(r"\*\s+[@+%&~]?(\S+)\s+(.*)")
 _DAY = re.compile(
-    r"(?:--- (?:Log opened|Day changed)|\*+ BEGIN LOGGING AT) \w{3} (\w{3} +\d\d?) (?:[\d:]+ )?(\d{4})"
+    r"(?:--- (?:Log opened|Day changed)|\*+ BEGIN LOGGING AT|Session (?:Start|Time):)"
+    r" \w{3} (\w{3} +\d\d?) (?:[\d:]+ )?(\d{4})"
 )
 _DATE = re.compile(r"(\d{4})[-_.]?(\d\d)[-_.]?(\d\d)(?!\d)")
 _ADDRESSED = re.compile(r"([^\s:,]+)[:,](?:\s|$)")
@@ -150,7 +152,7 @@ def _parsed(raw: bytes) -> _Line | None:
         return None
     stamp = _STAMP.match(text)
     day, month_day, clock = stamp.groups() if stamp else (None, None, None)
-    day = day or month_day
+    day = "-".join(reversed(day.split("."))) if day and "." in day else day or month_day
     if clock and clock[1] == ":":
         clock = f"0{clock}"
     rest = text[stamp.end() :] if stamp else text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
@@ -10,6 +11,8 @@ from ssrem.readers.base import Reader, Record, no_object, problem
 from ssrem.readers.json_rows import first_objects
 from ssrem.readers.streams import files_of, text_name
 
+_ESCAPED = {"&amp;": "&", "&lt;": "<", "&gt;": ">"}
+"""The three signs that Reddit escapes in titles and texts."""
 _GONE = ("", "[deleted]", "[removed]")
 
 
@@ -18,7 +21,8 @@ class RedditReader(Reader):
 
     A conversation is a submission with the comments below it; its id is that of the submission with the prefix `t3_`.
     The text of a submission, the first message, is its title and, if there is one, its text. Ids of comments have the
-    prefix `t1_`. Authors who are gone stay as `[deleted]`.
+    prefix `t1_`. Authors who are gone stay as `[deleted]`. `&amp;`, `&lt;` and `&gt;`, which Reddit escapes, are read
+    as the signs.
     """
 
     format: ClassVar[str] = "reddit"
@@ -70,7 +74,7 @@ def _known(row: Mapping[str, Any]) -> dict[str, str | None] | None:
     """The fields that are computed from the row; None for a row of another form."""
     prefix, id = _prefix(row), row.get("id")
     names = ("title", "selftext") if prefix == "t3_" else ("body", "link_id")
-    texts = [row.get(name) for name in names]
+    texts = [_unescaped(row.get(name)) for name in names]
     parent = row.get("parent_id")
     whole = prefix and isinstance(id, str) and id and all(isinstance(text, str | None) for text in texts)
     if not whole or not isinstance(parent, str | int | None):
@@ -80,9 +84,13 @@ def _known(row: Mapping[str, Any]) -> dict[str, str | None] | None:
         title, text = texts
         parts = [part for part in (title, None if text in _GONE else text) if part]
         return {"conversation_id": own, "utterance_id": own, "text": "\n\n".join(parts) or None}
-    text, link = texts
+    text, link = texts  # a link has no such signs
     link = link and f"t3_{link.removeprefix('t3_')}"
     return {"conversation_id": link, "utterance_id": own, "reply_to": _parent(parent), "text": text}
+
+
+def _unescaped(text: Any) -> Any:
+    return re.sub("&(?:amp|lt|gt);", lambda sign: _ESCAPED[sign[0]], text) if isinstance(text, str) else text
 
 
 def _parent(id: str | int | None) -> str | None:

@@ -35,3 +35,9 @@ def test_a_file_that_is_cut_off_is_one_line(tmp_path: Path) -> None:
 def test_lines_of_json_with_such_keys_are_no_export(tmp_path: Path) -> None:
     line = b'{"guild": "g", "channel": "c", "author": "a", "content": "x"}\n'
     assert guess_format(write_dump({"": line * 2}, tmp_path / "lines.jsonl")) == "jsonl"
+
+
+def test_a_reply_whose_type_is_a_number_is_a_reply(tmp_path: Path) -> None:
+    path = write_dump({"": DISCORD[""].replace(b'"Reply"', b'"19"')}, tmp_path / "channel.json")
+    _, _, replied, *_ = rows_of(open_dump(path))
+    assert (replied["reply_to"], replied["speaker"]) == ("2", "12")

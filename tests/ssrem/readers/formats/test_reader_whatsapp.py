@@ -65,6 +65,11 @@ def test_a_deleted_message_is_one_that_says_so_also_where_ios_marks_it(tmp_path:
         ("2022/12/31 21:05 - A: x", "2022-12-31 21:05:00"),
         ("[13-12-22 21:05:09] A: x", "2022-12-13 21:05:09"),
         ("[12/31/22, 9:05:09\u202fPM] A: x", "2022-12-31 21:05:09"),
+        ("2022. 12. 31. 오후 9:05 - A: x", "2022-12-31 21:05:00"),
+        ("[2022. 12. 31. 오전 12:05:09] A: x", "2022-12-31 00:05:09"),
+        ("2022/12/31 下午9:05 - A: x", "2022-12-31 21:05:00"),
+        ("2022. 12. 31. 21:05 - A: x", "2022-12-31 21:05:00"),
+        ("٣١/١٢/٢٠٢٢، ٩:٠٥ م - A: x", "2022-12-31 21:05:00"),
     ],
 )
 def test_dates_of_many_countries(tmp_path: Path, line: str, time: str) -> None:
@@ -115,3 +120,17 @@ def test_bytes_that_are_no_text_and_a_time_that_does_not_exist(tmp_path: Path) -
     assert (undecodable["line"], undecodable["problem"]) == (2, "undecodable")
     assert (timeless["text"], timeless["metadata"]) == ("y", '{"time":"30.02.23 10:00"}')
     assert "time" not in timeless and "time" in first
+
+
+@pytest.mark.parametrize(
+    "mark",
+    [
+        "<This message was edited>",
+        "<Diese Nachricht wurde bearbeitet.>",
+        "<Mensagem editada>",
+        "<Se editó este mensaje.>",
+    ],
+)
+def test_the_mark_of_an_edited_message_is_no_text(tmp_path: Path, mark: str) -> None:
+    (row,) = rows_of(_chat(tmp_path, f"31.12.22, 10:00 - A: x <3 y> {mark}"))
+    assert row["text"] == "x <3 y>"

@@ -171,3 +171,37 @@ def test_the_first_line_of_another_form_is_told(tmp_path: Path) -> None:
         DumpError, match=r"irc: x line 2 is not like \[hh:mm\] <nick> text: '\(12.30\) bob - Hello'"
     ):
         open_dump(path)
+
+
+@pytest.mark.parametrize(
+    "stamp",
+    [
+        "2020-02-01T15:04:05+0100",
+        "2020-02-01 02:04:05 PM",
+        "[01.02.2020 14:04:05]",
+        "[2020-02-01 2:04:05pm]",
+    ],
+)
+def test_dates_and_clocks_of_many_programs(tmp_path: Path, stamp: str) -> None:
+    path = tmp_path / "x.log"
+    path.write_text(f"{stamp} <ann> hi\n{stamp} <bob> ann: see: it rains\n")
+    reader = open_dump(path)
+    rows = rows_of(reader)
+    assert reader.format == "irc"
+    assert spoken(rows) == [("ann", "hi", None), ("bob", "ann: see: it rains", "ann")]
+    assert {row["time"] for row in rows} == {datetime(2020, 2, 1, 14, 4, 5)}
+
+
+def test_the_sessions_of_mirc_begin_with_their_day(tmp_path: Path) -> None:
+    path = tmp_path / "#x.log"
+    path.write_text(
+        "Session Start: Thu Jan 02 03:04:05 2020\nSession Ident: #x\n[03:04] <ann> hi\n"
+        "Session Time: Fri Jan 03 00:00:00 2020\n[03:05] <@bob> ann: hello\nSession Close: Fri Jan 03 04:00:00 2020\n"
+    )
+    reader = open_dump(path)
+    rows = rows_of(reader)
+    assert [(row["speaker"], row["time"]) for row in rows] == [
+        ("ann", datetime(2020, 1, 2, 3, 4)),
+        ("bob", datetime(2020, 1, 3, 3, 5)),
+    ]
+    assert reader.left_out == {"joins, parts and other notices": 4}

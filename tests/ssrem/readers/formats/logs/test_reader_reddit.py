@@ -98,3 +98,11 @@ def test_what_is_lacking_is_told(tmp_path: Path) -> None:
     path.write_bytes(content({"subreddit": "weather", "body": "x", "id": "a"}))
     with pytest.raises(DumpError, match="weather row 1 has a subreddit, but no link_id"):
         open_dump(path, format="reddit")
+
+
+def test_the_signs_that_reddit_escapes_are_read_as_such(tmp_path: Path) -> None:
+    path = tmp_path / "weather"
+    path.write_bytes(
+        content({**SUBMISSION, "title": "Q&amp;A"}, {**COMMENT, "body": "&gt; a &copy b &amp;lt;"})
+    )
+    assert [row["text"] for row in rows_of(open_dump(path))] == ["Q&A\n\nIt rains.", "> a &copy b &lt;"]
