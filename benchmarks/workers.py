@@ -1,0 +1,103 @@
+"""Encoding, scoring and set similarity by one and by two workers of Dask, each with one thread: times, equal results.
+
+OMP_NUM_THREADS=1 python -m benchmarks.workers HOME
+
+HOME: the home folder of a default run, whose texts are encoded by the packaged sentence encoder and whose responses are
+scored by its `ssrem`. Similarity is that of random vectors. Each is timed after the workers have done half of it once,
+as they load models then. Needs two free cores.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from flows.orchestration.options import RunnerOptions
+from flows.orchestration.workers import opened
+from ssrem.encoders import load_encoder
+from ssrem.evaluators import load_evaluator
+from ssrem.samples import TEST, TRAIN, Candidates
+from ssrem.tables.candidates import load_candidates
+from tasks.scoring.batches import score_candidates
+from tasks.speaker_tables.similarity import similarity_in_shards
+from tasks.speaker_tables.vectors import TEXTS, encoded_in_shards
+from tasks.warehouse.home import Warehouse
+
+CORPUS = "chitchat"
+SHARDS = 4
+"""Shards of texts to encode."""
+
+VECTORS, DIMENSIONS, MEMBERS, SET = 200_000, 256, 4_000_000, 400
+
+
+def encoding(candidates: Candidates, scratch: Path) -> Callable[[int], Any]:
+    """Encode n shards of texts."""
+    encoder = load_encoder("all-minilm-l6-v2")
+    return lambda n: encoded_in_shards(encoder, candidates.texts[: n * TEXTS], scratch)
+
+
+def scoring(candidates: Candidates, home: Warehouse, scratch: Path) -> Callable[[int], Any]:
+    """Score n quarters of all responses with their candidates, as if they were the test split."""
+    folder = home.models / "ssrem" / "1"
+    evaluator = load_evaluator(folder)
+
+    def score(n: int) -> Any:
+        split = np.full_like(candidates.split, TRAIN)
+        split[: n * len(split) // SHARDS] = TEST
+        scores = score_candidates(home, folder, evaluator, replace(candidates, split=split), scratch)
+        return np.concatenate(list(scores.values()))
+
+    return score
+
+
+def similarity(scratch: Path) -> Callable[[int], Any]:
+    """Mean similarity of n quarters of the sets."""
+    draw = np.random.default_rng(0)
+    np.save(scratch / "vectors.npy", draw.normal(size=(VECTORS, DIMENSIONS)).astype(np.float16))
+    set_id, rows = np.arange(MEMBERS) // SET, draw.integers(0, VECTORS, MEMBERS)
+
+    def of(n: int) -> Any:
+        last = n * MEMBERS // SHARDS
+        return similarity_in_shards(scratch / "vectors.npy", set_id[:last], rows[:last]).mean
+
+    return of
+
+
+def main() -> None:
+    """Print, for each kind of work, the seconds of one and of two workers and their ratio."""
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    options.add_argument("home", help="home folder of a default run")
+    home = Warehouse.at(options.parse_args().home)
+    with home.reader() as connection:
+        candidates = load_candidates(connection, [CORPUS])
+    with tempfile.TemporaryDirectory(dir=home.root) as folder:
+        scratch = Path(folder)
+        works = {
+            "encoding": encoding(candidates, scratch),
+            "scoring": scoring(candidates, home, scratch),
+            "set similarity": similarity(scratch),
+        }
+        for name, work in works.items():
+            seconds, results = [], []
+            for count in (1, 2):
+                with opened(RunnerOptions(name="dask", workers=count)):
+                    work(2)  # one shard would not go to the workers
+                    start = time.perf_counter()
+                    results.append(work(SHARDS))
+                    seconds.append(time.perf_counter() - start)
+            equal = "equal" if np.array_equal(*results) else "different"
+            taken = f"one worker {seconds[0]:.1f} s, two {seconds[1]:.1f} s, ratio {seconds[0] / seconds[1]:.2f}"
+            print(f"{name}: {taken}, results {equal}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
