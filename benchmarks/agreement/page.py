@@ -54,16 +54,16 @@ Done = Sequence[tuple[Entry, Sequence[Run]]]
 def page(plan: Sequence[Entry], computed: ComputedRows, sets: Mapping[str, Labels]) -> str:
     """The whole page; rows that are missing or out of date are listed at its end."""
     done = [(entry, runs) for entry in plan if (runs := computed.runs(entry))]
+    missing = [entry for entry in plan if not computed.runs(entry)]
     lines = [*_head(sets)]
     for section, title in SECTIONS.items():
         rows = [(entry, runs) for entry, runs in done if entry.section == section]
         if rows:
             lines += ["", f"## {title}", "", *_table(rows, list(sets))]
             lines += _paired(rows, sets) if section == "negatives" else []
-        if section == "negatives" and "retrieval-mask-and-fill" not in {entry.name for entry, _ in done}:
+        if section == "negatives" and "retrieval-mask-and-fill" in {entry.name for entry in missing}:
             lines += MASK_AND_FILL_BEFORE.rstrip().split("\n")
     lines += ["", *_weights(done), "## How each row was made", "", *_provenance(done, computed)]
-    missing = [entry for entry in plan if not computed.runs(entry)]
     before = [entry for entry in missing if entry.name in OF_VERSION_0_1]
     if before:
         lines += [
