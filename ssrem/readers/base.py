@@ -16,13 +16,14 @@ from typing import ClassVar
 from weakref import WeakMethod
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ssrem.errors import DumpError
 from ssrem.readers import streams
 from ssrem.readers.date_order import DateOrder
-from ssrem.readers.fields import ALIASES, Layout
+from ssrem.readers.fields import ALIASES, OF_FILE, Layout
 from ssrem.readers.json_members import json_elements, json_members, parse_json
-from ssrem.readers.json_rows import is_array, parquet_rows
+from ssrem.readers.json_rows import MEMBERS, member_row, parquet_rows, row_places
 from ssrem.readers.metadata import canonical_object, encodable, escaped
 from ssrem.readers.people import NONE, without_people
 from ssrem.readers.rows import RAW_SCHEMA, MalformedRowError, row_values
@@ -79,7 +80,13 @@ class Reader(ABC):
         self.path = path
         self.file = streams.text_name(path)
         self.mapping = dict(mapping or {})
-        self.layout = Layout(self.mapping, self.aliases, self.ignored, self.unwrapped)
+        self.of_file = self.mapping.get("conversation") == (OF_FILE,)
+        """Whether each file is one conversation, by `--map conversation=@file`."""
+        aliases = self.aliases
+        if self.of_file:
+            del self.mapping["conversation"]
+            aliases = {**aliases, "conversation": ()}
+        self.layout = Layout(self.mapping, aliases, self.ignored, self.unwrapped)
         # No cycle: `temporary` is deleted with the reader.
         self.layout.times.decide = WeakMethod(self._date_order)
         self.batch_rows = batch_rows
@@ -121,7 +128,7 @@ class Reader(ABC):
         own = NONE not in self.named_not_people
         names = [name for name in self.named_not_people if name != NONE] + [*(self.not_people if own else ())]
         for batch in self._batches():
-            yield without_people(batch, names, flagged=own)
+            yield without_people(_of_files(batch) if self.of_file else batch, names, flagged=own)
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         self.bytes_read = size = 0
@@ -224,12 +231,18 @@ class Reader(ABC):
         return b"".join(blocks)
 
     def rows(self, path: Path) -> Iterator[tuple[int, object, bytes]]:
-        """Number, value and bytes of each row of JSON lines, or, as canonical JSON, of one array or of Parquet.
+        """Number, value and bytes of each row of JSON lines, or, as canonical JSON, of one array or object (see
+        `row_places`) or of Parquet.
 
         The value of a line that is not JSON is None. DumpError as `json_elements` for an array that breaks off.
         """
-        if is_array(path):
-            for number, (_, row) in enumerate(self.elements(path, ["item"]), 1):
+        places = () if is_parquet(path) else row_places(path)
+        if places == (MEMBERS,):
+            for number, (id, value) in enumerate(self.members(path), 1):
+                row = member_row(id, value)
+                yield number, row, escaped(row)
+        elif places:
+            for number, (_, row) in enumerate(self.elements(path, places), 1):
                 yield number, row, escaped(row)
         elif is_parquet(path):
             before = self.bytes_read
@@ -293,6 +306,12 @@ def no_object(file: str, line: int, raw: bytes) -> Record:
 
 def _all_encodable(values: Mapping[str, object]) -> bool:
     return all(encodable(value) for value in values.values() if isinstance(value, str))
+
+
+def _of_files(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch with the file as the id of each conversation without one."""
+    ids = pc.coalesce(batch["conversation_id"], batch["file"])
+    return batch.set_column(batch.schema.get_field_index("conversation_id"), "conversation_id", ids)
 
 
 def _batch(rows: list[Record]) -> pa.RecordBatch:

@@ -26,25 +26,41 @@ FIELDS: Mapping[str, str] = {
 ALIASES: Mapping[str, tuple[str, ...]] = {
     "conversation": (
         *("conversation_id", "conversation", "dialogue_id", "dialog_id", "conv_id", "thread_id"),
-        *("conversationid", "session_id", "chat_id", "message_tree_id"),
+        *("conversationid", "session_id", "chat_id", "message_tree_id", "channel_id"),
     ),
-    "id": ("utterance_id", "id", "message_id", "utt_id", "messageid"),
+    "id": ("utterance_id", "id", "message_id", "utt_id", "messageid", "tweet_id"),
     "speaker": (
         *("speaker", "speaker_id", "sender", "author", "user", "user_id", "speakerid", "userid", "username"),
-        *("nick", "from"),
+        *("nick", "from", "author_id", "sender_id", "sender_name"),
     ),
-    "addressee": ("addressee", "addressee_id", "recipient", "listener", "to"),
-    "reply_to": ("reply_to", "replyto", "in_reply_to", "parent_id"),
-    "text": ("text", "utterance", "message", "body", "content"),
+    "addressee": ("addressee", "addressee_id", "recipient", "listener", "to", "in_reply_to_user_id"),
+    "reply_to": (
+        *(
+            "reply_to",
+            "replyto",
+            "in_reply_to",
+            "parent_id",
+            "in_reply_to_status_id",
+            "in_response_to_tweet_id",
+        ),
+        "reply_to_message_id",
+    ),
+    "text": ("full_text", "text", "utterance", "message", "body", "content"),
     "time": (
         *("time", "timestamp", "created_at", "datetime", "date", "created_date", "create_time", "created"),
-        *("created_utc", "sent_at", "tstamp"),
+        *("created_utc", "sent_at", "tstamp", "timestamp_ms"),
     ),
 }
 """Names that need no `--map`, best first, as `normalise` writes them."""
 
+IDS_OF_PEOPLE = ("id_str", "id", "user_id", "username", "screen_name", "login", "name", "email")
+"""The member of an object in place of a speaker that names the person, best first."""
+
 NEEDED = ("conversation", "speaker", "text")
 """The fields that every message must have."""
+
+OF_FILE = "@file"
+"""In place of the column of conversations: each file is one."""
 
 SILENT_ROLES = ("system", "developer", "tool", "function")
 """Roles of messages of chat logs that nobody said."""
@@ -143,6 +159,11 @@ class Layout:
         self._mapped = {column for columns in self.mapping.values() for column in columns}
         self._plans: dict[tuple[str, ...], Plan] = {}
 
+    @property
+    def needed(self) -> list[str]:
+        """The fields of NEEDED that must have columns: those that can have any."""
+        return [field for field in NEEDED if field in self.mapping or self._aliases.get(field) != ()]
+
     def plan(self, columns: tuple[str, ...]) -> Plan:
         """The Plan for rows with these columns."""
         plan = self._plans.get(columns)
@@ -179,7 +200,7 @@ def check_columns(path: Path, columns: Sequence[str], layout: Layout) -> None:
     """DumpError on a repeated column, a mapped column that is missing, or a needed field without a column."""
     check_header(path, columns, layout.mapping, DumpError)
     sources = layout.plan(tuple(columns)).sources
-    if missing := [field for field in NEEDED if field not in sources]:
+    if missing := [field for field in layout.needed if field not in sources]:
         raise unknown_columns(path, columns, missing, DumpError)
 
 
@@ -206,9 +227,10 @@ def unknown_columns(
     path: Path, header: Sequence[str], missing: Sequence[str], error: type[SsremError], kind: str = "column"
 ) -> SsremError:
     """The error of a table in which no column is known as the `missing` fields."""
+    file = ", or conversation=@file if each file is a conversation" if "conversation" in missing else ""
     return error(
         f"{path}: no {kind} is known as {' or '.join(missing)}; the {kind}s are {_listed(header)}; "
-        f"say which is which with --map, for example --map {missing[0]}={kind.upper()}"
+        f"say which is which with --map, for example --map {missing[0]}={kind.upper()}{file}"
     )
 
 

@@ -1,4 +1,5 @@
-"""Rows of JSON: one object a line, or the entries of one array; or rows of Parquet that hold lists of objects."""
+"""Rows of JSON: one object a line, the entries of one array, or what one object holds; or rows of Parquet that hold
+lists of objects."""
 
 from __future__ import annotations
 
@@ -10,14 +11,127 @@ from pathlib import Path
 from typing import Any
 
 from ssrem.errors import DumpError
+from ssrem.readers.fields import Layout
 from ssrem.readers.json_members import parse_json
-from ssrem.readers.streams import head, is_parquet
+from ssrem.readers.streams import chunks, head, is_parquet
+
+MEMBERS = "*"
+"""The place of rows that are the members of one object, by id."""
+
+_LAYOUT = Layout()
+_OF_MESSAGES = {
+    "utterances",
+    "turns",
+    "dialog",
+    "dialogue",
+    "messages",
+    "conversation",
+    "conversations",
+    "items",
+}
+"""Keys whose list holds the messages of a conversation, unless its entries hold messages themselves."""
+_OF_CHAT_LOGS = ({"role", "content"}, {"from", "value"})
 
 
-def is_array(path: Path) -> bool:
-    """Whether the file starts like an array of objects."""
+def row_places(path: Path) -> tuple[str, ...]:
+    """Where a file that is one JSON value holds its rows, in the notation of `json_elements`, as its head shows; empty
+    for one object a line, and for other content.
+
+    `item`: an array of objects or lists. `KEY.item`: an object with lists of rows. `""`: an object on several lines
+    that is a row, such as a chat with its messages. `MEMBERS`: an object of conversations by id.
+    """
     start = head(path).lstrip()
-    return start.startswith(b"[") and start[1:].lstrip().startswith(b"{")
+    if start[:1] == b"[":
+        return ("item",) if start[1:].lstrip()[:1] in (b"{", b"[") else ()
+    if not _is_one_object(path, start):
+        return ()
+    value = _begun(start)
+    if not isinstance(value, dict):
+        return ()
+    firsts = {key: entries[0] for key, entries in value.items() if isinstance(entries, list) and entries}
+    if value and all(isinstance(member, dict) for member in value.values()):
+        return (MEMBERS,)
+    if len(value) > 1 and firsts.keys() == value.keys() and all(map(_is_turn, firsts.values())):
+        return (MEMBERS,)
+    if any(map(_is_turn, firsts.values())):
+        return ("",) if b"\n" in start.strip() else ()
+    lists = {key: first for key, first in firsts.items() if isinstance(first, dict | list)}
+    chosen = [key for key, first in lists.items() if _is_message(first) or _is_conversation(first)]
+    if chosen or (len(lists) == 1 and not lists.keys() & _OF_MESSAGES):
+        return tuple(f"{key}.item" for key in chosen or lists)
+    return ("",) if b"\n" in start.strip() else ()
+
+
+def _is_one_object(path: Path, start: bytes) -> bool:
+    """Whether the file is one object, and not an object a line; start: its head."""
+    import ijson
+    from ijson.backends import python
+
+    if start[:1] != b"{":
+        return False
+    first, _, others = start.partition(b"\n")
+    if parse_json(first) is not None:
+        return not others.strip() and not _continues(path)
+    depth = 0
+    try:
+        for event, _ in python.basic_parse(io.BytesIO(start), use_float=True):
+            depth += event in ("start_map", "start_array")
+            depth -= event in ("end_map", "end_array")
+    except ijson.IncompleteJSONError:
+        return depth > 0 and (bool(others) or not _continues(path))
+    except (ijson.JSONError, ValueError):  # such as lines of which the first one is broken
+        return False
+    return True
+
+
+def _continues(path: Path) -> bool:
+    """Whether something follows the first line that has content."""
+    begun = ended = False
+    for piece in chunks(path, 1 << 20):
+        content = piece if begun else piece.lstrip()
+        begun = begun or bool(content)
+        if not ended:
+            _, newline, content = content.partition(b"\n")
+            ended = bool(newline)
+        if ended and content.strip():
+            return True
+    return False
+
+
+def _is_message(entry: object) -> bool:
+    """Whether an object has a speaker and a text, by their well-known names."""
+    if not isinstance(entry, dict):
+        return False
+    sources = _LAYOUT.plan(tuple(entry)).sources
+    return {"speaker", "text"} <= sources.keys() or any(names <= entry.keys() for names in _OF_CHAT_LOGS)
+
+
+def _is_turn(entry: object) -> bool:
+    """Whether it is a message that does not say of which conversation."""
+    return (
+        isinstance(entry, dict)
+        and _is_message(entry)
+        and "conversation" not in _LAYOUT.plan(tuple(entry)).sources
+    )
+
+
+def _is_conversation(entry: object) -> bool:
+    """Whether it holds messages: a list, or an object with a list of messages or of texts."""
+    if isinstance(entry, list):
+        return True
+    lists = (
+        [value for value in entry.values() if isinstance(value, list) and value]
+        if isinstance(entry, dict)
+        else []
+    )
+    return any(_is_message(value[0]) or isinstance(value[0], str) for value in lists)
+
+
+def member_row(id: str, value: object) -> object:
+    """The row of a conversation that is a member of an object; `utterances` are those of a list."""
+    if isinstance(value, list):
+        return {"conversation_id": id, "utterances": value}
+    return {"conversation_id": id, **value} if isinstance(value, dict) else value
 
 
 def parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
@@ -47,10 +161,16 @@ def first_objects(path: Path) -> list[dict[str, Any]]:
             return list(islice(parquet_rows(path), 8))
         return []
     start = head(path)
-    rows = [] if is_array(path) else [parse_json(line) for line in start.split(b"\n")]
+    places = row_places(path)
+    rows: list[Any] = [] if places else [parse_json(line) for line in start.split(b"\n")]
     if not any(isinstance(row, dict) for row in rows):
         begun = _begun(start)
-        rows = begun if isinstance(begun, list) else [begun]
+        if isinstance(begun, dict) and places == (MEMBERS,):
+            rows = [member_row(id, value) for id, value in begun.items()]
+        elif isinstance(begun, dict) and places and places != ("",):
+            rows = [row for place in places for row in begun.get(place.removesuffix(".item"), ())]
+        else:
+            rows = begun if isinstance(begun, list) else [begun]
     return [row for row in rows if isinstance(row, dict)]
 
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ssrem.readers.blocks import Block
-from ssrem.readers.fields import FIELDS, Layout, joiner
+from ssrem.readers.fields import FIELDS, IDS_OF_PEOPLE, Layout, joiner
 from ssrem.readers.metadata import canonical_object, json_objects
 from ssrem.readers.times import NotVectorisableError
 
@@ -33,6 +33,9 @@ RAW_SCHEMA = pa.schema(
 )
 
 
+_PEOPLE = ("speaker", "addressee")
+
+
 class MalformedRowError(ValueError):
     """A row is no object, or a field holds a list, an object, true or false; never raised outside the readers."""
 
@@ -51,8 +54,9 @@ def joined_text(row: Mapping[str, object], columns: tuple[str, ...], join: str) 
 def row_values(row: object, layout: Layout) -> dict[str, object]:
     """The values of RAW_SCHEMA's columns for one source row.
 
-    If a time cannot be parsed, `time` is null, the metadata hold it as written, under "time", and `layout.times` counts
-    it. Raises MalformedRowError.
+    An object in place of a speaker or addressee is its id, and stays in the metadata. If a time cannot be parsed,
+    `time` is null, the metadata hold it as written, under "time", and `layout.times` counts it. Raises
+    MalformedRowError.
     """
     if not isinstance(row, dict):
         raise MalformedRowError
@@ -63,6 +67,9 @@ def row_values(row: object, layout: Layout) -> dict[str, object]:
         extras |= extras.pop(key)
     values: dict[str, object] = {}
     for field, columns in plan.sources.items():
+        if field in _PEOPLE and len(columns) == 1 and isinstance(person := row[columns[0]], dict):
+            extras[columns[0]] = person
+            row = {**row, columns[0]: _id_of(person)}
         if field != "time":
             values[FIELDS[field]] = joined_text(row, columns, joiner(field))
             continue
@@ -74,6 +81,12 @@ def row_values(row: object, layout: Layout) -> dict[str, object]:
     if extras:
         values["metadata"] = canonical_object(extras)
     return values
+
+
+def _id_of(person: Mapping[str, object]) -> object:
+    """What names a person in an object about them; the object if nothing does."""
+    ids = (person[name] for name in IDS_OF_PEOPLE if person.get(name) is not None)
+    return next(ids, person)
 
 
 def raw_batch(

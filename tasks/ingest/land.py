@@ -229,6 +229,8 @@ def _reject(stage: Stage, reader: Reader, source: str, max_quarantine: float) ->
         )
     is_text = "undecodable" in rejected.reasons and reader.is_text
     way_out = "name the columns with --map, or the format with --format"
+    if "no_conversation" in rejected.reasons and reader.takes_mapping:
+        way_out += ", or give --map conversation=@file if each file is a conversation"
     way_out = f"{'give their encoding with --encoding, or ' if is_text else ''}{way_out}"
     if messages == rejected.total:
         raise DumpError(

@@ -18,9 +18,9 @@ import pyarrow.json
 from ssrem.errors import DumpError
 from ssrem.readers.base import Reader, Record, no_object, problem
 from ssrem.readers.blocks import RETURN, Block, BlockReader
-from ssrem.readers.fields import NEEDED, check_header, unknown_columns
-from ssrem.readers.json_members import parse_json, top_level_names
-from ssrem.readers.json_rows import first_objects, is_array
+from ssrem.readers.fields import check_header, unknown_columns
+from ssrem.readers.json_members import parse_json
+from ssrem.readers.json_rows import first_objects, row_places
 from ssrem.readers.learned_schema import LearnedSchema
 from ssrem.readers.metadata import encodable, escaped
 from ssrem.readers.rows import MalformedRowError, joined_text, table_batch
@@ -68,7 +68,7 @@ class JsonlReader(Reader):
         start = head(path)
         if start.lstrip().startswith(b"{") and b"\n" not in start.strip():
             return True  # the first line is the only one, or longer than the bytes inspected
-        if is_array(path):
+        if row_places(path):
             return True
         lines = [line for line in start.split(b"\n") if line.strip()]
         return any(isinstance(parse_json(line), dict) for line in lines)
@@ -79,8 +79,6 @@ class JsonlReader(Reader):
         if not start.lstrip().startswith((b"{", b"[")) or cls.sniff(path):
             return None
         number, line = next((n, line) for n, line in enumerate(start.split(b"\n"), 1) if line.strip())
-        if names := top_level_names(path):
-            return _one_object(names)
         return f"line {number} is not a whole JSON object: {excerpt(line)}"
 
     def check(self) -> None:
@@ -104,43 +102,48 @@ class JsonlReader(Reader):
             return
         check_header(self.path, list(keys), self.mapping, DumpError, "key")
         sources = self.layout.plan(tuple(keys)).sources.keys()
-        missing = ["speaker", "text"] if objects else [] if whole else NEEDED
+        missing = ["speaker", "text"] if objects else [] if whole else self.layout.needed
         missing = [field for field in missing if field not in sources]
         if missing and (objects or {"speaker", "text"} <= {*missing}):
-            if rows == 1 and all(isinstance(value, dict) for value in row.values()):
-                raise DumpError(
-                    f"{self.path}: {_one_object(list(keys))}; write each conversation as an object of its own"
-                )
             raise unknown_columns(self.path, list(keys), missing, DumpError, "key")
 
     def _first_rows(self) -> Iterator[dict[str, Any]]:
-        """The objects of the first block, or of an array or Parquet."""
+        """The objects of the first block, or of an array, an object or Parquet."""
         if self._is_parsed():
-            rows: Iterator[object] = (row for _, row, _ in self.rows(self.lines_path))
+            rows: Iterator[object] = (_of_list(row) for _, row, _ in self.rows(self.lines_path))
         else:
             rows = map(parse_json, next(blocks(self.lines_path, self.block_bytes), b"").split(b"\n"))
         return (row for row in rows if isinstance(row, dict))
 
     def _is_parsed(self) -> bool:
-        """Whether the rows are parsed already, from an array or Parquet, and not lines."""
-        return is_array(self.lines_path) or is_parquet(self.lines_path)
+        """Whether the rows are parsed already, from an array, an object or Parquet, and not lines."""
+        return is_parquet(self.lines_path) or bool(row_places(self.lines_path))
 
     def _entries(self, row: Mapping[str, Any]) -> object:
         """The messages of a row that is a conversation; None for a message."""
         if row.get(UTTERANCES) is not None:
             return row[UTTERANCES]
         prompt = row.get("prompt")
-        if "text" in self.layout.plan(tuple(row)).sources:
-            return None
+        sources = self.layout.plan(tuple(row)).sources
+        messages = next(filter(self._are_messages, row.values()), None) if "speaker" not in sources else None
+        if "text" in sources:
+            return messages
         if isinstance(prompt, dict) and isinstance(prompt.get("replies"), list):
             return _of_tree(prompt)
-        return next((row[key] for key in _OTHER_LISTS if isinstance(row.get(key), list)), None)
+        return next((row[key] for key in _OTHER_LISTS if isinstance(row.get(key), list)), messages)
+
+    def _are_messages(self, value: object) -> bool:
+        """Whether it is a list of objects of which the first has a speaker and a text."""
+        first = value[0] if isinstance(value, list) and value else None
+        return (
+            isinstance(first, dict) and {"speaker", "text"} <= self.layout.plan(tuple(first)).sources.keys()
+        )
 
     def records(self) -> Iterator[Record | pa.RecordBatch]:
         self.file = text_name(self.lines_path)
         if self._is_parsed():
             for number, row, raw in self.rows(self.lines_path):
-                yield from self._row(row, number, raw)
+                yield from self._row(_of_list(row), number, raw)
             return
         reader: BlockReader[Record | pa.RecordBatch] = BlockReader(self._vectorised, self._row_by_row)
         first = 1
@@ -207,6 +210,7 @@ class JsonlReader(Reader):
             yield problem("malformed_row", self.file, number, line)
             return
         texts = bool(entries) and all(isinstance(entry, str) for entry in entries)
+        pairs = bool(entries) and all(map(_is_pair, entries))
         if not columns and "conversation" not in self.mapping:
             own = (self.layout.plan(tuple(entry)).sources for entry in entries if isinstance(entry, dict))
             id = None if any("conversation" in fields for fields in own) else str(number)
@@ -225,12 +229,26 @@ class JsonlReader(Reader):
             if texts:
                 seat = {"speaker": names[at] if named else "AB"[at % 2], "text": entry}
                 yield self.message(self.file, number, {}, escaped(entry), **known, **seat)
+            elif pairs:
+                seat = {"speaker": str(entry[0]), "text": entry[1]}
+                yield self.message(self.file, number, {}, escaped(entry), **known, **seat)
             else:
                 yield self.message(self.file, number, entry, **known)
 
 
-def _one_object(names: list[str]) -> str:
-    return f"one object with the keys {', '.join(names[:10])}, not an object a line or an array of them"
+def _of_list(row: object) -> object:
+    """A list among the rows of an array or object as the conversation that it is."""
+    return {UTTERANCES: row} if isinstance(row, list) else row
+
+
+def _is_pair(entry: object) -> bool:
+    """Whether it is a speaker and a text."""
+    return (
+        isinstance(entry, list)
+        and len(entry) == 2
+        and isinstance(entry[0], str | int)
+        and isinstance(entry[1], str)
+    )
 
 
 def _members(value: object) -> tuple[str, ...]:

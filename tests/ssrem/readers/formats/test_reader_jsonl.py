@@ -447,13 +447,60 @@ def test_rows_of_parquet_may_be_conversations(tmp_path: Path) -> None:
         open_dump(path)  # a row an utterance
 
 
-def test_one_object_of_conversations_is_refused(write: Callable[..., Path]) -> None:
+_SAID = [{"speaker": "ann", "text": "hi"}, {"speaker": "bob", "text": "ho"}]
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+@pytest.mark.parametrize(
+    ("value", "ids"),
+    [
+        ({"data": [{"id": "c", "turns": _SAID}], "version": 1}, ["c"]),
+        ({"train": [{"id": "c", "turns": _SAID}], "test": [{"id": "d", "turns": _SAID}]}, ["c", "d"]),
+        ({"data": [{**said, "chat_id": "c"} for said in _SAID], "users": [{"id": 1}]}, ["c"]),
+        ({"title": "x", "id": "c", "people": [{"name": "ann"}], "messages": _SAID}, ["c"]),
+        ({"c": {"goal": {}, "log": _SAID}, "d": {"goal": {}, "log": _SAID}}, ["c", "d"]),
+        ({"c": _SAID, "d": _SAID}, ["c", "d"]),
+        ([_SAID, [["ann", "hi"], ["bob", "ho"]]], ["1", "2"]),
+    ],
+)
+def test_rows_are_found_in_one_value(tmp_path: Path, value: Any, ids: list[str], indent: int | None) -> None:
+    path = tmp_path / "dump.json"
+    path.write_text(json.dumps(value, indent=indent))
+    reader = open_dump(path)
+    said = [row for row in rows_of(reader) if row["record"] == "message"]
+    assert reader.format == "jsonl"
+    assert [(row["conversation_id"], row["speaker"], row["text"]) for row in said] == [
+        (id, speaker, text) for id in ids for speaker, text in (("ann", "hi"), ("bob", "ho"))
+    ]
+
+
+def test_conversations_whose_messages_name_no_speaker_are_refused(write: Callable[..., Path]) -> None:
     one = {f"SNG{n}.json": {"log": [{"text": "I need a hotel"}]} for n in range(20)}
-    with pytest.raises(
-        DumpError, match=r"one object with the keys SNG0\.json.*an object of its own"
-    ) as raised:
+    with pytest.raises(DumpError, match="no key is known as speaker") as raised:
         open_dump(write(one))
     assert "SNG15" not in str(raised.value)
+
+
+def test_a_speaker_that_is_an_object_is_named_by_its_id(write: Callable[..., Path]) -> None:
+    users = {"id_str": "5", "id": 5, "name": "Ann"}, {"username": "bob"}, {"age": 7}
+    rows = rows_of(open_dump(write(*({"thread_id": "c", "user": user, "text": "x"} for user in users))))
+    assert [row.get("speaker") for row in rows] == ["5", "bob", None]
+    assert rows[0]["metadata"] == '{"user":{"id":5,"id_str":"5","name":"Ann"}}'
+    assert rows[2]["problem"] == "malformed_row"
+
+
+def test_a_file_may_be_one_conversation(write: Callable[..., Path], tmp_path: Path) -> None:
+    path = write(*_SAID)
+    mapping = {"conversation": "@file"}
+    assert {row["conversation_id"] for row in rows_of(open_dump(path, mapping=mapping))} == {path.name}
+    table = "channel_id,User,Message\n7,ann,hi\n7,bob,ho\n"
+    for folder in ("a", "b"):
+        (tmp_path / "chats" / folder).mkdir(parents=True)
+        (tmp_path / "chats" / folder / "chat.csv").write_text(table)
+    rows = rows_of(open_dump(sorted((tmp_path / "chats").glob("*/*.csv")), mapping=mapping))
+    assert [(row["conversation_id"], row["text"]) for row in rows] == [
+        (f"{folder}/chat.csv", text) for folder in ("a", "b") for text in ("hi", "ho")
+    ]
 
 
 def test_an_object_a_line_is_not_taken_for_one_object(write: Callable[..., Path]) -> None:
