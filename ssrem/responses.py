@@ -16,7 +16,7 @@ from ssrem.annotated_sets.tables import parquet_table
 from ssrem.errors import AnnotationError, one_line
 from ssrem.files import LARGEST_TEXT, check_regular, temporary_folder
 from ssrem.readers.fields import check_header, normalise, unknown_columns
-from ssrem.readers.formats.delimited import CsvReader, Lines, rows_of_cells
+from ssrem.readers.formats.delimited import CsvReader, Lines, names_delimiter, rows_of_cells
 from ssrem.readers.json_members import parse_json
 from ssrem.readers.streams import UTF8_BOM, chunks, is_utf8
 from ssrem.samples import Sample
@@ -232,6 +232,8 @@ class _Source:
             Lines(content.splitlines(keepends=True)), _TAB if format == "tsv" else self._delimiter(first)
         )
         _, _, header, fault = next(rows)
+        if names_delimiter(header):
+            _, _, header, fault = next(rows, (1, b"", [], "malformed_row"))
         if fault:
             raise AnnotationError(
                 f"{self.name}: the header cannot be read; save the file as UTF-8 with one header line"

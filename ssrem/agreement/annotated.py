@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeGuard
@@ -142,16 +143,36 @@ def file_text(path: Path) -> str:
     return text
 
 
-def json_rows(path: Path) -> list[Any]:
-    """The rows of a JSON list, or of one JSON object a line; AnnotationError, naming the line, where it is neither."""
+def parsed_rows(path: Path) -> tuple[list[Any], bool]:
+    """The rows of a JSON list, of an object that holds one, or of one JSON object a line, and whether it is a list;
+    AnnotationError, naming the line, where it is none of them."""
     text = file_text(path)
     if text.lstrip().startswith("{"):
+        if found := _one_value(text):
+            return found
         lines = enumerate(text.split("\n"), 1)
-        return [_parsed(path, line, number) for number, line in lines if line.strip()]
+        return [_parsed(path, line, number) for number, line in lines if line.strip()], False
     rows = _parsed(path, text, 1)
     if not isinstance(rows, list):
         raise AnnotationError(f"{path}: expected a JSON list of responses")
-    return rows
+    return rows, True
+
+
+def _one_value(text: str) -> tuple[list[Any], bool] | None:
+    """The rows of one JSON object that is not one of several lines, and whether it holds them as a list: the only list
+    of objects in it, such as `{"data": [{…}, …]}`, or else itself."""
+    first = text.lstrip().partition("\n")[0]
+    with suppress(ValueError, RecursionError):
+        json.loads(first)
+        if first.strip() != text.strip():
+            return None  # an object a line
+    with suppress(ValueError, RecursionError):
+        value = json.loads(text)
+        lists = [rows for rows in value.values() if isinstance(rows, list) and rows]
+        lists = [rows for rows in lists if isinstance(rows[0], dict)]
+        is_row = len(lists) != 1 or {"context", "response"} & value.keys()
+        return ([value], False) if is_row else (lists[0], True)
+    return None
 
 
 def json_objects(path: Path, fields: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -159,7 +180,7 @@ def json_objects(path: Path, fields: str) -> Iterator[tuple[str, Mapping[str, An
 
     fields: the expected ones, for that message.
     """
-    for number, row in enumerate(json_rows(path), 1):
+    for number, row in enumerate(parsed_rows(path)[0], 1):
         where = f"{path}, row {number}"
         if not isinstance(row, dict):
             raise AnnotationError(f"{where}: expected an object with {fields}")
@@ -192,7 +213,10 @@ def _objects(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
 def _annotated(where: str, dialogue: str, row: Mapping[str, Any], *, rated: bool) -> Annotated:
     """dialogue: the id of a row without one."""
     if "context" not in row:
-        raise AnnotationError(f"{where}: no context")
+        keys = ", ".join(list(row)[:20])
+        raise AnnotationError(
+            f"{where}: no context; the keys are {keys}; --layout jsonl takes --map context=KEY and others"
+        )
     context = row["context"]
     turns = context.split("\n") if isinstance(context, str) else context
     turns = [turn_text(turn) for turn in turns] if isinstance(turns, list) else None

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ssrem.annotated_sets.base import AnnotatedSet, Content, Layout
 from ssrem.errors import AnnotationError
+from ssrem.readers import reader_class
 from ssrem.registry import did_you_mean, registered
 
 __all__ = ["EVAL", "LAYOUTS", "AnnotatedSet", "layout_of", "read_set"]
@@ -57,8 +58,10 @@ def layout_of(path: Path) -> str:
         raise AnnotationError(
             f"{path}: the folder is of no known layout (GRADE's has a folder a model, with human_ctx.txt); give a file"
         )
+    reasons = filter(None, (reader_class(name).near_miss(path) for name in ("tsv", "csv")))
+    why = next((f" ({reason})" for reason in reasons), "")
     raise AnnotationError(
-        f"{path}: the content is of no known layout; the layouts are {', '.join(LAYOUTS)}; name one with --layout"
+        f"{path}: the content is of no known layout{why}; the layouts are {', '.join(LAYOUTS)}; name one with --layout"
     )
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ssrem.agreement.annotated import LARGEST_RATING, Annotated, file_text, is_rating, json_rows, short_repr
+from ssrem.agreement.annotated import LARGEST_RATING, Annotated, file_text, is_rating, parsed_rows, short_repr
 from ssrem.errors import AnnotationError
 from ssrem.readers.streams import is_parquet
 
@@ -20,6 +20,8 @@ _ABSENT = re.compile(r"(?:n/?a\b.*|nan|none|null|-+|\?)?", re.IGNORECASE | re.DO
 
 _LABELLED = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*[-–—:=.)(]\s*[^\W\d][^\d]*", re.DOTALL)
 """A number and what it means, such as `4 - good`, `4: good` or `4 (good)`."""
+
+_DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
 
 UNRATED = "response without any rating"
 NOT_APPLICABLE = "rating given as N/A or left empty"
@@ -56,7 +58,7 @@ class Content:
     """What a layout is recognised by.
 
     text: of the file, "" for a folder or Parquet. is_json: whether it starts as JSON or is named so. listed: whether it
-    is a JSON list rather than one object a line. first: the first row, if that is a JSON object.
+    is a JSON list, or holds one, rather than one object a line. first: the first row, if that is a JSON object.
     """
 
     path: Path
@@ -74,12 +76,11 @@ class Content:
         if path.is_file() and is_parquet(path):
             return cls(path, is_parquet=True)
         text = file_text(path)
-        start = text.lstrip()[:1]
-        if start not in ("[", "{"):
+        if text.lstrip()[:1] not in ("[", "{"):
             return cls(path, text, is_json=path.suffix.lower() in (".json", ".jsonl"))
-        rows = json_rows(path)
+        rows, listed = parsed_rows(path)
         first = rows[0] if rows and isinstance(rows[0], dict) else None
-        return cls(path, text, is_json=True, listed=start == "[", first=first)
+        return cls(path, text, is_json=True, listed=listed, first=first)
 
 
 @dataclass
@@ -152,7 +153,8 @@ class Layout(ABC):
     def _rated(self, response: Response) -> Annotated | None:
         """The response with its ratings as numbers; None if nobody rated it."""
         where, ratings = response.where, {}
-        for criterion, listed in response.scores.items():
+        for criterion, written in response.scores.items():
+            listed = [written] if is_rating(written) else written
             if not isinstance(listed, Sequence) or isinstance(listed, str):
                 raise AnnotationError(
                     f"{where}: ratings of {criterion!r} are {listed!r}, not a list of scores"
@@ -191,8 +193,10 @@ def _rating(where: str, criterion: str, value: object) -> float | None:
         with suppress(ValueError):
             score = float(labelled[1] if labelled else value)
     if not is_rating(score):
+        decimal = isinstance(value, str) and _DECIMAL_COMMA.fullmatch(value)
+        comma = ", or say --map decimal=, if commas stand before decimals" if decimal else ""
         raise AnnotationError(
             f"{where}: rating {short_repr(value)} of {criterion!r} is neither a number up to {LARGEST_RATING:g} nor "
-            "N/A; write it as a number, such as 4 or '4 - good'"
+            f"N/A; write it as a number, such as 4 or '4 - good'{comma}"
         )
     return float(score)

@@ -26,6 +26,7 @@ FIELDS: Mapping[str, str] = {
     "reference": "the true response",
     "dialogue": "dialogue that the response belongs to",
     "separator": "no column, but the text between turns (default: a line break, \\n)",
+    "decimal": "no column, but the sign before a score's decimals (default: a point)",
 }
 """Fields of `--map` for annotated sets; `score.NAME=A+B` names the columns of two raters by the criterion NAME."""
 
@@ -34,7 +35,7 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "response": ("response", "reply"),
     "score": ("score", "rating", "overall"),
     "criterion": ("criterion",),
-    "rater": ("rater", "rater_id", "annotator", "worker_id"),
+    "rater": ("rater", "rater_id", "annotator", "annotator_id", "worker_id", "workerid"),
     "model": ("model", "model_name", "system"),
     "reference": ("reference",),
     "dialogue": ("dialogue_id", "dialogue", "dialog_id", "conversation_id"),
@@ -42,7 +43,12 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
 """Names that need no `--map`, best first, as `normalise` writes them."""
 
 _SCORE_OF = "score."
-_SEPARATOR = "separator"
+_SEPARATOR, _DECIMAL = "separator", "decimal"
+_SIGNS = {
+    _SEPARATOR: "what stands between turns, once, such as separator='|||'",
+    _DECIMAL: "one sign, once, such as decimal=,",
+}
+"""Fields that are no columns → what to give."""
 _ESCAPES = (("\\n", "\n"), ("\\t", "\t"))
 _NEEDED = ("context", "response", "score")
 _MANY = ("context", "score")
@@ -64,11 +70,11 @@ def divided(mapping: Mapping[str, str] | None) -> tuple[dict[str, str] | None, d
 def parse(pairs: Iterable[str], known: Collection[str] = FIELDS.keys()) -> dict[str, str]:
     """Parse values of `--map` to field → columns, joined by +. AnnotationError on another form or an unknown field."""
     pairs = list(pairs)
-    separators = [pair for pair in pairs if pair.startswith(f"{_SEPARATOR}=")]
+    signs = [pair for pair in pairs if pair.partition("=")[0] in _SIGNS and pair.partition("=")[0] in known]
     named = [pair for pair in pairs if pair.startswith(_SCORE_OF) and "score" in known]
-    others = [pair for pair in pairs if pair not in separators and pair not in named]
+    others = [pair for pair in pairs if pair not in signs and pair not in named]
     try:
-        fields = parse_mapping(others, [name for name in known if name != _SEPARATOR])
+        fields = parse_mapping(others, [name for name in known if name not in _SIGNS])
         fields |= parse_mapping(named, {pair.partition("=")[0] for pair in named})
     except DumpError as error:
         raise AnnotationError(str(error)) from None
@@ -76,12 +82,11 @@ def parse(pairs: Iterable[str], known: Collection[str] = FIELDS.keys()) -> dict[
     if single:
         raise AnnotationError(f"--map {single}={'+'.join(fields[single])}: {single} is one column")
     mapping = {name: "+".join(columns) for name, columns in fields.items()}
-    for pair in separators:
-        mapping[_SEPARATOR] = pair.partition("=")[2]
-        if not mapping[_SEPARATOR] or len(separators) > 1:
-            raise AnnotationError(
-                "--map separator=…: give what stands between turns, once, such as separator='|||'"
-            )
+    for pair in signs:
+        name, _, sign = pair.partition("=")
+        if not sign or name in mapping or (name == _DECIMAL and len(sign) > 1):
+            raise AnnotationError(f"--map {name}=…: give {_SIGNS[name]}")
+        mapping[name] = sign
     return mapping
 
 
@@ -149,12 +154,17 @@ class Columns:
     context: ContextColumns
     scores: Mapping[str, tuple[str, ...]]
     single: Mapping[str, str]
+    decimal: str = "."
+
+    def with_point(self, cell: Any) -> Any:
+        """A score's cell with a point before decimals."""
+        return cell.replace(self.decimal, ".") if isinstance(cell, str) and self.decimal != "." else cell
 
     @classmethod
     def of(cls, path: Path, header: Sequence[str], mapping: Mapping[str, str] | None) -> Columns:
         """AnnotationError on a repeated column, a mapped column that is missing, or a needed field without one."""
         fields = {
-            name: tuple(value.split("+")) for name, value in (mapping or {}).items() if name != _SEPARATOR
+            name: tuple(value.split("+")) for name, value in (mapping or {}).items() if name not in _SIGNS
         }
         check_header(path, header, fields, AnnotationError)
         fields |= _well_known(header, fields)
@@ -169,14 +179,17 @@ class Columns:
                 "name one with --map score=COLUMN"
             )
         single = {name: columns[0] for name, columns in fields.items() if not _several(name)}
-        return cls(ContextColumns.of(fields["context"], mapping), scores, single)
+        context = ContextColumns.of(fields["context"], mapping)
+        return cls(context, scores, single, (mapping or {}).get(_DECIMAL, "."))
 
 
 def _well_known(header: Sequence[str], mapped: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
     """The columns of fields that `--map` does not name, by well-known names; no score if `--map` names one."""
     taken = {column for columns in mapped.values() for column in columns}
     scored = any(name == "score" or name.startswith(_SCORE_OF) for name in mapped)
-    by_name = {normalise(column): column for column in reversed(header) if column not in taken}
+    free = [column for column in reversed(header) if column not in taken]
+    by_name = {normalise(column.rpartition(".")[2]): column for column in free}  # such as Input.context
+    by_name |= {normalise(column): column for column in free}
     known: dict[str, tuple[str, ...]] = {}
     for name, aliases in ALIASES.items():
         column = next((by_name[alias] for alias in aliases if alias in by_name), None)

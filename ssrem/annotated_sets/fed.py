@@ -12,7 +12,7 @@ from ssrem.errors import AnnotationError
 
 WHOLE_DIALOGUE = "row about a whole dialogue, without a response"
 
-_SPEAKER = re.compile(r"(?:User|System):\s*")
+_SPEAKER = re.compile(r"(?:User|System):\s*", re.IGNORECASE)
 
 
 class FedLayout(Layout):
@@ -24,12 +24,15 @@ class FedLayout(Layout):
     def looks_like(cls, content: Content) -> bool:
         row = content.first or {}
         context = row.get("context")
-        return isinstance(context, str) and "annotations" in row and _SPEAKER.match(context) is not None
+        first = context[0] if isinstance(context, list) and context else context
+        return isinstance(first, str) and "annotations" in row and _SPEAKER.match(first) is not None
 
     def responses(self) -> Iterator[Response]:
         """Speakers are removed from the turns; rows without a response are counted and left out."""
         for number, (where, row) in enumerate(json_objects(self.path, "context and annotations")):
-            context = _turns(text_of(where, row, "context"))
+            listed = row.get("context")
+            written = isinstance(listed, list) and all(isinstance(turn, str) for turn in listed)
+            context = _turns("\n".join(listed) if written else text_of(where, row, "context"))
             scores = row.get("annotations")
             if not isinstance(scores, dict) or not scores:
                 raise AnnotationError(f"{where}: no annotations")

@@ -59,7 +59,9 @@ class GradeLayout(Layout):
         for model in _models(path):
             names = {name: model / name for name in (_CONTEXTS, _RESPONSES, _SCORES, _REFERENCES)}
             if not names[_SCORES].exists():
-                names[_SCORES] = path.parent.parent / "human_score" / path.name / model.name / _SCORES
+                names[_SCORES] = (
+                    model.parent.parent.parent / "human_score" / model.parent.name / model.name / _SCORES
+                )
             if not names[_REFERENCES].exists():
                 del names[_REFERENCES]
             lines = {name: _lines(file) for name, file in names.items()}
@@ -80,8 +82,9 @@ class GradeLayout(Layout):
 
 
 def _models(path: Path) -> list[Path]:
-    """The models' folders, each with contexts and responses."""
-    return sorted(file.parent for file in path.glob(f"*/{_CONTEXTS}") if (file.parent / _RESPONSES).exists())
+    """The models' folders, each with contexts and responses; the folder itself may be one."""
+    files = [path / _CONTEXTS] if (path / _CONTEXTS).exists() else sorted(path.glob(f"*/{_CONTEXTS}"))
+    return [file.parent for file in files if (file.parent / _RESPONSES).exists()]
 
 
 def _lines(path: Path) -> list[str]:

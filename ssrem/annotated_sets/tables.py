@@ -13,7 +13,7 @@ from ssrem.agreement.annotated import file_text, json_objects
 from ssrem.annotated_sets.base import Content, Layout, Response
 from ssrem.annotated_sets.columns import Columns
 from ssrem.errors import AnnotationError, one_line
-from ssrem.readers.formats.delimited import CsvReader, TsvReader
+from ssrem.readers.formats.delimited import CsvReader, TsvReader, names_delimiter
 
 NO_RESPONSE = "row without a response"
 
@@ -75,6 +75,8 @@ class CsvLayout(_TableLayout):
         cells = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
         lines = _lines(self.path, cells)
         _, header = next(lines)
+        if names_delimiter(header):
+            _, header = next(lines, ("", []))
 
         def rows() -> Iterator[_Row]:
             for where, cells in lines:
@@ -170,7 +172,8 @@ def _scores(
             criterion = str(row.get(columns.single["criterion"]) or "")
             if not criterion:
                 raise AnnotationError(f"{where}: no criterion in the column {columns.single['criterion']!r}")
-        scores = [score for column in score_columns for score in _listed(row.get(column))]
+        cells = (columns.with_point(row.get(column)) for column in score_columns)
+        scores = [score for cell in cells for score in _listed(cell)]
         yield None if rater is None else str(rater), criterion, scores
 
 

@@ -6,12 +6,16 @@ from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 from ssrem.agreement.annotated import GROUND_TRUTH_SYSTEMS, json_objects, text_of
-from ssrem.annotated_sets.base import Content, Layout, Response, turns
+from ssrem.annotated_sets.base import Content, Layout, Response
+from ssrem.annotated_sets.columns import ContextColumns
 from ssrem.errors import AnnotationError
+
+_NO_RATINGS = ("response", "model", "annotator", "annotators")
 
 
 class UsrLayout(Layout):
-    """Rows of a context with a list of responses; what a response has besides text and model are its ratings."""
+    """Rows of a context with a list of responses; what a response has besides text and model are its ratings, or
+    objects with its ratings."""
 
     name: ClassVar[str] = "usr"
 
@@ -26,7 +30,10 @@ class UsrLayout(Layout):
         The fact that responses were to use is not part of the context.
         """
         for number, (where, row) in enumerate(json_objects(self.path, "context and responses")):
-            context = turns(text_of(where, row, "context"))
+            try:
+                context = ContextColumns(("context",), "\n").turns(row)
+            except ValueError as error:
+                raise AnnotationError(f"{where}: {error}") from None
             listed = list(_listed(where, row))
             true = next((text for _, text, who, _ in listed if who.lower() in GROUND_TRUTH_SYSTEMS), None)
             for place, text, system, scores in listed:
@@ -42,5 +49,7 @@ def _listed(where: str, row: Mapping[str, Any]) -> Iterator[tuple[str, str, str,
         place = f"{where}, response {number}"
         if not isinstance(response, dict):
             raise AnnotationError(f"{place}: expected an object with response, model and ratings")
-        scores = {name: value for name, value in response.items() if name not in ("response", "model")}
+        scores = {name: value for name, value in response.items() if name.lower() not in _NO_RATINGS}
+        for name in [name for name, value in scores.items() if isinstance(value, dict)]:
+            scores |= scores.pop(name)
         yield place, text_of(place, response, "response").strip(), text_of(place, response, "model"), scores

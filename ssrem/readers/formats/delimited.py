@@ -42,6 +42,11 @@ _Row = tuple[int, bytes, list[str], str | None]
 """(first physical line, its bytes if it is a problem, cells, reason code)"""
 
 
+def names_delimiter(cells: Sequence[str]) -> bool:
+    """Whether the cells are the line `sep=;` that spreadsheets read and write before the header."""
+    return [cell.lower() for cell in cells] == ["sep=", ""]
+
+
 class _RunawayQuoteError(Exception):
     pass
 
@@ -132,7 +137,10 @@ class DelimitedReader(Reader):
         return rows
 
     def _header(self, source: Iterator[_Row]) -> list[str]:
-        _, raw, header, reason = next(source, (1, b"", [], "malformed_row"))
+        absent: _Row = (1, b"", [], "malformed_row")
+        _, raw, header, reason = next(source, absent)
+        if names_delimiter(header):
+            _, raw, header, reason = next(source, absent)
         if reason is not None:
             fault = "is not UTF-8" if reason == "undecodable" else "cannot be read"
             raise DumpError(

@@ -92,6 +92,35 @@ def test_usr(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("indent", [None, 2])
+def test_usr_inside_an_object_with_lists_of_turns_and_scores_apart(
+    tmp_path: Path, indent: int | None
+) -> None:
+    answer = {"response": "x", "model": "m", "annotators": ["a"], "scores": {"Natural": [3, 2], "Overall": 4}}
+    rows = [{"context": ["hello", "do you sail ?"], "responses": [answer]}]
+    annotated = read_set(written(tmp_path, json.dumps({"version": 1, "data": rows}, indent=indent)))
+    assert annotated.layout == "usr"
+    assert annotated.rows[0].context == ("hello", "do you sail ?")
+    assert annotated.rows[0].ratings == {"Natural": (3.0, 2.0), "Overall": (4.0,)}
+
+
+def test_one_row_on_several_lines(tmp_path: Path) -> None:
+    row = {"context": "c", "response": "r", "annotations": {"overall": [1]}}
+    assert len(read_set(written(tmp_path, json.dumps(row, indent=2))).rows) == 1
+
+
+def test_a_model_s_folder_of_grade(tmp_path: Path) -> None:
+    for name, line in (("ctx", "a|||b"), ("hyp", "c"), ("score", "4.5")):
+        (tmp_path / f"human_{name}.txt").write_text(f"{line}\n")
+    annotated = read_set(tmp_path)
+    assert (annotated.rows[0].context, annotated.rows[0].system) == (("a", "b"), tmp_path.name)
+
+
+def test_a_table_of_no_layout_says_why(tmp_path: Path) -> None:
+    message = said(written(tmp_path, "context,response,score,score\na,b,1,2\n", "t.csv"))
+    assert "line 1, the header, holds a column twice" in message
+
+
 @pytest.mark.parametrize(
     ("change", "named"),
     [
@@ -99,12 +128,12 @@ def test_usr(tmp_path: Path) -> None:
         ({"responses": [1]}, "row 2, response 1: expected an object"),
         ({"responses": [{"model": "m"}]}, "row 2, response 1: no response"),
         ({"responses": [{"response": "r", "model": 3}]}, "row 2, response 1: model is not text"),
-        ({"responses": [{"response": "r", "model": "m", "Overall": 3}]}, "ratings of 'Overall' are 3"),
+        ({"responses": [{"response": "r", "model": "m", "Overall": "3"}]}, "ratings of 'Overall' are '3'"),
         (
             {"responses": [{"response": "r", "model": "m", "Overall": ["good"]}]},
             "rating 'good' of 'Overall' is neither a number up to 1e+09 nor N/A",
         ),
-        ({"context": ["a"]}, "row 2: context is not text"),
+        ({"context": [5]}, "row 2: context is neither text nor a list of turns"),
     ],
 )
 def test_a_malformed_usr_file(tmp_path: Path, change: dict[str, Any], named: str) -> None:
@@ -128,6 +157,12 @@ def test_fed(tmp_path: Path) -> None:
         "rating given as N/A or left empty": 6,
     }
     assert "1 row about a whole dialogue" in annotated.summary
+
+
+def test_fed_with_speakers_in_lower_case_and_a_list_of_turns(tmp_path: Path) -> None:
+    listed = {**FED, "context": FED["context"].lower().split("\n"), "response": "system: good"}
+    row = read_set(written(tmp_path, [listed])).rows[0]
+    assert (row.context, row.response) == (("hi!", "hello: how are you?\nand yours?", "fine"), "good")
 
 
 def test_a_fed_row_without_any_rating_is_counted(tmp_path: Path) -> None:
@@ -176,7 +211,7 @@ def test_grade_of_several_data_sets_wants_a_part(tmp_path: Path) -> None:
     assert annotated.summary.startswith("read as grade:talk: 1 response")
 
 
-@pytest.mark.parametrize("scores", ["4, 5", "[4,", 4, {"a": 1}])
+@pytest.mark.parametrize("scores", ["4, 5", "[4,", {"a": 1}])
 def test_a_malformed_grade_file(tmp_path: Path, scores: object) -> None:
     path = written(tmp_path, [GRADE, {**GRADE, "HumanScores": scores}])
     assert said(path).startswith(f"{path}, row 2: ")

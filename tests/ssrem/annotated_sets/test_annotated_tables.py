@@ -115,7 +115,20 @@ def test_a_number_and_what_it_means(tmp_path: Path, cell: str, score: float) -> 
 @pytest.mark.parametrize("cell", ["4/5", "86%", "4-5", "4 5", "good", "4 of 5 - good", '"4,5"'])
 def test_what_is_no_single_number_is_refused(tmp_path: Path, cell: str) -> None:
     message = said(tmp_path, f"context,response,score\nc,r,{cell}\n")
-    assert message.endswith("write it as a number, such as 4 or '4 - good'")
+    assert "write it as a number, such as 4 or '4 - good'" in message
+
+
+def test_decimal_commas_are_read_where_told(tmp_path: Path) -> None:
+    content = "sep=;\ncontext;response;score\nc;r;3,5\n"
+    assert "--map decimal=, if commas stand before decimals" in said(tmp_path, content)
+    annotated = read(tmp_path, content, "decimal=,")
+    assert annotated.rows[0].ratings == {"score": (3.5,)}
+
+
+def test_columns_of_a_form_are_known_by_the_last_part_of_their_names(tmp_path: Path) -> None:
+    rows = "".join(f"{worker},c,r,{score}\n" for worker, score in (("W1", 4), ("W2", 2)))
+    annotated = read(tmp_path, f"WorkerId,Input.context,Input.response,Answer.overall\n{rows}")
+    assert [row.ratings for row in annotated.rows] == [{"Answer.overall": (4.0, 2.0)}]
 
 
 def test_tables_as_other_programs_save_them(tmp_path: Path) -> None:
@@ -237,6 +250,7 @@ def test_json_lines_that_hold_no_text(tmp_path: Path) -> None:
         (["response=a+b"], "response is one column"),
         (["separator="], "what stands between turns"),
         (["separator=a", "separator=b"], "what stands between turns, once"),
+        (["decimal=,,"], "one sign"),
     ],
 )
 def test_a_mapping_that_is_none(pairs: list[str], named: str) -> None:
