@@ -95,7 +95,9 @@ def main() -> None:
                     results.append(work(SHARDS))
                     seconds.append(time.perf_counter() - start)
             equal = "equal" if np.array_equal(*results) else "different"
-            taken = f"one worker {seconds[0]:.1f} s, two {seconds[1]:.1f} s, ratio {seconds[0] / seconds[1]:.2f}"
+            taken = (
+                f"one worker {seconds[0]:.1f} s, two {seconds[1]:.1f} s, ratio {seconds[0] / seconds[1]:.2f}"
+            )
             print(f"{name}: {taken}, results {equal}", flush=True)
 
 

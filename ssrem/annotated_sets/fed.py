@@ -31,8 +31,10 @@ class FedLayout(Layout):
         """Speakers are removed from the turns; rows without a response are counted and left out."""
         for number, (where, row) in enumerate(json_objects(self.path, "context and annotations")):
             listed = row.get("context")
-            written = isinstance(listed, list) and all(isinstance(turn, str) for turn in listed)
-            context = _turns("\n".join(listed) if written else text_of(where, row, "context"))
+            if isinstance(listed, list) and all(isinstance(turn, str) for turn in listed):
+                context = _turns("\n".join(listed))
+            else:
+                context = _turns(text_of(where, row, "context"))
             scores = row.get("annotations")
             if not isinstance(scores, dict) or not scores:
                 raise AnnotationError(f"{where}: no annotations")
