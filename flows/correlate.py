@@ -12,7 +12,7 @@ from ssrem.evaluators.judge.request_options import request_options
 from tasks.agreement.correlate import SET_ERRORS
 from tasks.agreement.correlate import correlate as correlate_set
 from tasks.maintenance.repair import repair
-from tasks.scoring.endpoint_requests import split
+from tasks.scoring.endpoint_requests import split_settings
 from tasks.stage.stage import Resources
 from tasks.training.transfer import registered
 from tasks.training.versions import to_correlate
@@ -41,7 +41,7 @@ def correlate(
     """
     repair(home)
     names = to_correlate(Warehouse.at(home), evaluators or ())
-    own, options = split(names, settings or {})
+    own, options = split_settings(names, settings or {})
     versions = registered(home, names, own, resources=resources)
     with stage_artifacts(home, "correlate", ["agreement", "best"]), request_options(**options):
         new, failed = {}, []

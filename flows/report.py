@@ -1,10 +1,9 @@
-"""Flows `report` and `compare`: the published tables on one page, and the differences between two runs."""
+"""Flow `report`: the published tables on one page."""
 
 from __future__ import annotations
 
 from flows.orchestration.artifacts import link_report
 from tasks.maintenance.repair import repair
-from tasks.report.compare_runs import write_run_comparison
 from tasks.report.report import write_figures, write_report
 
 
@@ -21,12 +20,4 @@ def report(home: str = "warehouse", figures: str | None = None, raw: bool = Fals
     link_report(path)
     if figures is not None:
         write_figures(home, figures, raw=raw)
-    return path
-
-
-def compare(first: str, second: str, home: str = "warehouse") -> str:
-    """Write a page of the differences between two runs; returns its path."""
-    repair(home)
-    path = write_run_comparison(home, first, second)
-    link_report(path)
     return path

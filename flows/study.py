@@ -7,7 +7,7 @@ from typing import Any
 from flows.orchestration.artifacts import stage_artifacts
 from ssrem.evaluators.judge.request_options import request_options
 from tasks.maintenance.repair import repair
-from tasks.scoring.endpoint_requests import split
+from tasks.scoring.endpoint_requests import split_settings
 from tasks.stage.stage import Resources
 from tasks.studies.source import StudySettings
 from tasks.studies.study import datasets_of, write_study
@@ -44,7 +44,7 @@ def study(
     of_study = StudySettings(name, responses, seed)
     repair(home)
     names = to_study(Warehouse.at(home), evaluators or ())
-    own, options = split(names, settings or {})
+    own, options = split_settings(names, settings or {})
     versions = registered(home, names, own, resources=resources)
     with stage_artifacts(home, "study", ["studies"]), request_options(**options):
         pages = {}

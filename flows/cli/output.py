@@ -59,7 +59,7 @@ def tables(titled: Mapping[str, Rows], *, raw: bool = False) -> None:
         print()
 
 
-def after(
+def outcome(
     options: argparse.Namespace,
     home: Warehouse,
     names: list[str],
@@ -76,8 +76,8 @@ def after(
     if options.json:
         as_json({"done": outcomes, **rows, "no_better": no_better(home, datasets)})
         return
-    for name, outcome in outcomes.items():
-        print(f"{name}: {outcome}")
+    for name, what in outcomes.items():
+        print(f"{name}: {what}")
     print()
     summaries(rows)
     if {"identification", "agreement"} & rows.keys():
@@ -102,17 +102,6 @@ def summaries(rows: Mapping[str, Rows]) -> None:
             for row in some:
                 print(f"{row['evaluator']} version {row['version']}: {row['signature']}")
             print()
-
-
-def bills(rows: Rows, options: argparse.Namespace) -> None:
-    """Print what a run would send to endpoints; rows: of `bill_row`."""
-    rows = [row for row in rows if row["requests"] or row["answered_before"]]
-    if options.json:
-        as_json(rows)
-    elif rows:
-        tables({"what would be asked: about so many prompt tokens, at most so many of answers": rows})
-    else:
-        print("nothing would be asked of an endpoint")
 
 
 def say(line: str) -> None:

@@ -46,16 +46,16 @@ class Stoppable:
         self._watching = False
         self._done = False
         self._closed = threading.Event()
-        self._saying = threading.Lock()
-        self._said = False
+        self._printing = threading.Lock()
+        self._printed = False
 
     def __enter__(self) -> Stoppable:
         main_thread = threading.current_thread() is threading.main_thread()
         if main_thread and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
             self._watching = True
-            self._bytes, self._notes = socket.socketpair()
-            self._notes.setblocking(False)
-            self._before = signal.set_wakeup_fd(self._notes.fileno(), warn_on_full_buffer=False)
+            self._received, self._sender = socket.socketpair()
+            self._sender.setblocking(False)
+            self._previous_fd = signal.set_wakeup_fd(self._sender.fileno(), warn_on_full_buffer=False)
             signal.signal(signal.SIGTERM, _terminate)
             threading.Thread(target=self._watch, daemon=True).start()
         return self
@@ -66,24 +66,24 @@ class Stoppable:
         if not self._watching:
             return
         self._done = error is None
-        self._notes.send(bytes([CLOSED]))
+        self._sender.send(bytes([CLOSED]))
         self._closed.wait(GRACE)
         if self._arrived is None:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
         else:  # little is left to do, and another signal must not prevent the message
             for number in ENDING:
                 signal.signal(number, signal.SIG_IGN)
-        signal.set_wakeup_fd(self._before)
+        signal.set_wakeup_fd(self._previous_fd)
         if error is not None and self._arrived is not None:
             raise (Terminated if self._arrived == signal.SIGTERM else KeyboardInterrupt) from error
 
     def report(self, stopped: KeyboardInterrupt) -> int:
         """Print that the command was stopped; returns the exit status."""
         status, line = self._outcome(isinstance(stopped, Terminated))
-        with self._saying:
-            if not self._said:
+        with self._printing:
+            if not self._printed:
                 print(f"{_over_a_bar()}{line}", file=sys.stderr, flush=True)
-                self._said = True
+                self._printed = True
         return status
 
     def end_at_once(self) -> None:
@@ -102,15 +102,15 @@ class Stoppable:
         """End the process now, whatever its main thread is doing."""
         status, line = self._outcome(self._arrived == signal.SIGTERM)
         # Not longer: the main thread may be writing to a terminal that is stopped.
-        self._saying.acquire(timeout=0.2)
-        if not self._said:
+        self._printing.acquire(timeout=0.2)
+        if not self._printed:
             with suppress(OSError):
                 os.write(2, f"{_over_a_bar()}{line}\n".encode())
         os._exit(status)
 
     def _watch(self) -> None:
         while self._arrived is None:
-            number = self._bytes.recv(1)[0]
+            number = self._received.recv(1)[0]
             if number == CLOSED:
                 self._closed.set()
                 return
@@ -119,8 +119,8 @@ class Stoppable:
         deadline = time.monotonic() + GRACE
         with suppress(TimeoutError):
             while (left := deadline - time.monotonic()) > 0:  # also while the interpreter shuts down
-                self._bytes.settimeout(left)
-                if self._bytes.recv(1)[0] != CLOSED:
+                self._received.settimeout(left)
+                if self._received.recv(1)[0] != CLOSED:
                     break
                 self._closed.set()
                 if self._done:

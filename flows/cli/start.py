@@ -19,15 +19,15 @@ QUIET = {
 }
 
 
-def flow(name: str, module: str | None = None) -> Callable[..., Any]:
-    """The flow `name` of flows/NAME.py, or of another module of flows, ready to be called.
+def flow(name: str) -> Callable[..., Any]:
+    """The flow `name` of flows/NAME.py, ready to be called.
 
     Raises SsremError if PREFECT_API_URL names a server that does not answer.
     """
     if ADDRESS in os.environ:
         _connect()
         return getattr(import_module("flows.orchestration.deployed"), name)  # type: ignore[no-any-return]
-    return getattr(import_module(f"flows.{module or name}"), name)  # type: ignore[no-any-return]
+    return getattr(import_module(f"flows.{name}"), name)  # type: ignore[no-any-return]
 
 
 def _connect() -> None:

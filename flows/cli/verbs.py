@@ -211,9 +211,8 @@ SINGLE_VERBS: Verbs = {
         text(
             "study NAME",
             "behaviour, of pairs that come with ssrem; attacks, injection, word-classes or corpus-buckets, of a "
-            "corpus; length, "
-            "buckets, distribution or without-system, of the scores of an annotated set; low-resource, "
-            "label-noise, leave-one-system-out or transfer, where evaluators learn from its human scores",
+            "corpus; length, buckets, distribution or without-system, of the scores of an annotated set; "
+            "low-resource, label-noise, leave-one-system-out or transfer, where evaluators learn from its human scores",
         ),
         text("--of DATASET", "corpora or annotated sets (default: all that the study is for)", nargs="+"),
         EVALUATORS,

@@ -18,7 +18,7 @@ from flows.orchestration.failure_hook import notify
 @cache
 def __getattr__(name: str) -> Flow[..., object]:
     """The flow `name`, whose module is imported only now."""
-    module = f"flows.{'report' if name == 'compare' else name}"
+    module = f"flows.{name}"
     if find_spec(module) is None:
         raise AttributeError(f"there is no flow {name!r} in flows/")
     function = getattr(import_module(module), name)

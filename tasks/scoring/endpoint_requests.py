@@ -34,7 +34,7 @@ def asks(home: Warehouse, name: str, version: int) -> bool:
     return evaluator_class(name).asks_from(home.models / name / str(version))
 
 
-def split(
+def split_settings(
     names: Sequence[str], settings: Mapping[str, Any]
 ) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
     """The values of `--set` for evaluators that learn nothing, as evaluator → settings of a version, and as options for

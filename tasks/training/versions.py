@@ -83,9 +83,10 @@ def unregistered(home: Warehouse, names: Sequence[str]) -> list[str]:
     return [name for name in ready if not versions(home, name)]
 
 
-def ready(home: Warehouse, names: Sequence[str], settings: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Those of the names that must be registered with default settings first: they have neither `settings` nor a
-    version.
+def to_register(
+    home: Warehouse, names: Sequence[str], settings: Mapping[str, Mapping[str, Any]]
+) -> list[str]:
+    """The evaluators to register with default settings first: those named that have neither `settings` nor a version.
 
     EvaluatorError for one that has to be trained first, or that needs settings.
     """

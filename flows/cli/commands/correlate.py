@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
-from flows.cli import arguments, learning, output
+from flows.cli import arguments, bills, output
 from flows.cli.start import flow
 from ssrem.annotated_sets.columns import parse
-from ssrem.evaluators import BASELINES, evaluator_class
-from ssrem.samples import Sample
+from ssrem.evaluators import BASELINES
 from tasks.agreement.annotated_sets import annotated_file
 from tasks.agreement.reproduce import reproduce as compute_again
-from tasks.scoring.endpoint_requests import bill_row, request_options_in, split
-from tasks.training.versions import best_line, created, ready, to_correlate
+from tasks.scoring.endpoint_requests import split_settings
+from tasks.training.versions import best_line, to_correlate, to_register
 from tasks.warehouse.home import Warehouse
 
 
@@ -22,11 +20,14 @@ def correlate(options: argparse.Namespace, home: Warehouse) -> None:
     runner = arguments.runner(options)
     names = to_correlate(home, options.evaluator or ())
     settings = arguments.evaluator_settings(options)
-    own, requests = split(names, settings)
-    new = ready(home, names, own)
-    annotated_sets = learning.annotated_sets(options, home, options.file, options.map)
+    own, requests = split_settings(names, settings)
+    new = to_register(home, names, own)
+    annotated_sets = arguments.annotated_sets(options, home, options.file, options.map)
     if options.dry_run:
-        _show_bills(options, home, [name for name in names if evaluator_class(name).asks], own, requests)
+        mapping = parse(options.map)
+        files = (annotated_file(home, file, options.layout, mapping) for file in options.file)
+        sets = ((file.name, [row.sample for row in file.read.rows]) for file in files)
+        bills.show(options, home, names, (own, requests), sets)
         return
     if not options.evaluator and (best := best_line(home))[0] in new:
         output.say(f"correlating {best[1]}")
@@ -44,25 +45,7 @@ def correlate(options: argparse.Namespace, home: Warehouse) -> None:
         runner,
     )
     outcomes = {name: "correlated" if new else "there already" for name, new in new_figures.items()}
-    output.after(options, home, ["agreement", "best"], outcomes, new_figures)
-
-
-def _show_bills(
-    options: argparse.Namespace,
-    home: Warehouse,
-    names: list[str],
-    own: dict[str, Any],
-    requests: dict[str, Any],
-) -> None:
-    rows = []
-    with request_options_in(home, **requests):
-        for file in options.file:
-            read = annotated_file(home, file, options.layout, parse(options.map))
-            samples = [Sample(row.context, row.response, row.reference) for row in read.read.rows]
-            for name in names:
-                evaluator = created(home, name, own.get(name))
-                rows.append(bill_row(name, evaluator, samples, read.name))
-    output.bills(rows, options)
+    output.outcome(options, home, ["agreement", "best"], outcomes, new_figures)
 
 
 def reproduce(options: argparse.Namespace, home: Warehouse) -> int:

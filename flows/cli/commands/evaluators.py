@@ -42,7 +42,7 @@ def _promote(options: argparse.Namespace, home: Warehouse, version: int | None) 
         options.evaluator, version, str(home.root), arguments.resources(options)
     )
     what = "is in use already" if replaced is None else f"is in use instead of version {replaced}"
-    output.after(options, home, ["evaluators"], {options.evaluator: f"version {chosen} {what}"})
+    output.outcome(options, home, ["evaluators"], {options.evaluator: f"version {chosen} {what}"})
 
 
 def retrain(options: argparse.Namespace, home: Warehouse) -> None:
@@ -53,7 +53,7 @@ def retrain(options: argparse.Namespace, home: Warehouse) -> None:
         str(home.root), options.evaluator or None, margins, arguments.resources(options), runner
     )
     nothing = {"nothing to do": "all in use have seen all that landed"}
-    output.after(options, home, ["evaluators"], outcomes or nothing)
+    output.outcome(options, home, ["evaluators"], outcomes or nothing)
 
 
 def export(options: argparse.Namespace, home: Warehouse) -> None:
@@ -74,4 +74,4 @@ def import_(options: argparse.Namespace, home: Warehouse) -> None:
         options.archive, str(home.root), options.allow, arguments.resources(options)
     )
     what = "imported" if new else "is there already"
-    output.after(options, home, ["evaluators"], {name: f"version {version} {what}"})
+    output.outcome(options, home, ["evaluators"], {name: f"version {version} {what}"})

@@ -1,10 +1,10 @@
-"""`ssrem ratings`: collect human ratings, and fetch public annotated sets. Prefect is imported only to correlate."""
+"""`ssrem ratings`: collect human ratings, and fetch public annotated sets."""
 
 from __future__ import annotations
 
 import argparse
 from collections import defaultdict
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from statistics import mean
 from typing import TYPE_CHECKING, Any
@@ -74,18 +74,7 @@ def collect(options: argparse.Namespace, home: Warehouse) -> None:
     """Draw a batch of responses and write the files that raters fill in."""
     from tasks.agreement.annotation_batch import export_batch  # imports DuckDB
 
-    names = (
-        "contexts",
-        "raters",
-        "redundancy",
-        "checks",
-        "seed",
-        "criterion",
-        "question",
-        "scale",
-        "on_topic",
-    )
-    plan = Plan(**{name: getattr(options, name) for name in names})
+    plan = Plan(**{field.name: getattr(options, field.name) for field in fields(Plan)})
     batch = export_batch(
         home,
         options.folder,
@@ -130,11 +119,10 @@ def import_(options: argparse.Namespace, home: Warehouse) -> None:
         _print(batch, review, file, options.batch)
     if options.correlate:
         from flows.cli.commands.correlate import correlate
+        from flows.cli.parser import parse
 
-        settings: dict[str, Any] = {"file": [str(file)], "layout": None, "map": [], "evaluator": None}
-        settings |= {"keep_ground_truth": False, "force_systems": None, "test": None, "permutations": None}
-        settings |= {"set": [], "dry_run": False, **dict.fromkeys(("max_requests", "max_cost", "send_texts"))}
-        correlate(argparse.Namespace(**{**vars(options), **settings}), home)
+        defaults = parse(["correlate", "--", str(file)])
+        correlate(argparse.Namespace(**{**vars(defaults), **vars(options)}), home)
 
 
 def _print(batch: Batch, review: Review, file: Path, folder: Path) -> None:

@@ -17,7 +17,7 @@ def report(options: argparse.Namespace, home: Warehouse) -> None:
     """Write the report, or the page that compares two runs; print its path, and open it if that is wanted."""
     answer: dict[str, object] = {}
     if options.compare:
-        path = answer["comparison"] = flow("compare", module="report")(*options.compare, str(home.root))
+        path = answer["comparison"] = flow("compare")(*options.compare, str(home.root))
     else:
         figures = options.figures and str(_folder(options.figures))
         path = answer["report"] = flow("report")(str(home.root), figures, options.raw)

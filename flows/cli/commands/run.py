@@ -7,7 +7,7 @@ import os
 import shlex
 from pathlib import Path
 
-from flows.cli import arguments, learning, output
+from flows.cli import arguments, output
 from flows.cli.start import flow
 from tasks.query.summaries import AFTER_RUN, no_better, summary
 from tasks.warehouse.home import Warehouse
@@ -19,7 +19,7 @@ def run(options: argparse.Namespace, home: Warehouse) -> None:
         from ssrem.annotated_sets.columns import concerns  # imports NumPy
     dump = arguments.dump(options, home, [pair for pair in options.map if not concerns(pair)])
     rating_pairs = [pair for pair in options.map if concerns(pair)]
-    annotated_sets = learning.annotated_sets(options, home, options.annotations, rating_pairs)
+    annotated_sets = arguments.annotated_sets(options, home, options.annotations, rating_pairs)
     from flows.orchestration.options import PipelineOptions  # imports Pydantic
 
     runner = arguments.runner(options)

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flows.cli import arguments
-from flows.cli.output import after, bills, count, say, writing
+from flows.cli import arguments, bills
+from flows.cli.output import count, outcome, say, writing
 from flows.cli.start import flow
 from ssrem.annotated_sets.columns import parse
 from ssrem.errors import SsremError, printable
@@ -20,7 +20,7 @@ from ssrem.evaluators import packaged
 from ssrem.evaluators.base import PARTS
 from ssrem.responses import FIELDS, Row, read_responses
 from ssrem.samples import Sample
-from tasks.scoring.endpoint_requests import bill_row, request_options_in, split, why_marked
+from tasks.scoring.endpoint_requests import bill_row, request_options_in, split_settings, why_marked
 from tasks.stage.progress import progress
 from tasks.training.versions import best_line, created, versions
 from tasks.warehouse.files import check_target, whole_file
@@ -42,7 +42,7 @@ def score(options: argparse.Namespace, home: Warehouse) -> None:
     name, line = best_line(home) if options.evaluator is None else (options.evaluator, "")
     if options.evaluator in packaged() and not versions(home, name):
         line = f"{name}, as none is trained in {home.root} the one that comes with ssrem"
-    own, requests = split([name], arguments.evaluator_settings(options))
+    own, requests = split_settings([name], arguments.evaluator_settings(options))
     private = why_marked(source, source)
     with (
         progress(f"scoring {source} with {name}") as advance,
@@ -51,7 +51,7 @@ def score(options: argparse.Namespace, home: Warehouse) -> None:
         evaluator = created(home, name, own.get(name))
         if options.dry_run:
             samples = [row.sample for row in rows if row.sample is not None]
-            bills([bill_row(name, evaluator, samples, source)], options)
+            bills.show_rows([bill_row(name, evaluator, samples, source)], options)
             return
         notes += [f"scoring with {line}"] if line else []
         for note in notes:  # only now: an error prints one line alone
@@ -76,7 +76,7 @@ def score_corpus(options: argparse.Namespace, home: Warehouse) -> None:
     outcomes = {
         corpus: f"scored by {', '.join(names)}" if names else "there already" for corpus, names in new.items()
     }
-    after(options, home, ["identification"], outcomes)
+    outcome(options, home, ["identification"], outcomes)
 
 
 def _rows(options: argparse.Namespace) -> tuple[Sequence[Row], str, list[str]]:

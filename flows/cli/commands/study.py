@@ -5,17 +5,17 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from flows.cli import arguments, output
+from flows.cli import arguments, bills, output
 from flows.cli.start import flow
 from ssrem.errors import AnnotationError, printable
-from ssrem.evaluators import evaluator_class
 from ssrem.registry import did_you_mean
 from ssrem.studies import EVERYDAY_PAIRS
 from tasks.query.summaries import summary
-from tasks.scoring.endpoint_requests import bill_row, request_options_in, split
-from tasks.training.versions import created, ready, to_study
+from tasks.scoring.endpoint_requests import split_settings
+from tasks.studies.source import StudySettings
+from tasks.studies.study import datasets_of, read_study, samples_of
+from tasks.training.versions import to_register, to_study
 from tasks.warehouse.home import Warehouse
 
 
@@ -24,10 +24,13 @@ def study(options: argparse.Namespace, home: Warehouse) -> None:
     _check_datasets(home, options.of or ())
     names = to_study(home, options.evaluator or ())
     settings = arguments.evaluator_settings(options)
-    own, requests = split(names, settings)
-    ready(home, names, own)
+    own, requests = split_settings(names, settings)
+    to_register(home, names, own)  # EvaluatorError for one that cannot be used yet
     if options.dry_run:
-        _show_bills(options, home, [name for name in names if evaluator_class(name).asks], own, requests)
+        of_study = StudySettings(options.study, options.responses, options.seed)
+        datasets = options.of or datasets_of(str(home.root), options.study)
+        sets = ((dataset, samples_of(home, dataset, of_study)) for dataset in datasets)
+        bills.show(options, home, names, (own, requests), sets)
         return
     pages = flow("study")(
         options.study,
@@ -44,8 +47,6 @@ def study(options: argparse.Namespace, home: Warehouse) -> None:
     if options.json:
         output.as_json({"studies": rows, "pages": pages})
         return
-    from tasks.studies.study import read_study  # imports Prefect
-
     for dataset, page in pages.items():
         of_dataset = [row for row in rows if row["dataset"] == dataset]
         shown = [{k: v for k, v in row.items() if k not in ("study", "dataset")} for row in of_dataset]
@@ -53,28 +54,6 @@ def study(options: argparse.Namespace, home: Warehouse) -> None:
         for evaluator, sentences in read_study(home, options.study, dataset)[1].items():
             print(f"{evaluator}: {' '.join(sentences)}")
         print(f"page: {Path(page)}\n")
-
-
-def _show_bills(
-    options: argparse.Namespace,
-    home: Warehouse,
-    names: list[str],
-    own: dict[str, Any],
-    requests: dict[str, Any],
-) -> None:
-    from tasks.studies.source import StudySettings  # imports Prefect
-    from tasks.studies.study import datasets_of, samples_of
-
-    settings = StudySettings(options.study, options.responses, options.seed)
-    with request_options_in(home, **requests):
-        evaluators = {name: created(home, name, own.get(name)) for name in names}
-        rows = [
-            bill_row(name, evaluator, samples, dataset)
-            for dataset in options.of or datasets_of(str(home.root), options.study)
-            for samples in [samples_of(home, dataset, settings)]
-            for name, evaluator in evaluators.items()
-        ]
-    output.bills(rows, options)
 
 
 def _check_datasets(home: Warehouse, names: Sequence[str]) -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from flows.cli import arguments
-from flows.cli.output import after
+from flows.cli import arguments, output
 from flows.cli.start import flow
 from flows.orchestration.options import TableOptions
 from tasks.warehouse.home import Warehouse, landed_corpora
@@ -22,7 +21,8 @@ def tables(options: argparse.Namespace, home: Warehouse) -> None:
         arguments.resources(options),
         runner,
     )
-    after(options, home, ["speaker_sets"], {name: "built" if new[name] else "there already" for name in new})
+    outcomes = {name: "built" if new[name] else "there already" for name in new}
+    output.outcome(options, home, ["speaker_sets"], outcomes)
 
 
 def negatives(options: argparse.Namespace, home: Warehouse) -> None:
@@ -38,4 +38,5 @@ def negatives(options: argparse.Namespace, home: Warehouse) -> None:
         options.seed,
         arguments.resources(options),
     )
-    after(options, home, ["negatives"], {name: "made" if new[name] else "there already" for name in new})
+    outcomes = {name: "made" if new[name] else "there already" for name in new}
+    output.outcome(options, home, ["negatives"], outcomes)

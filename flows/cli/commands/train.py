@@ -6,7 +6,7 @@ import argparse
 import math
 from typing import TYPE_CHECKING
 
-from flows.cli import arguments, learning, output
+from flows.cli import arguments, output
 from flows.cli.names import LANGUAGE_MODELS
 from flows.cli.start import flow
 from ssrem.errors import SsremError
@@ -26,7 +26,7 @@ def train(options: argparse.Namespace, home: Warehouse) -> None:
         _language_model(options, home)
         return
     names = options.evaluator or list(DEFAULT_EVALUATORS)
-    training = learning.training(options, home, names)
+    training = arguments.training(options, home, names)
     if options.dry_run:
         _show_plan(options, home, names, training)
         return
@@ -44,7 +44,7 @@ def train(options: argparse.Namespace, home: Warehouse) -> None:
         name: f"{'trained' if new else 'nothing new to train'}; {version_status(home, name, version)}"
         for name, (version, new) in trained.items()
     }
-    output.after(options, home, ["evaluators", "identification"], outcomes)
+    output.outcome(options, home, ["evaluators", "identification"], outcomes)
     for name, (version, _) in trained.items():
         if len(options.labels) > 1:
             output.say(_left_out(home, name, version))
@@ -103,7 +103,7 @@ def _show_plan(
     options: argparse.Namespace, home: Warehouse, names: list[str], training: TrainingOptions
 ) -> None:
     from tasks.speaker_tables.build import without_tables  # imports NumPy
-    from tasks.training.dry_run import dry_run, too_small  # imports Prefect
+    from tasks.training.dry_run import dry_run, too_small  # imports Pydantic
 
     rows = dry_run(
         home, names, options.corpus, training.config, training.encoder, ", ".join(options.labels) or None

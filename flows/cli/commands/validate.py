@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from flows.cli import arguments, output
+from flows.cli import arguments, bills, output
 from flows.cli.output import writing
 from ssrem.annotated_sets.columns import parse
 from ssrem.errors import AnnotationError
@@ -22,7 +22,7 @@ from ssrem.validation.validation import Judged, Settings, Validation
 from ssrem.validation.validation import validate as validation_of
 from ssrem.validation.verdict import unmet, verdict
 from tasks.agreement.annotated_sets import annotated_file
-from tasks.scoring.endpoint_requests import bill_row, request_options_in, split, why_marked
+from tasks.scoring.endpoint_requests import bill_row, request_options_in, split_settings, why_marked
 from tasks.stage.progress import progress
 from tasks.training.versions import best_line, created
 from tasks.warehouse.clock import utc_now
@@ -45,7 +45,7 @@ def validate(options: argparse.Namespace, home: Warehouse) -> int:
     with writing(target):
         check_target(target)  # scoring may take long
     name, line = best_line(home) if options.evaluator is None else (options.evaluator, "")
-    own, requests = split([name], arguments.evaluator_settings(options))
+    own, requests = split_settings([name], arguments.evaluator_settings(options))
     private = why_marked(source.path, options.file)
     with (
         progress(f"validating {name} on {options.file}") as advance,
@@ -54,7 +54,7 @@ def validate(options: argparse.Namespace, home: Warehouse) -> int:
         evaluator = created(home, name, own.get(name))
         if options.dry_run:
             samples = [*data.samples, *unlabelled, *changed(data, options.responses)]
-            output.bills([bill_row(name, evaluator, samples, source.name)], options)
+            bills.show_rows([bill_row(name, evaluator, samples, source.name)], options)
             return 0
         if line:
             output.say(f"validating {line}")

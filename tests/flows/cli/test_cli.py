@@ -269,7 +269,7 @@ def test_only_figures_of_evaluators_are_followed_by_who_is_no_better_than_chance
 ) -> None:
     monkeypatch.setattr(output, "no_better", lambda home, datasets: ["ssrem is no better than chance."])
     for summary, said in (("speaker_sets", False), ("identification", True), ("agreement", True)):
-        output.after(argparse.Namespace(json=False), whole, [summary], {})
+        output.outcome(argparse.Namespace(json=False), whole, [summary], {})
         assert ("no better than chance" in capsys.readouterr().out) == said
 
 
