@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 from flows.orchestration.artifacts import stage_artifacts
 from flows.orchestration.options import AgreementOptions, AnnotatedSetOptions, RunnerOptions
 from flows.orchestration.workers import on_workers
+from ssrem.errors import say
 from ssrem.evaluators.judge.request_options import request_options
 from tasks.agreement.correlate import SET_ERRORS
 from tasks.agreement.correlate import correlate as correlate_set
@@ -63,7 +63,7 @@ def correlate(
             except SET_ERRORS as error:
                 failed.append(error)
         for failure in failed[:-1]:
-            print(f"ssrem: {failure}", file=sys.stderr)
+            say(str(failure))
         if failed:
             raise failed[-1]
         return new

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-
 from flows.decide import decide
 from flows.orchestration.artifacts import stage_artifacts
 from flows.orchestration.options import RunnerOptions, TableOptions, TrainingOptions
 from flows.orchestration.workers import on_workers
 from flows.tables import tables
+from ssrem.errors import say
 from ssrem.evaluators import DEFAULT_EVALUATORS, evaluator_class, route
 from tasks.maintenance.repair import repair
 from tasks.scoring.test_split import score_corpus
@@ -61,7 +60,7 @@ def train(
     if not (training.labels and training.labels.alone) and (
         warning := too_small(Warehouse.at(home), learned_from)
     ):
-        print(f"ssrem: {warning}", file=sys.stderr)
+        say(warning)
     with stage_artifacts(home, "train", ["evaluators", "identification"]):
         for name in names:
             if name in trained:

@@ -1,7 +1,8 @@
-"""Errors that a user sees: one line that says what is wrong, where, and what to do."""
+"""What a user is told: errors and notes of one line, which say what is wrong, where, and what to do."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 _LONGEST, _END = 2_000, 500
@@ -11,6 +12,11 @@ _REASON_LENGTH = 160
 def printable(text: str) -> str:
     """`text` on one line: line breaks and control codes are escaped."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def say(line: str) -> None:
+    """Print a note on stderr, on one line: what a command does or left out, beside its output."""
+    print(f"ssrem: {printable(line)}", file=sys.stderr, flush=True)
 
 
 class SsremError(Exception):

@@ -104,11 +104,6 @@ def summaries(rows: Mapping[str, Rows]) -> None:
             print()
 
 
-def say(line: str) -> None:
-    """Print a line about the command itself on stderr."""
-    print(f"ssrem: {printable(line)}", file=sys.stderr)
-
-
 def count(number: int, what: str) -> str:
     """`1 row`, `2 rows`."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"

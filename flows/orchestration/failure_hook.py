@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
-from ssrem.errors import SsremError
+from ssrem.errors import SsremError, say
 
 if TYPE_CHECKING:
     from prefect import Flow
@@ -31,7 +30,7 @@ def notify(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None:
         try:
             send(address, message)
         except Exception as error:
-            print(f"ssrem: {_without_password(address)} could not be notified: {error}", file=sys.stderr)
+            say(f"{_without_password(address)} could not be notified: {error}")
 
 
 def send(address: str, message: dict[str, str]) -> None:

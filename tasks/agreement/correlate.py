@@ -4,7 +4,6 @@ scores."""
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
@@ -12,7 +11,7 @@ from threadpoolctl import threadpool_limits
 
 from ssrem.agreement.figures import RESAMPLES, SEED
 from ssrem.annotated_sets import EVAL
-from ssrem.errors import AnnotationError, EvaluatorError, GateError
+from ssrem.errors import AnnotationError, EvaluatorError, GateError, say
 from tasks.agreement.annotated_sets import AnnotatedFile, annotated_file
 from tasks.agreement.landed_set import (
     Options,
@@ -72,7 +71,7 @@ def correlate(
     dataset = checked_name(source.name, "an annotated set", "rename the file", AnnotationError)
     _check_name(place, dataset, source)
     if source.read.layout != EVAL:  # a file of our own layout is read as it is
-        print(f"ssrem: {file}: {source.read.summary}", file=sys.stderr)
+        say(f"{file}: {source.read.summary}")
     options = dict.fromkeys(evaluators, ground_truth_kept)
     chosen = {"systems_forced": systems_forced, "test": test, "permutations": permutations}
     return dataset, _correlate(place, dataset, options, chosen, source, resources)
@@ -111,7 +110,7 @@ def left_out(home: str, dataset: str) -> Iterator[None]:
     except SET_ERRORS as error:
         message = f"{dataset} is left out: {error}"
         log_incident(Warehouse.at(home).root, utc_now(), message)
-        print(f"ssrem: {message}", file=sys.stderr)
+        say(message)
 
 
 def _correlate(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from ssrem.errors import say
 from ssrem.evaluators import evaluator_class
 from ssrem.evaluators.base import EMPTY_CONTEXT, EMPTY_RESPONSE, NO_REFERENCE, PARTS, Evaluator, Scores
 from ssrem.evaluators.judge.request_options import request_options
@@ -74,10 +74,7 @@ def _say_lacking(name: str, dataset: str, scores: Scores) -> None:
     counts = Counter(reason.partition(":")[0] for reason in scores.reasons.tolist() if reason not in texts)
     if counts:
         listed = ", ".join(f"{reason} {count:,}" for reason, count in counts.items())
-        print(
-            f"ssrem: {name}: {counts.total():,} of {len(scores):,} responses of {dataset} have no score: {listed}",
-            file=sys.stderr,
-        )
+        say(f"{name}: {counts.total():,} of {len(scores):,} responses of {dataset} have no score: {listed}")
 
 
 def _score_rows(kind: type[Evaluator], samples: Sequence[Sample], scores: Scores) -> Iterator[dict[str, Any]]:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import shlex
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from schemas import LANDED
-from ssrem.errors import DumpError
+from ssrem.errors import DumpError, say
 from ssrem.files import sha256
 from ssrem.readers import open_dump, prefetched
 from ssrem.readers.people import NONE
@@ -119,7 +118,7 @@ def land(
             raise DumpError(f"{source} changed while it was read; land it again when it is complete")
         scoped = (scope_to_files(stage), create_ids(stage, unique=not reader.ids_may_repeat))
         for sentence in (*reader.all_notes(), *filter(None, scoped)):
-            print(f"ssrem: {source}: {sentence}", file=sys.stderr)
+            say(f"{source}: {sentence}")
         _reject(stage, reader, source, max_quarantine)
         scope = _speaker_scope(stage, reader, source, speakers)
         _say_not_people(stage, source, not_people, pseudonyms=key is not None)
@@ -136,7 +135,7 @@ def land(
             create_landed(stage, **values)
             stage.create("corpora", "1_ingest/corpora", **values)
         if note := order_note(stage):
-            print(f"ssrem: {source}: {note} with --replace", file=sys.stderr)
+            say(f"{source}: {note} with --replace")
         of_corpus = PartitionKey(corpus=corpus)
         outputs = [Output(table, of_corpus) for table in LANDED]
         if key and ("corpora", of_corpus) in replaced:
@@ -210,7 +209,7 @@ def _say_not_people(stage: Stage, source: str, named: Sequence[str], *, pseudony
         return f"--not-people {listed} --replace"
 
     for note in people_notes(stage, named, option):
-        print(f"ssrem: {source}: {note}", file=sys.stderr)
+        say(f"{source}: {note}")
 
 
 def _fingerprint(names: Sequence[str]) -> str:

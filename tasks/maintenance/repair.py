@@ -7,10 +7,9 @@ rerunning the stage that published it (tasks.maintenance.rebuild).
 from __future__ import annotations
 
 import shutil
-import sys
 from contextlib import suppress
 
-from ssrem.errors import HomeError
+from ssrem.errors import HomeError, say
 from ssrem.files import sha256
 from tasks.stage.steps import step
 from tasks.warehouse.clock import utc_now
@@ -53,7 +52,7 @@ def _clean(home: Warehouse) -> None:
         home.lock("repair"),
     ):
         for message in clean_up(home, home.snapshot()):
-            print(f"ssrem: {message}", file=sys.stderr)
+            say(message)
         if (home.root / PURGE_NOTE).exists():
             from tasks.privacy.purge import finish_purge  # imports NumPy
 
@@ -98,5 +97,5 @@ def _from_replica(home: Warehouse, partition: Partition) -> bool:
 
 def _report(home: Warehouse, line: str) -> str:
     log_incident(home.root, utc_now(), line)
-    print(f"ssrem: {line}", file=sys.stderr)
+    say(line)
     return line

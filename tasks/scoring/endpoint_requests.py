@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ssrem.errors import printable
+from ssrem.errors import say
 from ssrem.evaluators import evaluator_class, route
 from ssrem.evaluators.judge.request_options import OPTIONS, RequestOptions, request_options
 from tasks.privacy.people import last_parameters
@@ -25,7 +24,7 @@ MARK = ".private"
 @contextmanager
 def request_options_in(home: Warehouse, **changes: Any) -> Iterator[None]:
     """`request_options` that also store answers in the home folder and print where texts are sent."""
-    with request_options(journal=home.judgments, say=_say, **changes):
+    with request_options(journal=home.judgments, say=say, **changes):
         yield
 
 
@@ -87,7 +86,3 @@ def bill_row(name: str, evaluator: Evaluator, samples: Sequence[Sample], dataset
         "completion_tokens": bill.completion_tokens,
         "cost": bill.cost,
     }
-
-
-def _say(sentence: str) -> None:
-    print(f"ssrem: {printable(sentence)}", file=sys.stderr, flush=True)

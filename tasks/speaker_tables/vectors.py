@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import sys
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -15,7 +14,7 @@ import numpy as np
 
 from ssrem.encoders import DEFAULT_ENCODER, load_encoder, load_saved
 from ssrem.encoders.store import VectorStore
-from ssrem.errors import EvaluatorError
+from ssrem.errors import EvaluatorError, say
 from tasks.stage.progress import progress
 from tasks.stage.shards import (
     distributed,
@@ -57,10 +56,9 @@ def encoder_for(
         except EvaluatorError as error:  # damaged, or written by another version
             log_incident(home.root, utc_now(), f"{error}; it was trained again")
     train_texts = texts()
-    print(
-        f"ssrem: the encoder {spec} is trained first, on {len(train_texts):,} turns of {', '.join(corpora)}; "
-        f"the default, {DEFAULT_ENCODER}, needs no training",
-        file=sys.stderr,
+    say(
+        f"the encoder {spec} is trained first, on {len(train_texts):,} turns of {', '.join(corpora)}; "
+        f"the default, {DEFAULT_ENCODER}, needs no training"
     )
     with progress("training word2vec"):
         encoder = load_encoder(spec, train_texts=train_texts, seed=seed)

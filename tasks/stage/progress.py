@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from ssrem.errors import printable
+from ssrem.errors import say
 
 HEARTBEAT_SECONDS = 30.0
 """Without a terminal, seconds between the lines that say how far the work is."""
@@ -98,19 +98,19 @@ class Lines:
                 teller.join()
             if started.is_set():
                 counts = ", ".join(f"{what} {count:,}" for what, count in work.counts.items())
-                _say(f"{work.what}: done in {work.elapsed}{counts and f' ({counts})'}")
+                say(f"{work.what}: done in {work.elapsed}{counts and f' ({counts})'}")
         finally:
             self._running.remove(work)
 
     def _tell(self, work: Work, patience: float, started: threading.Event, ended: threading.Event) -> None:
         if ended.wait(patience):
             return
-        _say(f"{work.what}: started")
+        say(f"{work.what}: started")
         started.set()
         while not ended.wait(HEARTBEAT_SECONDS):
             now = next(iter(self._running[-1:]), work)
             doing = "" if now is work else f", {now.what}"
-            _say(f"{work.what}: {work.elapsed} so far{doing}{now.share}")
+            say(f"{work.what}: {work.elapsed} so far{doing}{now.share}")
 
 
 _lines: list[Lines] = []
@@ -183,7 +183,3 @@ def progress(what: str, total: float | None = None) -> Iterator[Advance]:
             )
         )
         yield advance
-
-
-def _say(line: str) -> None:
-    print(f"ssrem: {printable(line)}", file=sys.stderr, flush=True)

@@ -6,7 +6,6 @@ import json
 import os
 import secrets
 import shutil
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,7 +18,7 @@ from pydantic import BaseModel, Field
 
 from schemas import TABLES
 from ssrem import __version__
-from ssrem.errors import GateError
+from ssrem.errors import GateError, say
 from ssrem.tables.builder import PARQUET, TableBuilder, quoted
 from tasks.stage.ledger import Recipe, write_outputs
 from tasks.warehouse.catalog import create_views
@@ -223,7 +222,7 @@ def open_stage(
     name: str,
     recipe: Callable[[], Recipe],
     resources: Resources | None = None,
-    on_cleanup: Callable[[str], None] = lambda message: print(f"ssrem: {message}", file=sys.stderr),
+    on_cleanup: Callable[[str], None] = say,
 ) -> Iterator[Stage]:
     """Open a stage under the home folder's lock; scratch goes when it closes, whether it published or not.
 

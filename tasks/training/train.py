@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 
 from ssrem.agreement.annotated import Labels
-from ssrem.errors import EvaluatorError
+from ssrem.errors import EvaluatorError, say
 from ssrem.evaluators import evaluator_class
 from ssrem.tables.candidates import load_candidates
 from tasks.agreement.annotated_sets import human_scores
@@ -121,7 +120,7 @@ def train(
                 encode = encode_option(place, evaluator, stage.scratch)
                 training = evaluator.fit(candidates, checkpoint=checkpoint, progress=advance, **encode)
                 if training.warning and not human:
-                    print(f"ssrem: {name}: {training.warning}", file=sys.stderr)
+                    say(f"{name}: {training.warning}")
             if human:
                 evaluator = evaluator.fine_tuned_on(human, progress=advance)
                 training = evaluator.training

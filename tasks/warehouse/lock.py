@@ -7,14 +7,13 @@ import json
 import os
 import re
 import socket
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
-from ssrem.errors import HomeError
+from ssrem.errors import HomeError, say
 from tasks.warehouse.clock import utc_now
 
 VARIABLE = "SSREM_WAIT"
@@ -80,7 +79,7 @@ def _acquire(root: Path, handle: TextIO) -> None:
             way_out = "wait longer" if limit else "wait for it to end, or let ssrem do so with --wait 6h"
             raise HomeError(f"{root} is{' still' * waiting} in use by {who}{waited}; {way_out}")
         if not waiting:
-            print(f"ssrem: waiting for {who}, which writes to {root}", file=sys.stderr, flush=True)
+            say(f"waiting for {who}, which writes to {root}")
             waiting = True
         time.sleep(min(POLL_SECONDS, max(0.0, deadline - time.monotonic())))
 

@@ -7,6 +7,7 @@ import argparse
 from flows.cli import arguments, bills, output
 from flows.cli.start import flow
 from ssrem.annotated_sets.columns import parse
+from ssrem.errors import say
 from ssrem.evaluators import BASELINES
 from tasks.agreement.annotated_sets import annotated_file
 from tasks.agreement.reproduce import reproduce as compute_again
@@ -30,9 +31,9 @@ def correlate(options: argparse.Namespace, home: Warehouse) -> None:
         bills.show(options, home, names, (own, requests), sets)
         return
     if not options.evaluator and (best := best_line(home))[0] in new:
-        output.say(f"correlating {best[1]}")
+        say(f"correlating {best[1]}")
     if not set(options.evaluator or ()).issuperset(names) and set(names) & set(BASELINES):
-        output.say(f"beside the untrained baselines {' and '.join(BASELINES)}")
+        say(f"beside the untrained baselines {' and '.join(BASELINES)}")
     from flows.orchestration.options import AgreementOptions  # imports Pydantic
 
     new_figures = flow("correlate")(

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from pathlib import Path
 
 from flows.cli import arguments, output
 from flows.cli.start import flow
-from ssrem.errors import SsremError
+from ssrem.errors import SsremError, say
 from tasks.ingest.drop_folder import complete
 from tasks.query.summaries import summary
 from tasks.warehouse.home import Warehouse
@@ -63,7 +62,7 @@ def _folder(options: argparse.Namespace, home: Warehouse) -> None:
         except SsremError as error:
             if options.watch is None:
                 raise
-            print(f"ssrem: {error}", file=sys.stderr)
+            say(str(error))
         _print(options, outcomes)
         if options.watch is None:
             return

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flows.cli import arguments, bills
-from flows.cli.output import count, outcome, say, writing
+from flows.cli.output import count, outcome, writing
 from flows.cli.start import flow
 from ssrem.annotated_sets.columns import parse
-from ssrem.errors import SsremError, printable
+from ssrem.errors import SsremError, printable, say
 from ssrem.evaluators import packaged
 from ssrem.evaluators.base import PARTS
 from ssrem.responses import FIELDS, Row, read_responses

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from flows.cli import arguments, output
 from flows.cli.names import LANGUAGE_MODELS
 from flows.cli.start import flow
-from ssrem.errors import SsremError
+from ssrem.errors import SsremError, say
 from ssrem.evaluators import DEFAULT_EVALUATORS
 from ssrem.files import read_json
 from ssrem.registry import registered
@@ -47,9 +47,9 @@ def train(options: argparse.Namespace, home: Warehouse) -> None:
     output.outcome(options, home, ["evaluators", "identification"], outcomes)
     for name, (version, _) in trained.items():
         if len(options.labels) > 1:
-            output.say(_left_out(home, name, version))
+            say(_left_out(home, name, version))
         elif options.labels:
-            output.say(
+            say(
                 f"{name} learned from one annotated set; several show how it does on one that it has not seen"
             )
 
@@ -83,7 +83,7 @@ def _language_model(options: argparse.Namespace, home: Warehouse) -> None:
         "masked-lm": f"ssrem negatives mask-and-fill --model {folder}",
         "lm": f"ssrem train lm-pmi --set model={folder}",
     }
-    output.say(
+    say(
         f"{name}: {folder}, {settings.steps:,} steps; -log p of a token {card.get('before', math.nan):.2f} before, "
         f"{card.get('after', math.nan):.2f} after; {uses[name]} uses it"
     )
@@ -115,7 +115,7 @@ def _show_plan(
     output.tables({"what would be trained, on what": short})
     sources = sorted({corpus for row in rows for corpus in (row["corpora"] or "").split(", ") if corpus})
     if sources and not without_tables(str(home.root), sources) and (warning := too_small(home, sources)):
-        output.say(warning)
+        say(warning)
     for row in rows:
         settings = " ".join(f"{key}={value}" for key, value in row["settings"].items())
         print(f"{row['evaluator']}: {settings or 'no settings'}")

@@ -10,7 +10,7 @@ from typing import Any
 from flows.cli import arguments, bills, output
 from flows.cli.output import writing
 from ssrem.annotated_sets.columns import parse
-from ssrem.errors import AnnotationError
+from ssrem.errors import AnnotationError, say
 from ssrem.evaluators import BASELINES, evaluator_class
 from ssrem.report.numbers import interval, real
 from ssrem.responses import read_responses
@@ -57,7 +57,7 @@ def validate(options: argparse.Namespace, home: Warehouse) -> int:
             bills.show_rows([bill_row(name, evaluator, samples, source.name)], options)
             return 0
         if line:
-            output.say(f"validating {line}")
+            say(f"validating {line}")
         judged = Judged(
             evaluator.name,
             evaluator.signature,
@@ -90,7 +90,7 @@ def validate(options: argparse.Namespace, home: Warehouse) -> int:
     else:
         _print(result, target)
     if missed:
-        output.say(f"not met: {'; '.join(missed)}")
+        say(f"not met: {'; '.join(missed)}")
     return 1 if missed else 0
 
 
