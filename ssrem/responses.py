@@ -15,8 +15,9 @@ from ssrem.annotated_sets.columns import ALIASES, ContextColumns
 from ssrem.annotated_sets.tables import parquet_table
 from ssrem.errors import AnnotationError, one_line
 from ssrem.files import LARGEST_TEXT, check_regular, temporary_folder
+from ssrem.readers.cells import Lines, names_delimiter, rows_of_cells
 from ssrem.readers.fields import check_header, normalise, unknown_columns
-from ssrem.readers.formats.delimited import CsvReader, Lines, names_delimiter, rows_of_cells
+from ssrem.readers.formats.delimited import CsvReader
 from ssrem.readers.json_members import parse_json
 from ssrem.readers.streams import UTF8_BOM, chunks, is_utf8
 from ssrem.samples import Sample

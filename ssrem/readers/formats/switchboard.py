@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from ssrem.readers.base import Reader, Record, problem
-from ssrem.readers.formats.delimited import Lines, rows_of_cells
+from ssrem.readers.cells import Lines, rows_of_cells
 from ssrem.readers.streams import head, is_utf8, text_name
 
 _METADATA = "swda-metadata.csv"

@@ -16,8 +16,8 @@ import pyarrow.parquet
 import pytest
 
 from ssrem.errors import DumpError
-from ssrem.readers import base, json_members, open_dump, streams
-from ssrem.readers.formats import delimited, parquet
+from ssrem.readers import base, cells, json_members, open_dump, streams
+from ssrem.readers.formats import parquet
 from ssrem.readers.formats.delimited import CsvReader
 from ssrem.readers.formats.jsonl import JsonlReader
 from ssrem.readers.metadata import DEEPEST, too_deep
@@ -140,7 +140,7 @@ def test_a_cornell_line_without_an_end_is_one_line(
 def test_a_stray_quote_before_long_lines_does_not_hold_them(
     write: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(delimited, "_MOST_BYTES_A_ROW", 50_000)
+    monkeypatch.setattr(cells, "_MOST_BYTES_A_ROW", 50_000)
     rows = [b'c,a,"stray\n', *[b"c,a," + b"x" * 10_000 + b"\n"] * 20]
     assert (
         problems(write(b"conversation_id,speaker,text\n" + b"".join(rows))) == ["malformed_row"] + [None] * 20

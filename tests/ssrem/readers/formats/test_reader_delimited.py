@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ssrem.errors import DumpError
-from ssrem.readers import blocks, open_dump
+from ssrem.readers import blocks, cells, open_dump
 from ssrem.readers.blocks import Block
 from ssrem.readers.formats import delimited
 from ssrem.readers.formats.delimited import CsvReader, DelimitedReader, TsvReader
@@ -73,7 +73,7 @@ def test_broken_rows_keep_their_bytes_and_the_others_are_read(tmp_path: Path) ->
 
 
 def test_a_stray_quote_does_not_swallow_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(delimited, "_MOST_LINES_A_ROW", 5)
+    monkeypatch.setattr(cells, "_MOST_LINES_A_ROW", 5)
     path = _write(tmp_path, HEAD + b'c,ann,"stray,\n' + b"c,ann,x,\n" * 50)
     rows = rows_of(CsvReader(path, batch_rows=8))
     assert [row.get("problem") for row in rows] == ["malformed_row"] + [None] * 50
@@ -168,7 +168,7 @@ def test_whole_columns_are_the_rows_read_alone(
         patch.setattr(blocks, "FEW_ROWS", 1)
         patch.setattr(delimited, "FEW_ROWS", 1)
         patch.setattr(delimited, "_FEW_BYTES", 4)
-        patch.setattr(delimited, "_MOST_LINES_A_ROW", 3)
+        patch.setattr(cells, "_MOST_LINES_A_ROW", 3)
         patch.setattr(CsvReader, "block_bytes", block_bytes)
         _read_both_ways(path)
 
