@@ -39,6 +39,12 @@ def one_line(error: BaseException) -> str:
     return text if len(text) <= _REASON_LENGTH else text[: _REASON_LENGTH - 1] + "…"
 
 
+def short_repr(value: object) -> str:
+    """The value as text, shortened: a number in a file may have thousands of digits."""
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
 class DumpError(SsremError):
     """A dump cannot be read: missing, empty, of another format, or mapped to columns that it does not have."""
 

@@ -12,7 +12,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from ssrem.errors import AnnotationError
+from ssrem.errors import AnnotationError, short_repr
 from ssrem.files import read_text
 from ssrem.readers.fields import turn_text
 from ssrem.samples import Floats, Sample
@@ -241,12 +241,6 @@ def _annotated(where: str, dialogue: str, row: Mapping[str, Any], *, rated: bool
 def is_rating(value: object) -> TypeGuard[int | float]:
     """Whether the value is a finite number from -LARGEST_RATING to LARGEST_RATING, and not a boolean."""
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LARGEST_RATING
-
-
-def short_repr(value: object) -> str:
-    """The value as text, shortened: a number in a file may have thousands of digits."""
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def _ratings(where: str, annotations: Any) -> dict[str, tuple[float, ...]]:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ssrem.agreement.annotated import LARGEST_RATING, Annotated, file_text, is_rating, parsed_rows, short_repr
-from ssrem.errors import AnnotationError
+from ssrem.agreement.annotated import LARGEST_RATING, Annotated, file_text, is_rating, parsed_rows
+from ssrem.errors import AnnotationError, short_repr
 from ssrem.readers.streams import is_parquet
 
 _ABSENT = re.compile(r"(?:n/?a\b.*|nan|none|null|-+|\?)?", re.IGNORECASE | re.DOTALL)

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ssrem import trusted_sources
-from ssrem.agreement.annotated import short_repr
-from ssrem.errors import EvaluatorError, SsremError, one_line
+from ssrem.errors import EvaluatorError, SsremError, one_line, short_repr
 from ssrem.evaluators import PACKAGED, evaluator_class, load_evaluator
 from ssrem.evaluators.base import Evaluator
 from ssrem.evaluators.core.archive import SUFFIX, pack, unpack

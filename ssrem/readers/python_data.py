@@ -1,0 +1,159 @@
+"""Conversations that Python holds, such as lists and frames, as a dump that a reader reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from numbers import Integral
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ssrem.errors import DumpError, short_repr
+from ssrem.readers import guess_format, open_dump
+from ssrem.readers.fields import NEEDED, Layout, checked_mapping
+from ssrem.readers.metadata import escaped
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from ssrem.readers.base import Reader
+
+Columns = Mapping[str, str | Sequence[str]]
+"""Field → column or columns."""
+
+_LISTS = ("utterances", "messages", "conversations", "conversation")
+"""Keys of a row that may hold the messages of a whole conversation, as the readers of `jsonl` and of chat logs take."""
+
+
+def reader_of(data: Any, columns: Columns | None, reading: Mapping[str, Any], folder: Path) -> Reader:
+    """A reader of data as `ssrem.conversations` takes them. Unless they are a dump, they are written into `folder`.
+
+    columns: field → column or columns. reading: further arguments of `open_dump`. DumpError for data of another shape.
+    """
+    import pyarrow as pa
+
+    fields = checked_mapping(columns)
+    if isinstance(data, str | Path):
+        return open_dump(data, mapping=fields, **reading)
+    if hasattr(data, "__arrow_c_stream__"):
+        table = _table(data)
+        if not any(pa.types.is_list(part.type) for part in table.schema if part.name in _LISTS):
+            return open_dump(
+                _parquet(table, fields, folder), mapping=fields, **{"format": "parquet", **reading}
+            )
+        data = table.to_pylist()
+    path = folder / "data"
+    with path.open("wb") as file:
+        file.writelines(escaped(row) + b"\n" for row in _rows(data, Layout(fields)))
+    return open_dump(path, mapping=fields, **{"format": guess_format(path), **reading})
+
+
+def _table(data: Any) -> pa.Table:
+    import pyarrow as pa
+
+    try:
+        return pa.table(data)
+    except (pa.ArrowException, TypeError) as error:
+        raise DumpError(f"a column of the frame holds values of several types: {error}") from error
+
+
+def _parquet(table: pa.Table, fields: Mapping[str, tuple[str, ...]], folder: Path) -> Path:
+    """The file of a table of messages."""
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    if not table.num_rows:
+        raise DumpError("the frame has no row; give conversations with at least two messages")
+    sources = Layout(fields).plan(tuple(table.column_names)).sources
+    _check_fields(sources, table.column_names, NEEDED)
+    for name in sources["text"]:
+        kind = table.schema.field(name).type
+        kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+        if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)):
+            raise DumpError(f"the column {name!r} of the texts holds values of type {kind}, not texts")
+    path = folder / "data"
+    pyarrow.parquet.write_table(table, path)
+    return path
+
+
+def _rows(data: Any, layout: Layout) -> Iterator[Mapping[str, Any]]:
+    """Rows of JSON lines: a conversation each, or a message each."""
+    if isinstance(data, bytes) or not isinstance(data, Iterable):
+        raise _shape(f"the data are {_called(data)}")
+    number = 0
+    for number, item in enumerate(data, 1):
+        id, messages = (item, data[item]) if isinstance(data, Mapping) else (number, item)
+        where = f"conversation {id}"
+        if isinstance(messages, dict) and not isinstance(data, Mapping):
+            yield _row(messages, layout, f"row {number}")
+        elif isinstance(messages, Sequence) and not isinstance(messages, str | bytes):
+            yield _conversation(messages, layout, where, str(id))
+        else:
+            raise _shape(f"{where} is {_called(messages)}")
+    if not number:
+        raise DumpError("there is no conversation; give at least one with two speakers")
+
+
+def _row(row: dict[str, Any], layout: Layout, where: str) -> Mapping[str, Any]:
+    """A message, or a conversation, as the readers of JSON lines and of chat logs take it."""
+    if not any(isinstance(row.get(name), list) for name in _LISTS):
+        sources = layout.plan(tuple(row)).sources
+        _check_fields(sources, list(row), NEEDED, f"{where}: ")
+        _check_text([row[name] for name in sources["text"]], where)
+    return row
+
+
+def _conversation(messages: Sequence[Any], layout: Layout, where: str, id: str) -> Mapping[str, Any]:
+    if isinstance(messages, tuple) and len(messages) == 2 and all(isinstance(part, str) for part in messages):
+        raise _shape(f"{where} is one message, {short_repr(messages)}")
+    roles = all(isinstance(message, dict) and {"role", "content"} <= message.keys() for message in messages)
+    if roles and messages and "speaker" not in layout.plan(tuple(messages[0])).sources:
+        return {"conversation_id": id, "messages": list(messages)}
+    entries = [_message(entry, layout, f"{where}, message {at}") for at, entry in enumerate(messages, 1)]
+    return {"conversation_id": id, "utterances": entries}
+
+
+def _message(message: Any, layout: Layout, where: str) -> dict[str, Any]:
+    if isinstance(message, dict):
+        entry = message
+        sources = layout.plan(tuple(message)).sources
+        _check_fields(sources, list(message), ("speaker", "text"), f"{where}: ")
+        speaker, texts = message[sources["speaker"][0]], [message[name] for name in sources["text"]]
+    elif isinstance(message, Sequence) and not isinstance(message, str) and len(message) == 2:
+        speaker, texts = message[0], [message[1]]
+        names = [(layout.mapping.get(name) or (name,))[0] for name in ("speaker", "text")]
+        entry = dict(zip(names, message, strict=True))
+    else:
+        raise _shape(f"{where} is {_called(message)}")
+    if isinstance(speaker, bool) or not isinstance(speaker, str | Integral) or not str(speaker).strip():
+        raise DumpError(
+            f"{where}: the speaker is {short_repr(speaker)}; name who says it, by a text or whole number"
+        )
+    _check_text(texts, where)
+    return entry
+
+
+def _check_text(values: Iterable[Any], where: str) -> None:
+    for value in values:
+        if value is not None and not isinstance(value, str):
+            raise DumpError(f"{where}: the text is {_called(value)}, not a string")
+
+
+def _check_fields(
+    sources: Mapping[str, Any], names: Sequence[Any], needed: Iterable[str], where: str = ""
+) -> None:
+    if missing := [name for name in needed if name not in sources]:
+        raise DumpError(
+            f"{where}nothing is known as {' or '.join(missing)}; the columns are {', '.join(map(str, names))}; say "
+            f"which is which, for example columns={{{missing[0]!r}: 'NAME'}}"
+        )
+
+
+def _shape(fault: str) -> DumpError:
+    return DumpError(
+        f"{fault}; give a list of conversations, each a list of (speaker, text), or a frame with the columns "
+        "conversation, speaker and text"
+    )
+
+
+def _called(value: Any) -> str:
+    return f"{short_repr(value)}, of type {type(value).__name__}"
