@@ -8,6 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from ssrem.agreement.accuracy import pairs_within
 from ssrem.agreement.coefficients import Weighted, row_coefficients, weighted_coefficient
 from ssrem.agreement.inputs import (
     EQUAL,
@@ -25,7 +26,7 @@ from ssrem.agreement.inputs import (
     numbered,
     numbered_within,
 )
-from ssrem.agreement.levels import agreement_at, group_coefficients, pairs_within
+from ssrem.agreement.levels import agreement_at, group_coefficients
 
 RESAMPLES = 2000
 MIN_CLUSTERS = 5

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from ssrem.agreement import levels
+from ssrem.agreement.accuracy import calibrated_accuracy
 from ssrem.agreement.inputs import MEASURES, Agreement, LeftOut, Responses, View
-from ssrem.agreement.levels import calibrated_accuracy, segment_level
+from ssrem.agreement.levels import segment_level
 
 RNG = np.random.default_rng(0)
 NAN = np.nan
@@ -172,6 +172,6 @@ def test_misuse_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         agreement_of([1, 2, 3], [1, 2, 3], measure="pearson", grouping="context", groups=[1, 2])
     with pytest.raises(ValueError, match="system labels are None"):
         agreement_of([1, 2, 3], [1, 2, 3], measure="pearson", grouping="system", groups=["a", None, "a"])
-    monkeypatch.setattr(levels, "MAX_PAIRS", 2)
+    monkeypatch.setattr("ssrem.agreement.accuracy.MAX_PAIRS", 2)
     with pytest.raises(ValueError, match="compare by context"):
         calibrated_accuracy(np.arange(3.0), np.arange(3.0))

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from ssrem.agreement.accuracy import soft_accuracy
 from ssrem.agreement.inputs import Agreement, Responses, View
-from ssrem.agreement.levels import MIN_SYSTEMS, soft_accuracy, system_level
+from ssrem.agreement.levels import MIN_SYSTEMS, system_level
 
 RNG = np.random.default_rng(0)
 SYSTEMS, CONTEXTS = np.repeat(np.arange(6), 20), np.tile(np.arange(20), 6)
