@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 _MANIFEST = "manifest.json"
 """File of a kept model with the digests of its other files."""
 
-MODULES = {"masked-lm": "ssrem.negatives.tied_head", "lm": "ssrem.evaluators.language_model.fine_tune"}
+MODULES = {
+    "masked-lm": "ssrem.negatives.tied_head.fine_tune",
+    "lm": "ssrem.evaluators.language_model.fine_tune",
+}
 """Language model to the module that fine-tunes it, with `fine_tune`, `SETTINGS` and the name of its CARD."""
 
 

@@ -23,7 +23,8 @@ from ssrem.errors import EvaluatorError
 from ssrem.negatives import load_generator
 from ssrem.negatives.base import Negative
 from ssrem.negatives.mask_and_fill import MaskAndFill, MaskAndFillSettings, Written, rewrite
-from ssrem.negatives.tied_head import CARD, TiedHeadSettings, fine_tune
+from ssrem.negatives.tied_head.fine_tune import CARD, fine_tune
+from ssrem.negatives.tied_head.settings import TiedHeadSettings
 from ssrem.samples import Candidates
 
 WORDS = ["shall", "we", "go", "out", "tonight", "yes", "i", "would", "love", "to", "see", "a", "film"]
@@ -371,7 +372,7 @@ def test_frozen_layers_and_embeddings_do_not_learn(encoder: Path, tmp_path: Path
 def test_a_stopped_training_goes_on_to_the_same_weights(
     encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ssrem.negatives.tied_head._STEPS_A_STATE", 2)
+    monkeypatch.setattr("ssrem.negatives.tied_head.fine_tune._STEPS_A_STATE", 2)
     settings = TiedHeadSettings(encoder=str(encoder), steps=5, **TIED)  # type: ignore[arg-type]
 
     def stop(done: int, total: int) -> None:

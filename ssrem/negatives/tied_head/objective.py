@@ -1,149 +1,27 @@
-"""Fine-tunes a masked language model; a sentence encoder gets a head that is tied to its embeddings."""
+"""Learning the head of a masked language model, and its encoder, from responses with masked tokens."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import torch
+from safetensors import safe_open
+from torch.nn.functional import cross_entropy
 
-from ssrem.config import Config
 from ssrem.encoders import hub, pretrained
 from ssrem.encoders.layers import freeze
 from ssrem.errors import EvaluatorError
-from ssrem.files import write_json
 from ssrem.negatives.base import Case
 from ssrem.negatives.masked_lm import joined_turns, masked_logits
-from ssrem.samples import TRAIN, VALID, Candidates, Floats, Progress, Rows
+from ssrem.negatives.tied_head.settings import TiedHeadSettings
+from ssrem.samples import TRAIN, VALID, Candidates, Floats, Rows
+from ssrem.training.trainer import Group, Loss, Step
 
-if TYPE_CHECKING:
-    import torch
-
-    from ssrem.training.trainer import Group, Loss, Step
-
-CARD = "tied_head.json"
 _HEAD = "predictions.transform.dense.weight"
-_STEPS_A_STATE = 100
-
-
-@dataclass(frozen=True)
-class TiedHeadSettings(Config):
-    """encoder: name or folder of a BERT encoder, or of a masked language model, which keeps its head.
-
-    steps, batch_size: updates, and responses in each. freeze: number of lowest layers that do not learn, nor do the
-    embeddings; 0: everything learns.
-
-    learning_rate: of the encoder, head_learning_rate: of the new head; both rise over the first tenth of the steps and
-    then fall to 0. masked: the share of tokens that are masked, at least one in each text. context_share: the share of
-    responses that are read after their context, the last `context_turns` turns; the others are read alone, because
-    mask-and-fill needs both. max_tokens: of a text; the context's oldest tokens are dropped first, then the response's
-    last. held_out: responses of the valid split on which the loss is measured before and after.
-    """
-
-    encoder: str = hub.MINILM
-    device: str | None = None
-    steps: int = 5000
-    batch_size: int = 32
-    learning_rate: float = 1e-4
-    head_learning_rate: float = 1e-3
-    masked: float = 0.15
-    context_share: float = 0.5
-    context_turns: int = 5
-    max_tokens: int = 128
-    held_out: int = 256
-    freeze: int = 0
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.at_least(1, "steps", "batch_size", "context_turns", "held_out")
-        self.above_zero("learning_rate", "head_learning_rate")
-        self.at_least(0, "seed", "freeze")
-        self.at_least(8, "max_tokens")
-        if not 0 < self.masked < 1 or not 0 <= self.context_share <= 1:
-            raise EvaluatorError("masked must lie between 0 and 1, context_share from 0 to 1")
-
-
-SETTINGS = TiedHeadSettings
-
-
-@dataclass(frozen=True)
-class Tuned:
-    """Losses of a training: mean -log p of the masked tokens. losses: one a step of this call. before, after: on the
-    held-out responses; NaN without a valid split. before is measured with a new head's bias at the log frequencies.
-    """
-
-    folder: Path
-    losses: tuple[float, ...]
-    before: float
-    after: float
-    seconds: float
-
-
-def fine_tune(
-    candidates: Candidates,
-    folder: Path,
-    settings: TiedHeadSettings | None = None,
-    *,
-    progress: Progress | None = None,
-    checkpoint: Path | None = None,
-) -> Tuned:
-    """Fine-tune the encoder and its head on the responses of the training split; save both into `folder`.
-
-    A new head is BERT's (dense, GELU, norm, then the input embeddings transposed, and a bias), its dense layer the
-    identity at first and its bias the log frequency of each token. The loss is that of the masked tokens; the optimiser
-    is Adam with decoupled weight decay, in bf16 where the hardware has it. The draws depend on the seed; the weights
-    depend on it and, in the last digits, on hardware and number of threads. transformers' AutoModelForMaskedLM loads
-    the folder. checkpoint: a folder for the unfinished training, from which the next call with equal settings and data
-    goes on. Raises EvaluatorError if the encoder is no BERT, there is nothing to learn from, or training diverges; the
-    folder is then not written.
-    """
-    import torch
-
-    from ssrem.training.checkpoint import Checkpoint
-    from ssrem.training.trainer import Plan, train
-
-    settings = settings or TiedHeadSettings()
-    if len(candidates.rows(TRAIN)) == 0:
-        raise EvaluatorError("tied head: the training split has no response; build the speaker tables first")
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(settings.seed)
-        head = _TiedHead(candidates, settings)
-        before = head.held_out_loss()
-        plan = Plan(
-            1,
-            settings.seed,
-            weight_decay=0.01,
-            decoupled=True,
-            warmup=0.1,
-            bf16=head.model.device,
-            one_thread=False,
-        )
-        unfinished = None
-        if checkpoint is not None:
-            made_of = [asdict(settings), pretrained.weights_hash(head.model)]
-            unfinished = Checkpoint(checkpoint, made_of, head.data(), every=_STEPS_A_STATE)
-        curve = train(head, plan, progress=progress, checkpoint=unfinished)
-        after = curve.best.get("valid_loss", math.nan)
-        head.model.eval()
-    folder.mkdir(parents=True, exist_ok=True)
-    with hub.quiet():
-        head.model.save_pretrained(folder)
-        head.tokenizer.save_pretrained(folder)
-    tuned = Tuned(folder, tuple(head.losses), before, after, curve.seconds)
-    figures = {"before": before, "after": after, "seconds": tuned.seconds}
-    figures["train_loss"] = curve.best["train_loss"]
-    about = {
-        "settings": asdict(settings),
-        "responses": len(head.rows),
-        **{name: value for name, value in figures.items() if math.isfinite(value)},
-        "weights": pretrained.weights_hash(head.model),
-    }
-    write_json(folder / CARD, about)
-    return tuned
+"""The end of the name of the head's first weights."""
 
 
 class _Batch(NamedTuple):
@@ -156,7 +34,7 @@ class _Batch(NamedTuple):
     truth: torch.Tensor
 
 
-class _TiedHead:
+class TiedHead:
     """The encoder and its new head, learned from masked responses in the form that mask-and-fill uses.
 
     One epoch of `settings.steps` batches.
@@ -184,8 +62,6 @@ class _TiedHead:
         self.held_out = self._held_out(candidates.rows(VALID))
 
     def groups(self) -> list[Group]:
-        from ssrem.training.trainer import Group
-
         named = {name: value for name, value in self.model.named_parameters() if value.requires_grad}
         head = {name: value for name, value in named.items() if name.startswith("cls.")}
         encoder = {name: value for name, value in named.items() if name not in head}
@@ -209,10 +85,6 @@ class _TiedHead:
             yield [random.choice(self.rows, size) for _ in range(self.settings.steps)]
 
     def loss(self, rows: Rows, step: Step) -> Loss:
-        import torch
-
-        from ssrem.training.trainer import Loss
-
         random = np.random.default_rng([self.settings.seed, 2, step.number])
         self.model.train()
         for part in self.frozen:
@@ -235,8 +107,6 @@ class _TiedHead:
 
     def held_out_loss(self) -> float:
         """Mean -log p over the masked tokens of the held-out responses; NaN where there is none."""
-        import torch
-
         self.model.eval()
         total = masked = 0.0
         with torch.inference_mode():
@@ -247,17 +117,13 @@ class _TiedHead:
 
     def _summed_loss(self, batch: _Batch) -> tuple[torch.Tensor, int]:
         """The sum of -log p of the tokens behind the masks, and their number."""
-        import torch
-
         if not len(batch.truth):
             return torch.zeros(()), 0
         logits = masked_logits(self.model, *batch[:4]).float()
-        return torch.nn.functional.cross_entropy(logits, batch.truth, reduction="sum"), len(batch.truth)
+        return cross_entropy(logits, batch.truth, reduction="sum"), len(batch.truth)
 
     def _start(self) -> None:
         """Set the head's weights before training; its output weights are the input embeddings themselves."""
-        import torch
-
         head = self.model.cls.predictions
         self.model.tie_weights()
         if head.decoder.weight is not self.model.get_input_embeddings().weight:
@@ -296,8 +162,6 @@ class _TiedHead:
 
     def _batch(self, inputs: Sequence[Sequence[int]], random: np.random.Generator) -> _Batch:
         """The texts' tokens, a share of them masked."""
-        import torch
-
         ids = np.full((len(inputs), max(map(len, inputs))), self.tokenizer.pad_token_id, dtype=np.int64)
         attention = np.zeros_like(ids)
         for i, tokens in enumerate(inputs):
@@ -330,8 +194,6 @@ class _TiedHead:
 
 def _has_head(spec: str) -> bool:
     """Whether the weights of a model hold the head of a masked language model."""
-    from safetensors import safe_open
-
     for file in hub.local_folder(spec).glob("*.safetensors"):
         with safe_open(file, framework="np") as weights:
             names = list(weights.keys())
