@@ -49,7 +49,7 @@ class Config:
             if getattr(self, name) <= 0:
                 raise EvaluatorError(f"{name} is {getattr(self, name)}; expected above 0")
 
-    def at_most_one(self, name: str) -> None:
+    def is_share(self, name: str) -> None:
         """EvaluatorError unless this setting is above 0 and at most 1."""
         self.above_zero(name)
         if getattr(self, name) > 1:

@@ -76,13 +76,12 @@ class Candidates:
     def __len__(self) -> int:
         return len(self.response)
 
-    def sampled(self, split: int, n: int | None, seed: int = 0) -> Candidates:
-        """These candidates with `n` responses of the split, drawn from the seed; all if `n` is None or there are no
-        more."""
+    def sampled(self, split: int, n: int | None) -> Candidates:
+        """These candidates with `n` responses of the split, drawn once; all if `n` is None or there are no more."""
         rows = self.rows(split)
         if n is None or len(rows) <= n:
             return self
-        left_out = np.random.default_rng(seed).permutation(rows)[n:]
+        left_out = np.random.default_rng(0).permutation(rows)[n:]
         splits = self.split.copy()
         splits[left_out] = _LEFT_OUT
         return replace(self, split=splits)

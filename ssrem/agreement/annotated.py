@@ -105,10 +105,8 @@ class Labels:
         return np.array([score for _, score in self.pairs], dtype=np.float64)
 
 
-def labels_of(
-    annotated: Sequence[Annotated], criterion: str | None = None, *, keep_ground_truth: bool = False
-) -> Labels:
-    """Human scores of one criterion: `criterion`, by default 'overall' where the set has it, or its only one.
+def labels_of(annotated: Sequence[Annotated], criterion: str | None = None) -> Labels:
+    """Human scores of one criterion, without ground truth: `criterion`, by default 'overall' or the set's only one.
 
     AnnotationError where the set has no such criterion, where it has several and none is 'overall', and where the mean
     scores of all responses are equal.
@@ -119,7 +117,7 @@ def labels_of(
         problem = f"no criterion {chosen!r}" if chosen else "several criteria and none called 'overall'"
         raise AnnotationError(f"the annotated set has {problem}; name one of {', '.join(names)}")
     rated = [row for row in annotated if chosen in row.ratings]
-    compared = [row for row in rated if keep_ground_truth or not row.ground_truth]
+    compared = [row for row in rated if not row.ground_truth]
     scores = [score for row in rated for score in row.ratings[chosen]]
     pairs = tuple((row.sample, float(np.mean(row.ratings[chosen]))) for row in compared)
     if len({mean for _, mean in pairs}) < 2:

@@ -198,12 +198,6 @@ def share_of(share: float, n: int) -> int:
     return max(1, math.floor(share * n + 0.5))
 
 
-def check_share(share: float) -> None:
-    """Raise EvaluatorError unless 0 < share <= 1."""
-    if not 0 < share <= 1:
-        raise EvaluatorError(f"share is {share}; expected more than 0 and at most 1")
-
-
 def letters(text: str) -> str:
     """`text` without blanks and case; texts with equal letters count as the same."""
     return "".join(text.split()).casefold()

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ssrem.encoders.pretrained import BF16
 from ssrem.errors import EvaluatorError
-from ssrem.negatives.base import Case, Generator, Negative, Settings, check_share, share_of
+from ssrem.negatives.base import Case, Generator, Negative, Settings, share_of
 from ssrem.negatives.masked_lm import MaskedLM, Pieces, joined_turns
 from ssrem.samples import Candidates, Floats
 
@@ -62,7 +62,7 @@ class MaskAndFillSettings(Settings):
                 f"count is {self.count}, but mask-and-fill draws nothing: a response has one negative "
                 "(several with select='random')"
             )
-        check_share(self.share)
+        self.is_share("share")
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ssrem.negatives.base import Case, Generator, Negative, Settings, check_share, share_of
+from ssrem.negatives.base import Case, Generator, Negative, Settings, share_of
 
 _ATTEMPTS = 10
 
@@ -26,7 +26,7 @@ class ScrambleSettings(Settings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_share(self.share)
+        self.is_share("share")
 
 
 class Scramble(Generator):

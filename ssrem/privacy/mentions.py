@@ -39,7 +39,7 @@ class Mentions:
             assert first is not None  # the edges are cut off, so an id begins with a word
             self._by_word.setdefault(first[0].lower(), []).append(id)
 
-    def mask(self, text: str, placeholder: str = USER) -> str:
+    def mask(self, text: str) -> str:
         """The text with every mention replaced."""
         pieces, done = [], 0
         for word in _WORD.finditer(text):
@@ -48,7 +48,7 @@ class Mentions:
             for id in self._by_word.get(word[0].lower(), ()):
                 stop = word.start() + len(id)
                 if not _WORD.match(text, stop) and _same(id, text[word.start() : stop]):
-                    pieces += [text[done : word.start()], placeholder]
+                    pieces += [text[done : word.start()], USER]
                     done = stop
                     break
         return "".join([*pieces, text[done:]]) if pieces else text

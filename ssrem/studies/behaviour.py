@@ -41,9 +41,9 @@ class Pairs:
     score: Score
 
 
-def everyday_pairs(path: Path = FILE) -> list[Pair]:
+def everyday_pairs() -> list[Pair]:
     """The packaged pairs, 20 of each of twelve categories."""
-    rows = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+    rows = map(json.loads, FILE.read_text(encoding="utf-8").splitlines())
     return [Pair(row["category"], tuple(row["context"]), row["better"], row["worse"]) for row in rows]
 
 

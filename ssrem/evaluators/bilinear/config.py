@@ -77,7 +77,7 @@ class TableConfig(FitConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.at_least(1, "min_count")
-        self.at_most_one("share")
+        self.is_share("share")
 
 
 @dataclass(frozen=True)
@@ -110,4 +110,4 @@ class AdapterConfig(FitConfig):
         self.at_least(1, "rank", "responses", "valid_responses")
         self.at_least(0, "freeze")
         self.at_least(3, "max_tokens")
-        self.at_most_one("keep")
+        self.is_share("keep")
