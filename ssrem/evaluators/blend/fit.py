@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ssrem.agreement.correlation import spearman
-from ssrem.agreement.inputs import chosen_labels
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.blend.config import BlendConfig
 from ssrem.evaluators.blend.members import Members, PartScores
@@ -150,8 +149,7 @@ def fit(
     columns = (np.concatenate([getattr(one, field.name) for one in scored]) for field in fields(PartScores))
     all_scored = PartScores(*columns)
     groups, used = _usable(name, groups, all_scored.complete)
-    values, samples = all_scored.values[used], chosen_labels(samples, used)
-    learned = sum(map(len, groups[TRAIN]))
+    values, learned = all_scored.values[used], sum(map(len, groups[TRAIN]))
     true = np.cumsum([0, *map(len, groups[TRAIN][:-1])])
     centre, spread = scales(values[true])
     z = standardised(values, centre, spread, config.clip)
@@ -186,23 +184,29 @@ def fit(
         notes.append("no part tells true responses from negatives: the weights are equal")
     notes += all_scored.notes
     weights = weights / total
-    f = valid.f(weights)
     figures = {key: history[chosen][key] for key in ("valid_loss", "valid_gt_above", "l2")}
-    figures |= {f"weight {part}": float(weight) for part, weight in zip(members.names, weights, strict=True)}
-    figures |= {f"gt_above {part}": valid.above(valid.z[:, :, at]) for at, part in enumerate(members.names)}
-    figures["gt_above equal weights"] = valid.above(valid.z[:, :, members.judging].mean(axis=2))
-    figures["gt_above length"] = valid.above(valid.words)
-    figures["length_coefficient"] = beta
-    figures |= valid.length_correlations(f)
-    state = State(weights, centre, spread, 0.0, Bounds.of(f[valid.present]))
+    figures |= _figures(members, valid, weights, beta)
+    state = State(weights, centre, spread, 0.0, Bounds.of(valid.f(weights)[valid.present]))
     counts = {
         "train": len(train.z),
         "valid": len(valid.z),
         "train_negatives": learned - len(train.z),
-        "valid_negatives": len(samples) - learned - len(valid.z),
+        "valid_negatives": len(z) - learned - len(valid.z),
     }
     seconds = time.perf_counter() - began
     return state, Training(tuple(history), chosen + 1, seconds, counts, figures, tuple(notes))
+
+
+def _figures(members: Members, valid: Trials, weights: Floats, beta: float) -> dict[str, float]:
+    """Each part's weight; the share of negatives that the true response outranks by each part, by equal weights and by
+    the length; and how f follows the length."""
+    names = members.names
+    figures = {f"weight {part}": float(weight) for part, weight in zip(names, weights, strict=True)}
+    figures |= {f"gt_above {part}": valid.above(valid.z[:, :, at]) for at, part in enumerate(names)}
+    figures["gt_above equal weights"] = valid.above(valid.z[:, :, members.judging].mean(axis=2))
+    figures["gt_above length"] = valid.above(valid.words)
+    figures["length_coefficient"] = beta
+    return figures | valid.length_correlations(valid.f(weights))
 
 
 def _margins(trials: Trials, weights: Floats, beta: float) -> Floats:

@@ -39,10 +39,10 @@ def tune(
     """
     began = time.perf_counter()
     low, high = scale
-    on_scale(name, annotated, scale)  # before an endpoint is asked
-    annotated, left_out = _scored(name, members, annotated)
-    target = (np.array([score for _, score in annotated]) - low) / (high - low)
-    samples = [sample for sample, _ in annotated]
+    unit = (on_scale(name, annotated, scale) - low) / (high - low)  # checked before an endpoint is asked
+    pairs = [(sample, score) for (sample, _), score in zip(annotated, unit.tolist(), strict=True)]
+    usable, left_out = _scored(name, members, pairs)
+    samples, target = [sample for sample, _ in usable], np.array([score for _, score in usable])
     parts = _Parts.of(members, samples, before, config)
     fold = parts.folds(samples, config)
     path = _Path.of(parts.z, target, fold, parts.prior, began, progress)
