@@ -150,9 +150,21 @@ class Stage(TableBuilder):
         replaced = {partition.address for partition in written} | set(retired)
         snapshot = [partition for partition in self.partitions if partition.address not in replaced]
         snapshot += written
+        self._move_into_place(folders or {}, written, snapshot)
+        remember_intact(self.home.root, snapshot, written)
+        prune_runs(self.home)
+        return dict(rows)
+
+    def _move_into_place(
+        self, folders: Mapping[Path, Path], written: Sequence[Partition], snapshot: list[Partition]
+    ) -> None:
+        """Move folders (from, to) and written run folders into the home folder, and publish the snapshot.
+
+        After an error they are deleted, unless the snapshot was published before it.
+        """
         moved: list[Path] = []
         try:
-            for source, target in (folders or {}).items():
+            for source, target in folders.items():
                 if target.exists():  # left by a run that was killed before it published
                     shutil.rmtree(target)
                 target.parent.mkdir(parents=True, exist_ok=True)
@@ -172,9 +184,6 @@ class Stage(TableBuilder):
                 for leftover in moved:
                     shutil.rmtree(leftover, ignore_errors=True)
             raise
-        remember_intact(self.home.root, snapshot, written)
-        prune_runs(self.home)
-        return dict(rows)
 
     def _draft(self, folder: str) -> Path:
         return self.home.lake / f".{folder}.tmp"
