@@ -17,7 +17,7 @@ from ssrem.agreement.annotated import Labels
 from ssrem.errors import EvaluatorError, say
 from ssrem.evaluators import evaluator_class
 from ssrem.tables.candidates import load_candidates
-from tasks.agreement.annotated_sets import human_scores
+from tasks.agreement.annotated_sets import Scored, human_scores
 from tasks.scoring.endpoint_requests import request_options_in, why_private
 from tasks.speaker_tables.build import candidate_sources, landed_corpus, without_tables
 from tasks.speaker_tables.language_models import masked_lm_for
@@ -64,82 +64,113 @@ def train(
     settings = kind.check_settings(config or {})
     kind.check_labels(len(labels.files) if labels else 0, labels is not None and labels.alone)
     scored = human_scores(place, labels.files, labels.criterion) if labels else {}
-    human = {dataset: one.labels for dataset, one in scored.items()}
     spec = kind.encoder_spec(encoder)
-    parameters: dict[str, Any] = {
-        "evaluator": name,
-        "encoder": spec,
-        "config": settings,
-    }
+    parameters: dict[str, Any] = {"evaluator": name, "encoder": spec, "config": settings}
     if labels:
         parameters["labels"] = [labels.criterion, labels.alone]
-    # A promotion does not compare versions on annotated sets that they learned from.
-    labels_hash = {"labels": "+".join(sorted(one.digest for one in scored.values()))} if scored else {}
+    job = _Job(place, kind, corpora, parameters, scored, labels is not None and labels.alone)
+    return run_stage(place, "train", job.recipe, job.build, done=job.trained_before, resources=resources)
 
-    def digests() -> dict[str, str]:
-        return {corpus: landed_corpus(place, corpus)[0] for corpus in corpora}
 
-    def recipe() -> Recipe:
-        return Recipe(parameters, {**digests(), "tables": candidate_sources(place, corpora), **labels_hash})
+@dataclass(frozen=True)
+class _Job:
+    """A training.
 
-    def unfinished(wanted: Recipe) -> Path:
-        """The folder of the training's checkpoint."""
-        return place.root / "checkpoints" / wanted.key("train")[:16]
+    kind: the evaluator's class. parameters: of its recipe. scored: annotated sets by name. alone: whether it learns
+    from nothing but their human scores.
+    """
 
-    def trained_before(wanted: Recipe) -> tuple[int, bool] | None:
+    home: Warehouse
+    kind: Any
+    corpora: Sequence[str]
+    parameters: Mapping[str, Any]
+    scored: Mapping[str, Scored]
+    alone: bool
+
+    def digests(self) -> dict[str, str]:
+        """Corpus → digest of its content."""
+        return {corpus: landed_corpus(self.home, corpus)[0] for corpus in self.corpora}
+
+    @property
+    def human(self) -> dict[str, Labels]:
+        """The human scores of each annotated set."""
+        return {dataset: one.labels for dataset, one in self.scored.items()}
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """The digests of the annotated sets, if there are some: a promotion does not compare versions on sets that they
+        learned from."""
+        digests = "+".join(sorted(one.digest for one in self.scored.values()))
+        return {"labels": digests} if digests else {}
+
+    def recipe(self) -> Recipe:
+        tables = candidate_sources(self.home, self.corpora)
+        return Recipe(self.parameters, {**self.digests(), "tables": tables, **self.labels})
+
+    def checkpoint(self, recipe: Recipe) -> Path:
+        """The folder of the unfinished training."""
+        return self.home.root / "checkpoints" / recipe.key("train")[:16]
+
+    def trained_before(self, recipe: Recipe) -> tuple[int, bool] | None:
         """The version that an earlier run with this recipe trained, if its model is intact.
 
         Identified by its learning curve, since its row in `evaluators` changes with each promotion. Its checkpoint is
         deleted: the run may have been killed before it did so.
         """
-        curves = {p.key for p in place.partitions() if p.table == "learning_curves"}
+        curves = {p.key for p in self.home.partitions() if p.table == "learning_curves"}
         query = "SELECT outputs FROM runs WHERE key = ? ORDER BY started DESC"
-        trained = published_keys(place.query(query, [wanted.key("train")]), "learning_curves")
-        intact = (
-            k.version for k, *_ in trained if k in curves and not model_damage(place.models, name, k.version)
-        )
-        version = next(intact, None)
-        if version is None:
-            return None
-        shutil.rmtree(unfinished(wanted), ignore_errors=True)
-        return version, False
+        trained = published_keys(self.home.query(query, [recipe.key("train")]), "learning_curves")
+        for key, *_ in trained:
+            if key in curves and not model_damage(self.home.models, self.kind.name, key.version):
+                shutil.rmtree(self.checkpoint(recipe), ignore_errors=True)
+                return key.version, False
+        return None
 
-    def build(stage: Stage) -> Built[tuple[int, bool]]:
-        missing = without_tables(home, corpora)  # another run may have replaced a corpus meanwhile
-        candidates = load_candidates(stage.connection, corpora)
+    def build(self, stage: Stage) -> Built[tuple[int, bool]]:
+        """Train the evaluator, and stage its version and learning curve."""
+        # Another run may have replaced a corpus meanwhile.
+        missing = without_tables(str(self.home.root), self.corpora)
+        candidates = load_candidates(stage.connection, self.corpora)
         if missing or len(candidates) == 0:
-            names = ", ".join(missing or corpora)
+            names = ", ".join(missing or self.corpora)
             raise EvaluatorError(f"{names}: no response to learn from; run ssrem tables first")
-        checkpoint = unfinished(stage.recipe)
-        learned_from = digests()
-        provider = _Provider(place, spec, settings["seed"], learned_from, stage.connection, candidates)
-        evaluator: Any = kind.create(settings, provider)
-        private = next(filter(None, (why_private(place, corpus) for corpus in corpora)), None)
-        with progress(f"training {name}") as advance, request_options_in(place, private=private):
-            if not (labels and labels.alone):
-                encode = encode_option(place, evaluator, stage.scratch)
-                training = evaluator.fit(candidates, checkpoint=checkpoint, progress=advance, **encode)
-                if training.warning and not human:
-                    say(f"{name}: {training.warning}")
-            if human:
-                evaluator = evaluator.fine_tuned_on(human, progress=advance)
-                training = evaluator.training
+        learned_from = self.digests()
+        evaluator, training = self._trained(stage, candidates, learned_from)
         learned = {
             **_learned(training, candidates, learned_from),
-            "test_sample": kind.test_sample,
-            "labels": labels_hash.get("labels"),
+            "test_sample": self.kind.test_sample,
+            "labels": self.labels.get("labels"),
         }
         row, built = stage_version(stage, evaluator, asdict(evaluator.config), learned, challenges=True)
-        key = PartitionKey(evaluator=name, version=row["version"])
+        key = PartitionKey(evaluator=self.kind.name, version=row["version"])
         stage.create_from_rows("learning_curves", _curves(key, training))
+        card = _card(row, training, self.human)
         return replace(
             built,
             outputs=[*built.outputs, Output("learning_curves", key)],
-            save=lambda: evaluator.save(stage.scratch / "model", card=_card(row, training, human)),
-            after=lambda: shutil.rmtree(checkpoint, ignore_errors=True),
+            save=lambda: evaluator.save(stage.scratch / "model", card=card),
+            after=lambda: shutil.rmtree(self.checkpoint(stage.recipe), ignore_errors=True),
         )
 
-    return run_stage(place, "train", recipe, build, done=trained_before, resources=resources)
+    def _trained(
+        self, stage: Stage, candidates: Candidates, digests: Mapping[str, str]
+    ) -> tuple[Any, Training]:
+        """The evaluator when it has learned from the candidates, the human scores or both, and the last training."""
+        name, spec, settings = (self.parameters[key] for key in ("evaluator", "encoder", "config"))
+        provider = _Provider(self.home, spec, settings["seed"], digests, stage.connection, candidates)
+        evaluator: Any = self.kind.create(settings, provider)
+        private = next(filter(None, (why_private(self.home, corpus) for corpus in self.corpora)), None)
+        with progress(f"training {name}") as advance, request_options_in(self.home, private=private):
+            if not self.alone:
+                encode = encode_option(self.home, evaluator, stage.scratch)
+                checkpoint = self.checkpoint(stage.recipe)
+                training = evaluator.fit(candidates, checkpoint=checkpoint, progress=advance, **encode)
+                if training.warning and not self.human:
+                    say(f"{name}: {training.warning}")
+            if self.human:
+                evaluator = evaluator.fine_tuned_on(self.human, progress=advance)
+                training = evaluator.training
+        return evaluator, training
 
 
 @step("register evaluator")

@@ -14,9 +14,10 @@ from ssrem.evaluators.adem.config import AdemConfig
 from ssrem.evaluators.adem.state import MATRICES, Reader, State, bilinear, context_rows
 from ssrem.evaluators.base import Scores
 from ssrem.evaluators.core.candidate_columns import CandidateColumns
-from ssrem.evaluators.core.fitted import Encoding, Run
+from ssrem.evaluators.core.fitted import Encoding
 from ssrem.evaluators.core.saved import Saved
 from ssrem.evaluators.core.scaling import unit_range
+from ssrem.evaluators.core.state import Run
 from ssrem.samples import TEST, Candidates, Encode, Floats, Rows, Sample
 from ssrem.training import Training
 

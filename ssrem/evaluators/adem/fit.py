@@ -13,8 +13,9 @@ from ssrem.errors import EvaluatorError
 from ssrem.evaluators.adem.config import AdemConfig
 from ssrem.evaluators.adem.state import MATRICES, Constants, Projection, Reader, State, bilinear, context_rows
 from ssrem.evaluators.core.candidate_columns import draw, learned_and_valid
-from ssrem.evaluators.core.fitted import Encoding, Run
+from ssrem.evaluators.core.fitted import Encoding
 from ssrem.evaluators.core.scaling import Bounds
+from ssrem.evaluators.core.state import Run
 from ssrem.samples import SPLIT_NAMES, TRAIN, VALID, Candidates, Encode, Floats, Rows
 from ssrem.training import Training
 

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from ssrem.evaluators.adem.config import AdemConfig
 from ssrem.evaluators.adem.state import HIGHEST, LOWEST, Constants, Reader, State, Vectors
-from ssrem.evaluators.core.fitted import Run
 from ssrem.evaluators.core.human_scores import HumanScores
 from ssrem.evaluators.core.scaling import Bounds
+from ssrem.evaluators.core.state import Run
 from ssrem.samples import Floats, Progress, Rows, Sample
 from ssrem.tokenize import words
 from ssrem.training import Training

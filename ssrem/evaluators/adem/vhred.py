@@ -18,7 +18,7 @@ from torch.nn.utils.rnn import pack_padded_sequence
 from ssrem.encoders.gru_network import GruNetwork
 from ssrem.encoders.word_sequences import Stretches, Words
 from ssrem.evaluators.adem.config import AdemConfig
-from ssrem.evaluators.core.fitted import Run
+from ssrem.evaluators.core.state import Run
 from ssrem.samples import Rows
 from ssrem.training.epochs import shuffled_epochs
 from ssrem.training.hardware import one_thread

@@ -19,9 +19,10 @@ from ssrem.evaluators.bilinear.config import BilinearConfig
 from ssrem.evaluators.bilinear.encoded_candidates import EncodedCandidates, products
 from ssrem.evaluators.bilinear.similarity import similarity
 from ssrem.evaluators.core.candidate_columns import CandidateColumns, draw, usable_rows
-from ssrem.evaluators.core.fitted import Encoding, NetworkState, Run
+from ssrem.evaluators.core.fitted import Encoding
 from ssrem.evaluators.core.saved import Saved
 from ssrem.evaluators.core.scaling import Bounds, unit_range
+from ssrem.evaluators.core.state import NetworkState, Run
 from ssrem.samples import TEST, TRAIN, VALID, Candidates, Encode, Floats, Rows, Sample
 from ssrem.training import Training
 

@@ -18,9 +18,9 @@ from ssrem.evaluators.bilinear.bilinear import SPEAKER_SETS, Bilinear, scale_of
 from ssrem.evaluators.bilinear.config import COPY_COST, COPY_FROM, TableConfig
 from ssrem.evaluators.bilinear.encoded_candidates import EncodedCandidates
 from ssrem.evaluators.bilinear.similarity import similarity
-from ssrem.evaluators.core.fitted import NetworkState, Run
 from ssrem.evaluators.core.saved import Saved, tensors_hash
 from ssrem.evaluators.core.scaling import Bounds
+from ssrem.evaluators.core.state import NetworkState, Run
 from ssrem.samples import VALID, Candidates, Encode, Floats, Rows
 from ssrem.training import Training
 

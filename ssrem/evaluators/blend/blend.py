@@ -20,8 +20,9 @@ from ssrem.evaluators.blend.config import BlendConfig, BlendFastConfig, BlendRef
 from ssrem.evaluators.blend.members import FOLDER, Members, load_members
 from ssrem.evaluators.blend.state import State
 from ssrem.evaluators.core.candidate_columns import score_as_samples
-from ssrem.evaluators.core.fitted import Fitted, Run
+from ssrem.evaluators.core.fitted import Fitted
 from ssrem.evaluators.core.saved import Saved
+from ssrem.evaluators.core.state import Run
 from ssrem.files import read_json
 from ssrem.samples import TEST, Candidates, Floats, Progress, Sample
 from ssrem.training import Training

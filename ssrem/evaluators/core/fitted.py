@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import copy
-import time
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
-
-from numpy.typing import NDArray
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from ssrem.agreement.annotated import Labels
 from ssrem.agreement.identification import share_above
@@ -20,60 +17,14 @@ from ssrem.errors import EvaluatorError
 from ssrem.evaluators import MANIFEST
 from ssrem.evaluators.base import Evaluator, Provider
 from ssrem.evaluators.core import saved as stored
-from ssrem.evaluators.core.scaling import Bounds, unit_range
+from ssrem.evaluators.core.scaling import unit_range
+from ssrem.evaluators.core.state import Run, State
 from ssrem.files import write_json, write_tensors
 from ssrem.samples import TEST, VALID, Candidates, Encode, Floats, Progress, Sample
 from ssrem.training import Training
-from ssrem.training.checkpoint import Checkpoint
 
 _JUDGED = 500
 """Responses of the valid split, at most, that tell after a training whether it is above chance."""
-
-
-class State(Protocol):
-    """What was learned. tensors: by name. bounds: part → lowest and highest value. tuned: number of human scores."""
-
-    @property
-    def tensors(self) -> Mapping[str, NDArray[Any]]: ...
-
-    @property
-    def bounds(self) -> Mapping[str, Bounds]: ...
-
-    @property
-    def tuned(self) -> int: ...
-
-
-@dataclass(frozen=True)
-class NetworkState:
-    """The state of an evaluator whose learned weights are those of one network."""
-
-    tensors: Mapping[str, NDArray[Any]]
-    bounds: Mapping[str, Bounds]
-    tuned: int = 0
-
-    @classmethod
-    def of(cls, saved: stored.Saved) -> NetworkState:
-        """As `save` wrote it."""
-        return cls(saved.tensors, saved.bounds, int(saved.about["tuned"]))
-
-
-@dataclass(frozen=True)
-class Run:
-    """One training. checkpoint: the folder for its unfinished state. encode: texts to vectors, if there is an encoder.
-
-    began: time.perf_counter at the start.
-    """
-
-    progress: Progress | None = None
-    checkpoint: Path | None = None
-    encode: Any = None
-    began: float = field(default_factory=time.perf_counter)
-
-    def unfinished(
-        self, settings: object, data: Iterable[NDArray[Any]], *, every: int | None = None
-    ) -> Checkpoint | None:
-        """The checkpoint of a training with these settings and data; None without a folder."""
-        return Checkpoint(self.checkpoint, settings, data, every=every) if self.checkpoint else None
 
 
 S = TypeVar("S", bound=State)

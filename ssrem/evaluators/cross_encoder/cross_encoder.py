@@ -16,8 +16,9 @@ from ssrem.encoders.base import Encoder
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.base import Provider, Scores
 from ssrem.evaluators.core.candidate_columns import score_as_samples
-from ssrem.evaluators.core.fitted import Fitted, NetworkState, Run
+from ssrem.evaluators.core.fitted import Fitted
 from ssrem.evaluators.core.saved import TRANSFORMER, Saved, copy_transformer
+from ssrem.evaluators.core.state import NetworkState, Run
 from ssrem.evaluators.cross_encoder.config import CrossEncoderConfig
 from ssrem.negatives import load_generator
 from ssrem.samples import TEST, Candidates, Floats, Sample

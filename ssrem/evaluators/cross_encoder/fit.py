@@ -12,9 +12,9 @@ import torch
 from numpy.typing import NDArray
 
 from ssrem.evaluators.core.candidate_columns import draw, negatives_by_response
-from ssrem.evaluators.core.fitted import NetworkState, Run
 from ssrem.evaluators.core.human_scores import HumanScores
 from ssrem.evaluators.core.scaling import Bounds
+from ssrem.evaluators.core.state import NetworkState, Run
 from ssrem.evaluators.cross_encoder.config import CrossEncoderConfig
 from ssrem.evaluators.cross_encoder.inputs import Inputs
 from ssrem.evaluators.cross_encoder.model import CrossNet, logits, sigmoid

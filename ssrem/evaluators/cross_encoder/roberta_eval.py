@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from ssrem.evaluators.core.fitted import NetworkState, Run
+from ssrem.evaluators.core.state import NetworkState, Run
 from ssrem.evaluators.cross_encoder.config import CrossEncoderConfig
 from ssrem.evaluators.cross_encoder.cross_encoder import CrossEncoder
 from ssrem.samples import Sample

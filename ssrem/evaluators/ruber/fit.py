@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.core.candidate_columns import learned_and_valid
-from ssrem.evaluators.core.fitted import Encoding, NetworkState, Run
+from ssrem.evaluators.core.fitted import Encoding
 from ssrem.evaluators.core.human_scores import HumanScores
 from ssrem.evaluators.core.scaling import Bounds
+from ssrem.evaluators.core.state import NetworkState, Run
 from ssrem.evaluators.ruber.config import RuberConfig
 from ssrem.evaluators.ruber.model import Laid, RuberNet, lay_candidates, lay_samples, scores
 from ssrem.evaluators.ruber.referenced import pooled_cosine

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from ssrem.evaluators.base import Scores
 from ssrem.evaluators.core.candidate_columns import CandidateColumns
-from ssrem.evaluators.core.fitted import Encoding, NetworkState, Run
+from ssrem.evaluators.core.fitted import Encoding
 from ssrem.evaluators.core.saved import Saved
 from ssrem.evaluators.core.scaling import unit_range
+from ssrem.evaluators.core.state import NetworkState, Run
 from ssrem.evaluators.ruber.config import COMBINATIONS, RuberConfig
 from ssrem.evaluators.ruber.referenced import pooled_cosine
 from ssrem.samples import TEST, Candidates, Encode, Floats, Sample
