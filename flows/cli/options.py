@@ -127,6 +127,7 @@ def requirement(text: str) -> tuple[str, float]:
 
 
 def _number(text: str, low: float, high: float, description: str) -> float:
+    """A number from low, or above it where it is 0, to high."""
     try:
         value = float(text)
     except ValueError:

@@ -24,9 +24,10 @@ _SENTENCE_END = frozenset(".?!\u2026\n")
 
 @dataclass(frozen=True)
 class MaskAndFillSettings(Settings):
-    """model: the masked language model's name or folder, with ":bf16" after it for products of bfloat16.
+    """Settings of mask-and-fill and its variants.
 
-    device: where it runs; None for the best available.
+    model: the masked language model's name or folder, with ":bf16" after it for products of bfloat16. device: where it
+    runs; None for the best available.
 
     select: which tokens to replace. 'context': those whose score (eq. 1) is `threshold` or more; 'without-history':
     those whose -log p(token | response) is; 'random': the share `share` of the usable tokens, drawn at random, by
@@ -66,7 +67,7 @@ class MaskAndFillSettings(Settings):
 
 
 @dataclass(frozen=True)
-class Scored:
+class ScoredTokens:
     """A response's tokens and their scores, float64 (t,), -inf for a token that cannot be replaced."""
 
     tokens: tuple[str, ...]
@@ -130,11 +131,11 @@ class MaskAndFill(Generator):
                 f"max_tokens is {self.settings.max_tokens}, but the model reads {longest} tokens at most"
             )
 
-    def score(self, context: Sequence[str], response: str) -> Scored:
+    def score(self, context: Sequence[str], response: str) -> ScoredTokens:
         """The score, which `select` compares with the threshold, of each token of the response that is read."""
         pieces, _ = self._read(response)
         names = tuple(self.lm.vocabulary.texts[id_] for id_ in pieces.ids)
-        return Scored(names, self._scores(pieces, self._history(context, pieces)[0]))
+        return ScoredTokens(names, self._scores(pieces, self._history(context, pieces)[0]))
 
     def negatives(self, case: Case, seed: int) -> Iterable[Negative]:
         if len(case.response.split()) < self.settings.min_words:

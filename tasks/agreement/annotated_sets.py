@@ -27,7 +27,7 @@ class AnnotatedFile:
 
 
 @dataclass(frozen=True)
-class Scored:
+class LabelledFile:
     """Human scores of an annotated set, and the digest of its content."""
 
     digest: str
@@ -65,12 +65,12 @@ def annotated_file(
     return AnnotatedFile(f"{name}{part}", path, _digest(path, annotated, mapping), annotated)
 
 
-def human_scores(home: Warehouse, files: Sequence[str], criterion: str | None) -> dict[str, Scored]:
+def human_scores(home: Warehouse, files: Sequence[str], criterion: str | None) -> dict[str, LabelledFile]:
     """Annotated sets by name, each with the human scores of a criterion, by default 'overall' or its only one.
 
     AnnotationError, naming the file, for a set without the criterion, two files of equal content, or two of one name.
     """
-    scored: dict[str, Scored] = {}
+    scored: dict[str, LabelledFile] = {}
     for file in files:
         read = annotated_file(home, file)
         for name, other in scored.items():
@@ -81,7 +81,7 @@ def human_scores(home: Warehouse, files: Sequence[str], criterion: str | None) -
                     f"{file}: another annotated set is called {name} too; rename one of the files"
                 )
         try:
-            scored[read.name] = Scored(read.digest, labels_of(read.read.rows, criterion))
+            scored[read.name] = LabelledFile(read.digest, labels_of(read.read.rows, criterion))
         except AnnotationError as error:
             raise AnnotationError(f"{file}: {error}") from None
     return scored

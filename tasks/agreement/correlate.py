@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 
 from threadpoolctl import threadpool_limits
 
@@ -74,7 +75,7 @@ def correlate(
         say(f"{file}: {source.read.summary}")
     options = dict.fromkeys(evaluators, ground_truth_kept)
     chosen = {"systems_forced": systems_forced, "test": test, "permutations": permutations}
-    return dataset, _correlate(place, dataset, options, chosen, source, resources)
+    return dataset, _Job(place, dataset, options, chosen, source).run(resources)
 
 
 @step("correlate landed set")
@@ -87,7 +88,7 @@ def correlate_landed(
 ) -> bool:
     """Update a landed set without its file: missing scores of the evaluators (name, version), and the figures of all
     evaluators that scored it, with the options of their last run. Returns whether anything was new."""
-    return _correlate(Warehouse.at(home), dataset, dict.fromkeys(evaluators), {}, None, resources)
+    return _Job(Warehouse.at(home), dataset, dict.fromkeys(evaluators), {}, None).run(resources)
 
 
 def correlate_all(home: str, *, resources: Resources | None = None) -> list[str]:
@@ -113,21 +114,30 @@ def left_out(home: str, dataset: str) -> Iterator[None]:
         say(message)
 
 
-def _correlate(
-    place: Warehouse,
-    dataset: str,
-    wanted: Mapping[Version, bool | None],
-    chosen: Mapping[str, bool | str | int | None],
-    source: AnnotatedFile | None,
-    resources: Resources | None,
-) -> bool:
-    """wanted: version → whether its figures include ground truth; chosen: option → its value; None in either: as in the
-    last run. source: None for a landed set."""
+@dataclass(frozen=True)
+class _Job:
+    """An annotated set to land, if it has not, and whose scores and figures to bring up to date.
 
-    def recipe() -> Recipe:
+    wanted: version → whether its figures include ground truth; chosen: option → its value; None in either: as in the
+    last run. source: None for a landed set. outdated: the versions to score or measure, filled by `done`.
+    """
+
+    home: Warehouse
+    dataset: str
+    wanted: Mapping[Version, bool | None]
+    chosen: Mapping[str, bool | str | int | None]
+    source: AnnotatedFile | None
+    outdated: list[Version] = field(default_factory=list)
+
+    def run(self, resources: Resources | None) -> bool:
+        """Whether anything was new."""
+        return run_stage(self.home, "correlate", self.recipe, self.build, done=self.done, resources=resources)
+
+    def recipe(self) -> Recipe:
+        dataset, source = self.dataset, self.source
         if source is not None:
-            _check_name(place, dataset, source)
-        with place.reader() as connection:
+            _check_name(self.home, dataset, source)
+        with self.home.reader() as connection:
             digest = source.digest if source else landed_sets(connection).get(dataset)
             options = published_options(connection, dataset)
             test = published_test(connection, dataset)
@@ -141,34 +151,33 @@ def _correlate(
         }
         versions = {
             version: options.get(version, Options()).ground_truth_kept
-            for version in (*_intact(place, "scores", dataset), *wanted)
+            for version in (*_intact(self.home, "scores", dataset), *self.wanted)
         }
-        versions |= {version: with_truth for version, with_truth in wanted.items() if with_truth is not None}
+        versions |= {version: kept for version, kept in self.wanted.items() if kept is not None}
         parameters = {
             "dataset": dataset,
             "evaluators": [list(version) for version in sorted(versions)],
             "ground_truth_kept": [list(version) for version in sorted(versions) if versions[version]],
             "in_use": [list(version) for version in in_use if version in versions],
             **before,
-            **{option: value for option, value in chosen.items() if value is not None},
+            **{option: value for option, value in self.chosen.items() if value is not None},
             "resamples": RESAMPLES,
             "seed": SEED,
         }
-        if (source and why_marked(source.path, dataset)) or why_private(place, dataset):
+        if (source and why_marked(source.path, dataset)) or why_private(self.home, dataset):
             parameters["private"] = True
         return Recipe(parameters, {dataset: digest})  # without its path: a copy elsewhere is the same set
 
-    outdated: list[Version] = []
+    def done(self, current: Recipe) -> bool | None:
+        if current.inputs[self.dataset] is None:
+            raise AnnotationError(f"no annotated set {self.dataset!r} has landed in {self.home.root}")
+        self.outdated[:] = _outdated(self.home, current)
+        return None if self.outdated or not already_done(self.home, "correlate", current) else False
 
-    def done(current: Recipe) -> bool | None:
-        if current.inputs[dataset] is None:
-            raise AnnotationError(f"no annotated set {dataset!r} has landed in {place.root}")
-        outdated[:] = _outdated(place, current)
-        return None if outdated or not already_done(place, "correlate", current) else False
-
-    def build(stage: Stage) -> Built[bool]:
+    def build(self, stage: Stage) -> Built[bool]:
+        dataset, source = self.dataset, self.source
         outputs: list[Output] = []
-        with place.reader() as connection:
+        with self.home.reader() as connection:
             has_landed = dataset in landed_sets(connection)
         if not has_landed and source is not None:
             rows = source.read.rows
@@ -178,14 +187,13 @@ def _correlate(
             outputs += [Output(table, PartitionKey(dataset=dataset)) for table in LANDED_TABLES]
         data = scored_set(stage.connection, dataset)
         assert data is not None  # it has landed, or just been staged
-        scored = _intact(place, "scores", dataset)
-        unscored = [version for version in outdated if version not in scored]
-        outputs += stage_scores(stage, dataset, unscored)
+        scored = _intact(self.home, "scores", dataset)
+        outputs += stage_scores(
+            stage, dataset, [version for version in self.outdated if version not in scored]
+        )
         with progress(f"measuring agreement on {dataset}"), threadpool_limits(1, "blas"):
-            outputs += stage_figures(stage, data, outdated)
+            outputs += stage_figures(stage, data, self.outdated)
         return Built(True, outputs)
-
-    return run_stage(place, "correlate", recipe, build, done=done, resources=resources)
 
 
 def _check_name(home: Warehouse, dataset: str, source: AnnotatedFile) -> None:

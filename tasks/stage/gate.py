@@ -53,7 +53,12 @@ def check_tables(
     order = list(dict.fromkeys(rule.table for rule in wanted))
     wanted.sort(key=lambda rule: order.index(rule.table))
     create_shared(connection, stage)
-    broken = broken_in_flow_run(connection, wanted) if in_flow_run() else broken_rows(connection, wanted)
+    if in_flow_run():
+        from tasks.stage import expectations  # takes seconds to import
+
+        broken = expectations.broken_rows(connection, wanted)
+    else:
+        broken = broken_rows(connection, wanted)
     sizes = {}
     for table in order:
         ((sizes[table],),) = connection.execute(f"SELECT count(*) FROM {table}").fetchall()
@@ -104,13 +109,6 @@ def broken_rows(connection: duckdb.DuckDBPyConnection, wanted: Sequence[Rule]) -
         except duckdb.Error as error:
             raise not_checked(wanted[numbers[0]].table, error) from error
     return [counts[number] for number in range(len(wanted))]
-
-
-def broken_in_flow_run(connection: duckdb.DuckDBPyConnection, wanted: Sequence[Rule]) -> list[int]:
-    """The same by Great Expectations."""
-    from tasks.stage.expectations import broken_rows  # takes seconds to import
-
-    return broken_rows(connection, wanted)
 
 
 def offending_rows(connection: duckdb.DuckDBPyConnection, result: Result) -> str:

@@ -17,7 +17,7 @@ from ssrem.agreement.annotated import Labels
 from ssrem.errors import EvaluatorError, say
 from ssrem.evaluators import evaluator_class
 from ssrem.tables.candidates import load_candidates
-from tasks.agreement.annotated_sets import Scored, human_scores
+from tasks.agreement.annotated_sets import LabelledFile, human_scores
 from tasks.scoring.endpoint_requests import request_options_in, why_private
 from tasks.speaker_tables.build import candidate_sources, landed_corpus, without_tables
 from tasks.speaker_tables.language_models import masked_lm_for
@@ -63,12 +63,12 @@ def train(
     kind: Any = evaluator_class(name)
     settings = kind.check_settings(config or {})
     kind.check_labels(len(labels.files) if labels else 0, labels is not None and labels.alone)
-    scored = human_scores(place, labels.files, labels.criterion) if labels else {}
+    labelled = human_scores(place, labels.files, labels.criterion) if labels else {}
     spec = kind.encoder_spec(encoder)
     parameters: dict[str, Any] = {"evaluator": name, "encoder": spec, "config": settings}
     if labels:
         parameters["labels"] = [labels.criterion, labels.alone]
-    job = _Job(place, kind, corpora, parameters, scored, labels is not None and labels.alone)
+    job = _Job(place, kind, corpora, parameters, labelled, labels is not None and labels.alone)
     return run_stage(place, "train", job.recipe, job.build, done=job.trained_before, resources=resources)
 
 
@@ -76,7 +76,7 @@ def train(
 class _Job:
     """A training.
 
-    kind: the evaluator's class. parameters: of its recipe. scored: annotated sets by name. alone: whether it learns
+    kind: the evaluator's class. parameters: of its recipe. labelled: annotated sets by name. alone: whether it learns
     from nothing but their human scores.
     """
 
@@ -84,7 +84,7 @@ class _Job:
     kind: Any
     corpora: Sequence[str]
     parameters: Mapping[str, Any]
-    scored: Mapping[str, Scored]
+    labelled: Mapping[str, LabelledFile]
     alone: bool
 
     def digests(self) -> dict[str, str]:
@@ -94,13 +94,13 @@ class _Job:
     @property
     def human(self) -> dict[str, Labels]:
         """The human scores of each annotated set."""
-        return {dataset: one.labels for dataset, one in self.scored.items()}
+        return {dataset: one.labels for dataset, one in self.labelled.items()}
 
     @property
     def labels(self) -> dict[str, str]:
         """The digests of the annotated sets, if there are some: a promotion does not compare versions on sets that they
         learned from."""
-        digests = "+".join(sorted(one.digest for one in self.scored.values()))
+        digests = "+".join(sorted(one.digest for one in self.labelled.values()))
         return {"labels": digests} if digests else {}
 
     def recipe(self) -> Recipe:

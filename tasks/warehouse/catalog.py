@@ -84,6 +84,7 @@ def publish_catalog(draft: Path, catalog: Path, snapshot: Snapshot) -> None:
 
 @lru_cache(maxsize=4)
 def _read(catalog: Path, *_file: int) -> Snapshot:
+    """The snapshot of the catalog; `_file`, what changes with the file, is part of the cache's key alone."""
     import duckdb
 
     # Attached: connect() returns a database that this process has open already, even if its file was replaced since.

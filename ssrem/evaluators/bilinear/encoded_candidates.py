@@ -15,10 +15,10 @@ _CHUNK = 5_000
 
 @dataclass(frozen=True)
 class EncodedCandidates:
-    """vectors: float16 (m, d), one a turn; encoders give values that float16 holds exactly.
+    """Responses with their contexts and candidates, as rows of `vectors`.
 
-    start, stop: the context's turns (n,). candidates: rows (n, k), -1 for one that is missing.
-    turns: how many of the last turns of a context count.
+    vectors: float16 (m, d), one a turn; encoders give values that float16 holds exactly. start, stop (n,): the turns of
+    the context. candidates (n, k): -1 for a missing one. turns: how many of the last turns of a context count.
     """
 
     vectors: NDArray[np.float16]

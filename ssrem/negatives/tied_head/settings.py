@@ -11,8 +11,9 @@ from ssrem.errors import EvaluatorError
 
 @dataclass(frozen=True)
 class TiedHeadSettings(Config):
-    """encoder: name or folder of a BERT encoder, or of a masked language model, which keeps its head.
+    """Settings of the fine-tuning.
 
+    encoder: name or folder of a BERT encoder, or of a masked language model, which keeps its head.
     steps, batch_size: updates, and responses in each. freeze: number of lowest layers that do not learn, nor do the
     embeddings; 0: everything learns.
 
