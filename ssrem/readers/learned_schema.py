@@ -25,6 +25,7 @@ class LearnedSchema:
         self._types: dict[str, pa.DataType] = {}
 
     def learn(self, row: Mapping[str, object]) -> None:
+        """Add the columns of a row, and widen their types so that they hold its values."""
         for name, value in row.items():
             if not encodable(name):
                 continue
@@ -33,6 +34,7 @@ class LearnedSchema:
                 self._types[name] = _merged(self._types.get(name, pa.null()), kind)
 
     def schema(self) -> pa.Schema:
+        """What was learned so far."""
         return pa.schema(list(self._types.items()))
 
     def _is_time(self, column: str) -> bool:

@@ -161,9 +161,10 @@ def _raw_chunks(path: Path, size: int, progress: Callable[[int], None] | None = 
 
 
 def chunks(path: Path, size: int, progress: Callable[[int], None] | None = None) -> Iterator[bytes]:
-    """As `_raw_chunks`; text in the declared encoding, or in UTF-16 by its byte order mark, becomes UTF-8.
+    """The file's decompressed content in pieces of at most `size` bytes; progress and errors as in `_raw_chunks`.
 
-    Bytes that are invalid in the encoding, and halves of surrogate pairs, stay, so that they are invalid as UTF-8 too.
+    Text in the declared encoding, or in UTF-16 by its byte order mark, becomes UTF-8. Bytes that are invalid in the
+    encoding, and halves of surrogate pairs, stay, so that they are invalid as UTF-8 too.
     """
     pieces = _raw_chunks(path, size, progress)
     encoding = _encodings.get(str(path.absolute()))

@@ -134,6 +134,7 @@ class _Job:
         return run_stage(self.home, "correlate", self.recipe, self.build, done=self.done, resources=resources)
 
     def recipe(self) -> Recipe:
+        """What determines the figures: the set's content, the versions and the options, as wanted or as before."""
         dataset, source = self.dataset, self.source
         if source is not None:
             _check_name(self.home, dataset, source)
@@ -169,12 +170,14 @@ class _Job:
         return Recipe(parameters, {dataset: digest})  # without its path: a copy elsewhere is the same set
 
     def done(self, current: Recipe) -> bool | None:
+        """False where scores and figures of this recipe are published; AnnotationError if the set has not landed."""
         if current.inputs[self.dataset] is None:
             raise AnnotationError(f"no annotated set {self.dataset!r} has landed in {self.home.root}")
         self.outdated[:] = _outdated(self.home, current)
         return None if self.outdated or not already_done(self.home, "correlate", current) else False
 
     def build(self, stage: Stage) -> Built[bool]:
+        """Stage the set, unless it has landed, with the missing scores and the outdated figures."""
         dataset, source = self.dataset, self.source
         outputs: list[Output] = []
         with self.home.reader() as connection:

@@ -54,10 +54,12 @@ class Work:
     counts: Mapping[str, int] = field(default_factory=dict)
 
     def advance(self, done: float, new_total: float | None = None, note: str = "") -> None:
+        """As `Advance`."""
         self.done, self.total, self.note = done, new_total or self.total, note
 
     @property
     def elapsed(self) -> str:
+        """The time since it started: `1.5 s`, `2 min 05 s`."""
         seconds = time.monotonic() - self.started
         minutes, rest = divmod(round(seconds), 60)
         return f"{minutes} min {rest:02} s" if minutes else f"{seconds:.1f} s"

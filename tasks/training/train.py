@@ -104,6 +104,7 @@ class _Job:
         return {"labels": digests} if digests else {}
 
     def recipe(self) -> Recipe:
+        """What determines the version: settings, corpora with their tables, and annotated sets."""
         tables = candidate_sources(self.home, self.corpora)
         return Recipe(self.parameters, {**self.digests(), "tables": tables, **self.labels})
 

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from ssrem.samples import Floats, Rows
 
 _CHUNK = 5_000
+ABSENT = -1e30
+"""Score of a missing candidate: as minus infinity in a softmax, but its gradients are numbers."""
 
 
 @dataclass(frozen=True)

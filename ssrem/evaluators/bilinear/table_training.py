@@ -12,6 +12,7 @@ from torch.nn.functional import cross_entropy, embedding_bag, normalize
 
 from ssrem.encoders.learned_table import LearnedTable
 from ssrem.evaluators.bilinear.config import COPY_COST
+from ssrem.evaluators.bilinear.encoded_candidates import ABSENT
 from ssrem.evaluators.bilinear.objective import VectorObjective, copy_cost
 from ssrem.samples import TRAIN, VALID, Candidates, Rows
 
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 
 # Tokens of a text that are learned from: enough for nine turns in ten, and long texts do not slow training down.
 _TOKENS = 64
-# As good as minus infinity in a softmax, and without its gradients that are no numbers.
-_ABSENT = -1e30
 
 
 class Texts:
@@ -129,7 +128,7 @@ class TableObjective(VectorObjective):
         true = content[:, count, None]
         wrong = (content[:, count:].reshape(1, -1) != true) & (batch[:, count:].reshape(1, -1) >= 0)
         wrong_copied = (content[:, :count] != true) & (batch[:, :count] >= 0)
-        values = every.scatter(1, place, own).masked_fill(~torch.from_numpy(wrong), _ABSENT)
+        values = every.scatter(1, place, own).masked_fill(~torch.from_numpy(wrong), ABSENT)
         values = values.scatter(1, place[:, :1], own[:, :1])
-        values = torch.cat([values, copied.masked_fill(~torch.from_numpy(wrong_copied), _ABSENT)], dim=1)
+        values = torch.cat([values, copied.masked_fill(~torch.from_numpy(wrong_copied), ABSENT)], dim=1)
         return cross_entropy(values * torch.exp(self.sharpness), place[:, 0]), own.detach(), copied.detach()

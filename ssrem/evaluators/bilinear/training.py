@@ -9,13 +9,10 @@ import torch
 from numpy.typing import NDArray
 
 from ssrem.evaluators.bilinear.config import BilinearConfig
-from ssrem.evaluators.bilinear.encoded_candidates import EncodedCandidates
+from ssrem.evaluators.bilinear.encoded_candidates import ABSENT, EncodedCandidates
 from ssrem.samples import Floats, Rows
 from ssrem.training.epochs import shuffled_epochs
 from ssrem.training.trainer import Group, Loss, Step
-
-# As good as minus infinity in a softmax, and without its gradients that are no numbers.
-_ABSENT = -1e30
 
 
 def row_scores(context: torch.Tensor, matrix: torch.Tensor, responses: torch.Tensor) -> torch.Tensor:
@@ -31,7 +28,7 @@ def row_loss(scores: torch.Tensor, present: torch.Tensor, logits: str, loss: str
     model of Plackett and Luce (ListMLE, Xia et al. 2008, section 4.3), a product with that p as its first factor.
     """
     values = torch.tanh(scores) if logits == "tanh" else scores
-    values = values.masked_fill(~present, _ABSENT)
+    values = values.masked_fill(~present, ABSENT)
     if loss == "softmax":
         return -torch.log_softmax(values, dim=1)[:, 0].mean()
     rest = torch.logcumsumexp(values.flip(1), dim=1).flip(1)  # of each column and all after it

@@ -171,7 +171,7 @@ class BlendConfig(Config):
 
 @dataclass(frozen=True)
 class BlendFastConfig(BlendConfig):
-    """The same without a language model, so that more responses can be learned from."""
+    """Settings of a fit of blend-fast: without a language model, it can learn from more responses."""
 
     parts: str = FAST
     contexts: int = 1500
@@ -180,7 +180,7 @@ class BlendFastConfig(BlendConfig):
 
 @dataclass(frozen=True)
 class BlendRefConfig(BlendConfig):
-    """The same for a blend that reads the reference; what concerns negatives has no effect there."""
+    """Settings of a fit of blend-ref, which reads the reference; those that concern negatives have no effect."""
 
     parts: str = "cosine+lm-pmi+lm-pmi-sum+lm-coherence+length+bertscore+rouge-l"
 

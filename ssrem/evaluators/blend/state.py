@@ -33,6 +33,7 @@ class State:
 
     @property
     def bounds(self) -> dict[str, Bounds]:
+        """Part → lowest and highest value."""
         return {"f": self.f_bounds}
 
     def f(self, values: Floats, clip: float) -> Floats:

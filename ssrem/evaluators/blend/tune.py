@@ -119,6 +119,7 @@ class _Parts:
     def of(
         cls, members: Members, samples: Sequence[Sample], before: State | None, config: BlendConfig
     ) -> _Parts:
+        """Of the samples; scales and weights are those of the state `before`, or else from the samples and equal."""
         values = members.scores(samples).values
         centre, spread = (before.centre, before.spread) if before else scales(values)
         prior = before.weights if before else members.judging / members.judging.sum()
@@ -141,6 +142,7 @@ class _Path:
     def of(
         cls, z: Floats, target: Floats, fold: Rows, prior: Floats, began: float, progress: Progress | None
     ) -> _Path:
+        """Of ridge regression of `target` (n,) on `z` (n, m). fold: int64 (n,), the fold that holds each row out."""
         history = []
         for at, strength in enumerate(_STRENGTHS, 1):
             held = np.zeros(len(z))

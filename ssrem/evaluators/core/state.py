@@ -39,7 +39,7 @@ class NetworkState:
 
     @classmethod
     def of(cls, saved: Saved) -> NetworkState:
-        """As `save` wrote it."""
+        """The state in a saved evaluator."""
         return cls(saved.tensors, saved.bounds, int(saved.about["tuned"]))
 
 

@@ -205,7 +205,7 @@ class Judge(Metric):
 
 
 class JudgeRef(Judge):
-    """The same with a prompt that shows the true response: by default which of the two is better, in both orders."""
+    """A judge whose prompt shows the true response; by default it asks which of the two is better, in both orders."""
 
     name: ClassVar[str] = "judge-ref"
     needs: ClassVar[frozenset[str]] = frozenset({"context", "reference"})

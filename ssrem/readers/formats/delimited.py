@@ -182,6 +182,8 @@ class DelimitedReader(Reader):
 
 
 class CsvReader(DelimitedReader):
+    """Cells between commas, semicolons or |."""
+
     format: ClassVar[str] = "csv"
     describes: ClassVar[str] = "values separated by commas, semicolons or | with a header"
     delimiter: ClassVar[str] = ","
@@ -196,6 +198,8 @@ class CsvReader(DelimitedReader):
 
 
 class TsvReader(DelimitedReader):
+    """Cells between tabs."""
+
     format: ClassVar[str] = "tsv"
     describes: ClassVar[str] = "tab-separated values with a header"
     delimiter: ClassVar[str] = "\t"
