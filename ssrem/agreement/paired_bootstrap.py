@@ -15,12 +15,10 @@ from ssrem.agreement.bootstrap import (
     check_resampling,
     cluster_draws,
     evaluated,
-    pooled,
     resampled,
-    weighted_statistic,
     with_ends,
 )
-from ssrem.agreement.coefficients import Weighted
+from ssrem.agreement.coefficients import Weighted, weighted_spearman
 from ssrem.agreement.inputs import (
     EQUAL,
     MIN_RESPONSES,
@@ -37,6 +35,7 @@ from ssrem.agreement.inputs import (
 )
 from ssrem.agreement.levels import agreement_at
 from ssrem.agreement.significance import Difference, not_comparable
+from ssrem.agreement.weighted_levels import weighted_statistic
 
 GATE_RESAMPLES = 1000
 GATE_LEVEL = 0.05
@@ -168,7 +167,7 @@ def compare_agreement(
     seed: int = 0,
 ) -> Comparison:
     """Spearman's ρ with the human scores (n,), from the scores (n,) of either."""
-    correlations = pooled(champion, human, "spearman"), pooled(challenger, human, "spearman")
+    correlations = weighted_spearman(champion, human), weighted_spearman(challenger, human)
     return _compare("spearman", dataset, *correlations, groups, margin, seed)
 
 

@@ -10,7 +10,6 @@ from typing import Literal
 
 import numpy as np
 
-from ssrem.agreement.bootstrap import mean_of_defined
 from ssrem.agreement.coefficients import row_coefficients
 from ssrem.agreement.inputs import (
     EQUAL,
@@ -31,6 +30,7 @@ from ssrem.agreement.inputs import (
     unvarying,
 )
 from ssrem.agreement.levels import MIN_SYSTEMS
+from ssrem.agreement.weighted_levels import mean_of_defined
 
 Test = Literal["williams", "perm-both", "paired-bootstrap"]
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ssrem.agreement.bootstrap import ratio
 from ssrem.agreement.coefficients import mean_ranks
 from ssrem.agreement.inputs import Floats
+from ssrem.agreement.weighted_levels import ratio
 from ssrem.evaluators.base import Evaluator
 from ssrem.samples import Sample
 from ssrem.studies import STUDIES, study_called

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ssrem.agreement import share_interval
-from ssrem.agreement.bootstrap import MIN_CLUSTERS, Interval, ratio, resampled, with_ends
+from ssrem.agreement.bootstrap import MIN_CLUSTERS, Interval, resampled, with_ends
 from ssrem.agreement.coefficients import Weighted
 from ssrem.agreement.figures import CONFIDENCE, RESAMPLES, SEED
 from ssrem.agreement.inputs import Floats, Integers
+from ssrem.agreement.weighted_levels import ratio
 from ssrem.validation.labels import Flags
 
 FEWEST_PASSING = 5

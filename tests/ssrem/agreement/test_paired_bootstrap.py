@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ssrem.agreement.bootstrap import cluster_draws, evaluated, pooled
+from ssrem.agreement.bootstrap import cluster_draws, evaluated
+from ssrem.agreement.coefficients import weighted_spearman
 from ssrem.agreement.inputs import MEASURES, View
 from ssrem.agreement.paired_bootstrap import GATE_RESAMPLES, Known, compare_agreement, paired_bootstrap
 
@@ -21,7 +22,7 @@ GOOD, BAD = HUMAN + RNG.normal(0, 1, 240), HUMAN + RNG.normal(0, 6, 240)
 def test_its_resamples_are_those_of_the_promotion_gate() -> None:
     # Weights and repeated rows are two ways to the same differences.
     gate = compare_agreement("set", BAD, GOOD, HUMAN, CONTEXTS, margin=0.05, seed=4)
-    one, other = (pooled(x, HUMAN, "spearman") for x in (GOOD, BAD))
+    one, other = (weighted_spearman(x, HUMAN) for x in (GOOD, BAD))
     differences = evaluated(lambda w: one(w) - other(w), cluster_draws(CONTEXTS, GATE_RESAMPLES, 4))
     assert np.quantile(differences, 0.05) == pytest.approx(gate.low, abs=1e-12)
 
