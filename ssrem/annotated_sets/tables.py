@@ -13,7 +13,8 @@ from ssrem.agreement.annotated import file_text, json_objects
 from ssrem.annotated_sets.base import Content, Layout, Response
 from ssrem.annotated_sets.columns import Columns
 from ssrem.errors import AnnotationError, one_line
-from ssrem.readers.formats.delimited import CsvReader, TsvReader, names_delimiter
+from ssrem.readers.cells import names_delimiter
+from ssrem.readers.formats.delimited import CsvReader, TsvReader
 
 NO_RESPONSE = "row without a response"
 
