@@ -151,11 +151,13 @@ def test_encoding_in_shards(made: Made, tmp_path: Path, monkeypatch: pytest.Monk
     assert np.array_equal(encoded_in_shards(evaluator.encoder, texts, tmp_path), expected)
 
 
+@pytest.mark.parametrize("slow", [True, False])
 def test_scores_in_shards_are_the_evaluators(
-    copy: Warehouse, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    copy: Warehouse, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, slow: bool
 ) -> None:
+    monkeypatch.setattr("ssrem.encoders.learned_table.LearnedTable.slow", slow)
     monkeypatch.setattr("ssrem.evaluators.base.Evaluator.shard", 7)
-    folder = copy.models / "ssrem" / "1"
+    folder, cached = copy.models / "ssrem" / "1", set(copy.vectors.rglob("*.parquet"))
     with copy.reader() as reader:
         candidates = load_candidates(reader, ["tiny"])
     with scoring.evaluator_at(folder) as evaluator:
@@ -165,6 +167,7 @@ def test_scores_in_shards_are_the_evaluators(
     for kind, scores in expected.items():
         assert found[kind].shape == scores.shape
         np.testing.assert_allclose(found[kind], scores, atol=1e-12)
+    assert (set(copy.vectors.rglob("*.parquet")) > cached) == slow  # vectors are cached where encoding is slow
 
 
 def test_vectors_that_shards_made_join_the_store(made: Made, tmp_path: Path) -> None:
