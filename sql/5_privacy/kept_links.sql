@@ -6,6 +6,7 @@ WITH kept AS (
         conversation_no * 4294967296 + position AS row_no,
         conversation_no,
         speaker,
+        is_person,
         time,
         utterance_id,
         reply_to,
@@ -19,6 +20,8 @@ SELECT
     child.conversation_no,
     child.speaker,
     child.time,
+    NOT child.is_person
+    AND regexp_matches(lower(child.speaker), '(^|/)(\[deleted\]|\[removed\]|456226577798135808)$') AS is_deleted,
     child.reply_to IS NOT NULL OR child.reply_absent AS is_reply,
     parent.row_no AS parent_no
 FROM kept AS child

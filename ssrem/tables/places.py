@@ -23,7 +23,7 @@ PLACES = (
 """One row is a message of `linked`. Grain: row_no. Scratch."""
 
 _ORDERED = """
-SELECT l.row_no, l.conversation_no, l.speaker, l.time, l.is_reply, coalesce(l.parent_no, -1) AS parent_no
+SELECT l.row_no, l.conversation_no, l.speaker, l.time, l.is_reply, l.is_deleted, coalesce(l.parent_no, -1) AS parent_no
 FROM main.linked AS l
 LEFT JOIN main.moved AS m ON l.row_no = m.row_no
 ORDER BY l.conversation_no, coalesce(m.place, l.row_no)
@@ -36,7 +36,7 @@ _ROWS = 500_000
 def create_places(tables: TableBuilder) -> None:
     """Create `moved` and `places` from `linked`, whose rows, from 0, are ranks of messages in the dump.
 
-    A message joins the turn of the message before it, by the same speaker, if it does not say what it replies to,
+    A message joins the turn of the message before it, by the same speaker (not one of deleted accounts), if it does not say what it replies to,
     replies to that message, or replies to what that message answers (what it replies to, or else the message before
     it).
     """
@@ -97,6 +97,7 @@ def _placed(messages: pa.Table) -> pa.Table:
     speaker = messages["speaker"].combine_chunks()
     another = np.ones(n, bool)
     another[1:] = pc.not_equal(speaker[1:], speaker[:-1]).to_numpy(zero_copy_only=False)
+    another |= messages["is_deleted"].to_numpy()
     # By the message before: the one before that, unless it says.
     answered = np.where(at - 1 > first, at - 2, -1)
     answered[1:] = np.where(is_reply[:-1], replied[:-1], answered[1:])

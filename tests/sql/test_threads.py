@@ -29,6 +29,7 @@ Message = dict[str, Any]
 TEXTS = ("lol", "LOL", "ok", "no")
 NO_PERSON = "unknown"
 REMOVED = "[deleted]"
+"""A text, and the speaker of every message of a deleted account."""
 
 
 @st.composite
@@ -42,7 +43,7 @@ def dumps(draw: st.DrawFn) -> list[Message]:
         size = draw(st.integers(1, 14))
         for n in range(size):
             one = {"conversation": f"c{conversation}", "id": f"{conversation}-{n}"}
-            one["speaker"] = draw(st.sampled_from([*"AABCD", NO_PERSON]))
+            one["speaker"] = draw(st.sampled_from([*"AABCD", NO_PERSON, REMOVED]))
             one["text"] = draw(st.sampled_from([*TEXTS, *[f"text {conversation} {n}"] * 3, REMOVED]))
             match draw(st.sampled_from(("earlier",) * 6 + ("order",) * 3 + ("any", "absent", "elsewhere"))):
                 case "earlier" if n:
@@ -110,7 +111,7 @@ def turns_of(conversations: Mapping[str, Sequence[Message]], everyone: Mapping[s
         for n, row in enumerate(said):
             replies = row.get("reply_to") is not None
             answered.append(place.get(row["reply_to"]) if replies else n - 1 if n else None)
-            same = n > 0 and said[n - 1]["speaker"] == row["speaker"]
+            same = n > 0 and said[n - 1]["speaker"] == row["speaker"] != REMOVED
             if same and answered[n] is not None and answered[n] in (n - 1, answered[n - 1]):
                 blocks[-1].append(n)
             else:
@@ -131,7 +132,7 @@ def turns_of(conversations: Mapping[str, Sequence[Message]], everyone: Mapping[s
                     len(block),
                     None if at is None else first + of[at],
                     known_from,
-                    lines[0]["speaker"] != NO_PERSON,
+                    lines[0]["speaker"] not in (NO_PERSON, REMOVED),
                 )
             )
         for turn in turns[first:]:
@@ -207,7 +208,7 @@ def test_threads_are_what_the_definitions_say(
             (
                 row["id"],
                 row.get("reply_to") not in {None, *(one["id"] for one in said)},
-                row["speaker"] != NO_PERSON,
+                row["speaker"] not in (NO_PERSON, REMOVED),
                 *(named(row, everyone) or (None, None)),
             )
             for said in conversations.values()
