@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ssrem.agreement.annotated import one_value
 from ssrem.annotated_sets.columns import ALIASES, ContextColumns
 from ssrem.annotated_sets.tables import parquet_table
 from ssrem.errors import AnnotationError, one_line
 from ssrem.files import LARGEST_TEXT, check_regular, temporary_folder
 from ssrem.readers.cells import Lines, names_delimiter, rows_of_cells
-from ssrem.readers.fields import check_header, normalise, unknown_columns
+from ssrem.readers.fields import check_header, normalise, turn_text, unknown_columns
 from ssrem.readers.formats.delimited import CsvReader
 from ssrem.readers.json_members import parse_json
 from ssrem.readers.streams import UTF8_BOM, chunks, is_utf8
@@ -208,6 +209,10 @@ class _Source:
             yield f"row {number}", row if isinstance(row, dict) else "not an object"
 
     def _lines(self, content: bytes) -> Iterator[tuple[str, Mapping[str, Any] | str]]:
+        if found := one_value(content.decode("utf-8", "replace")):
+            for number, row in enumerate(found[0], 1):
+                yield f"row {number}", row if isinstance(row, dict) else "not an object"
+            return
         for number, line in enumerate(content.split(b"\n"), 1):
             if line.strip():
                 row = parse_json(line)
@@ -282,7 +287,9 @@ class _Columns:
         if isinstance(reference, list | tuple):
             reference = reference[0] if reference else None
         return Sample(
-            turns, _text("response", row.get(self.response)) or "", _text("reference", reference) or None
+            turns,
+            _text("response", turn_text(row.get(self.response))) or "",
+            _text("reference", reference) or None,
         )
 
 

@@ -7,7 +7,8 @@ SELECT
     raw.speaker,
     raw.time,
     -- Placeholders of deleted accounts, of Discord too, stand for different people.
-    NOT coalesce(raw.is_person, TRUE) AND regexp_matches(lower(raw.speaker), '(^|/)(\[deleted\]|\[removed\]|456226577798135808)$') AS is_deleted,
+    NOT coalesce(raw.is_person, TRUE)
+    AND regexp_matches(lower(raw.speaker), '(^|/)(\[deleted\]|\[removed\]|456226577798135808)$') AS is_deleted,
     replies.row_no IS NOT NULL AS is_reply,
     replies.parent_no
 FROM raw

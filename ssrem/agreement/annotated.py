@@ -146,7 +146,7 @@ def parsed_rows(path: Path) -> tuple[list[Any], bool]:
     AnnotationError, naming the line, where it is none of them."""
     text = file_text(path)
     if text.lstrip().startswith("{"):
-        if found := _one_value(text):
+        if found := one_value(text):
             return found
         lines = enumerate(text.split("\n"), 1)
         return [_parsed(path, line, number) for number, line in lines if line.strip()], False
@@ -156,7 +156,7 @@ def parsed_rows(path: Path) -> tuple[list[Any], bool]:
     return rows, True
 
 
-def _one_value(text: str) -> tuple[list[Any], bool] | None:
+def one_value(text: str) -> tuple[list[Any], bool] | None:
     """The rows of one JSON object that is not one of several lines, and whether it holds them as a list: the only list
     of objects in it, such as `{"data": [{…}, …]}`, or else itself."""
     first = text.lstrip().partition("\n")[0]

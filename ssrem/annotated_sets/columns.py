@@ -31,13 +31,13 @@ FIELDS: Mapping[str, str] = {
 """Fields of `--map` for annotated sets; `score.NAME=A+B` names the columns of two raters by the criterion NAME."""
 
 ALIASES: Mapping[str, tuple[str, ...]] = {
-    "context": ("context", "history", "dialogue_context"),
-    "response": ("response", "reply"),
+    "context": ("context", "history", "dialogue_context", "prompt"),
+    "response": ("response", "reply", "completion"),
     "score": ("score", "rating", "overall"),
     "criterion": ("criterion",),
     "rater": ("rater", "rater_id", "annotator", "annotator_id", "worker_id", "workerid"),
     "model": ("model", "model_name", "system"),
-    "reference": ("reference",),
+    "reference": ("reference", "references"),
     "dialogue": ("dialogue_id", "dialogue", "dialog_id", "conversation_id"),
 }
 """Names that need no `--map`, best first, as `normalise` writes them."""

@@ -142,6 +142,8 @@ def parquet_table(path: Path, name: str) -> list[dict[str, Any]]:
 def _response(where: str, row: Mapping[str, Any], columns: Columns, number: str) -> Response:
     def text(name: str) -> str | None:
         value = row.get(columns.single.get(name, ""))
+        if name == "reference" and isinstance(value, list):
+            value = value[0] if value else None
         if value is None or isinstance(value, str):
             return value
         if isinstance(value, bool | list | dict):

@@ -105,13 +105,17 @@ def checked_mapping(
     }
 
 
+_OF_TURNS = ("content", "text", "value", "utterance", "message")
+"""Keys of a turn that may hold its text, best first."""
+
+
 def turn_text(turn: Any) -> Any:
     """The text of a turn that is a message of a chat log, "" in a role that nobody speaks; any other turn unchanged."""
     if not isinstance(turn, Mapping):
         return turn
     if turn.get("role") in SILENT_ROLES:
         return ""
-    return next((turn[key] or "" for key in ("content", "text", "value") if key in turn), turn)
+    return next((turn[key] or "" for key in _OF_TURNS if key in turn), turn)
 
 
 def normalise(name: str) -> str:

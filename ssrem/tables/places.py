@@ -36,9 +36,9 @@ _ROWS = 500_000
 def create_places(tables: TableBuilder) -> None:
     """Create `moved` and `places` from `linked`, whose rows, from 0, are ranks of messages in the dump.
 
-    A message joins the turn of the message before it, by the same speaker (not one of deleted accounts), if it does not say what it replies to,
+    A message joins the turn of the message before it, by the same speaker, if it does not say what it replies to,
     replies to that message, or replies to what that message answers (what it replies to, or else the message before
-    it).
+    it). A message of a deleted account opens a turn, since the one before may be of another.
     """
     tables.create("moved", "1_ingest/moved")
     tables.connection.execute(PLACES)

@@ -162,3 +162,16 @@ def test_a_format_that_is_not_the_contents(tmp_path: Path) -> None:
     (tmp_path / "x").write_text("context,response\na,b\n")
     with pytest.raises(AnnotationError, match=r"none of the 2 rows can be read as text .*line 1: 0 tabs"):
         read_responses(str(tmp_path / "x"), "text")
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_an_object_holds_the_rows_or_is_one(tmp_path: Path, indent: int | None) -> None:
+    row = {
+        "prompt": [{"speaker": "ann", "utterance": "Hi"}],
+        "response": {"role": "assistant", "content": "Ho"},
+    }
+    path = tmp_path / "x.json"
+    for value in (row, {"version": 1, "data": [{**row, "references": ["a", "b"]}]}):
+        path.write_text(json.dumps(value, indent=indent), encoding="utf-8")
+        (read,) = read_responses(str(path)).rows
+        assert read.sample == Sample(("Hi",), "Ho", None if value is row else "a")
