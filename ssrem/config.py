@@ -64,16 +64,13 @@ class Config:
                 )
 
 
-def _too_large(value: object) -> bool:
-    return isinstance(value, int) and abs(value) > LARGEST
-
-
 def _check_type(name: str, value: object, default: object) -> None:
     """EvaluatorError unless `value` is of its default's type; a float may be an int, and None may be text."""
     kind: Any = {float: (int, float), type(None): (str, type(None))}.get(type(default), type(default))
     # In Python a bool is an int.
     fits = isinstance(value, kind) and isinstance(value, bool) == isinstance(default, bool)
-    if not fits or (isinstance(value, float) and not math.isfinite(value)) or _too_large(value):
+    endless = isinstance(value, float) and not math.isfinite(value)
+    if not fits or endless or (isinstance(value, int) and abs(value) > LARGEST):
         wanted = {int: f"a whole number up to {LARGEST:,}", float: "a number", bool: "true or false"}.get(
             type(default), "text"
         )

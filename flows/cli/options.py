@@ -132,7 +132,7 @@ def _number(text: str, low: float, high: float, description: str) -> float:
         value = float(text)
     except ValueError:
         value = float("nan")
-    if not low <= value <= high or (low == value == 0):
+    if not low <= value <= high or value == low == 0:
         raise argparse.ArgumentTypeError(f"{text!r} is no {description}")
     return value
 

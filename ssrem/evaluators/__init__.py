@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ssrem.errors import EvaluatorError
 from ssrem.files import read_json
-from ssrem.registry import did_you_mean, nearest, registered
+from ssrem.registry import did_you_mean, registered
 
 if TYPE_CHECKING:
     from ssrem.evaluators.base import Evaluator
@@ -147,8 +147,8 @@ def route(names: Sequence[str], settings: Mapping[str, Any]) -> dict[str, dict[s
     has = {name: evaluator_class(name).setting_names() for name in names}
     known = sorted({setting for own in has.values() for setting in own})
     if unknown := next((setting for setting in settings if setting not in (*known, "seed")), None):
-        hint = f"did you mean {nearest(unknown, known, 0.5)}?" if known else "there are none"
-        raise EvaluatorError(f"{', '.join(names)}: no setting {unknown}; {hint}")
+        hint = did_you_mean(unknown, known) or f"; there are {', '.join(known) or 'none'}"
+        raise EvaluatorError(f"{', '.join(names)}: no setting {unknown}{hint}")
     routed = {name: {key: settings[key] for key in settings if key in has[name]} for name in names}
     for name, own in routed.items():
         evaluator_class(name).check_settings(own)

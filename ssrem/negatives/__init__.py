@@ -7,7 +7,7 @@ from typing import Any
 
 from ssrem.errors import EvaluatorError
 from ssrem.negatives.base import Generator, Mixture
-from ssrem.registry import nearest, registered
+from ssrem.registry import did_you_mean, registered
 
 GENERATORS: dict[str, str] = {
     "random": "ssrem.negatives.speaker_sets:Random",
@@ -41,8 +41,8 @@ def load_generator(spec: str, **settings: Any) -> Generator:
     known = sorted({name for generator, _ in parts for name in generator.settings_class.names()})
     for name in settings:
         if name not in known:
-            near = nearest(name, known, cutoff=0.5)
-            raise EvaluatorError(f"negatives {spec}: no setting {name!r}; did you mean {near}?")
+            hint = did_you_mean(name, known) or f"; there are {', '.join(known)}"
+            raise EvaluatorError(f"negatives {spec}: no setting {name!r}{hint}")
     generators = [
         generator.of(
             {name: settings[name] for name in settings if name in generator.settings_class.names()} | count
@@ -64,7 +64,8 @@ def _parse(spec: str) -> list[tuple[str, dict[str, int]]]:
         counted = _COUNTED.fullmatch(part)
         name = counted[1] if counted else part
         if name not in GENERATORS:
-            raise EvaluatorError(f"no negatives {part or spec!r}; did you mean {nearest(name, GENERATORS)}?")
+            hint = did_you_mean(name, GENERATORS) or f"; there are {', '.join(GENERATORS)}"
+            raise EvaluatorError(f"no negatives {part or spec!r}{hint}")
         parts.append((name, {"count": int(counted[2])} if counted else {}))
     return parts
 

@@ -219,7 +219,7 @@ class JsonlReader(Reader):
             for name, value in row.items()
             if name not in (*columns, UTTERANCES)
             and value is not entries
-            and "replies" not in _members(value)
+            and not (isinstance(value, dict) and "replies" in value)
         }
         yield self.conversation(self.file, number, id, about)
         known: dict[str, Any] = {} if id is None else {"conversation_id": id}
@@ -249,10 +249,6 @@ def _is_pair(entry: object) -> bool:
         and isinstance(entry[0], str | int)
         and isinstance(entry[1], str)
     )
-
-
-def _members(value: object) -> tuple[str, ...]:
-    return tuple(value) if isinstance(value, dict) else ()
 
 
 def _of_tree(root: dict[str, Any]) -> list[object]:
