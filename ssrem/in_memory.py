@@ -100,9 +100,9 @@ def conversations(
     a dump in any of its formats, or "chitchat".
     columns: field → column or columns, as `--map` of `ssrem ingest`: conversation, id, speaker, addressee, reply_to,
     text, time. speakers: what an id names: a "person", a seat in one "conversation", or "auto": a person, unless two
-    ids speak in nearly every conversation, which is an error. not_people: names of speakers that are no people, such as
-    bots, beside "system", "unknown" and the like; "none" among them: without those. Their turns are context alone.
-    addressees: which turns are in SP: "all", or those alone whose addressee is "stated" or replied to. context_turns:
+    ids speak in nearly every conversation, which is an error. not_people: names of speakers that are not people, such
+    as bots, besides "system", "unknown" and the like; "none" among them: without those. Their turns are only context.
+    addressees: which turns are in SP: "all", or only those whose addressee is "stated" or replied to. context_turns:
     most turns of a context. seed: of every draw. max_quarantine: the largest share, 0 to 1, of messages that may be
     left out because they cannot be used, such as those without a text; they are in the frame `quarantine`. reading:
     `format`, `encoding` and `time_format` of `ssrem.readers.open_dump`, where they are not to be guessed.

@@ -151,8 +151,8 @@ CONTEXT_TURNS = number("--context-turns", 1, 5, "turns of a context at most")
 ADDRESSEES = choice(
     "--addressees",
     ("all", "stated"),
-    "turns in SP, the same-partner sets: all, or those alone whose addressee the dump states or that reply to a "
-    "message (default: %(default)s; where neither is so, the addressee is the previous speaker)",
+    "turns in SP, the same-partner sets: all, or only those whose addressee the dump states or that reply to a "
+    "message (default: %(default)s; the addressee of the others is the previous speaker)",
     default="all",
 )
 SIMILARITY = text(
@@ -173,8 +173,8 @@ ENCODER = text(
 )
 MARGINS = several(
     "--margin MEASURE=VALUE",
-    "how much worse than the version in use is still not worse: identification (share of negatives that the true "
-    "response is above, default 0.01) and agreement (Spearman with human scores, default 0.05)",
+    "how much worse than the version in use a promoted version may be: in identification (share of negatives that the "
+    "true response is above, default 0.01) and in agreement (Spearman with human scores, default 0.05)",
 )
 PSEUDONYM_KEY = text(
     "--pseudonym-key FILE",
@@ -212,8 +212,14 @@ ASKING = (
         "settings of an evaluator that learns nothing, such as model=NAME base_url=URL prompt=FILE of judge "
         "(docs/judge.md)",
     ),
-    number("--max-requests", 1, None, "stop before more requests to an endpoint than this; a rerun goes on"),
-    text("--max-cost AMOUNT", "stop before they cost more, by --set prices=FILE", type=amount),
+    number(
+        "--max-requests", 1, None, "requests to an endpoint at most; a rerun goes on where this one stopped"
+    ),
+    text(
+        "--max-cost AMOUNT",
+        "what the requests may cost at most, by the prices of --set prices=FILE",
+        type=amount,
+    ),
     flag("--send-texts", "send texts to an endpoint though they are pseudonymised or marked private"),
     flag("--dry-run", "say how many requests, tokens and how much money it would take, and ask nothing"),
 )
@@ -248,8 +254,8 @@ DUMP = (
     ),
     several(
         "--not-people NAME",
-        "speakers that are no people, such as bots: their turns are context alone. Beside those that the format knows, "
-        "such as AutoModerator; none: everyone is a person",
+        "speakers that are not people, such as bots, besides those that the format knows, such as AutoModerator: their "
+        "turns serve only as context; none: everyone is a person",
     ),
     text(
         "--max-quarantine PERCENT",

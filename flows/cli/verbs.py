@@ -68,7 +68,7 @@ SINGLE_VERBS: Verbs = {
             "land the complete dumps of a folder, and move them to its done/, or to rejected/ with the reason in a "
             "file beside them",
         ),
-        text("--settle TIME", "time without a change that completes a dump", type=seconds, default=5),
+        text("--settle TIME", "a dump is complete after so long without a change", type=seconds, default=5),
         text("--watch TIME", "look into --inbox again after so long, until interrupted", type=seconds),
         MARGINS,
         *RESOURCES,
@@ -161,8 +161,8 @@ SINGLE_VERBS: Verbs = {
         *ASKING,
     ),
     "score-corpus": (
-        "score the test split of a corpus, with evaluators that learned from this or another one, and how well they "
-        "tell its true responses from false ones",
+        "score the test split of a corpus with evaluators that learned from it or from another, and measure how well "
+        "they tell true responses from false ones",
         CORPORA,
         text(
             "--evaluator NAME",
@@ -186,21 +186,21 @@ SINGLE_VERBS: Verbs = {
         lambda verb: verb.add_argument(
             "--force-systems",
             action=argparse.BooleanOptionalAction,
-            help="figures at system level of fewer than five systems too, flagged as forced (default: as before, "
-            "at first none)",
+            help="also compute figures at system level for fewer than five systems, flagged as forced (default: as in "
+            "the last run, at first no)",
         ),
         choice(
             "--test",
             ("paired-bootstrap", "perm-both", "williams"),
             "test of the difference between two evaluators, in comparisons and rankings: paired bootstrap over "
-            "contexts, permutation, or Williams' test (default: as before, at first paired-bootstrap)",
+            "contexts, permutation, or Williams' test (default: as in the last run, at first paired-bootstrap)",
         ),
         number(
             "--permutations",
             0,
             None,
-            "p_permuted in agreement: of no correlation, by so many permutations, 0 for none (default: as before, at "
-            "first none)",
+            "permutations of the test of no correlation, p_permuted in the table agreement; 0 for no test (default: as "
+            "in the last run, at first none)",
         ),
         *ASKING,
         *RESOURCES,
@@ -240,14 +240,14 @@ SINGLE_VERBS: Verbs = {
         text("--precision SHARE", "precision that a threshold of the evaluator is to have", type=share),
         text(
             "--unlabelled FILE",
-            "responses that nobody labelled: the share that passes, corrected by the labels' error rates",
+            "unlabelled responses: the page estimates the share that passes, with the error rates on the labels",
         ),
         number("--responses", 0, 50, "good responses to change, to see how far that moves their scores"),
         text("--own SYSTEM", "systems of the labels that are of the evaluator's own model family", nargs="+"),
         text(
             "--require MEASURE=VALUE",
-            "end with exit status 1 unless so: spearman, pearson, kendall, low (end of spearman's interval), precision "
-            "and tpr at least, fpr and copied at most",
+            "exit status 1 unless the measure reaches the value: at least for spearman, pearson, kendall, low (end of "
+            "spearman's interval), precision and tpr, at most for fpr and copied",
             nargs="+",
             action="extend",
             default=[],

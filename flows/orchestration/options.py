@@ -42,8 +42,8 @@ class DumpOptions(Options):
     )
     not_people: list[str] = Field(
         [],
-        description="Speakers that are no people, beside those that the format knows, such as AutoModerator; the name "
-        "none stands for everyone being a person. Their turns are context alone",
+        description="Speakers that are not people, besides those that the format knows, such as AutoModerator: their "
+        "turns serve only as context; the name none stands for everyone being a person",
     )
     replace: bool = Field(False, description="Land again what has landed, with other options")
     max_quarantine: float = Field(
@@ -69,7 +69,7 @@ class TableOptions(Options):
     encoder: str | None = Field(None, description="Encoder of utterances; by default wordllama")
     addressees: Literal["all", "stated"] = Field(
         "all",
-        description="Turns in SP, the same-partner sets: all, or those alone whose addressee is stated or replied to",
+        description="Turns in SP, the same-partner sets: all, or only those whose addressee is stated or replied to",
     )
     similarity: Annotated[int, Field(ge=1)] | Literal["all", "none"] = Field(
         SIMILARITY_SPEAKERS,
@@ -106,7 +106,7 @@ class PipelineOptions(TableOptions):
         False, description="Retrain all evaluators in use that have not seen every landed corpus"
     )
     margins: Margins = Field(
-        Margins(), description="How much worse than the version in use is still not worse"
+        Margins(), description="How much worse than the version in use a promoted version may be"
     )
 
 
@@ -115,7 +115,7 @@ class AgreementOptions(Options):
 
     keep_ground_truth: bool = Field(False, description="Correlate ground-truth responses too")
     force_systems: bool | None = Field(
-        None, description="Figures at system level of fewer than five systems too; at first no"
+        None, description="Also compute figures at system level for fewer than five systems; at first no"
     )
     test: Literal["paired-bootstrap", "perm-both", "williams"] | None = Field(
         None, description="Test of the difference between two evaluators; at first paired-bootstrap"

@@ -132,7 +132,7 @@ class Comparison:
     """A challenger against the champion on `n` responses in `groups` groups (conversations or contexts).
 
     champion, challenger: the measure of each. low: lower bound of `difference`, challenger minus champion. margin: how
-    much worse is still not worse. not_worse: None where there is nothing to compare; `outcome` then says why.
+    much worse the challenger may be. not_worse: None where there is nothing to compare; `outcome` then says why.
     """
 
     dataset: str
