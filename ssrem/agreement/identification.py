@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ssrem.agreement import Z_95
-from ssrem.samples import CONTEXT_ATTACK
+from ssrem.samples import CONTEXT_ATTACK, Floats
 
 
 @dataclass(frozen=True)
@@ -30,7 +29,7 @@ class KindRow:
     pairs: int
 
 
-def identification(f: Mapping[str, NDArray[np.float64]]) -> list[KindRow]:
+def identification(f: Mapping[str, Floats]) -> list[KindRow]:
     """One row a kind, in the order given, from f (n, k) by kind with 'GT' (n, 1) among them; NaN is missing.
 
     A response's several negatives of a kind are averaged first, so the interval (normal) counts responses.
@@ -53,7 +52,7 @@ def identification(f: Mapping[str, NDArray[np.float64]]) -> list[KindRow]:
 
 
 def share_above(
-    f: Mapping[str, NDArray[np.float64]],
+    f: Mapping[str, Floats],
 ) -> tuple[float | None, float | None, float | None, int]:
     """Mean share of a response's negatives of all kinds that its true response is above, ties counting half, with its
     normal 95% interval, and the number of responses n; f as `identification` takes it. A copied context is no negative.
@@ -67,7 +66,7 @@ def share_above(
     return *mean_interval(wins[some] / known[some].sum(axis=1)), int(some.sum())
 
 
-def mean_interval(values: NDArray[np.float64]) -> tuple[float | None, float | None, float | None]:
+def mean_interval(values: Floats) -> tuple[float | None, float | None, float | None]:
     """Mean and normal 95% interval of independent values (n,); None if undefined: the interval below two values."""
     if len(values) == 0:
         return None, None, None
@@ -78,7 +77,7 @@ def mean_interval(values: NDArray[np.float64]) -> tuple[float | None, float | No
     return mean, mean - half, mean + half
 
 
-def _share_above(truth: NDArray[np.float64], values: NDArray[np.float64]) -> tuple[float | None, int]:
+def _share_above(truth: Floats, values: Floats) -> tuple[float | None, int]:
     difference = (truth - values)[~np.isnan(truth - values)]
     if len(difference) == 0:
         return None, 0

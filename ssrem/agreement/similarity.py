@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ssrem.agreement.identification import mean_interval
+from ssrem.agreement.inputs import Floats, Integers
 
 _CHUNK = 2_000
 """Members that are computed at once: few enough that their vectors stay in the processor's cache."""
@@ -17,15 +18,13 @@ _CHUNK = 2_000
 _PIECE = 50_000
 """Members of one set that are added up at once; a larger set is the sum of its pieces."""
 
-Integers = NDArray[np.int64]
-
 
 @dataclass(frozen=True)
 class SetMeans:
     """Sets with two usable members or more: their ids (s,), mean pairwise cosine (s,) and members (s,)."""
 
     set_id: Integers
-    mean: NDArray[np.float64]
+    mean: Floats
     n: Integers
 
 
@@ -62,7 +61,7 @@ def set_similarity(vectors: NDArray[Any], set_id: Integers, rows: Integers) -> S
     while begin < len(ids):
         # A chunk holds whole sets, one at least, so that a set's mean does not depend on the sets beside it.
         end = max(begin + 1, int(np.searchsorted(ends, starts[begin] + _CHUNK, side="right")))
-        sums: NDArray[np.float64] = np.zeros((end - begin, vectors.shape[1]))
+        sums: Floats = np.zeros((end - begin, vectors.shape[1]))
         for first in range(starts[begin], ends[end - 1], _PIECE):
             last = min(first + _PIECE, int(ends[end - 1]))
             units, known = _unit(vectors[rows[first:last]])
@@ -97,12 +96,12 @@ def summarise(kinds: Mapping[str, SetMeans], owners: Mapping[str, Integers]) -> 
     return summaries
 
 
-def _speaker_means(values: NDArray[np.float64], owner: Integers) -> tuple[Integers, NDArray[np.float64]]:
+def _speaker_means(values: Floats, owner: Integers) -> tuple[Integers, Floats]:
     ids, place = np.unique(owner, return_inverse=True)
     return ids, np.bincount(place, weights=values, minlength=len(ids)) / np.maximum(np.bincount(place), 1)
 
 
-def _unit(vectors: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+def _unit(vectors: NDArray[Any]) -> tuple[Floats, NDArray[np.bool_]]:
     exact = vectors.astype(np.float64)
     norms = np.linalg.norm(exact, axis=1)
     known = norms > 0

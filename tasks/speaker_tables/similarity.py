@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ssrem.agreement.similarity import Integers, SetMeans, set_similarity, summarise
+from ssrem.agreement.inputs import Integers
+from ssrem.agreement.similarity import SetMeans, set_similarity, summarise
 from ssrem.tables.speaker_sets import seed_hash
 from tasks.stage.progress import progress
 from tasks.stage.shards import distributed, incoming, map_shards, room_for_shards, save_arrays
