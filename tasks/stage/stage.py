@@ -231,7 +231,6 @@ def open_stage(
     name: str,
     recipe: Callable[[], Recipe],
     resources: Resources | None = None,
-    on_cleanup: Callable[[str], None] = say,
 ) -> Iterator[Stage]:
     """Open a stage under the home folder's lock; scratch goes when it closes, whether it published or not.
 
@@ -245,7 +244,7 @@ def open_stage(
     with translated_errors(home), home.lock(name):
         snapshot = home.snapshot()
         for message in clean_up(home, snapshot):
-            on_cleanup(message)
+            say(message)
         damaged = find_damage(home.root, snapshot.partitions)
         started = _start(home, snapshot.partitions)
         run_id = f"{started:%Y%m%dT%H%M%S}-{secrets.token_hex(6)}"

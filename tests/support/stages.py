@@ -13,7 +13,7 @@ from typing import Any
 
 from support.paths import ROOT
 from tasks.stage.ledger import Recipe
-from tasks.stage.stage import Output, Stage, open_stage
+from tasks.stage.stage import Output, Resources, Stage, open_stage
 from tasks.warehouse.home import Warehouse
 from tasks.warehouse.partition import PartitionKey
 
@@ -25,20 +25,19 @@ def staging(
     name: str,
     parameters: Mapping[str, Any] | None = None,
     inputs: Mapping[str, Any] | None = None,
-    **options: Any,
+    *,
+    resources: Resources | None = None,
 ) -> AbstractContextManager[Stage]:
     """`open_stage` with parameters and inputs that do not change."""
-    return open_stage(home, name, lambda: Recipe(parameters or {}, inputs or {}), **options)
+    return open_stage(home, name, lambda: Recipe(parameters or {}, inputs or {}), resources)
 
 
-def publish(
-    root: str | Path, number: int, rows: int = 3, *, corpora: bool = True, size: int = 1, **options: Any
-) -> str:
+def publish(root: str | Path, number: int, rows: int = 3, *, corpora: bool = True, size: int = 1) -> str:
     """Publish `rows` conversations of a corpus that has `number` bytes; returns the run's id.
 
     corpora: whether its row in `corpora` is published with them; size: of each conversation's metadata, in digests.
     """
-    with staging(Warehouse.at(root), "ingest", {"number": number}, {"in": "h"}, **options) as stage:
+    with staging(Warehouse.at(root), "ingest", {"number": number}, {"in": "h"}) as stage:
         for table in ("conversations", "corpora"):
             stage.create(table)
         stage.connection.execute(
