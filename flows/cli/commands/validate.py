@@ -15,13 +15,13 @@ from ssrem.evaluators import BASELINES, evaluator_class
 from ssrem.report.numbers import interval, real
 from ssrem.responses import read_responses
 from ssrem.validation.bias import changed, preferences
-from ssrem.validation.labels import labelled_set
+from ssrem.validation.labels import LabelledSet, labelled_set
 from ssrem.validation.page import render
 from ssrem.validation.rates import Estimate
 from ssrem.validation.validation import Judged, Settings, Validation
 from ssrem.validation.validation import validate as validation_of
 from ssrem.validation.verdict import unmet, verdict
-from tasks.agreement.annotated_sets import annotated_file
+from tasks.agreement.annotated_sets import AnnotatedFile, annotated_file
 from tasks.scoring.endpoint_requests import bill_row, request_options_in, split_settings, why_marked
 from tasks.stage.progress import progress
 from tasks.training.versions import best_line, created
@@ -32,13 +32,7 @@ from tasks.warehouse.home import Warehouse
 
 def validate(options: argparse.Namespace, home: Warehouse) -> int:
     """Validate an evaluator, write the page, print a summary; the exit status is 1 if a requirement is not met."""
-    source = annotated_file(home, options.file, options.layout, parse(options.map))
-    data = labelled_set(source.read.rows, options.criterion, options.passed_from)
-    if options.precision and data.passed is None:
-        raise AnnotationError(f"--precision needs labels that pass and fail responses: {data.one_class}")
-    if unknown := sorted(set(options.own or ()) - set(data.systems)):
-        known = ", ".join(sorted(filter(None, set(data.systems)))) or "none"
-        raise AnnotationError(f"--own {unknown[0]}: {options.file} has no such system; it has {known}")
+    source, data = _labelled(options, home)
     others = read_responses(options.unlabelled).rows if options.unlabelled else ()
     unlabelled = [row.sample for row in others if row.sample is not None]
     target = options.output or Path(f"{source.name}-validation.html")
@@ -92,6 +86,18 @@ def validate(options: argparse.Namespace, home: Warehouse) -> int:
     if missed:
         say(f"not met: {'; '.join(missed)}")
     return 1 if missed else 0
+
+
+def _labelled(options: argparse.Namespace, home: Warehouse) -> tuple[AnnotatedFile, LabelledSet]:
+    """The labelled responses, and their file; AnnotationError if an option does not fit them."""
+    source = annotated_file(home, options.file, options.layout, parse(options.map))
+    data = labelled_set(source.read.rows, options.criterion, options.passed_from)
+    if options.precision and data.passed is None:
+        raise AnnotationError(f"--precision needs labels that pass and fail responses: {data.one_class}")
+    if unknown := sorted(set(options.own or ()) - set(data.systems)):
+        known = ", ".join(sorted(filter(None, set(data.systems)))) or "none"
+        raise AnnotationError(f"--own {unknown[0]}: {options.file} has no such system; it has {known}")
+    return source, data
 
 
 def _print(result: Validation, page: Path) -> None:
