@@ -43,8 +43,9 @@ CALIBRATIONS: Mapping[str, tuple[float, float, float, float]] = {
 class Likelihood(Metric):
     """An evaluator by a language model: loads the model, turns samples into tokens and scores them in batches.
 
-    Settings. model: of the type `kind`; ":bf16" after it for products of bfloat16, which are other scores, in less time
-    where the processor has them. context_turns: how many of the last turns precede the response.
+    Settings. model: name or folder of one that `model_class` reads; ":bf16" after it for products of bfloat16, which
+    are other scores, in less time where the processor has them. context_turns: how many of the last turns precede the
+    response.
     separator: text or special token of the model between turns. max_length: tokens of a sample, including special
     ones; None is what the model takes, at most 512. A longer sample is `truncated`: the context's oldest tokens are
     dropped first, then the response's last. batch_size: samples of 64 tokens that are read at once, and up to four
