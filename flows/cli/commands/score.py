@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flows.cli import arguments, bills
-from flows.cli.output import count, outcome, writing
+from flows.cli import arguments, bills, output
 from flows.cli.start import flow
 from ssrem.annotated_sets.columns import parse
 from ssrem.errors import SsremError, printable, say
@@ -35,7 +34,7 @@ MALFORMED = "malformed row"
 def score(options: argparse.Namespace, home: Warehouse) -> None:
     """Print or write a score for each response; a response that cannot be scored has the reason instead."""
     target = Path(options.output) if options.output else None
-    with writing(target):
+    with output.writing(target):
         if target:
             check_target(target)  # scoring may take long
     rows, source, notes = _rows(options)
@@ -61,7 +60,7 @@ def score(options: argparse.Namespace, home: Warehouse) -> None:
     if target is None:
         sys.stdout.write(text)
     else:
-        with writing(target), whole_file(target) as draft:
+        with output.writing(target), whole_file(target) as draft:
             draft.write_text(text, encoding="utf-8")
     if options.response is None:
         say(_summary(scored, rows, f"{source} with {name}"))
@@ -76,7 +75,7 @@ def score_corpus(options: argparse.Namespace, home: Warehouse) -> None:
     outcomes = {
         corpus: f"scored by {', '.join(names)}" if names else "there already" for corpus, names in new.items()
     }
-    outcome(options, home, ["identification"], outcomes)
+    output.outcome(options, home, ["identification"], outcomes)
 
 
 def _rows(options: argparse.Namespace) -> tuple[Sequence[Row], str, list[str]]:
@@ -129,7 +128,7 @@ def _text(scored: Sequence[dict[str, Any]], signature: str, options: argparse.Na
 def _summary(scored: Sequence[dict[str, Any]], rows: Sequence[Row], of: str) -> str:
     """How many responses have a score, and how many have none for which reason."""
     reasons = Counter(row["reason"].partition(":")[0] for row in scored if row["reason"])
-    line = f"scored {len(scored) - reasons.total():,} of {count(len(scored), 'response')} of {of}"
+    line = f"scored {len(scored) - reasons.total():,} of {output.count(len(scored), 'response')} of {of}"
     if reasons:
         line += f"; without a score: {', '.join(f'{reason} {n:,}' for reason, n in reasons.items())}"
     malformed = next((row for row in rows if row.sample is None), None)

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from flows.cli import arguments, bills, output
-from flows.cli.output import writing
 from ssrem.annotated_sets.columns import parse
 from ssrem.errors import AnnotationError, say
 from ssrem.evaluators import BASELINES, evaluator_class
@@ -36,7 +35,7 @@ def validate(options: argparse.Namespace, home: Warehouse) -> int:
     others = read_responses(options.unlabelled).rows if options.unlabelled else ()
     unlabelled = [row.sample for row in others if row.sample is not None]
     target = options.output or Path(f"{source.name}-validation.html")
-    with writing(target):
+    with output.writing(target):
         check_target(target)  # scoring may take long
     name, line = best_line(home) if options.evaluator is None else (options.evaluator, "")
     own, requests = split_settings([name], arguments.evaluator_settings(options))
@@ -75,7 +74,7 @@ def validate(options: argparse.Namespace, home: Warehouse) -> int:
         required=required,
         generated_at=f"{utc_now():%Y-%m-%d %H:%M} UTC",
     )
-    with writing(target), whole_file(target) as draft:
+    with output.writing(target), whole_file(target) as draft:
         draft.write_text(page, encoding="utf-8")
     missed = unmet(result, required)
     if options.json:
