@@ -16,12 +16,12 @@ from typing import ClassVar
 from weakref import WeakMethod
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ssrem.errors import DumpError
 from ssrem.readers import streams
+from ssrem.readers.conversation_ids import OF_FILE, OF_REPLIES, answered_in, with_ids
 from ssrem.readers.date_order import DateOrder
-from ssrem.readers.fields import ALIASES, OF_FILE, Layout
+from ssrem.readers.fields import ALIASES, Layout
 from ssrem.readers.json_members import json_elements, json_members, parse_json
 from ssrem.readers.json_rows import MEMBERS, member_row, parquet_rows, row_places
 from ssrem.readers.metadata import canonical_object, encodable, escaped
@@ -80,11 +80,11 @@ class Reader(ABC):
         self.path = path
         self.file = streams.text_name(path)
         self.mapping = dict(mapping or {})
-        self.of_file = self.mapping.get("conversation") == (OF_FILE,)
-        """Whether each file is one conversation, by `--map conversation=@file`."""
+        self.conversations: str | None = None
+        """`@file` or `@replies` if no column holds the conversation; see `conversation_ids`."""
         aliases = self.aliases
-        if self.of_file:
-            del self.mapping["conversation"]
+        if self.mapping.get("conversation") in ((OF_FILE,), (OF_REPLIES,)):
+            (self.conversations,) = self.mapping.pop("conversation")
             aliases = {**aliases, "conversation": ()}
         self.layout = Layout(self.mapping, aliases, self.ignored, self.unwrapped)
         # No cycle: `temporary` is deleted with the reader.
@@ -127,8 +127,14 @@ class Reader(ABC):
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         own = NONE not in self.named_not_people
         names = [name for name in self.named_not_people if name != NONE] + [*(self.not_people if own else ())]
+        answered = (
+            answered_in(self._survey(DateOrder()), str(self.path))
+            if self.conversations == OF_REPLIES
+            else None
+        )
         for batch in self._batches():
-            yield without_people(_of_files(batch) if self.of_file else batch, names, flagged=own)
+            batch = with_ids(batch, answered) if self.conversations else batch  # noqa: PLW2901
+            yield without_people(batch, names, flagged=own)
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         self.bytes_read = size = 0
@@ -170,10 +176,7 @@ class Reader(ABC):
     def _date_order(self) -> str:
         """Whether `day` or `month` comes first in dates such as 03/04/2020, from all times of the dump; notes why."""
         dates = DateOrder()
-        survey = copy(self)
-        survey.left_out, survey.notes, survey.layout = Counter(), [], copy(self.layout)
-        survey.layout.times = Times(survey=dates)
-        for _ in survey:
+        for _ in self._survey(dates):
             pass
         order, why = dates.decision(
             str(self.path),
@@ -181,6 +184,13 @@ class Reader(ABC):
         )
         self.notes += [why] if why else []
         return order
+
+    def _survey(self, dates: DateOrder) -> Iterator[pa.RecordBatch]:
+        """The batches of the whole dump, of which nothing is counted or noted; `dates` collects the times."""
+        survey = copy(self)
+        survey.left_out, survey.notes, survey.layout = Counter(), [], copy(self.layout)
+        survey.layout.times = Times(survey=dates)
+        return survey._batches()
 
     def check(self) -> None:
         """Raise DumpError if the start of the dump shows that it cannot be read, or not with this mapping."""
@@ -306,12 +316,6 @@ def no_object(file: str, line: int, raw: bytes) -> Record:
 
 def _all_encodable(values: Mapping[str, object]) -> bool:
     return all(encodable(value) for value in values.values() if isinstance(value, str))
-
-
-def _of_files(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch with the file as the id of each conversation without one."""
-    ids = pc.coalesce(batch["conversation_id"], batch["file"])
-    return batch.set_column(batch.schema.get_field_index("conversation_id"), "conversation_id", ids)
 
 
 def _batch(rows: list[Record]) -> pa.RecordBatch:

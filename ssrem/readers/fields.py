@@ -59,9 +59,6 @@ IDS_OF_PEOPLE = ("id_str", "id", "user_id", "username", "screen_name", "login", 
 NEEDED = ("conversation", "speaker", "text")
 """The fields that every message must have."""
 
-OF_FILE = "@file"
-"""In place of the column of conversations: each file is one."""
-
 SILENT_ROLES = ("system", "developer", "tool", "function")
 """Roles of messages of chat logs that nobody said."""
 
@@ -231,7 +228,10 @@ def unknown_columns(
     path: Path, header: Sequence[str], missing: Sequence[str], error: type[SsremError], kind: str = "column"
 ) -> SsremError:
     """The error of a table in which no column is known as the `missing` fields."""
-    file = ", or conversation=@file if each file is a conversation" if "conversation" in missing else ""
+    way_out = (
+        ", or conversation=@file if each file is a conversation, @replies if each tree of replies is one"
+    )
+    file = way_out if "conversation" in missing and error is DumpError else ""
     return error(
         f"{path}: no {kind} is known as {' or '.join(missing)}; the {kind}s are {_listed(header)}; "
         f"say which is which with --map, for example --map {missing[0]}={kind.upper()}{file}"

@@ -25,7 +25,7 @@ class SeveralReader(Reader):
         self.format, self.describes, self.takes_mapping = first.format, first.describes, first.takes_mapping  # type: ignore[misc]
         self.not_people = first.not_people  # type: ignore[misc]
         super().__init__(first.path, mapping=first.mapping, batch_rows=first.batch_rows)
-        self.of_file = first.of_file
+        self.conversations = first.conversations
         self._readers = readers
         self._labels = labels([reader.path.absolute() for reader in readers])
         for reader in readers:

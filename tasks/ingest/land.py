@@ -230,6 +230,7 @@ def _reject(stage: Stage, reader: Reader, source: str, max_quarantine: float) ->
     way_out = "name the columns with --map, or the format with --format"
     if "no_conversation" in rejected.reasons and reader.takes_mapping:
         way_out += ", or give --map conversation=@file if each file is a conversation"
+        way_out += ", @replies if each tree of replies is one"
     way_out = f"{'give their encoding with --encoding, or ' if is_text else ''}{way_out}"
     if messages == rejected.total:
         raise DumpError(

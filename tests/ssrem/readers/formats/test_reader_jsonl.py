@@ -474,6 +474,20 @@ def test_rows_are_found_in_one_value(tmp_path: Path, value: Any, ids: list[str],
     ]
 
 
+def test_a_tree_of_replies_may_be_a_conversation(write: Callable[..., Path], tmp_path: Path) -> None:
+    said = [("3", "2"), ("1", None), ("2", "1"), ("5", "absent"), ("6", "5"), ("8", "7"), ("7", "8")]
+    rows = [{"id": id, "in_reply_to_status_id": to, "author_id": "ann", "text": "x"} for id, to in said]
+    mapping = {"conversation": "@replies"}
+    of_one = rows_of(open_dump(write(*rows), mapping=mapping))
+    assert [row["conversation_id"] for row in of_one][:5] == ["1", "1", "1", "absent", "absent"]
+    for name, part in (("a", rows[:2]), ("b", rows[2:])):
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in part))
+    of_two = rows_of(open_dump([tmp_path / "a.jsonl", tmp_path / "b.jsonl"], mapping=mapping))
+    assert [row["conversation_id"] for row in of_two] == [row["conversation_id"] for row in of_one]
+    with pytest.raises(DumpError, match="needs messages with ids that reply to others"):
+        rows_of(open_dump(write(*_SAID), mapping=mapping))
+
+
 def test_conversations_whose_messages_name_no_speaker_are_refused(write: Callable[..., Path]) -> None:
     one = {f"SNG{n}.json": {"log": [{"text": "I need a hotel"}]} for n in range(20)}
     with pytest.raises(DumpError, match="no key is known as speaker") as raised:
