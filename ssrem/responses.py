@@ -87,7 +87,7 @@ def read_responses(
 
 @dataclass(frozen=True)
 class _Source:
-    """path: of the content. name: what messages call it."""
+    """A file to read responses from. path: of the content. name: what messages call it."""
 
     path: Path
     name: str

@@ -84,9 +84,10 @@ def read_samples(path: Path) -> list[Sample]:
 
 @dataclass(frozen=True)
 class Labels:
-    """pairs: samples with the mean of their raters' scores. scale: the lowest and highest score that a rater gave.
+    """Human scores of one criterion. pairs: samples with the mean of their raters' scores.
 
-    criterion: what the raters scored. excluded: ground-truth rows that were left out.
+    scale: the lowest and highest score that a rater gave. criterion: what the raters scored. excluded: ground-truth
+    rows that were left out.
     """
 
     pairs: tuple[tuple[Sample, float], ...]

@@ -44,12 +44,13 @@ _Coefficients = Callable[[Floats], Floats]
 
 @dataclass(frozen=True)
 class Difference:
-    """first, second: agreement of each evaluator; difference: first minus second; p: of the difference, in (0, 1].
+    """How much better the first evaluator agrees with people than the second, and the p of the difference, in (0, 1].
 
-    sides: 'two-sided': p is of a difference either way; 'greater': of first being better. low to high: the interval of
-    the difference at level `confidence`, from the bootstrap only. n: responses used; missing: left out because a score
-    is missing; clusters: contexts drawn; resamples: permutations or draws, by `seed`. Figures are None unless outcome
-    is 'ok' (only p, low and high where the difference cannot be tested); reason says why.
+    first, second: agreement of each; difference: first minus second. sides: 'two-sided': p is of a difference either
+    way; 'greater': of first being better. low to high: the interval of the difference at level `confidence`, from the
+    bootstrap only. n: responses used; missing: left out because a score is missing; clusters: contexts drawn;
+    resamples: permutations or draws, by `seed`. Figures are None unless outcome is 'ok' (only p, low and high where the
+    difference cannot be tested); reason says why.
     """
 
     test: Test

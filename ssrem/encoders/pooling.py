@@ -22,9 +22,10 @@ _FLAG = "pooling_mode_"
 
 @dataclass(frozen=True)
 class Pooling:
-    """mode: mean, cls or max. unit: whether vectors get unit length. lower: whether texts are lower-cased first.
+    """How the states of a text's tokens become its vector. mode: mean, cls or max. unit: whether it gets unit length.
 
-    max_length: tokens including those that the tokenizer adds, or None if the folder does not say.
+    lower: whether texts are lower-cased first. max_length: tokens including those that the tokenizer adds, or None if
+    the folder does not say.
     """
 
     mode: str = "mean"

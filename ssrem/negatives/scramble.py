@@ -16,8 +16,9 @@ _ATTEMPTS = 10
 
 @dataclass(frozen=True)
 class ScrambleSettings(Settings):
-    """share: of the words that drop-golden drops; the paper says "some", so the default is mask-and-fill's share.
+    """Settings of drop-golden and shuffle-golden.
 
+    share: of the words that drop-golden drops; the paper says "some", so the default is mask-and-fill's share.
     min_words: a response with fewer words, split at blanks, gets no negative, as with mask-and-fill.
     """
 

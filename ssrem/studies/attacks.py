@@ -84,7 +84,7 @@ def noting(samples: dict[Sample, None]) -> Score:
 
 @dataclass(frozen=True)
 class TrueResponses:
-    """samples: true responses in their contexts (n,), scored by `score` without references. more: name → attack, beside
+    """True responses in their contexts (n,), scored by `score` without references. more: name → attack, besides
     `ATTACKS`. written: name of a generator → its response in place of each sample's (n,), None where it has none."""
 
     samples: Sequence[Sample]

@@ -79,7 +79,7 @@ class Learning:
 
 @dataclass(frozen=True)
 class Transfer(Learning):
-    """name: of the set that is learned from; others: the sets that are tested on beside it, by name."""
+    """Learning from one set, tested on others. name: of the set that is learned from; others: by name."""
 
     name: str
     others: Mapping[str, Human]

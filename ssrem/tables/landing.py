@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Rejected:
-    """messages: of the dump, forgotten ones included. reasons: why messages cannot land → how many, most first.
+    """Messages of a dump that cannot land. messages: all of the dump, forgotten ones included.
 
-    examples: the first three unexpected ones, each with file and line, reason, and first characters.
+    reasons: why messages cannot land → how many, most first. examples: the first three unexpected ones, each with file
+    and line, reason, and first characters.
     """
 
     messages: int

@@ -26,8 +26,8 @@ BALANCE = "best balance"
 
 @dataclass(frozen=True)
 class Passing:
-    """passed_from: the human score from which a response passes. thresholds: that of the best balance, then that of the
-    wanted precision. reason: why there is none."""
+    """Which responses pass. passed_from: the human score from which a response passes. thresholds: that of the best
+    balance, then that of the wanted precision. reason: why there is none."""
 
     passed_from: float | None
     thresholds: Sequence[Threshold] = ()

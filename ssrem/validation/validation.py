@@ -40,8 +40,8 @@ class Judged:
 
 @dataclass(frozen=True)
 class Settings:
-    """precision: the wanted one of a threshold. own: systems of the evaluator's own model family. changed: how many
-    good responses are changed, to see what that does to their scores; seed: draws them."""
+    """Settings of a validation. precision: that a threshold is to have. own: systems of the evaluator's own model
+    family. changed: how many good responses are changed, to see what that does to their scores; seed: draws them."""
 
     precision: float | None = None
     own: Sequence[str] = ()

@@ -30,7 +30,7 @@ FIGURES = ("statistic", "p", "low", "high")
 
 @dataclass(frozen=True)
 class Reproduced:
-    """figure: as computed here. differs: sentences on what differs; empty if the figure is reproduced. noted: sentences
+    """A figure computed again. differs: sentences on what differs; empty if the figure is reproduced. noted: sentences
     on differences that do not change the figure. published: whether a figure with exactly this signature is
     published."""
 

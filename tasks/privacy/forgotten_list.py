@@ -25,7 +25,7 @@ FILE = "forgotten.json"
 
 @dataclass(frozen=True)
 class ForgottenList:
-    """people: digest of an id → the corpora in which it is forgotten; None: in all, also future ones."""
+    """Who is forgotten: digest of an id → the corpora in which it is; None: in all, also future ones."""
 
     salt: bytes
     people: dict[str, tuple[str, ...] | None]

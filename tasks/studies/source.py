@@ -20,7 +20,7 @@ from tasks.warehouse.home import Warehouse
 
 @dataclass(frozen=True)
 class StudySettings:
-    """responses: how many true responses are attacked, drawn by the seed from the test split; 0 for all."""
+    """What a study does. responses: true responses to attack, drawn by the seed from the test split; 0: all of them."""
 
     study: str
     responses: int = 200

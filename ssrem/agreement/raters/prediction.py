@@ -20,7 +20,8 @@ Correlation = Literal["pearson", "spearman"]
 
 @dataclass(frozen=True)
 class OneRater:
-    """statistic: mean correlation in [-1, 1] of a rater with the mean of the others; lowest and highest of a rater.
+    """How one rater agrees with the mean of the others: mean correlation in [-1, 1], and that of the least and the most
+    agreeing rater.
 
     raters: how many went into it, left_out: how many had too few units with others, or ratings that do not vary. The
     figures are None unless outcome is 'ok'; reason says why.
@@ -37,7 +38,8 @@ class OneRater:
 
 @dataclass(frozen=True)
 class SplitHalf:
-    """half: mean correlation of two halves of the raters; reliability: of the mean of all of them, by Spearman-Brown.
+    """How two halves of the raters agree. half: their mean correlation; reliability: of the mean of all raters, by
+    Spearman-Brown.
 
     attainable: its square root, the correlation that an evaluator of people's true score would reach. Over `units`
     units and `repeats` splits, by `seed`. The figures are None unless outcome is 'ok' (half may be known alone).

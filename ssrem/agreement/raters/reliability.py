@@ -20,8 +20,9 @@ Weights = Literal["none", "linear", "quadratic"]
 
 @dataclass(frozen=True)
 class Reliability:
-    """value: at most 1, which is perfect agreement; 0 is chance. Over `ratings` ratings of `units` units, each rated
-    twice or more. value is None unless outcome is 'ok'; reason says why in words."""
+    """A coefficient of agreement among raters, over `ratings` ratings of `units` units, each rated twice or more.
+
+    value: at most 1, which is perfect agreement; 0 is chance; None unless outcome is 'ok'; reason says why in words."""
 
     coefficient: str
     value: float | None

@@ -186,7 +186,7 @@ class Fitted(Evaluator, Generic[S]):
 
     @classmethod
     def load(cls, folder: Path, *, encoder: Encoder | None = None) -> Self:
-        """encoder: one that is loaded already, used if its signature is the model's."""
+        """As the base class. encoder: one that is loaded already, used if its signature is the model's."""
         saved = stored.read(folder, cls.name, cls.form, encoder)
         try:
             evaluator = cls._untrained(folder, saved)

@@ -38,7 +38,7 @@ class HumanScores:
         seed: Sequence[int],
         kind: str = "annotated responses",
     ) -> HumanScores:
-        """share: of the contexts, held out, one at least. kind: names the samples in messages.
+        """The annotated samples, of whose contexts a share is held out, one at least. kind: names them in messages.
 
         EvaluatorError for scores beyond the scale, or fewer than 10 samples or 5 contexts.
         """

@@ -32,7 +32,7 @@ _STEPS_A_STATE = 50
 
 @dataclass(frozen=True)
 class LmSettings(Config):
-    """model: a causal model's name or folder. steps, batch_size: updates, and responses in each.
+    """Settings of the fine-tuning of a causal model, a name or folder. steps, batch_size: updates, responses in each.
 
     rank: of the adapters. freeze: number of lowest layers that get none. learning_rate: rises over the first tenth of
     the steps and then falls to 0. context_share: of the responses that are read after their context, the last

@@ -167,9 +167,8 @@ def test_scores_in_shards_are_the_evaluators(
     for kind, scores in expected.items():
         assert found[kind].shape == scores.shape
         np.testing.assert_allclose(found[kind], scores, atol=1e-12)
-    assert (
-        set(copy.vectors.rglob("*.parquet")) > cached
-    ) == slow  # vectors are cached where encoding is slow
+    # Vectors are cached where encoding is slow.
+    assert (set(copy.vectors.rglob("*.parquet")) > cached) == slow
 
 
 def test_vectors_that_shards_made_join_the_store(made: Made, tmp_path: Path) -> None:
