@@ -19,9 +19,9 @@ import pyarrow as pa
 
 from ssrem.errors import DumpError
 from ssrem.readers import streams
-from ssrem.readers.conversation_ids import OF_FILE, OF_REPLIES, answered_in, with_ids
+from ssrem.readers.conversation_ids import answered_in, with_ids
 from ssrem.readers.date_order import DateOrder
-from ssrem.readers.fields import ALIASES, Layout
+from ssrem.readers.fields import ALIASES, OF_REPLIES, Layout
 from ssrem.readers.json_members import json_elements, json_members, parse_json
 from ssrem.readers.json_rows import MEMBERS, member_row, parquet_rows, row_places
 from ssrem.readers.metadata import canonical_object, encodable, escaped
@@ -79,14 +79,8 @@ class Reader(ABC):
             raise DumpError(f"--map does not apply to {self.format}, whose fields are known; leave it out")
         self.path = path
         self.file = streams.text_name(path)
-        self.mapping = dict(mapping or {})
-        self.conversations: str | None = None
-        """`@file` or `@replies` if no column holds the conversation; see `conversation_ids`."""
-        aliases = self.aliases
-        if self.mapping.get("conversation") in ((OF_FILE,), (OF_REPLIES,)):
-            (self.conversations,) = self.mapping.pop("conversation")
-            aliases = {**aliases, "conversation": ()}
-        self.layout = Layout(self.mapping, aliases, self.ignored, self.unwrapped)
+        self.layout = Layout(mapping, self.aliases, self.ignored, self.unwrapped)
+        self.mapping, self.conversations = dict(self.layout.mapping), self.layout.conversations
         # No cycle: `temporary` is deleted with the reader.
         self.layout.times.decide = WeakMethod(self._date_order)
         self.batch_rows = batch_rows

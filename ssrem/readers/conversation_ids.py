@@ -9,9 +9,6 @@ import pyarrow.compute as pc
 
 from ssrem.errors import DumpError
 
-OF_FILE, OF_REPLIES = "@file", "@replies"
-"""In place of a column of conversations, as in `--map conversation=@file`."""
-
 
 def answered_in(batches: Iterable[pa.RecordBatch], dump: str) -> dict[str, str]:
     """Id of a message → id of the message that it replies to, of all replies of a dump, which are in memory.

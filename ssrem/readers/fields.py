@@ -59,6 +59,9 @@ IDS_OF_PEOPLE = ("id_str", "id", "user_id", "username", "screen_name", "login", 
 NEEDED = ("conversation", "speaker", "text")
 """The fields that every message must have."""
 
+OF_FILE, OF_REPLIES = "@file", "@replies"
+"""In place of a column of conversations, as in `--map conversation=@file`; see `conversation_ids`."""
+
 SILENT_ROLES = ("system", "developer", "tool", "function")
 """Roles of messages of chat logs that nobody said."""
 
@@ -142,6 +145,7 @@ class Layout:
     """Finds the Plan for a set of columns.
 
     mapping: field → columns by `--map`. aliases: field → its well-known names. ignored: columns that are dropped.
+    conversations: `@file` or `@replies` if `--map` says so in place of a column of conversations, which then has none.
     unwrapped: a column whose object's members become metadata themselves (ConvoKit's `meta`). `times` reads the times.
     """
 
@@ -153,6 +157,10 @@ class Layout:
         unwrapped: str | None = None,
     ) -> None:
         self.mapping = dict(mapping or {})
+        self.conversations: str | None = None
+        if self.mapping.get("conversation") in ((OF_FILE,), (OF_REPLIES,)):
+            (self.conversations,) = self.mapping.pop("conversation")
+            aliases = {**aliases, "conversation": ()}
         self.unwrapped = unwrapped
         self.times = Times()
         self._aliases = aliases
@@ -162,8 +170,8 @@ class Layout:
 
     @property
     def needed(self) -> list[str]:
-        """The fields of NEEDED that must have columns: those that can have any."""
-        return [field for field in NEEDED if field in self.mapping or self._aliases.get(field) != ()]
+        """The fields of NEEDED that must have columns."""
+        return [field for field in NEEDED if field != "conversation" or self.conversations is None]
 
     def plan(self, columns: tuple[str, ...]) -> Plan:
         """The Plan for rows with these columns."""

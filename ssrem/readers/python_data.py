@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ssrem.errors import DumpError, short_repr
 from ssrem.readers import guess_format, open_dump
-from ssrem.readers.fields import NEEDED, Layout, checked_mapping
+from ssrem.readers.fields import Layout, checked_mapping
 from ssrem.readers.metadata import escaped
 
 if TYPE_CHECKING:
@@ -63,8 +63,9 @@ def _parquet(table: pa.Table, fields: Mapping[str, tuple[str, ...]], folder: Pat
 
     if not table.num_rows:
         raise DumpError("the frame has no row; give conversations with at least two messages")
-    sources = Layout(fields).plan(tuple(table.column_names)).sources
-    _check_fields(sources, table.column_names, NEEDED)
+    layout = Layout(fields)
+    sources = layout.plan(tuple(table.column_names)).sources
+    _check_fields(sources, table.column_names, layout.needed)
     for name in sources["text"]:
         kind = table.schema.field(name).type
         kind = kind.value_type if pa.types.is_dictionary(kind) else kind
@@ -97,7 +98,7 @@ def _row(row: dict[str, Any], layout: Layout, where: str) -> Mapping[str, Any]:
     """A message, or a conversation, as the readers of JSON lines and of chat logs take it."""
     if not any(isinstance(row.get(name), list) for name in _LISTS):
         sources = layout.plan(tuple(row)).sources
-        _check_fields(sources, list(row), NEEDED, f"{where}: ")
+        _check_fields(sources, list(row), layout.needed, f"{where}: ")
         _check_text([row[name] for name in sources["text"]], where)
     return row
 

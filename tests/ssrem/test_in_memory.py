@@ -157,6 +157,16 @@ def test_a_row_may_be_a_conversation() -> None:
     assert log.frames["turns"]["speaker"].unique().sort().to_list() == ["assistant", "user"]
 
 
+def test_a_tree_of_replies_may_be_a_conversation() -> None:
+    said = [
+        {"id": "1", "author_id": "a", "text": "x", "in_reply_to_status_id": None},
+        {"id": "2", "author_id": "b", "text": "y", "in_reply_to_status_id": "1"},
+    ]
+    for data in (said, pl.DataFrame(said)):
+        turns = ssrem.conversations(data, columns={"conversation": "@replies"}).frames["turns"]
+        assert turns["conversation_id"].to_list() == ["1", "1"]
+
+
 def test_sets_name_their_speaker_and_texts() -> None:
     sets = ssrem.conversations(TALKS).sets
     assert list(sets) == list(DRAWS)

@@ -58,6 +58,10 @@ class ChatLogReader(Reader):
                 f"--map {wrong[0]}=…: {self.format} takes --map conversation=KEY and speaker=KEY alone"
             )
         self._rows = Layout(mapping, self.owners, self.lists)
+        if self._rows.conversations:
+            raise DumpError(
+                f"--map conversation={self._rows.conversations}: each row of {self.format} is a conversation"
+            )
 
     @abstractmethod
     def text(self, message: Mapping[str, Any]) -> str | None:

@@ -108,6 +108,8 @@ def test_a_mapping_of_other_fields_or_absent_keys_is_refused(write: Callable[...
     path = write(TALK)
     with pytest.raises(DumpError, match="openai takes --map conversation=KEY and speaker=KEY alone"):
         open_dump(path, mapping={"text": "content"})
+    with pytest.raises(DumpError, match="conversation=@file: each row of openai is a conversation"):
+        open_dump(path, mapping={"conversation": "@file"})
     with pytest.raises(DumpError, match="names the key 'person', which is not there; the keys are messages"):
         open_dump(path, mapping={"speaker": "person"})
 
