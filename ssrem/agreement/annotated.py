@@ -107,13 +107,15 @@ class Labels:
 
 
 def labels_of(annotated: Sequence[Annotated], criterion: str | None = None) -> Labels:
-    """Human scores of one criterion, without ground truth: `criterion`, by default 'overall' or the set's only one.
+    """Human scores of one criterion, without ground truth: `criterion`, by default 'overall', in any case, or the only
+    one of the set.
 
     AnnotationError where the set has no such criterion, where it has several and none is 'overall', and where the mean
     scores of all responses are equal.
     """
     names = sorted({name for row in annotated for name in row.ratings})
-    chosen = criterion or ("overall" if "overall" in names else names[0] if len(names) == 1 else "")
+    overall = next((name for name in reversed(names) if name.lower() == "overall"), "")
+    chosen = criterion or overall or (names[0] if len(names) == 1 else "")
     if chosen not in names:
         problem = f"no criterion {chosen!r}" if chosen else "several criteria and none called 'overall'"
         raise AnnotationError(f"the annotated set has {problem}; name one of {', '.join(names)}")

@@ -48,7 +48,7 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "text": ("full_text", "text", "utterance", "message", "body", "content"),
     "time": (
         *("time", "timestamp", "created_at", "datetime", "date", "created_date", "create_time", "created"),
-        *("created_utc", "sent_at", "tstamp", "timestamp_ms"),
+        *("created_utc", "sent_at", "tstamp", "timestamp_ms", "ts"),
     ),
 }
 """Names that need no `--map`, best first, as `normalise` writes them."""

@@ -131,6 +131,11 @@ def test_labels_whose_means_are_equal_are_refused(tmp_path: Path) -> None:
         labels_of(read_annotated(write(tmp_path, rows)))
 
 
+def test_labels_are_those_of_overall_in_any_case(tmp_path: Path) -> None:
+    rows = [{**ROW, "annotations": {"Fluent": [1], "Overall": [score]}} for score in (1, 2)]
+    assert labels_of(read_annotated(write(tmp_path, rows))).criterion == "Overall"
+
+
 @pytest.mark.parametrize(
     "file",
     ["persona-zhao_eval.json", "persona-zhao.json", "persona-zhao.jsonl", "persona-zhao.CSV", "persona-zhao"],
