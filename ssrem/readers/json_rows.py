@@ -56,8 +56,10 @@ def row_places(path: Path) -> tuple[str, ...]:
     if any(map(_is_turn, firsts.values())):
         return ("",) if b"\n" in start.strip() else ()
     lists = {key: first for key, first in firsts.items() if isinstance(first, dict | list)}
+    if any(not _is_conversation(first) for key, first in firsts.items() if key in _OF_MESSAGES):
+        return ("",) if b"\n" in start.strip() else ()
     chosen = [key for key, first in lists.items() if _is_message(first) or _is_conversation(first)]
-    if chosen or (len(lists) == 1 and not lists.keys() & _OF_MESSAGES):
+    if chosen or len(lists) == 1:
         return tuple(f"{key}.item" for key in chosen or lists)
     return ("",) if b"\n" in start.strip() else ()
 
@@ -116,9 +118,9 @@ def _is_turn(entry: object) -> bool:
 
 
 def _is_conversation(entry: object) -> bool:
-    """Whether it holds messages: a list, or an object with a list of messages or of texts."""
+    """Whether it holds messages: a list of them, or an object with a list of messages or of texts."""
     if isinstance(entry, list):
-        return True
+        return bool(entry) and _is_message(entry[0])
     lists = (
         [value for value in entry.values() if isinstance(value, list) and value]
         if isinstance(entry, dict)
@@ -135,8 +137,8 @@ def member_row(id: str, value: object) -> object:
 
 
 def parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
-    """The rows of a Parquet file that has a column of lists of objects or of texts; none of other files. DumpError if
-    the file is damaged."""
+    """The rows of a Parquet file that has a column of lists of objects or of texts, or of objects of lists; none of
+    other files. DumpError if the file is damaged."""
     import pyarrow as pa
     import pyarrow.parquet
 
@@ -147,7 +149,17 @@ def parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
                 for kind in file.schema_arrow.types
                 if pa.types.is_list(kind) or pa.types.is_large_list(kind)
             ]
-            if any(map(pa.types.is_struct, entries)) or {pa.string(), pa.large_string()} & {*entries}:
+            columnar = any(
+                pa.types.is_list(part.type)
+                for kind in file.schema_arrow.types
+                if pa.types.is_struct(kind)
+                for part in kind
+            )
+            if (
+                columnar
+                or any(map(pa.types.is_struct, entries))
+                or {pa.string(), pa.large_string()} & {*entries}
+            ):
                 for batch in file.iter_batches(256):
                     yield from batch.to_pylist()
     except (OSError, pa.ArrowException, ValueError, OverflowError) as error:

@@ -130,7 +130,19 @@ class JsonlReader(Reader):
             return messages
         if isinstance(prompt, dict) and isinstance(prompt.get("replies"), list):
             return _of_tree(prompt)
-        return next((row[key] for key in _OTHER_LISTS if isinstance(row.get(key), list)), messages)
+        lists = (self._listed(row.get(key)) for key in _OTHER_LISTS)
+        return next((entries for entries in lists if isinstance(entries, list)), messages)
+
+    def _listed(self, value: object) -> object:
+        """An object with a list of speakers and one of texts, as data sets of Hugging Face are stored, as the list of
+        messages; any other value unchanged."""
+        if not isinstance(value, dict) or not all(isinstance(part, list) for part in value.values()):
+            return value
+        if not {"speaker", "text"} <= self.layout.plan(tuple(value)).sources.keys():
+            return value
+        if len({len(part) for part in value.values()}) > 1:
+            return value
+        return [dict(zip(value, parts, strict=True)) for parts in zip(*value.values(), strict=True)]
 
     def _are_messages(self, value: object) -> bool:
         """Whether it is a list of objects of which the first has a speaker and a text."""
@@ -219,6 +231,7 @@ class JsonlReader(Reader):
             for name, value in row.items()
             if name not in (*columns, UTTERANCES)
             and value is not entries
+            and self._listed(value) is value
             and not (isinstance(value, dict) and "replies" in value)
         }
         yield self.conversation(self.file, number, id, about)

@@ -270,3 +270,10 @@ def test_half_a_pair_in_utf_16_is_one_problem_and_half_a_unit_is_one_line(tmp_pa
     (tmp_path / "dump").write_bytes(text + b"\0")
     with pytest.raises(DumpError, match="UTF-16 text is damaged or cut off"):
         rows_of(open_dump(tmp_path / "dump"))
+
+
+def test_the_index_of_a_data_frame_has_a_column_without_a_name(tmp_path: Path) -> None:
+    path = tmp_path / "frame.csv"
+    path.write_text(",conversation_id,speaker,text\n0,c,ann,hi\n")
+    (row,) = rows_of(open_dump(path))
+    assert (row["conversation_id"], row["speaker"], row["text"]) == ("c", "ann", "hi")

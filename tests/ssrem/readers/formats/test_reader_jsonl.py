@@ -461,6 +461,7 @@ _SAID = [{"speaker": "ann", "text": "hi"}, {"speaker": "bob", "text": "ho"}]
         ({"c": {"goal": {}, "log": _SAID}, "d": {"goal": {}, "log": _SAID}}, ["c", "d"]),
         ({"c": _SAID, "d": _SAID}, ["c", "d"]),
         ([_SAID, [["ann", "hi"], ["bob", "ho"]]], ["1", "2"]),
+        ({"id": "c", "personas": [["a"]], "dialog": [["ann", "hi"], ["bob", "ho"]]}, ["c"]),
     ],
 )
 def test_rows_are_found_in_one_value(tmp_path: Path, value: Any, ids: list[str], indent: int | None) -> None:
@@ -493,6 +494,17 @@ def test_conversations_whose_messages_name_no_speaker_are_refused(write: Callabl
     with pytest.raises(DumpError, match="no key is known as speaker") as raised:
         open_dump(write(one))
     assert "SNG15" not in str(raised.value)
+
+
+def test_lists_of_speakers_and_of_texts_are_messages(write: Callable[..., Path], tmp_path: Path) -> None:
+    row = {"dialogue_id": "c", "turns": {"speaker": [0, 1], "utterance": ["hi", "ho"], "act": [[], ["x"]]}}
+    pq.write_table(pa.Table.from_pylist([row]), tmp_path / "rows.parquet")
+    for path in (write(row, row), tmp_path / "rows.parquet"):
+        said = [row for row in rows_of(open_dump(path)) if row["record"] == "message"][:2]
+        assert [(row["conversation_id"], row["speaker"], row["text"]) for row in said] == [
+            ("c", "0", "hi"),
+            ("c", "1", "ho"),
+        ]
 
 
 def test_a_speaker_that_is_an_object_is_named_by_its_id(write: Callable[..., Path]) -> None:
