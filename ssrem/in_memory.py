@@ -19,7 +19,7 @@ from ssrem.tables.builder import TableBuilder
 from ssrem.tables.candidates import load_candidates
 from ssrem.tables.landing import create_ids, create_landed, create_raw, reject, scope_to_files, seats
 from ssrem.tables.people import people_notes
-from ssrem.tables.places import order_note
+from ssrem.tables.places import order_note, replies_note
 from ssrem.tables.speaker_sets import DRAWS, TableSettings, create_tables
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def conversations(
         left_out = _left_out(tables, max_quarantine)
         scope = _scope(tables) if speakers == "auto" else speakers
         create_landed(tables, corpus="conversations", speaker_scope=scope)
-        order = order_note(tables)
+        order, replies = order_note(tables), replies_note(tables)
         create_tables(tables, "conversations", scope, settings)
         frames = {
             name: connection.sql(f"FROM {name} ORDER BY {', '.join(TABLES[name].key)}").pl()
@@ -142,7 +142,7 @@ def conversations(
                 "speaker of each message"
             )
         nobodies = people_notes(tables, not_people, lambda names: f"not_people={[*names]!r}")
-        others = (*scoped, *nobodies, order, left_out, _one_sided(frames["conversations"]))
+        others = (*scoped, *nobodies, order, replies, left_out, _one_sided(frames["conversations"]))
         notes = [*reader.all_notes(), *filter(None, others)]
         for note in notes:
             warnings.warn(note, stacklevel=2)

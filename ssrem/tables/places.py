@@ -61,6 +61,18 @@ def order_note(tables: TableBuilder) -> str | None:
     )
 
 
+def replies_note(tables: TableBuilder) -> str | None:
+    """A sentence if most replies of the `utterances` are to messages that have not landed; None if they are not."""
+    absent, replies, example = tables.connection.execute(statement("1_ingest/absent_replies")).fetchall()[0]
+    if 2 * absent <= replies:
+        return None
+    such = f", such as {example!r}" if example else ""
+    return (
+        f"{absent:,} of {replies:,} replies are to messages that have not landed{such}, and so answer nothing; compare "
+        "what messages reply to with their ids"
+    )
+
+
 def _whole_conversations(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
     """The rows again, no conversation divided."""
     import pyarrow as pa

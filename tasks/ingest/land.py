@@ -18,7 +18,7 @@ from ssrem.readers.people import NONE
 from ssrem.readers.sources import absolute
 from ssrem.tables.landing import create_ids, create_landed, create_raw, reject, scope_to_files, seats
 from ssrem.tables.people import people_notes
-from ssrem.tables.places import order_note
+from ssrem.tables.places import order_note, replies_note
 from tasks.ingest.dataset_names import as_text, checked_name, corpus_name
 from tasks.privacy.ingest_filter import check_same_way, key_for, private
 from tasks.privacy.purge import derived_partitions, held_texts, purge, schedule_purge
@@ -136,6 +136,8 @@ def land(
             stage.create("corpora", "1_ingest/corpora", **values)
         if note := order_note(stage):
             say(f"{source}: {note} with --replace")
+        if note := replies_note(stage):
+            say(f"{source}: {note}")
         of_corpus = PartitionKey(corpus=corpus)
         outputs = [Output(table, of_corpus) for table in LANDED]
         if key and ("corpora", of_corpus) in replaced:
