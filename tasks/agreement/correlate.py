@@ -67,15 +67,15 @@ def correlate(
     `read_set` takes them. Raises AnnotationError if the set cannot be read, or a set of that name with other content
     has landed.
     """
-    place = Warehouse.at(home)
-    source = annotated_file(place, file, layout, mapping)
+    warehouse = Warehouse.at(home)
+    source = annotated_file(warehouse, file, layout, mapping)
     dataset = checked_name(source.name, "an annotated set", "rename the file", AnnotationError)
-    _check_name(place, dataset, source)
+    _check_name(warehouse, dataset, source)
     if source.read.layout != EVAL:  # a file of our own layout is read as it is
         say(f"{file}: {source.read.summary}")
     options = dict.fromkeys(evaluators, ground_truth_kept)
     chosen = {"systems_forced": systems_forced, "test": test, "permutations": permutations}
-    return dataset, _Job(place, dataset, options, chosen, source).run(resources)
+    return dataset, _Job(warehouse, dataset, options, chosen, source).run(resources)
 
 
 @step("correlate landed set")

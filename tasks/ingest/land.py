@@ -83,8 +83,8 @@ def land(
         raise DumpError(f"--speakers {speakers}: expected one of {', '.join(SCOPES)}")
     wanted = corpus_name(source) if name is None else name
     corpus = checked_name(wanted, "a corpus", "give another with --name", DumpError)
-    place = Warehouse.at(home)
-    key = key_for(place, pseudonymise, pseudonym_key_file)
+    warehouse = Warehouse.at(home)
+    key = key_for(warehouse, pseudonymise, pseudonym_key_file)
     reader = open_dump(source, format=format, mapping=mapping, encoding=encoding, time_format=time_format)
     reader.named_not_people = tuple(not_people)
     stamps = _stamps(reader)
@@ -106,14 +106,14 @@ def land(
         parameters["pseudonym_key"] = key.fingerprint
 
     def landed_before(_: Recipe) -> tuple[str, bool] | None:
-        if replace or not (known := _landed(place, corpus, digest)):
+        if replace or not (known := _landed(warehouse, corpus, digest)):
             return None
-        check_same_way(place, known, key)
+        check_same_way(warehouse, known, key)
         return known, False
 
     def build(stage: Stage) -> Built[tuple[str, bool]]:
         replaced = {p.address for p in stage.partitions if p.key.corpus == corpus}
-        _read(stage, reader, source, private(reader, place, corpus, speakers, key))
+        _read(stage, reader, source, private(reader, warehouse, corpus, speakers, key))
         if _stamps(reader) != stamps:
             raise DumpError(f"{source} changed while it was read; land it again when it is complete")
         scoped = (scope_to_files(stage), create_ids(stage, unique=not reader.ids_may_repeat))
@@ -142,17 +142,20 @@ def land(
         outputs = [Output(table, of_corpus) for table in LANDED]
         if key and ("corpora", of_corpus) in replaced:
             # The corpus that landed with names is deleted, with all tables built from it.
-            schedule_purge(place, stage.run_id)
-            retired = derived_partitions(place, corpus)
+            schedule_purge(warehouse, stage.run_id)
+            retired = derived_partitions(warehouse, corpus)
             return Built(
-                (corpus, True), outputs, retired=retired, after=lambda: purge(place, held_texts(place))
+                (corpus, True),
+                outputs,
+                retired=retired,
+                after=lambda: purge(warehouse, held_texts(warehouse)),
             )
         # Speaker tables of the replaced content are outdated; those of a damaged corpus that is restored are not.
         outdated = [(table, of) for table, of in replaced if of == of_corpus and table not in LANDED]
         return Built((corpus, True), outputs, retired=[] if landed_at else outdated)
 
     return run_stage(
-        place,
+        warehouse,
         "ingest",
         lambda: Recipe(parameters, {where: digest}),
         build,

@@ -28,17 +28,17 @@ def repair(home: str) -> list[str]:
     A partition that cannot be restored stays in the snapshot: queries that need it fail with an error that names it.
     Raises HomeError where another process holds the lock of a damaged home folder, or the disk is full.
     """
-    place = Warehouse.at(home)
+    warehouse = Warehouse.at(home)
     try:
-        _clean(place)
-        repaired = _repair_catalog(place)
-        snapshot, damaged = place.readable()
+        _clean(warehouse)
+        repaired = _repair_catalog(warehouse)
+        snapshot, damaged = warehouse.readable()
         if damaged:
-            repaired += _repair_partitions(place, damaged)
+            repaired += _repair_partitions(warehouse, damaged)
         elif snapshot.partitions:
-            remember_intact(place.root, snapshot.partitions)
+            remember_intact(warehouse.root, snapshot.partitions)
     except OSError as error:
-        raise out_of_room(place, error) or error from None
+        raise out_of_room(warehouse, error) or error from None
     return repaired
 
 

@@ -51,10 +51,10 @@ def forget(
     zero. The speaker tables are unpublished: see `unbuilt_tables`. Another run completes one that was killed.
     PrivacyError if the audit finds anything left.
     """
-    place = Warehouse.at(home)
-    searched = chosen(place, corpora)
-    listed = ForgottenList.of(place)
-    everyone = {corpus: people_of(place, corpus) for corpus in searched}
+    warehouse = Warehouse.at(home)
+    searched = chosen(warehouse, corpora)
+    listed = ForgottenList.of(warehouse)
+    everyone = {corpus: people_of(warehouse, corpus) for corpus in searched}
     ids = {
         corpus: {id for id in known if set(listed.digests([id])) & set(people)}
         for corpus, known in everyone.items()
@@ -64,10 +64,10 @@ def forget(
         listed.holds_digest(one, corpus) for one in people for corpus in searched or [""]
     ):
         raise PrivacyError(
-            f"nobody of these digests is in {', '.join(searched) or place.root}; see ssrem forget"
+            f"nobody of these digests is in {', '.join(searched) or warehouse.root}; see ssrem forget"
         )
     traces = Traces({id for known in ids.values() for id in known})
-    with progress("collecting their messages"), place.reader() as connection:
+    with progress("collecting their messages"), warehouse.reader() as connection:
         words = words_of(connection, traces.ids, held_by)
         # The turns of others return when the tables are rebuilt, so their encodings are not deleted.
         turns = hashes_of(
@@ -77,29 +77,29 @@ def forget(
         )
     removed = {
         corpus: _forget_in(
-            place, corpus, sorted(ids[corpus]), Traces(ids[corpus]), words, people, corpora, resources
+            warehouse, corpus, sorted(ids[corpus]), Traces(ids[corpus]), words, people, corpora, resources
         )
         for corpus in held_by
     }
-    with place.lock("forget"):
+    with warehouse.lock("forget"):
         if not held_by:  # forgotten before, perhaps interrupted before the caches were purged
-            ForgottenList.of(place).with_people(people, corpora).save(place)
+            ForgottenList.of(warehouse).with_people(people, corpora).save(warehouse)
         with progress("emptying caches"):
-            purged = purge(place, np.union1d(held_texts(place), turns))
+            purged = purge(warehouse, np.union1d(held_texts(warehouse), turns))
         with progress("auditing what is left"):
-            skip = _of_other_corpora(place, searched) if corpora else ()
-            left = left_of(place, traces, words, skip)
+            skip = _of_other_corpora(warehouse, searched) if corpora else ()
+            left = left_of(warehouse, traces, words, skip)
     if left["ids"] or left["texts"] or left["vectors"]:
         raise PrivacyError(
-            f"forgotten, but {place.root} still holds {left['ids']} ids, {left['texts']} texts and {left['vectors']} "
-            "vectors of theirs; keep it from others, and report this"
+            f"forgotten, but {warehouse.root} still holds {left['ids']} ids, {left['texts']} texts and "
+            f"{left['vectors']} vectors of theirs; keep it from others, and report this"
         )
     return {
         "corpora": removed,
-        "evaluators": _outdated_evaluators(place, people),
+        "evaluators": _outdated_evaluators(warehouse, people),
         "purged": purged,
         "left": left,
-        "other_files": other_files(place, traces),
+        "other_files": other_files(warehouse, traces),
     }
 
 

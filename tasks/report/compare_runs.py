@@ -35,13 +35,13 @@ def write_run_comparison(home: str, first: str, second: str) -> str:
 
     first, second: run ids, or prefixes of them. Raises HomeError if a run does not exist or a prefix is ambiguous.
     """
-    place = Warehouse.at(home)
-    with place.reader() as connection:
+    warehouse = Warehouse.at(home)
+    with warehouse.reader() as connection:
         runs = records(connection, "SELECT * FROM runs ORDER BY started")
-        sides = [_side(place, connection, find(runs, name, place), runs) for name in (first, second)]
-    comparison = Comparison(f"{utc_now():%Y-%m-%d %H:%M} UTC", __version__, str(place.root), *sides)
+        sides = [_side(warehouse, connection, find(runs, name, warehouse), runs) for name in (first, second)]
+    comparison = Comparison(f"{utc_now():%Y-%m-%d %H:%M} UTC", __version__, str(warehouse.root), *sides)
     names = "-".join(side.run["run_id"] for side in sides)
-    return str(put_page(place, f"compare-{names}.html", render_comparison(comparison)))
+    return str(put_page(warehouse, f"compare-{names}.html", render_comparison(comparison)))
 
 
 def find(runs: Sequence[Mapping[str, Any]], name: str, home: Warehouse) -> Mapping[str, Any]:

@@ -28,20 +28,20 @@ def write_report(home: str, *, anew: bool = True) -> str:
 
     anew: render even if the file shows this snapshot already. HomeError if nothing is published.
     """
-    place = Warehouse.at(home)
-    partitions = place.partitions()
+    warehouse = Warehouse.at(home)
+    partitions = warehouse.partitions()
     if not partitions:
         raise HomeError(
-            f"{place.root} is empty; fill it with ssrem run, which takes the corpus that comes with ssrem, or with "
+            f"{warehouse.root} is empty; fill it with ssrem run, which takes the corpus that comes with ssrem, or with "
             "ssrem run DUMP, which takes yours"
         )
-    shown = hashlib.sha256(f"{__version__} {place.root} {partitions}".encode()).hexdigest()
-    mark, path = f"<!-- of snapshot {shown} -->\n", place.reports / "report.html"
+    shown = hashlib.sha256(f"{__version__} {warehouse.root} {partitions}".encode()).hexdigest()
+    mark, path = f"<!-- of snapshot {shown} -->\n", warehouse.reports / "report.html"
     if not anew and path.is_file() and path.read_bytes().endswith(mark.encode()):
         return str(path)
     with progress("writing the report"):
-        page = render(report_data(place))
-    return str(put_page(place, path.name, page + mark))
+        page = render(report_data(warehouse))
+    return str(put_page(warehouse, path.name, page + mark))
 
 
 @step("write figures")
@@ -51,9 +51,9 @@ def write_figures(home: str, folder: str, *, raw: bool = False) -> list[str]:
     raw: in CSV, text as it is, even where a spreadsheet would take it for a formula. Raises SsremError if the folder
     cannot be written to.
     """
-    place = Warehouse.at(home)
+    warehouse = Warehouse.at(home)
     with progress("writing figures and tables"):
-        data = report_data(place)
+        data = report_data(warehouse)
         try:
             return [str(path) for path in export(data, Path(folder), raw=raw)]
         except OSError as error:
@@ -61,9 +61,9 @@ def write_figures(home: str, folder: str, *, raw: bool = False) -> list[str]:
             raise SsremError(f"cannot write figures into {folder}: {reason}; name another folder") from None
 
 
-def put_page(place: Warehouse, name: str, page: str) -> Path:
+def put_page(warehouse: Warehouse, name: str, page: str) -> Path:
     """Write a page atomically into the reports of the home folder; returns its path."""
-    path = place.reports / name
+    path = warehouse.reports / name
     draft = Path(f"{path}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -74,15 +74,15 @@ def put_page(place: Warehouse, name: str, page: str) -> Path:
         draft.write_text(page, encoding="utf-8")
         draft.replace(path)
     except OSError as error:
-        raise out_of_room(place, error) or error from None
+        raise out_of_room(warehouse, error) or error from None
     finally:
         draft.unlink(missing_ok=True)
     return path
 
 
-def report_data(place: Warehouse) -> ReportData:
+def report_data(warehouse: Warehouse) -> ReportData:
     """The rows of the published snapshot that the report shows."""
-    with place.reader() as connection:
+    with warehouse.reader() as connection:
         texts = {name: query.text for name, query in queries("report").items()}
         responses = texts.pop("responses")
         rows = {name: records(connection, text) for name, text in texts.items()}
@@ -94,6 +94,6 @@ def report_data(place: Warehouse) -> ReportData:
     return ReportData(
         generated_at=f"{utc_now():%Y-%m-%d %H:%M} UTC",
         ssrem_version=__version__,
-        home=str(place.root),
+        home=str(warehouse.root),
         **rows,
     )

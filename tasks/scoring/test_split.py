@@ -33,21 +33,21 @@ def score_corpus(
 ) -> bool:
     """Score every candidate of the corpus's test split, and the copied context. False if the scores are published
     already, or if the evaluator asks an endpoint, which would cost a request for each."""
-    place = Warehouse.at(home)
-    if asks(place, name, version):
+    warehouse = Warehouse.at(home)
+    if asks(warehouse, name, version):
         return False
-    folder = place.models / name / str(version)
+    folder = warehouse.models / name / str(version)
     who = {"evaluator": name, "version": version}
 
     def recipe() -> Recipe:
-        digest, _ = landed_corpus(place, corpus)
-        inputs = {corpus: digest, "tables": candidate_sources(place, [corpus])}
+        digest, _ = landed_corpus(warehouse, corpus)
+        inputs = {corpus: digest, "tables": candidate_sources(warehouse, [corpus])}
         return Recipe({**who, "corpus": corpus}, inputs)
 
     def build(stage: Stage) -> Built[bool]:
         with progress(f"scoring the test split of {corpus} with {name}"), evaluator_at(folder) as evaluator:
             candidates = load_candidates(stage.connection, [corpus]).sampled(TEST, evaluator.test_sample)
-            f = score_candidates(place, folder, evaluator, candidates, stage.scratch)
+            f = score_candidates(warehouse, folder, evaluator, candidates, stage.scratch)
         origin = {**who, "learned_from": learned_from(stage.connection, (name, version))}
         _stage_scores(stage, {**origin, "dataset": corpus}, candidates, f, evaluator.f_unit)
         shares = [
@@ -59,7 +59,7 @@ def score_corpus(
         key = PartitionKey(corpus=corpus, evaluator=name, version=version)
         return Built(True, [Output(table, key) for table in ("scores", "identification", "agreement")])
 
-    return run_stage(place, "score", recipe, build, done=False, resources=resources)
+    return run_stage(warehouse, "score", recipe, build, done=False, resources=resources)
 
 
 def _present(candidates: Candidates) -> dict[str, np.ndarray[Any, Any]]:

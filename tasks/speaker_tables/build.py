@@ -32,25 +32,25 @@ def build(
 
     Raises HomeError if the corpus has not landed.
     """
-    place = Warehouse.at(home)
+    warehouse = Warehouse.at(home)
     settings = settings or TableSettings()
 
     def recipe() -> Recipe:
-        return Recipe({"corpus": corpus, **asdict(settings)}, {corpus: landed_corpus(place, corpus)[0]})
+        return Recipe({"corpus": corpus, **asdict(settings)}, {corpus: landed_corpus(warehouse, corpus)[0]})
 
     def build_tables(stage: Stage) -> Built[bool]:
-        digest, scope = landed_corpus(place, corpus)
+        digest, scope = landed_corpus(warehouse, corpus)
         with progress(f"building the speaker tables of {corpus}"):
             create_tables(stage, corpus, scope, settings)
 
         def encoder() -> Encoder:
             texts = partial(training_texts, stage.connection, [corpus])
-            return encoder_for(place, settings.encoder, settings.seed, {corpus: digest}, texts)
+            return encoder_for(warehouse, settings.encoder, settings.seed, {corpus: digest}, texts)
 
-        add_set_similarity(stage, corpus, scope, settings, encoder, partial(cached_encode, place))
+        add_set_similarity(stage, corpus, scope, settings, encoder, partial(cached_encode, warehouse))
         return Built(True, [Output(table, PartitionKey(corpus=corpus)) for table in stage.staged])
 
-    return run_stage(place, "tables", recipe, build_tables, done=False, resources=resources)
+    return run_stage(warehouse, "tables", recipe, build_tables, done=False, resources=resources)
 
 
 def landed_corpus(home: Warehouse, corpus: str) -> tuple[str, str]:

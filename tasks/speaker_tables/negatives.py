@@ -60,19 +60,19 @@ def make_negatives(
 
     Raises EvaluatorError if the generator gives none, HomeError if the corpus has not landed.
     """
-    place = Warehouse.at(home)
+    warehouse = Warehouse.at(home)
 
     def recipe() -> Recipe:
-        digest, _ = landed_corpus(place, corpus)
-        inputs = {corpus: digest, "tables": candidate_sources(place, [corpus])}
+        digest, _ = landed_corpus(warehouse, corpus)
+        inputs = {corpus: digest, "tables": candidate_sources(warehouse, [corpus])}
         return Recipe({"corpus": corpus, **asdict(settings)}, inputs)
 
     def build(stage: Stage) -> Built[bool]:
-        digest, _ = landed_corpus(place, corpus)
+        digest, _ = landed_corpus(warehouse, corpus)
         candidates = load_candidates(stage.connection, [corpus])
         options: dict[str, Any] = {}
         if needs_model(settings.generator):
-            options["model"] = settings.model or str(masked_lm_for(place, candidates, {corpus: digest}))
+            options["model"] = settings.model or str(masked_lm_for(warehouse, candidates, {corpus: digest}))
         generator = load_generator(settings.generator, **options)
         rows = candidates.rows(SPLIT_CODES[settings.split])
         if settings.responses:
@@ -87,7 +87,7 @@ def make_negatives(
         key = PartitionKey(corpus=corpus, generator=settings.generator, split=settings.split)
         return Built(True, [Output("negatives", key)])
 
-    return run_stage(place, "negatives", recipe, build, done=False, resources=resources)
+    return run_stage(warehouse, "negatives", recipe, build, done=False, resources=resources)
 
 
 def _insert(stage: Stage, corpus: str, response_ids: np.ndarray[Any, Any], batch: Sequence[Negative]) -> None:

@@ -62,7 +62,7 @@ def study(
     Raises EvaluatorError where no evaluator gives what the study needs, AnnotationError or HomeError where the
     dataset does not exist.
     """
-    place = Warehouse.at(home)
+    warehouse = Warehouse.at(home)
     kind = study_called(settings.study)
     source = SOURCES[kind.data]
     versions = source.usable(kind.name, evaluators)
@@ -87,9 +87,9 @@ def study(
         return Built(True, outputs)
 
     return run_stage(
-        place,
+        warehouse,
         "study",
-        lambda: Recipe(parameters, source.inputs(place, dataset)),
+        lambda: Recipe(parameters, source.inputs(warehouse, dataset)),
         build,
         done=False,
         resources=resources,
@@ -113,16 +113,16 @@ def read_study(home: Warehouse, name: str, dataset: str) -> tuple[Rows, dict[str
 
 def write_study(home: str, name: str, dataset: str) -> Path:
     """Write the published study into the home folder's reports, as Markdown and SVG; the page's path."""
-    place = Warehouse.at(home)
-    rows, _ = read_study(place, name, dataset)
-    page = place.reports / f"study-{name}-{dataset}.md"
+    warehouse = Warehouse.at(home)
+    rows, _ = read_study(warehouse, name, dataset)
+    page = warehouse.reports / f"study-{name}-{dataset}.md"
     picture = page.with_suffix(".svg")
     try:
         page.parent.mkdir(parents=True, exist_ok=True)
         save_plot(rows, picture)
         page.write_text(f"{markdown(rows)}\n![{name} of {dataset}](<{picture.name}>)\n", encoding="utf-8")
     except OSError as error:
-        raise out_of_room(place, error) or error from None
+        raise out_of_room(warehouse, error) or error from None
     return page
 
 

@@ -80,14 +80,14 @@ def decide(
     test split and annotated set of the challenge. Both must have scored all of them; the caller leaves out sets whose
     figures cannot be published. Returns whether it was promoted, and why.
     """
-    place, margins = Warehouse.at(home), margins or Margins()
+    warehouse, margins = Warehouse.at(home), margins or Margins()
     name, version = challenge.evaluator, challenge.version
     parameters = {"decide": name, "version": version, "champion": challenge.champion}
     parameters["margins"] = asdict(margins)
 
     def decided_already(_: Recipe) -> tuple[bool, str] | None:
         """The answer if another run has decided meanwhile, or has changed the data of the comparison."""
-        waits = challenge in challenges(place, [name])
+        waits = challenge in challenges(warehouse, [name])
         return None if waits else (False, "no longer waits for this decision")
 
     def build(stage: Stage) -> Built[tuple[bool, str]]:
@@ -103,7 +103,7 @@ def decide(
         return Built((promoted, why), _outputs(stage, name, version, decision, promoted))
 
     return run_stage(
-        place, "train", lambda: Recipe(parameters, {}), build, done=decided_already, resources=resources
+        warehouse, "train", lambda: Recipe(parameters, {}), build, done=decided_already, resources=resources
     )
 
 
@@ -116,16 +116,16 @@ def promote(
     Returns the version and the one that it replaces; None for the latter if it was in use already, for example by a
     rollback that was killed before it updated the rankings. Raises EvaluatorError if it does not exist.
     """
-    place = Warehouse.at(home)
+    warehouse = Warehouse.at(home)
 
     def choice() -> tuple[int, int | None]:
         """The version to promote, and the one in use."""
-        rows = versions(place, name)
+        rows = versions(warehouse, name)
         used = next((row["version"] for row in rows if row["promoted"]), None)
-        if version is None and used is not None and _halfway_rolled_back(place, name, used):
+        if version is None and used is not None and _halfway_rolled_back(warehouse, name, used):
             return used, used
-        chosen = _before(name, rows, place) if version is None else version
-        return known_version(place, name, chosen), used
+        chosen = _before(name, rows, warehouse) if version is None else version
+        return known_version(warehouse, name, chosen), used
 
     def in_use_already(_: Recipe) -> tuple[int, int | None] | None:
         chosen, used = choice()
@@ -139,7 +139,7 @@ def promote(
         return Built((chosen, used), _outputs(stage, name, chosen, decision, True))
 
     return run_stage(
-        place,
+        warehouse,
         "train",
         lambda: Recipe({"promote": name, "version": version}, {}),
         build,

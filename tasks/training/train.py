@@ -59,17 +59,17 @@ def train(
     Raises EvaluatorError if the name or a setting is unknown or there is nothing to learn from, HomeError if a corpus
     has not landed, AnnotationError for labels that cannot be read.
     """
-    place = Warehouse.at(home)
+    warehouse = Warehouse.at(home)
     kind: Any = evaluator_class(name)
     settings = kind.check_settings(config or {})
     kind.check_labels(len(labels.files) if labels else 0, labels is not None and labels.alone)
-    labelled = human_scores(place, labels.files, labels.criterion) if labels else {}
+    labelled = human_scores(warehouse, labels.files, labels.criterion) if labels else {}
     spec = kind.encoder_spec(encoder)
     parameters: dict[str, Any] = {"evaluator": name, "encoder": spec, "config": settings}
     if labels:
         parameters["labels"] = [labels.criterion, labels.alone]
-    job = _Job(place, kind, corpora, parameters, labelled, labels is not None and labels.alone)
-    return run_stage(place, "train", job.recipe, job.build, done=job.trained_before, resources=resources)
+    job = _Job(warehouse, kind, corpora, parameters, labelled, labels is not None and labels.alone)
+    return run_stage(warehouse, "train", job.recipe, job.build, done=job.trained_before, resources=resources)
 
 
 @dataclass(frozen=True)
@@ -182,7 +182,7 @@ def register(
 
     Raises EvaluatorError if the name or a setting is unknown, or a package that it needs is missing.
     """
-    place = Warehouse.at(home)
+    warehouse = Warehouse.at(home)
     kind: Any = evaluator_class(name)
     if kind.learns_from:
         raise EvaluatorError(f"{name} learns from conversations; run ssrem train {name}")
@@ -191,17 +191,17 @@ def register(
         recipe = Recipe({"evaluator": name, "signature": evaluator.signature}, {})
 
     def registered(_: Recipe) -> tuple[int, bool] | None:
-        if not already_done(place, "train", recipe):
+        if not already_done(warehouse, "train", recipe):
             return None
-        newest = int(versions(place, name)[-1]["version"])
-        return None if model_damage(place.models, name, newest) else (newest, False)
+        newest = int(versions(warehouse, name)[-1]["version"])
+        return None if model_damage(warehouse.models, name, newest) else (newest, False)
 
     def build(stage: Stage) -> Built[tuple[int, bool]]:
         row, built = stage_version(stage, evaluator, evaluator.settings)
         card = {column: row[column] for column in ("evaluator", "version", "signature", "config")}
         return replace(built, save=lambda: evaluator.save(stage.scratch / "model", card=card))
 
-    return run_stage(place, "train", lambda: recipe, build, done=registered, resources=resources)
+    return run_stage(warehouse, "train", lambda: recipe, build, done=registered, resources=resources)
 
 
 @dataclass(frozen=True)

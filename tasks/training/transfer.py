@@ -62,7 +62,7 @@ def import_evaluator(
     own files, installed packages, and the encoders and models in `allowed`, names or paths. Raises EvaluatorError if
     any of this fails.
     """
-    place = Warehouse.at(home)
+    warehouse = Warehouse.at(home)
 
     def build(stage: Stage) -> Built[tuple[str, int, bool]]:
         folder = stage.scratch / "model"
@@ -70,7 +70,7 @@ def import_evaluator(
             unpack(Path(file), folder)
             evaluator = _checked(file, folder, allowed)
         name, signature = evaluator.name, evaluator.signature
-        same = [row["version"] for row in versions(place, name) if row["signature"] == signature]
+        same = [row["version"] for row in versions(warehouse, name) if row["signature"] == signature]
         if same:
             return Built((name, int(same[-1]), False))
         card: dict[str, Any] = read_json(folder / "card.json", ()) if (folder / "card.json").exists() else {}
@@ -78,7 +78,7 @@ def import_evaluator(
         return Built((name, row["version"], True), built.outputs, built.folders)
 
     return run_stage(
-        place,
+        warehouse,
         "train",
         lambda: Recipe({"import": Path(file).name}, {}),
         build,
@@ -91,12 +91,12 @@ def import_evaluator(
 def register_packaged(name: str, home: str, *, resources: Resources | None = None) -> tuple[int, bool]:
     """Publish the packaged evaluator `name` as a version if there is no version of that name; returns the version and
     whether it is new. EvaluatorError if a package that it needs is missing."""
-    place = Warehouse.at(home)
+    warehouse = Warehouse.at(home)
     with progress(f"loading {name}"):
         evaluator = load_evaluator(name)
 
     def build(stage: Stage) -> Built[tuple[int, bool]]:
-        if known := versions(place, name):
+        if known := versions(warehouse, name):
             return Built((int(known[-1]["version"]), False))
         shutil.copytree(PACKAGED / name, stage.scratch / "model")
         card = read_json(PACKAGED / name / "card.json", ())
@@ -104,7 +104,7 @@ def register_packaged(name: str, home: str, *, resources: Resources | None = Non
         return built
 
     recipe = Recipe({"evaluator": name, "signature": evaluator.signature}, {})
-    return run_stage(place, "train", lambda: recipe, build, done=lambda _: None, resources=resources)
+    return run_stage(warehouse, "train", lambda: recipe, build, done=lambda _: None, resources=resources)
 
 
 def registered(
@@ -119,14 +119,14 @@ def registered(
 
     settings: evaluator → what makes a version of it. EvaluatorError for one that has to be trained first.
     """
-    place = Warehouse.at(home)
+    warehouse = Warehouse.at(home)
     for name in names:
         if settings.get(name):
             register(name, home, settings=settings[name], resources=resources)
-    for name in unregistered(place, names):
+    for name in unregistered(warehouse, names):
         publish = register_packaged if evaluator_class(name).learns_from else register
         publish(name, home, resources=resources)
-    return promoted(place, names)
+    return promoted(warehouse, names)
 
 
 def _checked(file: str, folder: Path, allowed: Sequence[str]) -> Evaluator:

@@ -239,14 +239,14 @@ def _database(root: Path, partitions: tuple[Partition, ...], damaged: tuple[Dama
 
 def landed_corpora(home: str, chosen: Sequence[str] | None = None) -> list[str]:
     """Names of the corpora that have landed, oldest first; HomeError where none has, or one of `chosen` has not."""
-    place = Warehouse.at(home)
-    names = [name for (name,) in place.query("SELECT corpus FROM corpora ORDER BY landed_at")]
+    warehouse = Warehouse.at(home)
+    names = [name for (name,) in warehouse.query("SELECT corpus FROM corpora ORDER BY landed_at")]
     if not names:
-        raise HomeError(f"no corpus has landed in {place.root}; run ssrem ingest SOURCE first")
+        raise HomeError(f"no corpus has landed in {warehouse.root}; run ssrem ingest SOURCE first")
     for name in chosen or ():
         if name not in names:
             raise HomeError(
-                f"no corpus {name!r} has landed in {place.root} (landed: {', '.join(names)})"
+                f"no corpus {name!r} has landed in {warehouse.root} (landed: {', '.join(names)})"
                 f"{did_you_mean(name, names) or '; run ssrem ingest first'}"
             )
     return names
