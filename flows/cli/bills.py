@@ -42,6 +42,8 @@ def show_rows(rows: Sequence[Mapping[str, Any]], options: argparse.Namespace) ->
     if options.json:
         output.as_json(rows)
     elif rows:
-        output.tables({"what would be asked: about so many prompt tokens, at most so many of answers": rows})
+        output.tables(
+            {"what would be asked; prompt tokens are estimated, completion tokens are the most": rows}
+        )
     else:
         print("nothing would be asked of an endpoint")

@@ -259,7 +259,7 @@ DUMP = (
     ),
     text(
         "--max-quarantine PERCENT",
-        "refuse a dump of which more messages than this cannot land; 100%% lands the rest, however little",
+        "refuse a dump if more than this share of its messages cannot land; 100%% lands the rest, however small",
         type=percentage,
         default="5%",
     ),

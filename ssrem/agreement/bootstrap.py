@@ -33,7 +33,7 @@ MAX_UNDEFINED = 0.1
 """With a larger share of undefined resamples, the others would be a biased selection."""
 
 JACKKNIFE_GROUPS = 200
-"""At most so many groups of contexts are left out in turn: the acceleration of an interval needs no more."""
+"""Most groups of contexts that are left out in turn: the acceleration of an interval needs no more."""
 
 _CELLS = 250_000
 """Weights in a block: few enough to stay in the caches of a CPU."""
@@ -170,8 +170,8 @@ def _times_drawn(count: int, resamples: int, seed: int) -> Integers:
 def leave_groups_out(clusters: Integers, seed: int) -> Iterator[Floats]:
     """Weights (r, n) of the jackknife, in blocks: each row leaves out one group of clusters.
 
-    Each cluster is a group; if there are more than JACKKNIFE_GROUPS, they are divided at random into so many groups of
-    nearly equal size.
+    Each cluster is a group; if there are more than JACKKNIFE_GROUPS, they are divided at random into that number of
+    groups, of nearly equal size.
     """
     count = int(clusters.max(initial=-1)) + 1
     groups = np.arange(count)

@@ -240,7 +240,7 @@ def _permutation_p(
 ) -> float:
     """p in (0, 1]: (k + 1) / (permutations + 1) for k permutations as extreme as the observed value.
 
-    null: draws so many permutations of the n responses and returns their figures; NaN counts as extreme, so that it
+    null: draws a number of permutations of the n responses and returns their figures; NaN counts as extreme, so that it
     makes nothing significant.
     """
     extreme, step = 0, max(1, _CELLS // n)

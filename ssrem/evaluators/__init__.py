@@ -114,7 +114,7 @@ def packaged() -> list[str]:
 
 
 def best_packaged() -> tuple[str, dict[str, list[str]]]:
-    """The first of BEST_PACKAGED of which everything is installed; of those before it the packages that are missing."""
+    """The first of BEST_PACKAGED whose packages are installed, and those before it with the packages that they lack."""
     missing: dict[str, list[str]] = {}
     for name in BEST_PACKAGED:
         lacking = evaluator_class(name).missing_packages(PACKAGED / name)

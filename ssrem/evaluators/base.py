@@ -75,7 +75,7 @@ class Scores:
         return scores
 
     def placed(self, rows: Sequence[int], n: int) -> Scores:
-        """These scores as those of `rows` among n samples, of which the others have none."""
+        """These scores as those of `rows` among n samples; the others have none."""
         columns = {}
         for field in fields(self):
             values = getattr(self, field.name)

@@ -255,7 +255,7 @@ def rewrite(
 
 
 def _gap(gap: str, left: str, right: str, *, continues: bool, new: bool) -> str:
-    """The text between two neighbours of which at least one was replaced. new: whether the right one was."""
+    """The text between two neighbours, one of which was replaced, or both. new: whether the right one was."""
     if new and (continues or right in _CLOSING):
         return ""
     if not gap and not continues and left.isalnum() and right.isalnum():

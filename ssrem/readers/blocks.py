@@ -12,7 +12,7 @@ Integers = np.ndarray[Any, np.dtype[np.int64]]
 Records = TypeVar("Records")
 
 FEW_ROWS = 512
-"""A block of at most so many rows is not halved."""
+"""A block of at most this many rows is not halved."""
 NEWLINE, RETURN = ord("\n"), ord("\r")
 
 

@@ -11,7 +11,7 @@ from ssrem.readers.streams import GUESSED, blocks, head, is_utf8, text_name
 
 _BLOCK = 1 << 20
 _ENOUGH = 1_000
-"""A file is UTF-8 if so many of its lines have letters beyond ASCII and all lines so far are UTF-8."""
+"""A file is UTF-8 if this many of its lines have letters beyond ASCII and all lines so far are UTF-8."""
 _CONTROLS = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c\x7f\x81\x8d\x8f\x90\x9d]")
 """Bytes that text in cp1252 does not contain; control characters with which IRC formats text are allowed."""
 _OF_IRC = re.compile(rb"[\x02\x03\x0f\x11\x16]")

@@ -13,7 +13,7 @@ from ssrem.samples import Sample
 from ssrem.studies.attacks import Attack
 
 FREQUENT = 40_000
-"""Replacements are among so many first words of the table, which is ordered by frequency."""
+"""Replacements are among this many first words of the table, which is ordered by frequency."""
 LEAST = 0.75
 """Cosine below which a word is not replaced: few words that are further apart can replace each other."""
 FUNCTION_WORDS = 200

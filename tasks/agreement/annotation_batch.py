@@ -131,7 +131,7 @@ def _corpus(home: Warehouse, corpus: str | None) -> str:
 def _contexts(
     connection: duckdb.DuckDBPyConnection, corpus: str, split: str, seed: int, most: int
 ) -> Iterator[Context]:
-    """Contexts in random order, at most so many of each band of lengths."""
+    """Contexts in random order, at most `most` of each band of lengths."""
     values = {"corpus": corpus, "split": split, "seed": seed, "most": most}
     edges = dict(zip(("short", "middle", "long"), EDGES, strict=True))
     answer = connection.execute(statement("6_annotation/contexts"), {**values, **edges})

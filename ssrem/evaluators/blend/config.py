@@ -93,8 +93,8 @@ class BlendConfig(Config):
     strongest gives nearly equal weights. The default leaves no choice: which kinds of negatives there are, and
     how many of each, is arbitrary, and weaker regularisation follows the kind that is easiest to tell.
     non_negative: whether weights below 0 are excluded. length_control: whether the number of words takes part
-    in the fit; it is left out of f. clip: a part's score counts up to so many standard deviations of true
-    responses from their mean. folds: of the inner cross-validation where human scores are learned.
+    in the fit; it is left out of f. clip: the most standard deviations of true responses from
+    their mean by which a part's score counts. folds: of the inner cross-validation where human scores are learned.
     """
 
     parts: str = f"{FAST}+lm-pmi+lm-pmi-sum"

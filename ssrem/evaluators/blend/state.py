@@ -49,7 +49,7 @@ class State:
 
     @classmethod
     def of(cls, tensors: Mapping[str, NDArray[Any]], parts: int) -> Self:
-        """From `tensors`; EvaluatorError where they are not of so many parts."""
+        """From `tensors`; EvaluatorError unless they are of this number of parts."""
         for name, size in zip(TENSORS, (parts, parts, parts, 1, 2, 1), strict=True):
             if tensors[name].shape != (size,) or not np.isfinite(tensors[name]).all():
                 raise EvaluatorError(f"{name} does not fit {parts} parts; train or copy it again")

@@ -60,7 +60,7 @@ class Sender:
         self.prices: Prices | None = prices_of(options.prices, settings["model"])
 
     def send(self, questions: Sequence[Question], responses: int) -> None:
-        """Ask the questions about so many responses; each answer goes into the journal as it comes.
+        """Ask the questions about a number of responses; each answer goes into the journal as it comes.
 
         EvaluatorError if the requests must stop before all questions are asked, PrivacyError if the texts must not be
         sent.
@@ -96,7 +96,7 @@ class Sender:
             )
 
     def _ask(self, endpoint: Endpoint, question: Question, first: bool = False) -> str | None:
-        """None after the question was asked; or the limit because of which it must not be asked."""
+        """None after the question was asked, or the limit that forbids to ask it."""
         spending, longest = self.options.spending, self.settings["max_tokens"]
         most = self._cost(len(question.message.encode()) + 64, longest)
         if stopped := spending.reserve(self.options, most):
@@ -127,7 +127,7 @@ class Sender:
         return None
 
     def _cost(self, sent: int, answered: int) -> float:
-        """What so many tokens cost; 0 without prices."""
+        """What these numbers of tokens cost; 0 without prices."""
         return self.prices.of(sent, answered) if self.prices else 0.0
 
     def _keep(

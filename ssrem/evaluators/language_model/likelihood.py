@@ -231,7 +231,7 @@ class LmSum(Causal):
     def calibrate(self, samples: Sequence[Sample]) -> Self:
         """A copy of the evaluator with the means and deviations of these samples' scores.
 
-        samples: some hundred responses, of which no human ratings are needed; not those that will be scored.
+        samples: some hundred responses, without human ratings; not those that will be scored.
         """
         tokens = self._tokens([sample for sample in samples if sample.context])
         coherence = self._log_p(tokens)
