@@ -87,8 +87,9 @@ class AdapterConfig(FitConfig):
     rank: of what is added to a matrix. freeze: number of lowest layers that get no adapters. max_tokens: of a text,
     while it learns; scoring reads as much as the encoder does. responses: of the training split, that an epoch learns
     from; the next epoch takes those that follow. valid_responses: that choose the epoch and the share, drawn once.
-    keep: the weights go back towards their start as far as this share of what validation gained is kept, see
-    `chosen_share`. bf16: 'auto': mixed precision in training if the processor or GPU has bfloat16; 'off': float32.
+    keep: after training, the weights go back towards their start as long as this share of the gain on validation
+    remains, see `chosen_share`. bf16: 'auto': mixed precision in training if the processor or GPU has bfloat16; 'off':
+    float32.
     """
 
     epochs: int = 8

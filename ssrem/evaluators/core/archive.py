@@ -57,7 +57,8 @@ def unpack(file: Path, folder: Path) -> None:
             sizes = sum(entry.file_size for entry in entries)
             if len(names) < len(entries) or len(names) > _MOST_ENTRIES or sizes > file.stat().st_size:
                 raise EvaluatorError(
-                    f"{file} holds more than itself; it was not made by ssrem evaluators export"
+                    f"{file} names an entry twice, has too many, or unpacks to more than its size; it was not made by "
+                    "ssrem evaluators export"
                 )
             if MANIFEST not in names:
                 raise EvaluatorError(f"{file} holds no evaluator; make one with ssrem evaluators export")

@@ -90,13 +90,13 @@ def test_entries_that_share_their_bytes_are_not_unpacked(tmp_path: Path) -> None
                 setattr(entry, what, getattr(shared, what))
             opened.filelist.append(entry)
         opened._didModify = True  # type: ignore[attr-defined]
-    assert "holds more than itself" in refused(file, tmp_path)
+    assert "unpacks to more than its size" in refused(file, tmp_path)
 
 
 def test_an_entry_that_is_there_twice(tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match="Duplicate"):
         file = archive(tmp_path / "a.ssrem", ("x.json", b"1"), ("x.json", b"2"))
-    assert "holds more than itself" in refused(file, tmp_path)
+    assert "unpacks to more than its size" in refused(file, tmp_path)
 
 
 def test_names_that_the_disk_refuses_are_one_line(tmp_path: Path) -> None:
