@@ -246,14 +246,14 @@ def test_an_annotated_set_that_fails_stops_no_promotion(
     file = tmp_path / "broken_eval.json"
     file.write_text(json.dumps(annotated_rows()))
     assert correlate(str(file), [("ssrem", 1)], str(challenged.root)) == ("broken", True)
-    sound = correlation._correlate
+    sound = correlation._Job.run
 
-    def failing(place: Warehouse, dataset: str, *rest: Any) -> bool:
-        if dataset == "broken":
+    def failing(job: Any, resources: Any) -> bool:
+        if job.dataset == "broken":
             raise GateError("gate of correlate: a figure is infinite")
-        return sound(place, dataset, *rest)
+        return sound(job, resources)
 
-    monkeypatch.setattr(correlation, "_correlate", failing)
+    monkeypatch.setattr(correlation._Job, "run", failing)
     (why,) = decide_all(str(challenged.root)).values()
     assert why.startswith("promoted: not worse than version 1 on ")
     assert {one["dataset"] for one in json.loads(row(challenged, 2)["comparison"])} == {"tiny", "people"}
