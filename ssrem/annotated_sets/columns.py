@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import io
 import json
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -188,7 +189,8 @@ def _well_known(header: Sequence[str], mapped: Mapping[str, Sequence[str]]) -> d
     taken = {column for columns in mapped.values() for column in columns}
     scored = any(name == "score" or name.startswith(_SCORE_OF) for name in mapped)
     free = [column for column in reversed(header) if column not in taken]
-    by_name = {normalise(column.rpartition(".")[2]): column for column in free}  # such as Input.context
+    last = Counter(normalise(column.rpartition(".")[2]) for column in free)  # such as Input.context
+    by_name = {name: column for column in free if last[name := normalise(column.rpartition(".")[2])] == 1}
     by_name |= {normalise(column): column for column in free}
     known: dict[str, tuple[str, ...]] = {}
     for name, aliases in ALIASES.items():

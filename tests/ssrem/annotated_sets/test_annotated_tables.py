@@ -129,6 +129,7 @@ def test_columns_of_a_form_are_known_by_the_last_part_of_their_names(tmp_path: P
     rows = "".join(f"{worker},c,r,{score}\n" for worker, score in (("W1", 4), ("W2", 2)))
     annotated = read(tmp_path, f"WorkerId,Input.context,Input.response,Answer.overall\n{rows}")
     assert [row.ratings for row in annotated.rows] == [{"Answer.overall": (4.0, 2.0)}]
+    assert "no column is known as score" in said(tmp_path, "context,response,a.score,b.score\nc,r,1,2\n")
 
 
 def test_tables_as_other_programs_save_them(tmp_path: Path) -> None:
