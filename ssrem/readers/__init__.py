@@ -284,7 +284,10 @@ def _unlike(path: Path, format: str | None) -> str:
         )
     kind = "folder" if path.is_dir() else "content"
     fault = f"the {kind} is not {format}" if format else f"the {kind} is of no known format"
-    return f"{fault}{missing and f' ({missing})'}; {_formats()}"
+    way_out = (
+        "" if missing or format else "; or write it as CSV with the columns conversation, speaker and text"
+    )
+    return f"{fault}{missing and f' ({missing})'}; {_formats()}{way_out}"
 
 
 def _near_misses(path: Path, formats: Iterable[str]) -> str:

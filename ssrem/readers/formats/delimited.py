@@ -129,12 +129,10 @@ class DelimitedReader(Reader):
                 f"{self.path}: line 1, the header, {fault}; give its encoding with --encoding, such as cp1251, or save "
                 "the file as UTF-8 with one header line"
             )
-        known = {*self.layout.needed} <= self.layout.plan(
-            tuple(header)
-        ).sources.keys()  # with the index of pandas
-        if not (known or self.mapping) and any(
-            not cell or (len(cell) > 9 and Times().parse(cell)) for cell in header
-        ):
+        # The first column of a data frame, its index, has no name.
+        fields, named = self.layout.plan(tuple(header)).sources, header[header[:1] == [""] :]
+        known = {*self.layout.needed} <= fields.keys() or self.mapping
+        if not known and any(not cell or (len(cell) > 9 and Times().parse(cell)) for cell in named):
             names = self.delimiter_of(raw).join(("time", "speaker", "addressee", "text"))
             raise DumpError(
                 f"{self.path}: line 1 is a row, not a header: {excerpt(raw)}; add a line before it that names the "

@@ -121,6 +121,7 @@ def _file(content: bytes) -> Callable[[Path], Any]:
         (lambda path: path.mkdir(), "the folder is empty"),
         (lambda path: (path.mkdir(), (path / "x").touch()), "the folder is of no known format"),
         (_file(b"just words\n"), "of no known format; the formats are chitchat, convokit"),
+        (_file(b"just words\n"), "or write it as CSV with the columns conversation, speaker and text"),
         (_file(b'["a",\n "b"]'), "of no known format"),
         (_file(b"\x00\x01\x02, \xff"), "of no known format"),
         (_file(b"PAR1 and nothing"), "not a whole Parquet file"),

@@ -277,3 +277,6 @@ def test_the_index_of_a_data_frame_has_a_column_without_a_name(tmp_path: Path) -
     path.write_text(",conversation_id,speaker,text\n0,c,ann,hi\n")
     (row,) = rows_of(open_dump(path))
     assert (row["conversation_id"], row["speaker"], row["text"]) == ("c", "ann", "hi")
+    path.write_text(",Unit,Turn,B4,B2\n0,Hi,0,0,2017_1\n")
+    with pytest.raises(DumpError, match="the columns are , Unit, Turn, B4, B2"):
+        open_dump(path)
