@@ -1,6 +1,6 @@
 """Encoding, scoring and set similarity by one and by two workers of Dask, each with one thread: times, equal results.
 
-OMP_NUM_THREADS=1 python -m benchmarks.workers HOME
+OMP_NUM_THREADS=1 python -m benchmarks.workers HOME [WORK …]
 
 HOME: the home folder of a default run, whose texts are encoded by the packaged sentence encoder and whose responses are
 scored by its `ssrem`. Similarity is that of random vectors. Each is timed after the workers have done half of it once,
@@ -26,21 +26,22 @@ from ssrem.evaluators import load_evaluator
 from ssrem.samples import TEST, TRAIN, Candidates
 from ssrem.tables.candidates import load_candidates
 from tasks.scoring.batches import score_candidates
+from tasks.speaker_tables import vectors
 from tasks.speaker_tables.similarity import similarity_in_shards
-from tasks.speaker_tables.vectors import TEXTS, encoded_in_shards
 from tasks.warehouse.home import Warehouse
 
 CORPUS = "chitchat"
-SHARDS = 4
-"""Shards of texts to encode."""
+WORKS = ("encoding", "scoring", "similarity")
+SHARDS, TEXTS = 4, 4_096
+"""Shards of texts to encode, and texts of each: a quarter of the usual size, so that it takes minutes."""
 
 VECTORS, DIMENSIONS, MEMBERS, SET = 200_000, 256, 4_000_000, 400
 
 
 def encoding(candidates: Candidates, scratch: Path) -> Callable[[int], Any]:
     """Encode n shards of texts."""
-    encoder = load_encoder("all-minilm-l6-v2")
-    return lambda n: encoded_in_shards(encoder, candidates.texts[: n * TEXTS], scratch)
+    encoder, vectors.TEXTS = load_encoder("all-minilm-l6-v2"), TEXTS
+    return lambda n: vectors.encoded_in_shards(encoder, candidates.texts[: n * TEXTS], scratch)
 
 
 def scoring(candidates: Candidates, home: Warehouse, scratch: Path) -> Callable[[int], Any]:
@@ -52,7 +53,7 @@ def scoring(candidates: Candidates, home: Warehouse, scratch: Path) -> Callable[
         split = np.full_like(candidates.split, TRAIN)
         split[: n * len(split) // SHARDS] = TEST
         scores = score_candidates(home, folder, evaluator, replace(candidates, split=split), scratch)
-        return np.concatenate(list(scores.values()))
+        return np.concatenate([of_kind.ravel() for of_kind in scores.values()])
 
     return score
 
@@ -76,7 +77,11 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     options.add_argument("home", help="home folder of a default run")
-    home = Warehouse.at(options.parse_args().home)
+    options.add_argument("work", nargs="*", metavar="WORK", help=f"of {', '.join(WORKS)} (default: all)")
+    arguments = options.parse_args()
+    if unknown := set(arguments.work) - set(WORKS):
+        options.error(f"no work {', '.join(sorted(unknown))}; there are {', '.join(WORKS)}")
+    home = Warehouse.at(arguments.home)
     with home.reader() as connection:
         candidates = load_candidates(connection, [CORPUS])
     with tempfile.TemporaryDirectory(dir=home.root) as folder:
@@ -84,9 +89,10 @@ def main() -> None:
         works = {
             "encoding": encoding(candidates, scratch),
             "scoring": scoring(candidates, home, scratch),
-            "set similarity": similarity(scratch),
+            "similarity": similarity(scratch),
         }
-        for name, work in works.items():
+        for name in arguments.work or works:
+            work = works[name]
             seconds, results = [], []
             for count in (1, 2):
                 with opened(RunnerOptions(name="dask", workers=count)):
@@ -94,7 +100,7 @@ def main() -> None:
                     start = time.perf_counter()
                     results.append(work(SHARDS))
                     seconds.append(time.perf_counter() - start)
-            equal = "equal" if np.array_equal(*results) else "different"
+            equal = "equal" if np.array_equal(*results, equal_nan=True) else "different"
             taken = (
                 f"one worker {seconds[0]:.1f} s, two {seconds[1]:.1f} s, ratio {seconds[0] / seconds[1]:.2f}"
             )
