@@ -6,9 +6,7 @@ SELECT
     ranks.conversation_no,
     raw.speaker,
     raw.time,
-    -- Placeholders of deleted accounts, of Discord too, stand for different people.
-    NOT coalesce(raw.is_person, TRUE)
-    AND regexp_matches(lower(raw.speaker), '(^|/)(\[deleted\]|\[removed\]|456226577798135808)$') AS is_deleted,
+    coalesce(raw.is_person, TRUE) AS is_person,
     replies.row_no IS NOT NULL AS is_reply,
     replies.parent_no
 FROM raw

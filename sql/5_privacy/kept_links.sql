@@ -20,8 +20,7 @@ SELECT
     child.conversation_no,
     child.speaker,
     child.time,
-    NOT child.is_person
-    AND regexp_matches(lower(child.speaker), '(^|/)(\[deleted\]|\[removed\]|456226577798135808)$') AS is_deleted,
+    child.is_person,
     child.reply_to IS NOT NULL OR child.reply_absent AS is_reply,
     parent.row_no AS parent_no
 FROM kept AS child

@@ -22,8 +22,12 @@ PLACES = (
 )
 """One row is a message of `linked`. Grain: row_no. Scratch."""
 
-_ORDERED = """
-SELECT l.row_no, l.conversation_no, l.speaker, l.time, l.is_reply, l.is_deleted, coalesce(l.parent_no, -1) AS parent_no
+_DELETED = r"(^|/)(\[deleted\]|\[removed\]|456226577798135808)$"
+"""Placeholders of deleted accounts, of Discord too, which stand for different people."""
+
+_ORDERED = f"""
+SELECT l.row_no, l.conversation_no, l.speaker, l.time, l.is_reply, coalesce(l.parent_no, -1) AS parent_no,
+    NOT l.is_person AND regexp_matches(lower(l.speaker), '{_DELETED}') AS is_deleted
 FROM main.linked AS l
 LEFT JOIN main.moved AS m ON l.row_no = m.row_no
 ORDER BY l.conversation_no, coalesce(m.place, l.row_no)
