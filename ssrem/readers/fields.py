@@ -62,6 +62,11 @@ NEEDED = ("conversation", "speaker", "text")
 OF_FILE, OF_REPLIES = "@file", "@replies"
 """In place of a column of conversations, as in `--map conversation=@file`; see `conversation_ids`."""
 
+WITHOUT_CONVERSATIONS = (
+    "conversation=@file if each file is a conversation, @replies if each tree of replies is one"
+)
+"""The way out of a dump that has no column of conversations, for messages."""
+
 SILENT_ROLES = ("system", "developer", "tool", "function")
 """Roles of messages of chat logs that nobody said."""
 
@@ -236,13 +241,10 @@ def unknown_columns(
     path: Path, header: Sequence[str], missing: Sequence[str], error: type[SsremError], kind: str = "column"
 ) -> SsremError:
     """The error of a table in which no column is known as the `missing` fields."""
-    way_out = (
-        ", or conversation=@file if each file is a conversation, @replies if each tree of replies is one"
-    )
-    file = way_out if "conversation" in missing and error is DumpError else ""
+    way_out = f", or {WITHOUT_CONVERSATIONS}" if "conversation" in missing and error is DumpError else ""
     return error(
         f"{path}: no {kind} is known as {' or '.join(missing)}; the {kind}s are {_listed(header)}; "
-        f"say which is which with --map, for example --map {missing[0]}={kind.upper()}{file}"
+        f"say which is which with --map, for example --map {missing[0]}={kind.upper()}{way_out}"
     )
 
 

@@ -14,6 +14,7 @@ from schemas import LANDED
 from ssrem.errors import DumpError, say
 from ssrem.files import sha256
 from ssrem.readers import open_dump, prefetched
+from ssrem.readers.fields import WITHOUT_CONVERSATIONS
 from ssrem.readers.people import NONE
 from ssrem.readers.sources import absolute
 from ssrem.tables.landing import create_ids, create_landed, create_raw, reject, scope_to_files, seats
@@ -234,8 +235,7 @@ def _reject(stage: Stage, reader: Reader, source: str, max_quarantine: float) ->
     is_text = "undecodable" in rejected.reasons and reader.is_text
     way_out = "name the columns with --map, or the format with --format"
     if "no_conversation" in rejected.reasons and reader.takes_mapping:
-        way_out += ", or give --map conversation=@file if each file is a conversation"
-        way_out += ", @replies if each tree of replies is one"
+        way_out += f", or give --map {WITHOUT_CONVERSATIONS}"
     way_out = f"{'give their encoding with --encoding, or ' if is_text else ''}{way_out}"
     if messages == rejected.total:
         raise DumpError(
