@@ -209,8 +209,8 @@ class _Source:
             yield f"row {number}", row if isinstance(row, dict) else "not an object"
 
     def _lines(self, content: bytes) -> Iterator[tuple[str, Mapping[str, Any] | str]]:
-        if found := one_value(content.decode("utf-8", "replace")):
-            for number, row in enumerate(found[0], 1):
+        if rows_and_kind := one_value(content.decode("utf-8", "replace")):
+            for number, row in enumerate(rows_and_kind[0], 1):
                 yield f"row {number}", row if isinstance(row, dict) else "not an object"
             return
         for number, line in enumerate(content.split(b"\n"), 1):

@@ -149,8 +149,8 @@ def parsed_rows(path: Path) -> tuple[list[Any], bool]:
     AnnotationError, naming the line, where it is none of them."""
     text = file_text(path)
     if text.lstrip().startswith("{"):
-        if found := one_value(text):
-            return found
+        if rows_and_kind := one_value(text):
+            return rows_and_kind
         lines = enumerate(text.split("\n"), 1)
         return [_parsed(path, line, number) for number, line in lines if line.strip()], False
     rows = _parsed(path, text, 1)
@@ -162,10 +162,10 @@ def parsed_rows(path: Path) -> tuple[list[Any], bool]:
 def one_value(text: str) -> tuple[list[Any], bool] | None:
     """The rows of one JSON object that is not one of several lines, and whether it holds them as a list: the only list
     of objects in it, such as `{"data": [{…}, …]}`, or else itself."""
-    first = text.lstrip().partition("\n")[0]
-    with suppress(ValueError, RecursionError):
-        json.loads(first)
-        if first.strip() != text.strip():
+    first, _, others = text.strip().partition("\n")
+    if others:
+        with suppress(ValueError, RecursionError):
+            json.loads(first)
             return None  # an object a line
     with suppress(ValueError, RecursionError):
         value = json.loads(text)
