@@ -166,7 +166,9 @@ def _options() -> argparse.Namespace:
         "--responses", type=Path, metavar="FOLDER", help="DailyDialog++, for the rows that learn from it"
     )
     parser.add_argument(
-        "--masked-model", metavar="FOLDER", help="masked language model (ssrem train masked-lm)"
+        "--masked-model",
+        metavar="NAME_OR_FOLDER",
+        help="masked language model (default: one is trained on the responses)",
     )
     parser.add_argument("--rows", type=Path, default=FOLDER, help="folder of the rows (default: %(default)s)")
     parser.add_argument("--output", type=Path, default=Path("docs/agreement.md"))

@@ -11,6 +11,7 @@ from ssrem.encoders import DEFAULT_ENCODER
 from ssrem.evaluators import MANIFEST, PACKAGED, evaluator_class
 from ssrem.evaluators.blend.config import FAST
 from ssrem.files import read_json
+from ssrem.negatives.tied_head.settings import TiedHeadSettings
 
 # Pearson and Spearman on dailydialog-zhao and persona-zhao, as Park et al. 2021 (their table 1) report them.
 PARK = {
@@ -54,7 +55,8 @@ CHITCHAT, RESPONSES = "chitchat", "responses"
 """What is learned from: the corpus of the home folder, or responses to DailyDialog's contexts (Sai et al. 2020)."""
 
 MASKED = "masked-lm"
-"""Stands in settings for the folder of the masked language model that the command line names."""
+"""Stands in settings for the masked language model: the one that the command line names, or one trained here."""
+MASKED_SETTINGS = TiedHeadSettings(steps=5000, batch_size=16, freeze=2, max_tokens=96)
 
 LOCAL = "http://localhost:8080/v1"
 """Where llama.cpp's server listens unless told otherwise."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.agreement.plan import FOLDS, MASKED, RESPONSES, Entry
+from benchmarks.agreement.plan import FOLDS, MASKED, MASKED_SETTINGS, RESPONSES, Entry
 from benchmarks.agreement.responses import responses_of, share_above
 from benchmarks.agreement.rows import gain_of_share
 from ssrem.agreement.annotated import Labels
@@ -24,6 +24,7 @@ from ssrem.encoders import DEFAULT_ENCODER, load_encoder
 from ssrem.errors import EvaluatorError, SsremError
 from ssrem.evaluators import evaluator_class, load_evaluator, packaged
 from ssrem.evaluators.base import Evaluator
+from ssrem.negatives.tied_head.fine_tune import CARD, fine_tune
 from ssrem.samples import TRAIN, Candidates, Floats
 
 Say = Callable[[str], None]
@@ -38,8 +39,8 @@ class Bench:
     """What rows have in common.
 
     corpus: reads the candidates of the home folder's corpus. responses: the folder of DailyDialog++, if there is one.
-    sets: annotated sets by name. unfinished: the folder of checkpoints. masked_model: of mask-and-fill, if there is
-    one. seconds: after which a training ends its piece.
+    sets: annotated sets by name. unfinished: the folder of checkpoints. masked_model: name or folder of the model of
+    mask-and-fill; None: one that learns from the responses. seconds: after which a training ends its piece.
     """
 
     corpus: Callable[[], Candidates]
@@ -175,12 +176,7 @@ def _untrained(entry: Entry, seed: int, bench: Bench) -> Any:
     settings = dict(entry.settings)
     for name, value in settings.items():
         if value == MASKED:
-            if bench.masked_model is None:
-                raise EvaluatorError(
-                    "this row needs a masked language model; make one with ssrem train masked-lm, and name it with "
-                    "--masked-model"
-                )
-            settings[name] = bench.masked_model
+            settings[name] = bench.masked_model or _trained_masked_model(bench)
     if not kind.learns_from:
         metric = kind(**settings)
         _ = metric.signature  # raises if a package or model is missing
@@ -194,6 +190,16 @@ def _untrained(entry: Entry, seed: int, bench: Bench) -> Any:
             texts = _training_texts(bench.candidates[entry.learns_from])
         encoder = load_encoder(entry.encoder or "", train_texts=texts, seed=seed)
     return kind(encoder, kind.config_class.of(settings))
+
+
+def _trained_masked_model(bench: Bench) -> str:
+    """The folder of a masked language model that learned from the responses; it is trained when first needed."""
+    folder = bench.unfinished / MASKED
+    if not (folder / CARD).is_file():
+        bench.say("masked language model")
+        candidates, unfinished = bench.candidates[RESPONSES], bench.unfinished / f"{MASKED}-0"
+        fine_tune(candidates, folder, MASKED_SETTINGS, progress=_progress(bench), checkpoint=unfinished)
+    return str(folder)
 
 
 def _training_texts(candidates: Candidates) -> list[str]:
