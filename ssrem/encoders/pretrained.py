@@ -185,10 +185,22 @@ class Pretrained:
         return held
 
     def precision(self) -> Any:
-        """A context for the model's calls; one around many rounds the weights once."""
+        """A context for the model's calls."""
         import torch
 
         return torch.autocast(self.model.device.type, torch.bfloat16, enabled=self.mixed)
+
+    def round_weights(self) -> None:
+        """Round the weights of all linear maps to bfloat16, as `precision` does in every call, which over a large
+        vocabulary takes as long as the product. A matrix that is an embedding too stays as it is there."""
+        import torch
+        from transformers.pytorch_utils import Conv1D
+
+        _ = self.hashes  # of the weights as they were loaded
+        for part in self.model.modules():
+            if isinstance(part, torch.nn.Linear | Conv1D):
+                for name, value in part.named_parameters(recurse=False):
+                    setattr(part, name, torch.nn.Parameter(value.detach().bfloat16(), requires_grad=False))
 
     @cached_property
     def hashes(self) -> tuple[str, str]:

@@ -69,6 +69,8 @@ class MaskedLM(pretrained.Pretrained):
                 "name a BERT or RoBERTa model with tokenizer.json"
             )
         super().__init__(name, tokenizer, model, mixed=mixed)
+        if mixed:
+            self.round_weights()
         self.mask: int = tokenizer.mask_token_id
         self.start: int = tokenizer.cls_token_id
         self.end: int = tokenizer.sep_token_id

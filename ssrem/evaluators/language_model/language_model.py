@@ -17,8 +17,8 @@ from ssrem.samples import Floats
 # Padded tokens in a batch for each of `batch_size`, which bound the logits (tokens × vocabulary); and samples in it,
 # which bound the copies of a context's cache.
 _TOKENS, _ROWS = 64, 4
-# Logits whose sum of exponentials is computed at once.
-_CHUNK = 32
+# Rows of logits whose sum of exponentials is computed at once: few, so that the memory is reused, not mapped anew.
+_CHUNK = 8
 _REMEMBERED = 200_000
 
 
@@ -54,7 +54,10 @@ class LanguageModel(Pretrained, ABC):
         self.device = model.device
         self.vocabulary = int(model.get_output_embeddings().weight.shape[0])
         self._known: dict[tuple[tuple[int, ...], tuple[int, ...]], float] = {}
-        self._check()
+        if mixed:
+            self.round_weights()
+        with self.precision():
+            self._check()
 
     def length(self, wanted: int | None) -> int:
         """How many tokens a sample may have; EvaluatorError for more than the model takes."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import math
+import shutil
 import signal
 import sys
 import tempfile
@@ -26,6 +27,7 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
+from ssrem.encoders.pretrained import Pretrained
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.language_model import gemma
 from ssrem.evaluators.language_model.language_model import batches
@@ -385,6 +387,17 @@ def test_bf16_is_chosen_by_name_and_told_by_the_signature(
     mixed.save(tmp_path / "saved")
     assert np.array_equal(cls.load(tmp_path / "saved").score(SAMPLES), rounded)
     assert np.array_equal(full.score(SAMPLES), exact)
+
+
+@pytest.mark.parametrize("cls", [LmPmi, MlmLikelihood])
+def test_weights_that_are_rounded_once_give_what_rounding_in_every_call_gives(
+    cls: type[Likelihood], causal: Path, masked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = masked if cls is MlmLikelihood else causal
+    once = cls(model=f"{folder}:bf16").score(SAMPLES)
+    monkeypatch.setattr(Pretrained, "round_weights", lambda _: None)
+    other = shutil.copytree(folder, tmp_path / "model")
+    assert np.array_equal(cls(model=f"{other}:bf16").score(SAMPLES), once)
 
 
 def test_evaluators_share_a_model(causal: Path) -> None:
