@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 SHOWN_ROWS = 3
 """Rows that a message shows of those that break a rule."""
 
+RESPONSES_AT_ONCE = 6_000_000
+"""Most response ids whose candidates are joined at once, by which the space that a check takes is bounded."""
+
 SAVED_ROWS = 1000
 """Most rows that are saved of those that break a rule."""
 
@@ -80,14 +83,24 @@ def check_tables(
 
 
 def create_shared(connection: duckdb.DuckDBPyConnection, stage: str) -> None:
-    """Create the tables that several SQL checks of the stage read. Raises GateError where one cannot be created."""
+    """Create the tables that several SQL checks of the stage read, for RESPONSES_AT_ONCE response ids at a time.
+
+    Raises GateError where one cannot be created.
+    """
     import duckdb
 
     for query in shared(stage):
-        try:
-            connection.execute(f"CREATE OR REPLACE TABLE main.{query.name} AS {query.text}")
-        except duckdb.Error as error:
-            raise not_checked(query.name, error) from error
+        ((lowest, highest),) = connection.execute(
+            "SELECT coalesce(min(response_id), 0), coalesce(max(response_id), 0) FROM responses"
+        ).fetchall()
+        into = f"CREATE OR REPLACE TABLE main.{query.name} AS"
+        for first in range(lowest, highest + 1, RESPONSES_AT_ONCE):
+            part = {"first": first, "last": first + RESPONSES_AT_ONCE - 1}
+            try:
+                connection.execute(f"{into} {query.text}", part)
+            except duckdb.Error as error:
+                raise not_checked(query.name, error) from error
+            into = f"INSERT INTO main.{query.name}"
 
 
 def broken_rows(connection: duckdb.DuckDBPyConnection, wanted: Sequence[Rule]) -> list[int]:

@@ -17,6 +17,7 @@ from ssrem.errors import GateError
 from ssrem.tables.speaker_sets import DRAWS
 from support.paths import ROOT
 from support.stages import staging
+from tasks.stage import gate
 from tasks.stage.gate import broken_rows, check_tables, create_shared, offending_rows
 from tasks.stage.rules import Rule, rules
 from tasks.stage.stage import Output, Stage
@@ -357,8 +358,12 @@ def test_a_check_sees_what_breaks_it_alone(
     assert failing(sound, stage) == {check}
 
 
+@pytest.mark.parametrize("at_once", [1, gate.RESPONSES_AT_ONCE])
 @pytest.mark.parametrize("stage", SOUND)
-def test_the_engine_runs_every_check(sound: duckdb.DuckDBPyConnection, stage: str) -> None:
+def test_the_engine_runs_every_check(
+    sound: duckdb.DuckDBPyConnection, stage: str, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gate, "RESPONSES_AT_ONCE", at_once)
     for statements in BREAKS[stage].values():
         sound.execute(statements[-1])
     results = check_tables(sound, stage, "r", [])

@@ -1,6 +1,7 @@
 -- One row is a candidate that may break a check of negatives, and which ones. Grain: response_id, kind, k.
 -- The checks read it instead of joining all candidates with their responses and turns, each again.
 -- Near the context are the turns from its first to its last; in a thread, some of them are of other chains.
+-- The candidates of the responses from $first to $last: joins of all of a large corpus would fill the disk.
 -- Names are compared by their hashes, of 64 bits: joins of numbers take half the time and memory of those of texts.
 WITH answered AS (
     SELECT
@@ -14,6 +15,7 @@ WITH answered AS (
         hash(r.split) AS split
     FROM responses AS r
     INNER JOIN turns AS t ON r.response_id = t.turn_id
+    WHERE r.response_id BETWEEN $first AND $last
 ),
 
 drawn AS (
@@ -42,6 +44,7 @@ placed AS (
     FROM candidates AS c
     INNER JOIN answered AS r ON c.response_id = r.response_id
     INNER JOIN drawn AS t ON c.turn_id = t.turn_id
+    WHERE c.response_id BETWEEN $first AND $last
 )
 
 SELECT *
