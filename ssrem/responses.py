@@ -18,9 +18,9 @@ from ssrem.errors import AnnotationError, one_line
 from ssrem.files import LARGEST_TEXT, check_regular, temporary_folder
 from ssrem.readers.cells import Lines, names_delimiter, rows_of_cells
 from ssrem.readers.fields import check_header, normalise, turn_text, unknown_columns
+from ssrem.readers.files.streams import UTF8_BOM, chunks, is_utf8
 from ssrem.readers.formats.delimited import CsvReader
-from ssrem.readers.json_members import parse_json
-from ssrem.readers.streams import UTF8_BOM, chunks, is_utf8
+from ssrem.readers.json.members import parse_json
 from ssrem.samples import Sample
 
 STDIN = "-"

@@ -16,8 +16,8 @@ from ssrem.evaluators import evaluator_class, route
 from ssrem.evaluators.core.archive import unpack
 from ssrem.files import temporary_folder
 from ssrem.readers import open_dump, parse_mapping
-from ssrem.readers.encodings import checked_encoding
-from ssrem.readers.sources import is_remote
+from ssrem.readers.files.encodings import checked_encoding
+from ssrem.readers.files.sources import is_remote
 from ssrem.readers.times import checked_format
 from tasks.ingest.dataset_names import checked_name, corpus_name
 from tasks.privacy.ingest_filter import key_for

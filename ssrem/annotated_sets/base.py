@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from ssrem.agreement.annotated import LARGEST_RATING, Annotated, file_text, is_rating, parsed_rows
 from ssrem.errors import AnnotationError, short_repr
-from ssrem.readers.streams import is_parquet
+from ssrem.readers.files.streams import is_parquet
 
 _ABSENT = re.compile(r"(?:n/?a\b.*|nan|none|null|-+|\?)?", re.IGNORECASE | re.DOTALL)
 """How files write that a rater gave no score: nothing, N/A with or without a reason, or a table's word for null."""

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ssrem.errors import DumpError
-from ssrem.readers.archives import Unpacked, dump_in, is_archive
-from ssrem.readers.encodings import checked_encoding, guessed_encoding
 from ssrem.readers.fields import FIELDS, checked_mapping, parse_mapping
-from ssrem.readers.sources import common_folder, located
-from ssrem.readers.streams import chunks, declare, files_of, foreign, is_utf16, prefetched, text_name
+from ssrem.readers.files.archives import Unpacked, dump_in, is_archive
+from ssrem.readers.files.encodings import checked_encoding, guessed_encoding
+from ssrem.readers.files.sources import common_folder, located
+from ssrem.readers.files.streams import chunks, declare, files_of, foreign, is_utf16, prefetched, text_name
 from ssrem.readers.times import checked_format
 from ssrem.registry import did_you_mean, registered
 

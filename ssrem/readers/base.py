@@ -18,16 +18,16 @@ from weakref import WeakMethod
 import pyarrow as pa
 
 from ssrem.errors import DumpError
-from ssrem.readers import streams
 from ssrem.readers.conversation_ids import answered_in, with_ids
 from ssrem.readers.date_order import DateOrder
 from ssrem.readers.fields import ALIASES, OF_REPLIES, Layout
-from ssrem.readers.json_members import json_elements, json_members, parse_json
-from ssrem.readers.json_rows import MEMBERS, member_row, parquet_rows, row_places
+from ssrem.readers.files import streams
+from ssrem.readers.files.streams import is_parquet, is_utf8
+from ssrem.readers.json.members import json_elements, json_members, parse_json
+from ssrem.readers.json.rows import MEMBERS, member_row, parquet_rows, row_places
 from ssrem.readers.metadata import canonical_object, encodable, escaped
 from ssrem.readers.people import NONE, without_people
 from ssrem.readers.rows import RAW_SCHEMA, MalformedRowError, row_values
-from ssrem.readers.streams import is_parquet, is_utf8
 from ssrem.readers.times import Times
 
 Record = Mapping[str, object]

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from ssrem.readers.blocks import NEWLINE, RETURN, Block
-from ssrem.readers.streams import LONGEST_ROW, is_utf8
+from ssrem.readers.files.streams import LONGEST_ROW, is_utf8
 
 _MOST_LINES_A_ROW = 1_000
 """A quoted cell with more lines is treated as a stray quote, which otherwise would swallow the rest of the file."""

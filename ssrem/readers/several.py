@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from ssrem.readers.base import Reader, Record
-from ssrem.readers.sources import labels
+from ssrem.readers.files.sources import labels
 
 
 class SeveralReader(Reader):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ssrem.errors import DumpError, SsremError
-from ssrem.readers.sources import STDIN, base_name, common_name
+from ssrem.readers.files.sources import STDIN, base_name, common_name
 
 _SUFFIXES = (
     ".jsonl",

@@ -15,8 +15,8 @@ from ssrem.errors import DumpError, say
 from ssrem.files import sha256
 from ssrem.readers import open_dump, prefetched
 from ssrem.readers.fields import WITHOUT_CONVERSATIONS
+from ssrem.readers.files.sources import absolute
 from ssrem.readers.people import NONE
-from ssrem.readers.sources import absolute
 from ssrem.tables.landing import create_ids, create_landed, create_raw, reject, scope_to_files, seats
 from ssrem.tables.people import people_notes
 from ssrem.tables.places import order_note, replies_note

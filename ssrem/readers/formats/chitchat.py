@@ -9,7 +9,7 @@ from typing import ClassVar
 from ssrem.errors import DumpError
 from ssrem.files import package_folder
 from ssrem.readers.base import Reader, Record, problem
-from ssrem.readers.json_members import has_shape
+from ssrem.readers.json.members import has_shape
 from ssrem.readers.metadata import escaped
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import ClassVar
 
 from ssrem.readers.base import Reader, Record, problem
+from ssrem.readers.files.streams import head
 from ssrem.readers.metadata import canonical_object
-from ssrem.readers.streams import head
 
 _LINES, _CONVERSATIONS = "movie_lines.txt", "movie_conversations.txt"
 _SEPARATOR = re.compile(rb" \+\+\+\$\+\+\+ ?")

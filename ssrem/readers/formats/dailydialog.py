@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from ssrem.readers.base import Reader, Record, problem
-from ssrem.readers.streams import excerpt, head, is_utf8
+from ssrem.readers.files.streams import excerpt, head, is_utf8
 
 _END = b"__eou__"
 

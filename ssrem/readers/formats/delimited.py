@@ -22,8 +22,8 @@ from ssrem.readers.base import Reader, Record, problem
 from ssrem.readers.blocks import FEW_ROWS, Block, BlockReader
 from ssrem.readers.cells import Lines, Row, names_delimiter, rows_of_block, rows_of_cells, whole_rows
 from ssrem.readers.fields import ALIASES, check_columns, normalise
+from ssrem.readers.files.streams import UTF8_BOM, excerpt, head, is_utf8
 from ssrem.readers.rows import raw_batch, table_batch
-from ssrem.readers.streams import UTF8_BOM, excerpt, head, is_utf8
 from ssrem.readers.times import NotVectorisableError, Times
 
 _LONGEST_NAME = 30

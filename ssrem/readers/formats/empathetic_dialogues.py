@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from ssrem.readers.base import Reader, Record, problem
-from ssrem.readers.streams import head, is_utf8
+from ssrem.readers.files.streams import head, is_utf8
 
 _COLUMNS = ("conv_id", "utterance_idx", "context", "prompt", "speaker_idx", "utterance", "selfeval", "tags")
 _HEADER = ",".join(_COLUMNS).encode()

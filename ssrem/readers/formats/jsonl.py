@@ -19,12 +19,12 @@ from ssrem.errors import DumpError
 from ssrem.readers.base import Reader, Record, no_object, problem
 from ssrem.readers.blocks import RETURN, Block, BlockReader
 from ssrem.readers.fields import check_header, unknown_columns
-from ssrem.readers.json_members import parse_json
-from ssrem.readers.json_rows import first_objects, row_places
-from ssrem.readers.learned_schema import LearnedSchema
+from ssrem.readers.files.streams import blocks, excerpt, head, is_parquet, is_utf8, text_name
+from ssrem.readers.json.learned_schema import LearnedSchema
+from ssrem.readers.json.members import parse_json
+from ssrem.readers.json.rows import first_objects, row_places
 from ssrem.readers.metadata import encodable, escaped
 from ssrem.readers.rows import MalformedRowError, joined_text, table_batch
-from ssrem.readers.streams import blocks, excerpt, head, is_parquet, is_utf8, text_name
 from ssrem.readers.times import NotVectorisableError
 
 UTTERANCES = "utterances"

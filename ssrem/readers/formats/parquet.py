@@ -16,9 +16,9 @@ import pyarrow.parquet
 from ssrem.errors import DumpError
 from ssrem.readers.base import BATCH_BYTES, Reader, Record, problem
 from ssrem.readers.fields import check_columns
+from ssrem.readers.files.streams import LONGEST_ROW, is_utf8, too_long
 from ssrem.readers.metadata import python_values
 from ssrem.readers.rows import raw_batch
-from ssrem.readers.streams import LONGEST_ROW, is_utf8, too_long
 from ssrem.readers.times import NotVectorisableError
 
 # The exceptions of Arrow for damaged bytes; ValueError is raised for names that are not UTF-8.

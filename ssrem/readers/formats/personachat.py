@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from ssrem.readers.base import Reader, Record, problem
-from ssrem.readers.streams import head, is_utf8
+from ssrem.readers.files.streams import head, is_utf8
 
 _NUMBERED = re.compile(r"([0-9]{1,9}) (.*)", re.DOTALL)
 _PERSONA = re.compile(r"(your|partner's) persona: ")

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import ClassVar
 
 from ssrem.readers.base import Reader, Record, problem
-from ssrem.readers.json_members import parse_json
+from ssrem.readers.files.streams import text_name
+from ssrem.readers.json.members import parse_json
 from ssrem.readers.metadata import escaped
-from ssrem.readers.streams import text_name
 
 _DAYS = "*/[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9].json"
 _USERS = ("users.json", "org_users.json")

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from ssrem.readers.base import Reader, Record, problem
 from ssrem.readers.cells import Lines, rows_of_cells
-from ssrem.readers.streams import head, is_utf8, text_name
+from ssrem.readers.files.streams import head, is_utf8, text_name
 
 _METADATA = "swda-metadata.csv"
 _FIRST_COLUMN = b"swda_filename"

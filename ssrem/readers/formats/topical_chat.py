@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from ssrem.readers.base import Reader, Record, problem
-from ssrem.readers.json_members import has_shape
+from ssrem.readers.json.members import has_shape
 from ssrem.readers.metadata import escaped
 
 

@@ -16,7 +16,8 @@ import pytest
 import zstandard
 
 from ssrem.errors import DumpError
-from ssrem.readers import archives, open_dump
+from ssrem.readers import open_dump
+from ssrem.readers.files import archives
 from support.exports import EXPORTS, SLACK, TELEGRAM, WHATSAPP, Files, write_dump
 from support.reader_rows import rows_of
 from support.stages import run_python

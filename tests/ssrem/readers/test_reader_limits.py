@@ -16,10 +16,12 @@ import pyarrow.parquet
 import pytest
 
 from ssrem.errors import DumpError
-from ssrem.readers import base, cells, json_members, open_dump, streams
+from ssrem.readers import base, cells, open_dump
+from ssrem.readers.files import streams
 from ssrem.readers.formats import parquet
 from ssrem.readers.formats.delimited import CsvReader
 from ssrem.readers.formats.jsonl import JsonlReader
+from ssrem.readers.json import members
 from ssrem.readers.metadata import DEEPEST, too_deep
 from support.reader_rows import rows_of
 
@@ -114,7 +116,7 @@ def test_a_line_without_an_end_is_one_line(
 def test_a_member_without_an_end_is_one_line(
     write: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(json_members, "LONGEST_ROW", 1 << 20)
+    monkeypatch.setattr(members, "LONGEST_ROW", 1 << 20)
     message = '{"sender":"a","text":"%s"}' % ("x" * 1000)
     one = '{"messages":[' + ",".join([message] * 500) + "]}"
     assert (

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ssrem.readers.streams import prefetched
+from ssrem.readers.files.streams import prefetched
 
 
 def _threads() -> list[threading.Thread]:

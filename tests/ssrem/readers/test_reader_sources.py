@@ -13,7 +13,7 @@ import pytest
 
 from ssrem.errors import DumpError
 from ssrem.readers import open_dump
-from ssrem.readers.sources import base_name, common_name
+from ssrem.readers.files.sources import base_name, common_name
 from support.reader_rows import rows_of
 
 

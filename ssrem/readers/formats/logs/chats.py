@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from ssrem.errors import DumpError
 from ssrem.readers.base import Reader, Record, no_object, problem
 from ssrem.readers.fields import ALIASES, SILENT_ROLES, Layout, check_header
-from ssrem.readers.json_rows import first_objects
+from ssrem.readers.json.rows import first_objects
 from ssrem.readers.metadata import escaped
 from ssrem.readers.rows import MalformedRowError, joined_text
 

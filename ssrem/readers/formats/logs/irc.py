@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import ClassVar, NamedTuple
 
 from ssrem.readers.base import Reader, Record, problem
-from ssrem.readers.streams import excerpt, files_of, head, is_utf8, text_name
+from ssrem.readers.files.streams import excerpt, files_of, head, is_utf8, text_name
 
 _STAMP = re.compile(
     r"\[?(?:(\d{4}-\d\d-\d\d|\d\d\.\d\d\.\d{4})[T ]|([A-Z][a-z]{2} +\d{1,2}) )?"

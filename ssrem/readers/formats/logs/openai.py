@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ssrem.readers.formats.logs.chats import ChatLogReader
-from ssrem.readers.json_rows import first_objects
+from ssrem.readers.json.rows import first_objects
 from ssrem.readers.rows import MalformedRowError
 
 _TEXTS = {"text": "text", "input_text": "text", "output_text": "text", "refusal": "refusal"}

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ssrem.readers.base import Reader, Record, no_object, problem
-from ssrem.readers.json_rows import first_objects
-from ssrem.readers.streams import files_of, text_name
+from ssrem.readers.files.streams import files_of, text_name
+from ssrem.readers.json.rows import first_objects
 
 _ESCAPED = {"&amp;": "&", "&lt;": "<", "&gt;": ">"}
 """The three signs that Reddit escapes in titles and texts."""

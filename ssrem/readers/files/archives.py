@@ -12,7 +12,7 @@ from typing import IO, cast
 
 from ssrem.errors import DumpError
 from ssrem.files import folder_of
-from ssrem.readers.streams import chunks, head
+from ssrem.readers.files.streams import chunks, head
 
 _PIECE = 1 << 20
 MOST_FILES = 100_000

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from ssrem.errors import DumpError
+from ssrem.readers.files.streams import LONGEST_ROW, UTF8_BOM, chunks, head, too_long
 from ssrem.readers.metadata import DEEPEST, too_deep
-from ssrem.readers.streams import LONGEST_ROW, UTF8_BOM, chunks, head, too_long
 
 _CHUNK = 1 << 20
 _PAIR = rb"(?<!\\)(\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})"

@@ -12,8 +12,8 @@ from typing import Any
 
 from ssrem.errors import DumpError
 from ssrem.readers.fields import Layout
-from ssrem.readers.json_members import parse_json
-from ssrem.readers.streams import chunks, head, is_parquet
+from ssrem.readers.files.streams import chunks, head, is_parquet
+from ssrem.readers.json.members import parse_json
 
 MEMBERS = "*"
 """The place of rows that are the members of one object, by id."""

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from ssrem.errors import DumpError
-from ssrem.readers.streams import GUESSED, blocks, head, is_utf8, text_name
+from ssrem.readers.files.streams import GUESSED, blocks, head, is_utf8, text_name
 
 _BLOCK = 1 << 20
 _ENOUGH = 1_000

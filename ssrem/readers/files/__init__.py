@@ -1,0 +1,1 @@
+"""The files of a dump: found, unpacked, decoded, and read as blocks of bytes."""
