@@ -21,6 +21,7 @@ from ssrem.agreement.cross_validation import Labelled, folds_by_context, out_of_
 from ssrem.agreement.inputs import View
 from ssrem.agreement.paired_bootstrap import paired_bootstrap
 from ssrem.encoders import DEFAULT_ENCODER, load_encoder
+from ssrem.encoders.pretrained import BF16
 from ssrem.errors import EvaluatorError, SsremError
 from ssrem.evaluators import evaluator_class, load_evaluator, packaged
 from ssrem.evaluators.base import Evaluator
@@ -193,13 +194,13 @@ def _untrained(entry: Entry, seed: int, bench: Bench) -> Any:
 
 
 def _trained_masked_model(bench: Bench) -> str:
-    """The folder of a masked language model that learned from the responses; it is trained when first needed."""
+    """A masked language model that learned from the responses, in bfloat16; it is trained when first needed."""
     folder = bench.unfinished / MASKED
     if not (folder / CARD).is_file():
         bench.say("masked language model")
         candidates, unfinished = bench.candidates[RESPONSES], bench.unfinished / f"{MASKED}-0"
         fine_tune(candidates, folder, MASKED_SETTINGS, progress=_progress(bench), checkpoint=unfinished)
-    return str(folder)
+    return f"{folder}{BF16}"
 
 
 def _training_texts(candidates: Candidates) -> list[str]:
