@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         TrainingOptions,
     )
     from tasks.stage.stage import Resources
-    from tasks.training.settings import HumanScores, Margins
+    from tasks.training.settings import LabelOptions, Margins
 
 Model = TypeVar("Model", bound="Options")
 
@@ -113,15 +113,15 @@ def training(options: argparse.Namespace, home: Warehouse, names: Sequence[str])
     return filled(TrainingOptions, options, config=config, labels=labels)
 
 
-def _labels(options: argparse.Namespace, home: Warehouse) -> HumanScores | None:
+def _labels(options: argparse.Namespace, home: Warehouse) -> LabelOptions | None:
     if not options.labels:
         if options.criterion or options.labels_only:
             raise SsremError("--criterion and --labels-only need --labels FILE")
         return None
     from tasks.agreement.annotated_sets import human_scores  # imports NumPy
-    from tasks.training.settings import HumanScores
+    from tasks.training.settings import LabelOptions
 
-    labels = HumanScores(tuple(options.labels), options.criterion, options.labels_only)
+    labels = LabelOptions(tuple(options.labels), options.criterion, options.labels_only)
     human_scores(home, labels.files, labels.criterion)
     return labels
 

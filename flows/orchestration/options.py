@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field, model_validator
 
 from ssrem.config import SIMILARITY_SPEAKERS
 from ssrem.errors import RunnerError
-from tasks.training.settings import HumanScores, Margins
+from tasks.training.settings import LabelOptions, Margins
 
 Seed = Field(0, ge=0, description="Seed of every draw")
 
@@ -87,7 +87,7 @@ class TrainingOptions(Options):
         default_factory=dict,
         description="Settings such as seed or epochs; each evaluator gets those that it has",
     )
-    labels: HumanScores | None = Field(None, description="Human scores to learn from as well")
+    labels: LabelOptions | None = Field(None, description="Human scores to learn from as well")
 
 
 class AnnotatedSetOptions(Options):

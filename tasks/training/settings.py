@@ -12,8 +12,8 @@ from ssrem.errors import EvaluatorError
 
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid"))
-class HumanScores:
-    """Human scores to learn from."""
+class LabelOptions:
+    """Which human scores a training learns from."""
 
     files: tuple[str, ...] = Field(
         description="Annotated sets, each a file or the name of a pulled set; blends learn from several"

@@ -27,7 +27,7 @@ from tasks.stage.progress import progress
 from tasks.stage.protocol import Built, run_stage
 from tasks.stage.stage import Output, Resources, Stage
 from tasks.stage.steps import step
-from tasks.training.settings import HumanScores
+from tasks.training.settings import LabelOptions
 from tasks.training.versions import DECIDED, in_use, published_keys, stage_version, versions
 from tasks.warehouse.home import Warehouse
 from tasks.warehouse.integrity import model_damage
@@ -48,7 +48,7 @@ def train(
     *,
     encoder: str | None = None,
     config: Mapping[str, Any] | None = None,
-    labels: HumanScores | None = None,
+    labels: LabelOptions | None = None,
     resources: Resources | None = None,
 ) -> tuple[int, bool]:
     """Train the evaluator `name` on the corpora; returns its version and whether it is new.

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ssrem.evaluators.adem.config import AdemConfig
 from ssrem.evaluators.adem.state import HIGHEST, LOWEST, Constants, Reader, State, Vectors
-from ssrem.evaluators.core.human_scores import HumanScores
+from ssrem.evaluators.core.human_scores import HeldOutSplit
 from ssrem.evaluators.core.scaling import Bounds
 from ssrem.evaluators.core.state import Run
 from ssrem.samples import Floats, Progress, Rows, Sample
@@ -51,7 +51,7 @@ def tune(
     config, referenced = reader.config, "g" in state.matrices
     usable = [pair for pair in annotated if not referenced or pair[0].reference is not None]
     kind = "annotated responses with a reference" if referenced else "annotated responses"
-    human = HumanScores.of(name, usable, scale, share=config.held_out, seed=[config.seed, 7], kind=kind)
+    human = HeldOutSplit.of(name, usable, scale, share=config.held_out, seed=[config.seed, 7], kind=kind)
     vectors = reader.samples(human.samples, state.matrices, state.projection)
     labelled = Labelled(vectors, LOWEST + human.unit * (HIGHEST - LOWEST))
     learned, valid = (labelled.part(rows) for rows in human.split)

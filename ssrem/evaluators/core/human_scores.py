@@ -15,8 +15,8 @@ _FEWEST_SAMPLES, _FEWEST_CONTEXTS = 10, 5
 
 
 @dataclass(frozen=True)
-class HumanScores:
-    """Annotated samples, sorted so that their order in a file has no effect.
+class HeldOutSplit:
+    """Annotated samples, of which some are held out; sorted, so that their order in a file has no effect.
 
     unit: float64 (n,), the human scores scaled to the unit range. held_out: bool (n,), the samples that choose the
     epoch, with contexts that no other sample has. note: a remark for the record of the training.
@@ -37,7 +37,7 @@ class HumanScores:
         share: float,
         seed: Sequence[int],
         kind: str = "annotated responses",
-    ) -> HumanScores:
+    ) -> HeldOutSplit:
         """The annotated samples, of whose contexts a share is held out, one at least. kind: names them in messages.
 
         EvaluatorError for scores beyond the scale, or fewer than 10 samples or 5 contexts.

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from ssrem.evaluators.core.candidate_columns import draw, negatives_by_response
-from ssrem.evaluators.core.human_scores import HumanScores
+from ssrem.evaluators.core.human_scores import HeldOutSplit
 from ssrem.evaluators.core.scaling import Bounds
 from ssrem.evaluators.core.state import NetworkState, Run
 from ssrem.evaluators.cross_encoder.config import CrossEncoderConfig
@@ -87,7 +87,7 @@ def tune(
     A tenth of the contexts is held out. from_0: slope and offset of the logit are fitted to the scores first; that is
     epoch 0, which can be the best one.
     """
-    human = HumanScores.of(name, annotated, scale, share=_HELD_OUT, seed=[config.seed, 6])
+    human = HeldOutSplit.of(name, annotated, scale, share=_HELD_OUT, seed=[config.seed, 6])
     inputs = net.with_frozen_output(net.base.read(human.samples))
     learned, valid = (
         Examples(inputs.part(rows), human.unit[rows].astype(np.float32), np.arange(len(rows)))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.core.candidate_columns import learned_and_valid
 from ssrem.evaluators.core.fitted import Encoding
-from ssrem.evaluators.core.human_scores import HumanScores
+from ssrem.evaluators.core.human_scores import HeldOutSplit
 from ssrem.evaluators.core.scaling import Bounds
 from ssrem.evaluators.core.state import NetworkState, Run
 from ssrem.evaluators.ruber.config import RuberConfig
@@ -75,7 +75,7 @@ def tune(
     A tenth of the contexts is held out. The bounds of g stay as they are.
     """
     config, state = evaluator.config, evaluator.state
-    human = HumanScores.of(evaluator.name, annotated, scale, share=_HELD_OUT, seed=[config.seed, 6])
+    human = HeldOutSplit.of(evaluator.name, annotated, scale, share=_HELD_OUT, seed=[config.seed, 6])
     laid, pairs = lay_samples(human.samples, run.encode, config)
     examples = Examples(pairs[:, 0], pairs[:, 1:], human.unit.astype(np.float32))
     first, second = (examples.part(rows) for rows in human.split)

@@ -15,7 +15,7 @@ from tasks.agreement.correlate import correlate
 from tasks.speaker_tables.negatives import NegativeSettings, make_negatives
 from tasks.studies.source import StudySettings
 from tasks.studies.study import datasets_of, read_study, study, write_study
-from tasks.training.settings import HumanScores
+from tasks.training.settings import LabelOptions
 from tasks.training.train import train
 from tasks.warehouse.home import Warehouse
 
@@ -151,7 +151,7 @@ def test_what_is_learned_from_human_scores(labelled: Warehouse) -> None:
 
 @pytest.mark.xdist_group("small-home")
 def test_no_evaluator_is_tested_on_what_it_learned_from(labelled: Warehouse) -> None:
-    labels = HumanScores((str(labelled.root.with_name("likes_eval.json")),))
+    labels = LabelOptions((str(labelled.root.with_name("likes_eval.json")),))
     train("ruber-unref", ["tiny"], str(labelled.root), encoder="glove-6b-50d", config=TINY, labels=labels)
     with pytest.raises(EvaluatorError, match="version 2 learned from the human scores of likes already"):
         study("likes", [("ruber-unref", 2)], str(labelled.root), StudySettings("low-resource"))

@@ -20,7 +20,7 @@ from tasks.agreement.annotated_sets import human_scores
 from tasks.scoring.test_split import score_corpus
 from tasks.stage.stage import Stage
 from tasks.training.dry_run import dry_run
-from tasks.training.settings import HumanScores
+from tasks.training.settings import LabelOptions
 from tasks.training.train import train
 from tasks.warehouse.home import Warehouse
 
@@ -59,7 +59,7 @@ def test_human_scores_are_learned_from_after_the_corpus(copy: Warehouse, labels:
     home = str(copy.root)
     arguments: dict[str, Any] = {"encoder": GLOVE, "config": QUICK}
     assert train("ruber-unref", ["tiny"], home, **arguments) == (1, True)
-    human = HumanScores((labels,))
+    human = LabelOptions((labels,))
     assert train("ruber-unref", ["tiny"], home, labels=human, **arguments) == (2, True)
     assert train("ruber-unref", ["tiny"], home, labels=human, **arguments) == (2, False)
     one, two = (load_evaluator(copy.models / "ruber-unref" / str(version)).signature for version in (1, 2))
@@ -79,7 +79,7 @@ def test_labels_that_do_not_fit_the_evaluator(
     name: str, human: bool, said: str, copy: Warehouse, labels: str
 ) -> None:
     with pytest.raises(EvaluatorError, match=said):
-        train(name, ["tiny"], str(copy.root), labels=HumanScores((labels,)) if human else None)
+        train(name, ["tiny"], str(copy.root), labels=LabelOptions((labels,)) if human else None)
 
 
 def test_annotated_sets_that_cannot_be_learned_from_together(
@@ -109,7 +109,7 @@ def test_annotated_sets_that_cannot_be_learned_from_together(
 
 def test_a_criterion_that_is_not_there(copy: Warehouse, labels: str) -> None:
     with pytest.raises(AnnotationError, match=r"no criterion 'humour'; name one of overall"):
-        train("ruber-unref", ["tiny"], str(copy.root), labels=HumanScores((labels,), "humour"))
+        train("ruber-unref", ["tiny"], str(copy.root), labels=LabelOptions((labels,), "humour"))
 
 
 def test_a_blend_takes_the_versions_in_use(copy: Warehouse) -> None:
