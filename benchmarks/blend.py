@@ -15,16 +15,21 @@ import hashlib
 import json
 import shutil
 from datetime import UTC, datetime
+from typing import Any
 
 import torch
 
+from ssrem.encoders.pretrained import BF16
 from ssrem.evaluators import PACKAGED, evaluator_class
 from ssrem.evaluators.aspects.word_counts import FOLDER, WordCounts
 from ssrem.evaluators.blend.blend import Blend
+from ssrem.evaluators.language_model.gemma import GEMMA
 from ssrem.in_memory import conversations
 from ssrem.training.hardware import has_bf16
 
 CORPUS = "chitchat"
+SIZES = {"blend": {"contexts": 500, "valid_contexts": 150}}
+"""Settings beside the default ones: more responses than a user would wait for."""
 
 
 def main() -> None:
@@ -39,12 +44,15 @@ def main() -> None:
     if arguments.what == "counts":
         WordCounts.of(corpus.training_texts).save(FOLDER, f"{CORPUS}, training split")
         return
-    blend = evaluator_class(arguments.name)()  # type: ignore[call-arg]
+    kind: Any = evaluator_class(arguments.name)
+    bf16, settings = has_bf16(torch.device("cpu")), dict(SIZES.get(arguments.name, {}))
+    blend, fitted = kind(None, kind.config_class(**settings)), kind(None, _config(kind, settings, bf16))
     assert isinstance(blend, Blend)
-    with torch.autocast("cpu", torch.bfloat16, enabled=has_bf16(torch.device("cpu"))):
-        training = blend.fit(
+    with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
+        training = fitted.fit(
             corpus.candidates, progress=lambda done, steps: print(f"{done}/{steps}", flush=True)
         )
+    blend.set_state(fitted.state)
     texts = hashlib.sha256("\n".join(corpus.candidates.texts).encode()).hexdigest()
     card = {
         "evaluator": blend.name,
@@ -60,6 +68,14 @@ def main() -> None:
     shutil.rmtree(PACKAGED / blend.name, ignore_errors=True)
     blend.save(PACKAGED / blend.name, card=card)
     print(json.dumps(dict(blend.weights), indent=1))
+
+
+def _config(kind: Any, settings: dict[str, Any], bf16: bool) -> Any:
+    """With language models in bfloat16 if wanted: the weights that are learned hold for the models in float32 too."""
+    config = kind.config_class(**settings)
+    parts = [part.name for part in config.members if part.evaluator.startswith("lm-")] if bf16 else []
+    models = {part: {"model": f"{GEMMA}{BF16}"} for part in parts}
+    return kind.config_class.of({**settings, "settings": models})
 
 
 if __name__ == "__main__":

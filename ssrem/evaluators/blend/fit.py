@@ -134,8 +134,9 @@ def fit(
     Minimises the mean of -log σ(f(true) - f(negative)) + l2 Σ (w - mean w)², where f = Σ w z + β log(1 + words), a
     mean over a response's negatives and then over responses: regularisation draws the weights to equal ones,
     not to zero. z is a part's score, standardised by the true responses, so that its scale does not depend on
-    the kinds of negatives. A control has weight 0. Of the strengths whose validation loss is within one
-    standard error of the lowest the strongest is taken. The weights of the state sum to 1, without β.
+    the kinds of negatives; by all responses only where the true ones do not differ. A control has weight 0. Of the
+    strengths whose validation loss is within one standard error of the lowest the strongest is taken. The weights of
+    the state sum to 1, without β.
     """
     began = time.perf_counter()
     groups = {split: groups_of(name, candidates, split, config) for split in (TRAIN, VALID)}
@@ -151,7 +152,7 @@ def fit(
     groups, used = _usable(name, groups, all_scored.complete)
     values, learned = all_scored.values[used], sum(map(len, groups[TRAIN]))
     true = np.cumsum([0, *map(len, groups[TRAIN][:-1])])
-    centre, spread = scales(values[true])
+    centre, spread = scales(values[true], values)
     z = standardised(values, centre, spread, config.clip)
     train, valid = Trials.of(groups[TRAIN], z[:learned]), Trials.of(groups[VALID], z[learned:])
     solutions, losses, history = [], [], []

@@ -62,9 +62,16 @@ def standardised(values: Floats, centre: Floats, spread: Floats, clip: float) ->
     return np.clip((values - centre) / spread, -clip, clip)
 
 
-def scales(values: Floats) -> tuple[Floats, Floats]:
-    """Centre and spread (m,): mean and deviation without the outer percent at each end; 1 where nothing differs."""
+def scales(values: Floats, others: Floats) -> tuple[Floats, Floats]:
+    """Centre and spread (m,): mean and deviation of `values` (n, m) without the outer percent at each end.
+
+    Where the rest does not differ, as by a part that recognises something rare, the spread is that of all values, else
+    that of `others` (k, m), else 1.
+    """
     low, high = np.percentile(values, [_TAIL, 100 - _TAIL], axis=0)
     inner = np.clip(values, low, high)
-    spread = inner.std(axis=0)
-    return inner.mean(axis=0), np.where(spread > 1e-9 * (1 + np.abs(inner).max(axis=0)), spread, 1.0)
+    spread = np.ones(values.shape[1])
+    for rows in (others, values, inner):
+        deviation = rows.std(axis=0)
+        spread = np.where(deviation > 1e-9 * (1 + np.abs(rows).max(axis=0)), deviation, spread)
+    return inner.mean(axis=0), spread

@@ -121,7 +121,7 @@ class _Parts:
     ) -> _Parts:
         """Of the samples; scales and weights are those of the state `before`, or else from the samples and equal."""
         values = members.scores(samples).values
-        centre, spread = (before.centre, before.spread) if before else scales(values)
+        centre, spread = (before.centre, before.spread) if before else scales(values, values)
         prior = before.weights if before else members.judging / members.judging.sum()
         return cls(standardised(values, centre, spread, config.clip), centre, spread, prior)
 

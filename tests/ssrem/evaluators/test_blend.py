@@ -344,9 +344,19 @@ def test_scores_by_hand() -> None:
 
 def test_scales_leave_the_outer_percent_out() -> None:
     column = np.append(np.arange(1000.0), 1e9)
-    centre, spread = scales(np.column_stack([column, np.full(1001, 7.0)]))
+    values = np.column_stack([column, np.full(1001, 7.0)])
+    centre, spread = scales(values, values)
     assert centre == pytest.approx([500, 7], abs=1)
     assert spread == pytest.approx([np.arange(1000).std(), 1], rel=0.02)
+
+
+def test_what_a_part_recognises_rarely_keeps_its_weight() -> None:
+    rare, never = np.zeros(160), np.zeros(160)
+    rare[7] = -0.5
+    others = np.column_stack([rare, never])
+    others[:12, 1] = -0.5
+    _, spread = scales(np.column_stack([rare, never]), others)
+    assert spread == pytest.approx([rare.std(), others[:, 1].std()])
 
 
 def test_scores_do_not_depend_on_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
