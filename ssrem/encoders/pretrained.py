@@ -39,6 +39,8 @@ def load(
     import transformers
     from torch import float32
 
+    from ssrem.encoders.linear_maps import use_onednn
+
     target = pick_device(device)
     folder = local_folder(spec)
     model_class: Any = getattr(transformers, auto_class) if isinstance(auto_class, str) else auto_class
@@ -65,6 +67,7 @@ def load(
             f"model {spec!r}: the tokenizer knows {len(tokenizer)} tokens, the weights {size}; "
             "they belong to different models, copy both from one"
         )
+    use_onednn(model)
     return tokenizer, model.to(target).eval()
 
 
