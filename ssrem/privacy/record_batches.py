@@ -14,6 +14,7 @@ from ssrem.privacy.key import CONVERSATION, SPEAKER, UTTERANCE, PseudonymKey
 from ssrem.privacy.masks import mask, mask_texts
 from ssrem.privacy.mentions import Mentions
 from ssrem.privacy.traces import Traces
+from ssrem.readers.people import DELETED_ACCOUNTS
 
 if TYPE_CHECKING:
     import polars as pl
@@ -91,8 +92,10 @@ def pseudonymised(
 
 
 def _pseudonym(key: PseudonymKey, kind: str, id: str) -> str:
-    """A blank id stays: it names nobody, and why its row is rejected depends on it."""
-    return key.pseudonym(id, kind) if id.strip() else id
+    """A blank id stays: it names nobody, and why its row is rejected depends on it. So does that of deleted accounts,
+    whose messages are never taken for those of one person."""
+    nobody = not id.strip() or (kind == SPEAKER and id.lower() in DELETED_ACCOUNTS)
+    return id if nobody else key.pseudonym(id, kind)
 
 
 def ratings_alone(metadata: str, known: Collection[str] = ()) -> str | None:

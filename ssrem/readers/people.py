@@ -10,6 +10,9 @@ import pyarrow.compute as pc
 NONE = "none"
 """Given as a name: all speakers are people."""
 
+DELETED_ACCOUNTS = frozenset({"[deleted]", "[removed]", "456226577798135808"})
+"""Ids of deleted accounts, of Discord too, which stand for different people."""
+
 DELETED = frozenset(
     (
         "[deleted]",

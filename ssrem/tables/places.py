@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sql import statement
+from ssrem.readers.people import DELETED_ACCOUNTS
 from ssrem.tables.builder import TableBuilder
 
 if TYPE_CHECKING:
@@ -22,8 +24,7 @@ PLACES = (
 )
 """One row is a message of `linked`. Grain: row_no. Scratch."""
 
-_DELETED = r"(^|/)(\[deleted\]|\[removed\]|456226577798135808)$"
-"""Placeholders of deleted accounts, of Discord too, which stand for different people."""
+_DELETED = f"(^|/)({'|'.join(map(re.escape, sorted(DELETED_ACCOUNTS)))})$"
 
 _ORDERED = f"""
 SELECT l.row_no, l.conversation_no, l.speaker, l.time, l.is_reply, coalesce(l.parent_no, -1) AS parent_no,

@@ -241,3 +241,15 @@ def test_seats_keep_ordinary_words(
     assert fetch(home, "SELECT DISTINCT text FROM utterances") == [("the agent asked",)]
     seat = f"{KEY.pseudonym('c0', 'c')}/{KEY.pseudonym('agent')}"
     assert fetch(home, f"SELECT count(*) FROM utterances WHERE speaker = '{seat}'") == [(1,)]
+
+
+@pytest.mark.parametrize("scope", ["person", "conversation"])
+def test_deleted_accounts_stay_people_apart(
+    home: Warehouse, write_dump: Dump, monkeypatch: pytest.MonkeyPatch, scope: str
+) -> None:
+    monkeypatch.setenv("SSREM_PSEUDONYM_KEY", SECRET)
+    speakers = ["ann", "[deleted]", "[deleted]", "bob", "bob"]
+    said = [{"conversation_id": "c", "speaker": who, "text": f"I said {who[:3]}."} for who in speakers]
+    land(write_dump(said), str(home.root), pseudonymise=True, speakers=scope)
+    assert fetch(home, "SELECT DISTINCT turn FROM utterances ORDER BY ALL") == [(0,), (1,), (2,), (3,)]
+    assert fetch(home, "SELECT count(*) FROM utterances WHERE contains(speaker, 'ann')") == [(0,)]
