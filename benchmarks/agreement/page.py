@@ -27,23 +27,6 @@ OF_VERSION_0_1 = {
 }
 """Rows that version 0.1 measured on the papers' sets, of evaluators that have not changed since."""
 
-MASK_AND_FILL_BEFORE = """
-Rows of which only the figures are left, from an earlier machine (2026-11-23, as `retrieval-random-1`; 18,823 negatives,
-by a masked language model of 5,000 steps of 16 texts), until `make agreement` computes them again:
-
-| evaluator | dailydialog-zhao | persona-zhao | convai2-grade | dailydialog-grade |
-|---|---|---|---|---|
-| `retrieval`, random-2 | **.35** | **.40** | **.31** | **.11** |
-| `retrieval`, random-1+mask-and-fill | **.41** | **.33** | **.21** | **.17** |
-| … in the paper | .55 / .56 | .64 / .66 | – | – |
-| difference to random-2, p | **.07**, .004 | **−.07**, .004 | **−.10**, .001 | **.06**, .109 |
-| difference to random-1, p | **.08**, .003 | **−.09**, .001 | **−.10**, .001 | **.09**, .033 |
-
-So negatives by mask-and-fill help on DailyDialog, on whose conversations both learned, and harm on the two persona
-sets.
-"""
-"""Stands where the rows are missing: their files were lost with the machine that computed them."""
-
 Run = Mapping[str, Any]
 Done = Sequence[tuple[Entry, Sequence[Run]]]
 
@@ -58,8 +41,6 @@ def page(plan: Sequence[Entry], computed: ComputedRows, sets: Mapping[str, Label
         if rows:
             lines += ["", f"## {title}", "", *_table(rows, list(sets))]
             lines += _paired(rows, sets) if section == "negatives" else []
-        if section == "negatives" and "retrieval-mask-and-fill" in {entry.name for entry in missing}:
-            lines += MASK_AND_FILL_BEFORE.rstrip().split("\n")
     lines += ["", *_weights(done), "## How each row was made", "", *_provenance(done, computed)]
     before = [entry for entry in missing if entry.name in OF_VERSION_0_1]
     if before:
