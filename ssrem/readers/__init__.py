@@ -35,6 +35,7 @@ FORMATS: Mapping[str, str] = {
     "topical-chat": "ssrem.readers.formats.topical_chat:TopicalChatReader",
     "discord": "ssrem.readers.formats.discord:DiscordReader",
     "telegram": "ssrem.readers.formats.telegram:TelegramReader",
+    "messenger": "ssrem.readers.formats.messenger:MessengerReader",
     "whatsapp": "ssrem.readers.formats.whatsapp:WhatsappReader",
     "dailydialog": "ssrem.readers.formats.dailydialog:DailyDialogReader",
     "personachat": "ssrem.readers.formats.personachat:PersonaChatReader",

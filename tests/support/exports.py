@@ -210,6 +210,36 @@ _TELEGRAM_CHAT = {
         },
     ],
 }
+MESSENGER: Files = {
+    "": _json(
+        {
+            "participants": [{"name": "Zo\u00c3\u00ab"}, {"name": "Bob"}],
+            "messages": [
+                {
+                    "sender_name": "Bob",
+                    "timestamp_ms": 1675242300000,
+                    "type": "Call",
+                    "content": "Bob called you.",
+                },
+                {"sender_name": "Bob", "timestamp_ms": 1675242240000, "photos": [{"uri": "a.jpg"}]},
+                {"sender_name": "Bob", "timestamp_ms": 1675242120000, "content": "Why not?"},
+                {
+                    "sender_name": "Bob",
+                    "timestamp_ms": 1675242120000,
+                    "content": "Sure \u00f0\u009f\u0098\u0080",
+                },
+                {
+                    "sender_name": "Zo\u00c3\u00ab",
+                    "timestamp_ms": 1675242060000,
+                    "content": "A caf\u00c3\u00a9?",
+                },
+            ],
+            "title": "Bob",
+            "is_still_participant": True,
+            "thread_path": "inbox/bob_12",
+        }
+    )
+}
 TELEGRAM: Files = {"": _json(_TELEGRAM_CHAT)}
 TELEGRAM_ALL: Files = {
     "": _json(
@@ -344,6 +374,7 @@ EXPORTS: dict[str, list[Files]] = {
     "topical-chat": [TOPICAL_CHAT],
     "discord": [DISCORD],
     "telegram": [TELEGRAM, TELEGRAM_ALL],
+    "messenger": [MESSENGER],
     "whatsapp": [WHATSAPP, WHATSAPP_IOS],
     "personachat": [PERSONACHAT],
     "empathetic-dialogues": [EMPATHETIC_DIALOGUES],

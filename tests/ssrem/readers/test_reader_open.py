@@ -77,7 +77,7 @@ def test_a_format_that_the_content_is_not_is_one_line(sample: tuple[str, Path], 
     format, path = sample
     # A header may hold tabs and commas, and lines of objects may be any kind of JSON.
     tables = {"csv", "tsv", "whatsapp", "empathetic-dialogues"}
-    objects = {"chitchat", "discord", "openai", "reddit", "sharegpt", "telegram", "topical-chat"}
+    objects = {"chitchat", "discord", "messenger", "openai", "reddit", "sharegpt", "telegram", "topical-chat"}
     if wrong == format or {wrong, format} <= tables or (wrong == "jsonl" and format in objects):
         return
     with pytest.raises(DumpError) as error:

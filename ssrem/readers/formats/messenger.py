@@ -1,0 +1,84 @@
+"""Chats of Facebook Messenger and Instagram, as their "download your information" writes them: message_1.json, …"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import ClassVar
+
+from ssrem.readers.base import Reader, Record, problem
+from ssrem.readers.files.streams import head
+from ssrem.readers.json.members import top_level_names
+from ssrem.readers.metadata import escaped
+
+_NOTICES = {"Call", "Subscribe", "Unsubscribe"}
+
+
+class MessengerReader(Reader):
+    """One conversation a file: its 'conversation' record (metadata: title), then its messages, the oldest first.
+
+    The export lists the newest message first, and writes the bytes of UTF-8 as characters; both are put right. Speakers
+    are names. Messages have no ids in it, so they become CHAT/TIME. `line` counts the messages of the file. Calls and
+    notices, and messages that are pictures, stickers or links alone, are left out.
+    """
+
+    format: ClassVar[str] = "messenger"
+    not_people: ClassVar = ("Facebook User", "Instagram User", "Facebook user", "Meta AI")
+    describes: ClassVar[str] = "message_1.json of Facebook Messenger or Instagram"
+
+    @classmethod
+    def sniff(cls, path: Path) -> bool:
+        start = head(path)
+        return (
+            b'"sender_name"' in start
+            and b'"timestamp_ms"' in start
+            and {"participants", "messages"} <= set(top_level_names(path))
+        )
+
+    def records(self) -> Iterator[Record]:
+        messages: list[object] = []
+        about: dict[str, object] = {}
+        for place, value in self.elements(self.path, ("title", "thread_path", "messages.item")):
+            if place == "messages.item":
+                messages.append(value)
+            else:
+                about[place] = _mended(value)
+        path = about.pop("thread_path", None)
+        chat = path if isinstance(path, str) and path else self.file
+        yield self.conversation(self.file, 1, chat, about)
+        seen = Counter[object]()
+        for line in range(len(messages), 0, -1):
+            if record := self._message(line, messages[line - 1], chat, seen):
+                yield record
+
+    def _message(self, line: int, row: object, chat: str, seen: Counter[object]) -> Record | None:
+        """seen: how many messages there were at each time so far, which tells their ids apart."""
+        if not isinstance(row, dict):
+            return problem("malformed_row", self.file, line, escaped(row), conversation_id=chat)
+        if row.get("type") in _NOTICES:
+            self.left_out["service messages"] += 1
+            return None
+        if not row.get("content"):
+            self.left_out["messages without text"] += 1
+            return None
+        time = row.get("timestamp_ms")
+        seen[time] += 1
+        again = f"-{seen[time]}" if seen[time] > 1 else ""
+        fields = {
+            "id": f"{chat}/{time}{again}",
+            "speaker": _mended(row.get("sender_name")),
+            "text": _mended(row["content"]),
+            "time": time,
+        }
+        return self.message(self.file, line, fields, escaped(row), conversation_id=chat)
+
+
+def _mended(text: object) -> object:
+    """A text whose characters are the bytes of UTF-8, read as UTF-8; anything else as it is."""
+    if not isinstance(text, str) or text.isascii():
+        return text
+    try:
+        return text.encode("latin-1").decode("utf-8")
+    except UnicodeError:
+        return text

@@ -1,0 +1,46 @@
+"""Messenger: the oldest message first, bytes of UTF-8 that were written as characters, what is left out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from ssrem.readers import open_dump
+from support.exports import MESSENGER, write_dump
+from support.reader_rows import rows_of
+
+
+def test_a_chat(tmp_path: Path) -> None:
+    reader = open_dump(write_dump(MESSENGER, tmp_path / "message_1.json"))
+    chat, *messages = rows_of(reader)
+    assert (chat["conversation_id"], chat["metadata"]) == ("inbox/bob_12", '{"title":"Bob"}')
+    said = [(row["utterance_id"], row["speaker"], row["text"]) for row in messages]
+    assert said == [
+        ("inbox/bob_12/1675242060000", "Zo\u00eb", "A caf\u00e9?"),
+        ("inbox/bob_12/1675242120000", "Bob", "Sure \U0001f600"),
+        ("inbox/bob_12/1675242120000-2", "Bob", "Why not?"),
+    ]
+    assert f"{messages[0]['time']:%F %H:%M}" == "2023-02-01 09:01"
+    assert [row["line"] for row in messages] == [5, 4, 3]
+    assert reader.left_out == {"service messages": 1, "messages without text": 1}
+
+
+def test_what_cannot_be_read_is_told_and_proper_characters_stay(tmp_path: Path) -> None:
+    messages = [
+        "no object",
+        {"sender_name": "Bob", "timestamp_ms": 2, "content": ["no text"]},
+        {"sender_name": "Bob", "timestamp_ms": 1, "content": "\u00e9t\u00e9 \u2013 \u0142"},
+    ]
+    chat = {"participants": [], "messages": messages}
+    path = write_dump({"": json.dumps(chat).encode()}, tmp_path / "message_1.json")
+    _, proper, listed, text = rows_of(open_dump(path))
+    assert (proper["text"], proper["conversation_id"]) == ("\u00e9t\u00e9 \u2013 \u0142", proper["file"])
+    assert [row["problem"] for row in (listed, text)] == ["malformed_row"] * 2
+
+
+def test_the_chats_of_an_export_are_one_dump(tmp_path: Path) -> None:
+    inbox = {f"inbox/bob_{n}/message_1.json": MESSENGER[""].replace(b"bob_12", b"bob_%d" % n) for n in (1, 2)}
+    folder = write_dump(inbox, tmp_path / "export")
+    rows = rows_of(open_dump(f"{folder}/inbox/*/message_*.json"))
+    chats = [row["conversation_id"] for row in rows if row["record"] == "conversation"]
+    assert chats == ["inbox/bob_1", "inbox/bob_2"]
