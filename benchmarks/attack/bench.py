@@ -67,7 +67,7 @@ STAGES = ("ingest", "tables", "negatives", "train", "score", "correlate", "study
 ROOT = Path(__file__).parent.parent.parent
 IGNORED = ("incidents.jsonl", "snapshot=RUN.json", "torchinductor_root")
 """Files that may be more after a kill: the log of interruptions, old manifests (six stay), PyTorch's cache."""
-RUN_ID = re.compile(r"\d{8}T\d{6}-[0-9a-f]{12}|(?<=snapshot=)\d+|(?<=/)[0-9a-f]{24}(?=\.parquet)")
+RUN_ID = re.compile(r"\d{8}T\d{12}-[0-9a-f]{12}|(?<=snapshot=)\d+|(?<=/)[0-9a-f]{24}(?=\.parquet)")
 """What differs from run to run in names of files: ids of runs, numbers of snapshots, and hashes of the texts whose
 vectors a cached file holds: which texts share a file depends on where earlier runs ended."""
 

@@ -247,7 +247,7 @@ def open_stage(
             say(message)
         damaged = find_damage(home.root, snapshot.partitions)
         started = _start(home, snapshot.partitions)
-        run_id = f"{started:%Y%m%dT%H%M%S}-{secrets.token_hex(6)}"
+        run_id = f"{started:%Y%m%dT%H%M%S%f}-{secrets.token_hex(6)}"  # sorts by time, within a second as well
         scratch = home.staging / run_id
         try:
             scratch.mkdir(parents=True)

@@ -9,6 +9,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -366,6 +367,17 @@ def test_a_run_is_done_until_its_input_or_output_changes(home: Warehouse) -> Non
     assert not done(1), "its parts were replaced"
     publish(home.root, 1)
     assert done(1)
+
+
+def test_ids_of_runs_sort_by_time_within_a_second_too(
+    home: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tasks.stage.stage.utc_now", lambda: datetime(2001, 1, 1))
+    for number in range(8):
+        publish(home.root, number, 1)
+    ids = home.query("SELECT run_id FROM runs ORDER BY started")
+    assert len(ids) == 8
+    assert ids == sorted(ids)
 
 
 def test_a_key_depends_on_content_not_on_order() -> None:
