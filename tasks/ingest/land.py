@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,6 +35,7 @@ from tasks.warehouse.partition import PartitionKey
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from ssrem.privacy.key import PseudonymKey
     from ssrem.readers.base import Reader
 
 SCOPES = ("auto", "person", "conversation")
@@ -88,81 +90,201 @@ def land(
     key = key_for(warehouse, pseudonymise, pseudonym_key_file)
     reader = open_dump(source, format=format, mapping=mapping, encoding=encoding, time_format=time_format)
     reader.named_not_people = tuple(not_people)
+    sources = [source] if isinstance(source, str) else list(source)
     stamps = _stamps(reader)
     digest = content_hash(reader.files())
-    places = [absolute(one) for one in ([source] if isinstance(source, str) else source)]
-    where = as_text(_shown(places))
-    source = source if isinstance(source, str) else _shown(source)
-    columns = dict(mapping) if mapping else None
-    parameters: dict[str, Any]
-    parameters = {"corpus": corpus, "format": reader.format, "speakers": speakers, "mapping": columns}
-    optional = {
-        "encoding": encoding,
-        "time_format": time_format,
-        "not_people": _fingerprint(not_people) if not_people else None,
-        "sources": list(map(as_text, places)) if len(places) > 1 else None,
-    }
-    parameters |= {name: value for name, value in optional.items() if value is not None}
-    if key:
-        parameters["pseudonym_key"] = key.fingerprint
-
-    def landed_before(_: Recipe) -> tuple[str, bool] | None:
-        if replace or not (known := _landed(warehouse, corpus, digest)):
-            return None
-        check_same_way(warehouse, known, key)
-        return known, False
-
-    def build(stage: Stage) -> Built[tuple[str, bool]]:
-        replaced = {p.address for p in stage.partitions if p.key.corpus == corpus}
-        _read(stage, reader, source, private(reader, warehouse, corpus, speakers, key))
-        if _stamps(reader) != stamps:
-            raise DumpError(f"{source} changed while it was read; land it again when it is complete")
-        scoped = (scope_to_files(stage), create_ids(stage, unique=not reader.ids_may_repeat))
-        for sentence in (*reader.all_notes(), *filter(None, scoped)):
-            say(f"{source}: {sentence}")
-        _reject(stage, reader, source, max_quarantine)
-        scope = _speaker_scope(stage, reader, source, speakers)
-        _say_not_people(stage, source, not_people, pseudonyms=key is not None)
-        values = {
-            "corpus": corpus,
-            "format": reader.format,
-            "source": where,
-            "sha256": digest,
-            "bytes": reader.total_bytes,
-            "speaker_scope": scope,
-            "landed_at": landed_at or stage.started,
-        }
-        with progress(f"landing {corpus}"):
-            create_landed(stage, **values)
-            stage.create("corpora", "1_ingest/corpora", **values)
-        if note := order_note(stage):
-            say(f"{source}: {note} with --replace")
-        if note := replies_note(stage):
-            say(f"{source}: {note}")
-        of_corpus = PartitionKey(corpus=corpus)
-        outputs = [Output(table, of_corpus) for table in LANDED]
-        if key and ("corpora", of_corpus) in replaced:
-            # The corpus that landed with names is deleted, with all tables built from it.
-            schedule_purge(warehouse, stage.run_id)
-            retired = derived_partitions(warehouse, corpus)
-            return Built(
-                (corpus, True),
-                outputs,
-                retired=retired,
-                after=lambda: purge(warehouse, held_texts(warehouse)),
-            )
-        # Speaker tables of the replaced content are outdated; those of a damaged corpus that is restored are not.
-        outdated = [(table, of) for table, of in replaced if of == of_corpus and table not in LANDED]
-        return Built((corpus, True), outputs, retired=[] if landed_at else outdated)
-
+    landing = _Landing(
+        warehouse, corpus, reader, sources, stamps, digest, speakers, max_quarantine, replace, key, landed_at
+    )
+    columns = {"mapping": dict(mapping) if mapping else None}
+    given = {"encoding": encoding, "time_format": time_format}
+    written = columns | {option: value for option, value in given.items() if value is not None}
     return run_stage(
         warehouse,
         "ingest",
-        lambda: Recipe(parameters, {where: digest}),
-        build,
-        done=landed_before,
+        lambda: landing.recipe(written),
+        landing.build,
+        done=landing.landed_before,
         resources=resources,
     )
+
+
+@dataclass(frozen=True)
+class _Landing:
+    """A dump that is being landed; fields that are not described here are parameters of `land`.
+
+    stamps: of the dump's files before they were hashed; digest: of their content; key: of pseudonyms, None without.
+    """
+
+    home: Warehouse
+    corpus: str
+    reader: Reader
+    sources: list[str]
+    stamps: list[tuple[int, int]]
+    digest: str
+    speakers: str
+    max_quarantine: float
+    replace: bool
+    key: PseudonymKey | None
+    landed_at: datetime | None
+
+    @property
+    def source(self) -> str:
+        """The sources in the form used in messages."""
+        return _shown(self.sources)
+
+    @property
+    def where(self) -> str:
+        """The sources in the form of the column `source`: absolute."""
+        return as_text(_shown([absolute(one) for one in self.sources]))
+
+    def recipe(self, written: Mapping[str, Any]) -> Recipe:
+        """What determines the corpus. written: how the dump is written, as `land` was told."""
+        not_people = self.reader.named_not_people
+        parameters: dict[str, Any] = {
+            "corpus": self.corpus,
+            "format": self.reader.format,
+            "speakers": self.speakers,
+            **written,
+        }
+        if not_people:
+            parameters["not_people"] = _fingerprint(not_people)
+        if len(self.sources) > 1:
+            parameters["sources"] = [as_text(absolute(one)) for one in self.sources]
+        if self.key:
+            parameters["pseudonym_key"] = self.key.fingerprint
+        return Recipe(parameters, {self.where: self.digest})
+
+    def landed_before(self, _: Recipe) -> tuple[str, bool] | None:
+        """The name under which the content has landed and False; None if it has not, or is to land anew.
+
+        DumpError if other content has landed under the name of the corpus.
+        """
+        if self.replace:
+            return None
+        # A damaged corpus may land again.
+        landed = dict(self.home.query("SELECT corpus, sha256 FROM corpora", partial=True))
+        known = next((name for name, digest in landed.items() if digest == self.digest), None)
+        if known is not None:
+            check_same_way(self.home, known, self.key)
+            return known, False
+        if self.corpus in landed:
+            raise DumpError(
+                f"a corpus {self.corpus!r} with other content has landed before; give this one a name of its own with "
+                "--name, or take the other's place with --replace"
+            )
+        return None
+
+    def build(self, stage: Stage) -> Built[tuple[str, bool]]:
+        """Stage the tables of the corpus, and say what a user should know about the dump."""
+        reader = self.reader
+        self._read(stage)
+        if _stamps(reader) != self.stamps:
+            raise DumpError(f"{self.source} changed while it was read; land it again when it is complete")
+        scoped = (scope_to_files(stage), create_ids(stage, unique=not reader.ids_may_repeat))
+        for note in (*reader.all_notes(), *filter(None, scoped)):
+            self._say(note)
+        self._reject(stage)
+        scope = self._speaker_scope(stage)
+        self._say_not_people(stage)
+        values = {
+            "corpus": self.corpus,
+            "format": reader.format,
+            "source": self.where,
+            "sha256": self.digest,
+            "bytes": reader.total_bytes,
+            "speaker_scope": scope,
+            "landed_at": self.landed_at or stage.started,
+        }
+        with progress(f"landing {self.corpus}"):
+            create_landed(stage, **values)
+            stage.create("corpora", "1_ingest/corpora", **values)
+        if order := order_note(stage):
+            self._say(f"{order} with --replace")
+        if replies := replies_note(stage):
+            self._say(replies)
+        return self._built(stage)
+
+    def _built(self, stage: Stage) -> Built[tuple[str, bool]]:
+        """What is published, and what leaves the snapshot with the corpus that it replaces."""
+        answer, of_corpus = (self.corpus, True), PartitionKey(corpus=self.corpus)
+        outputs = [Output(table, of_corpus) for table in LANDED]
+        replaced = {p.address for p in stage.partitions if p.key.corpus == self.corpus}
+        if self.key and ("corpora", of_corpus) in replaced:
+            # The corpus that landed with names is deleted, with all tables built from it.
+            schedule_purge(self.home, stage.run_id)
+            retired = derived_partitions(self.home, self.corpus)
+            return Built(
+                answer, outputs, retired=retired, after=lambda: purge(self.home, held_texts(self.home))
+            )
+        # Speaker tables of the replaced content are outdated; those of a damaged corpus that is restored are not.
+        outdated = [(table, of) for table, of in replaced if of == of_corpus and table not in LANDED]
+        return Built(answer, outputs, retired=[] if self.landed_at else outdated)
+
+    def _read(self, stage: Stage) -> None:
+        """Stream batches, pseudonymised if wanted, into the scratch table `raw`."""
+        reader = self.reader
+        batches = private(reader, self.home, self.corpus, self.speakers, self.key)
+        with progress(f"reading {self.source} ({reader.format})", reader.total_bytes) as advance:
+
+            def stream() -> Iterator[pa.RecordBatch]:
+                for batch in prefetched(batches):
+                    yield batch
+                    advance(reader.bytes_read)
+
+            create_raw(stage, stream())
+
+    def _reject(self, stage: Stage) -> None:
+        """Create the tables of messages that cannot land; DumpError if they are too many."""
+        reader, source = self.reader, self.source
+        rejected = reject(stage)
+        messages = rejected.messages
+        if messages == 0:
+            raise DumpError(
+                f"{source} has no message (read as {reader.format}); is it the right file and --format?"
+            )
+        is_text = "undecodable" in rejected.reasons and reader.is_text
+        way_out = "name the columns with --map, or the format with --format"
+        if "no_conversation" in rejected.reasons and reader.takes_mapping:
+            way_out += f", or give --map {WITHOUT_CONVERSATIONS}"
+        way_out = f"{'give their encoding with --encoding, or ' if is_text else ''}{way_out}"
+        if messages == rejected.total:
+            raise DumpError(
+                f"none of the {messages:,} messages of {source} (read as {reader.format}) can land: {rejected.counts}; "
+                f"{way_out}"
+            )
+        if rejected.unexpected > self.max_quarantine * messages:
+            raise DumpError(
+                f"{rejected.unexpected:,} of the {messages:,} messages of {source} (read as {reader.format}) cannot "
+                f"land, more than {100 * self.max_quarantine:g}%: {rejected.counts}; such as {rejected.examples}; "
+                f"{way_out}, or land the rest with --max-quarantine 100%"
+            )
+
+    def _speaker_scope(self, stage: Stage) -> str:
+        """What an id of a speaker names; DumpError where that was not given and ids seem to name seats."""
+        if self.speakers != "auto":
+            return self.speakers
+        if (named := seats(stage)) is None:
+            return "person"
+        owner = f", or {way}" if (way := self.reader.ways_to_people) else ""
+        raise DumpError(
+            f"{self.source}: {named}; use --speakers conversation to keep them apart by conversation, or --speakers "
+            f"person if they are two people{owner}"
+        )
+
+    def _say_not_people(self, stage: Stage) -> None:
+        """Print which speakers do not count as people, and which others may not be people; see `people_notes`."""
+
+        def option(names: Sequence[str]) -> str:
+            hidden = self.key is not None and NONE not in names
+            listed = "NAME, as the dump writes it," if hidden else " ".join(map(shlex.quote, names))
+            return f"--not-people {listed} --replace"
+
+        for note in people_notes(stage, self.reader.named_not_people, option):
+            self._say(note)
+
+    def _say(self, note: str) -> None:
+        say(f"{self.source}: {note}")
 
 
 def _shown(sources: Sequence[str]) -> str:
@@ -176,87 +298,12 @@ def content_hash(files: list[Path]) -> str:
     return digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
 
 
-def _landed(home: Warehouse, corpus: str, digest: str) -> str | None:
-    """Name under which this content has landed, if it has; DumpError if `corpus` has landed with other content."""
-    # A damaged corpus may land again.
-    landed = dict(home.query("SELECT corpus, sha256 FROM corpora", partial=True))
-    known = next((name for name, known_digest in landed.items() if known_digest == digest), None)
-    if known is None and corpus in landed:
-        raise DumpError(
-            f"a corpus {corpus!r} with other content has landed before; give this one a name of its own with --name, "
-            "or take the other's place with --replace"
-        )
-    return known
-
-
 def _stamps(reader: Reader) -> list[tuple[int, int]]:
     """Size and modification time of a dump's files."""
     return [(status.st_size, status.st_mtime_ns) for status in (path.stat() for path in reader.files())]
-
-
-def _read(stage: Stage, reader: Reader, source: str, batches: Iterable[pa.RecordBatch]) -> None:
-    """Stream batches, pseudonymised if wanted, into the scratch table `raw`."""
-    with progress(f"reading {source} ({reader.format})", reader.total_bytes) as advance:
-
-        def stream() -> Iterator[pa.RecordBatch]:
-            for batch in prefetched(batches):
-                yield batch
-                advance(reader.bytes_read)
-
-        create_raw(stage, stream())
-
-
-def _say_not_people(stage: Stage, source: str, named: Sequence[str], *, pseudonyms: bool) -> None:
-    """Print on stderr which speakers do not count as people, and which others may not be people; see `people_notes`."""
-
-    def option(names: Sequence[str]) -> str:
-        hidden = pseudonyms and NONE not in names
-        listed = "NAME, as the dump writes it," if hidden else " ".join(map(shlex.quote, names))
-        return f"--not-people {listed} --replace"
-
-    for note in people_notes(stage, named, option):
-        say(f"{source}: {note}")
 
 
 def _fingerprint(names: Sequence[str]) -> str:
     """16 hex digits of a digest of the names: the ledger must not hold an id that may have to be forgotten."""
     content = json.dumps(sorted(set(names)), ensure_ascii=False)
     return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-
-
-def _reject(stage: Stage, reader: Reader, source: str, max_quarantine: float) -> None:
-    """Create the tables of messages that cannot land; DumpError if they are too many."""
-    rejected = reject(stage)
-    messages = rejected.messages
-    if messages == 0:
-        raise DumpError(
-            f"{source} has no message (read as {reader.format}); is it the right file and --format?"
-        )
-    is_text = "undecodable" in rejected.reasons and reader.is_text
-    way_out = "name the columns with --map, or the format with --format"
-    if "no_conversation" in rejected.reasons and reader.takes_mapping:
-        way_out += f", or give --map {WITHOUT_CONVERSATIONS}"
-    way_out = f"{'give their encoding with --encoding, or ' if is_text else ''}{way_out}"
-    if messages == rejected.total:
-        raise DumpError(
-            f"none of the {messages:,} messages of {source} (read as {reader.format}) can land: {rejected.counts}; "
-            f"{way_out}"
-        )
-    if rejected.unexpected > max_quarantine * messages:
-        raise DumpError(
-            f"{rejected.unexpected:,} of the {messages:,} messages of {source} (read as {reader.format}) cannot land, "
-            f"more than {100 * max_quarantine:g}%: {rejected.counts}; such as {rejected.examples}; {way_out}, or land "
-            "the rest with --max-quarantine 100%"
-        )
-
-
-def _speaker_scope(stage: Stage, reader: Reader, source: str, speakers: str) -> str:
-    if speakers != "auto":
-        return speakers
-    if (named := seats(stage)) is None:
-        return "person"
-    owner = f", or {way}" if (way := reader.ways_to_people) else ""
-    raise DumpError(
-        f"{source}: {named}; use --speakers conversation to keep them apart by conversation, or --speakers person if "
-        f"they are two people{owner}"
-    )
