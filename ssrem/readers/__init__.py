@@ -245,7 +245,8 @@ def _reader(
         )
         reader.parts = [one.path.absolute() for one in dumps]
     else:
-        readers = [chosen(one.path, mapping=fields, batch_rows=batch_rows) for one in dumps]
+        paths = sorted((one.path for one in dumps), key=chosen.order_of)
+        readers = [chosen(path, mapping=fields, batch_rows=batch_rows) for path in paths]
         reader = SeveralReader(readers) if len(readers) > 1 else readers[0]
     reader.temporary = [item for one in dumps for item in one.temporary]
     if guesses := list(dict.fromkeys(guess for one in dumps for guess in one.guesses)):

@@ -110,6 +110,11 @@ class Reader(ABC):
         return f"there is {present[0]}, but no {lacking[0]}" if lacking and present else None
 
     @classmethod
+    def order_of(cls, path: Path) -> int:
+        """Files of a dump are read by this number, the smallest first; those of equal numbers as they are given."""
+        return 0
+
+    @classmethod
     def packaged(cls) -> Path | None:
         """The corpus of this format that an installed package ships; None if no package does."""
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,9 +19,10 @@ _NOTICES = {"Call", "Subscribe", "Unsubscribe"}
 class MessengerReader(Reader):
     """One conversation a file: its 'conversation' record (metadata: title), then its messages, the oldest first.
 
-    The export lists the newest message first, and writes the bytes of UTF-8 as characters; both are put right. Speakers
-    are names. Messages have no ids in it, so they become CHAT/TIME. `line` counts the messages of the file. Calls and
-    notices, and messages that are pictures, stickers or links alone, are left out.
+    The export lists the newest message first, in message_1.json those after message_2.json, and writes the bytes of
+    UTF-8 as characters; all of that is put right. Speakers are names. Messages have no ids in it, so they become
+    CHAT/TIME. `line` counts the messages of the file. Calls and notices, and messages that are pictures, stickers or
+    links alone, are left out.
     """
 
     format: ClassVar[str] = "messenger"
@@ -35,6 +37,11 @@ class MessengerReader(Reader):
             and b'"timestamp_ms"' in start
             and {"participants", "messages"} <= set(top_level_names(path))
         )
+
+    @classmethod
+    def order_of(cls, path: Path) -> int:
+        number = re.search(r"_(\d+)\.json", path.name)
+        return -int(number[1]) if number else 0
 
     def records(self) -> Iterator[Record]:
         messages: list[object] = []

@@ -44,3 +44,17 @@ def test_the_chats_of_an_export_are_one_dump(tmp_path: Path) -> None:
     rows = rows_of(open_dump(f"{folder}/inbox/*/message_*.json"))
     chats = [row["conversation_id"] for row in rows if row["record"] == "conversation"]
     assert chats == ["inbox/bob_1", "inbox/bob_2"]
+
+
+def test_the_files_of_a_long_chat_are_read_from_the_oldest(tmp_path: Path) -> None:
+    def chat(*times: int) -> bytes:
+        messages = [
+            {"sender_name": "AB"[time % 2], "timestamp_ms": time, "content": f"m{time}"} for time in times
+        ]
+        return json.dumps({"participants": [], "messages": messages, "thread_path": "inbox/a"}).encode()
+
+    files = {"message_1.json": chat(9, 8), "message_2.json": chat(7, 6), "message_10.json": chat(5, 4)}
+    folder = write_dump({f"a/{name}": content for name, content in files.items()}, tmp_path / "export")
+    for source in (f"{folder}/a/*.json", f"{folder}/a"):
+        texts = [row["text"] for row in rows_of(open_dump(source)) if row["record"] == "message"]
+        assert texts == ["m4", "m5", "m6", "m7", "m8", "m9"]
