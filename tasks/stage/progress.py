@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -107,12 +107,15 @@ class Lines:
     def _tell(self, work: Work, patience: float, started: threading.Event, ended: threading.Event) -> None:
         if ended.wait(patience):
             return
-        say(f"{work.what}: started")
-        started.set()
-        while not ended.wait(HEARTBEAT_SECONDS):
-            now = next(iter(self._running[-1:]), work)
-            doing = "" if now is work else f", {now.what}"
-            say(f"{work.what}: {work.elapsed} so far{doing}{now.share}")
+        with suppress(BrokenPipeError):  # nobody reads the lines any more; who waits for the first must go on
+            try:
+                say(f"{work.what}: started")
+            finally:
+                started.set()
+            while not ended.wait(HEARTBEAT_SECONDS):
+                now = next(iter(self._running[-1:]), work)
+                doing = "" if now is work else f", {now.what}"
+                say(f"{work.what}: {work.elapsed} so far{doing}{now.share}")
 
 
 _lines: list[Lines] = []

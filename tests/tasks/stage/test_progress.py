@@ -56,6 +56,17 @@ def test_nothing_follows_work_that_has_failed(capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().err == "ssrem: train a: started\n"
 
 
+def test_work_does_not_wait_for_lines_that_nobody_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(line: str) -> None:
+        raise BrokenPipeError(line)
+
+    monkeypatch.setattr(module, "say", broken)
+    worked = False
+    with pytest.raises(BrokenPipeError, match="done in"), lines_without_terminal(), staged("tables a"):
+        worked = True
+    assert worked
+
+
 def test_work_that_is_no_stage_has_lines_if_it_takes_long(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
