@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ssrem.encoders.base import Encoder
 from ssrem.evaluators.bilinear.config import COPY_COST, COPY_FROM, FitConfig
 from ssrem.evaluators.bilinear.encoded_candidates import last_turns
+from ssrem.evaluators.core.candidate_columns import contents
 from ssrem.samples import TRAIN, VALID, Candidates, Rows
 from ssrem.training.epochs import shuffled_epochs
 from ssrem.training.trainer import Group, Loss, Step
@@ -26,7 +27,7 @@ class VectorObjective(ABC):
     wanted: rows (n, 1 + k) of the true response and its negatives, -1 for one that is missing. usable: split →
     positions of the responses that are learned from or validated on.
     rows: split → (n, turns + 1 + k), of the last turns, the newest first, then as in `wanted`, as positions in `texts`.
-    content: for each text the number of the first that differs from it in no more than case and spaces.
+    content: of `texts`, as `contents` gives it.
     """
 
     def __init__(
@@ -49,10 +50,7 @@ class VectorObjective(ABC):
             VALID: places[len(usable[TRAIN]) :],
         }
         self.texts = [candidates.texts[row] for row in needed.tolist()]
-        same: dict[str, int] = {}
-        self.content = np.array(
-            [same.setdefault(" ".join(text.lower().split()), at) for at, text in enumerate(self.texts)]
-        )
+        self.content = contents(self.texts)
         self.matrix = torch.nn.Parameter(torch.eye(start.dimensions))
         self.turns = torch.nn.Parameter(-torch.arange(config.context_turns) * float(np.log(2)))
         self.sharpness = torch.nn.Parameter(torch.tensor([float(-np.log(_TEMPERATURE))]))

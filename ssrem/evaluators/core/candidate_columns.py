@@ -89,6 +89,12 @@ def learned_and_valid(
     return learned, drawn, [note] if len(drawn) < len(valid) else []
 
 
+def contents(texts: Sequence[str]) -> Rows:
+    """For each text the number of the first that differs from it in no more than case and spaces, int64 (n,)."""
+    same: dict[str, int] = {}
+    return np.array([same.setdefault(" ".join(text.lower().split()), at) for at, text in enumerate(texts)])
+
+
 def draw(rows: Rows, count: int, seed: Sequence[int]) -> Rows:
     """A random sample of `count` rows, in order; all if there are no more."""
     if len(rows) <= count:

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from ssrem.errors import EvaluatorError
-from ssrem.evaluators.core.candidate_columns import learned_and_valid
+from ssrem.evaluators.core.candidate_columns import contents, learned_and_valid
 from ssrem.evaluators.core.fitted import Encoding
 from ssrem.evaluators.core.human_scores import HeldOutSplit
 from ssrem.evaluators.core.scaling import Bounds
@@ -34,7 +34,8 @@ def fit(
     candidates: Candidates,
     run: Run,
 ) -> tuple[NetworkState, Training]:
-    """Margin ranking loss against one random negative of each response (Tao et al. 2018)."""
+    """Margin ranking loss against random negatives (Tao et al. 2018): the one drawn for each response, and all other
+    responses of its batch."""
     name, config = evaluator.name, evaluator.config
     random = candidates.negatives.get("Rand")
     if random is None or random.shape[1] < 1:
@@ -45,6 +46,7 @@ def fit(
     learned, valid, notes = learned_and_valid(name, candidates, usable, "a negative of kind Rand", config)
     rows = np.concatenate([learned, valid])
     wanted = np.column_stack([candidates.response[rows], random[rows]])
+    wanted[wanted >= 0] = contents(candidates.texts)[wanted[wanted >= 0]]  # equal texts are one response
     laid = lay_candidates(candidates, rows, wanted, run.encode, config)
     examples = Examples(np.arange(len(rows)), wanted)
     first, second = (examples.part(part) for part in np.split(np.arange(len(rows)), [len(learned)]))
@@ -153,7 +155,7 @@ class RuberObjective:
         return Loss.of(each)
 
     def validate(self, epoch: int) -> dict[str, float]:
-        """Mean loss and, with negatives, the share of true responses that score above their first negative."""
+        """Mean loss and, with negatives, the share of true responses that score above their own first negative."""
         loss = above = 0.0
         order = np.argsort(self.laid.contexts.lengths[self.valid.context], kind="stable")
         for first in range(0, len(order), _MEASURED):
@@ -173,19 +175,25 @@ class RuberObjective:
 def losses(
     net: RuberNet, laid: Laid, examples: Examples, rows: Rows, turn: int, margin: float
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Loss of each row, (b,), and whether its response scores above its negative: 1, 0, 0.5 (tie) or NaN (none)."""
+    """Loss of each row, (b,), and whether its response scores above its negative: 1, 0, 0.5 (tie) or NaN (none).
+
+    The margin loss is the mean over all other responses of the batch, true and negative ones: they are random for this
+    context, too, and have been read already.
+    """
     context, response = examples.context[rows], examples.response[rows, 0]
     q = net.encode("context", laid.words, laid.contexts.of(context))
-    known = torch.from_numpy(laid.known(context, response))
     if examples.targets is not None:
+        known = torch.from_numpy(laid.known(context, response))
         f = net(q, net.encode("response", laid.words, laid.responses.of(response)), known)
         return (f - torch.from_numpy(examples.targets[rows])) ** 2, torch.full((len(rows),), torch.nan)
-    random = examples.negative(rows, turn)
-    both = net.encode("response", laid.words, laid.responses.of(np.concatenate([response, random])))
-    high = net(q, both[: len(rows)], known)
-    low = net(q, both[len(rows) :], torch.from_numpy(laid.known(context, random)))
+    responses = np.concatenate([response, examples.negative(rows, turn)])
+    r = net.encode("response", laid.words, laid.responses.of(responses))
+    f = net.every_pair(q, r, torch.from_numpy(laid.known(context[:, None], responses)))
+    high, low = f.diagonal(), f.diagonal(len(rows))
+    others = torch.from_numpy(responses != response[:, None])
+    each = (torch.relu(margin - high[:, None] + f) * others).sum(dim=1) / others.sum(dim=1).clamp(min=1)
     above = (high > low).float() + 0.5 * (high == low).float()
-    return torch.relu(margin - high + low), above.detach()
+    return each, above.detach()
 
 
 def _negative_similarity(candidates: Candidates, rows: Rows, encode: Encode) -> Floats:

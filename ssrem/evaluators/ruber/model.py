@@ -126,8 +126,20 @@ class RuberNet(torch.nn.Module):
     def forward(self, q: torch.Tensor, r: torch.Tensor, known: torch.Tensor) -> torch.Tensor:
         """Scores in (0, 1), float32 (b,), of states (b, 2 · hidden) each; 0.5 where `known` is false."""
         quadratic = ((q @ self.matrix) * r).sum(dim=1, keepdim=True)
-        logits = self.outer(torch.tanh(self.inner(torch.cat([q, quadratic, r], dim=1))))[:, 0]
-        return torch.sigmoid(logits * known)
+        inner = self.inner(torch.cat([q, quadratic, r], dim=1))
+        return self._score(inner, known)
+
+    def every_pair(self, q: torch.Tensor, r: torch.Tensor, known: torch.Tensor) -> torch.Tensor:
+        """As `forward`, of each of q, (b, 2 · hidden), with each of r, (c, 2 · hidden): float32 (b, c)."""
+        of_q, of_quadratic, of_r = torch.split(
+            self.inner.weight, [2 * self.hidden, 1, 2 * self.hidden], dim=1
+        )
+        quadratic = (q @ self.matrix) @ r.T
+        inner = (q @ of_q.T)[:, None] + (r @ of_r.T)[None] + quadratic[:, :, None] * of_quadratic[:, 0]
+        return self._score(inner + self.inner.bias, known)
+
+    def _score(self, inner: torch.Tensor, known: torch.Tensor) -> torch.Tensor:
+        return torch.sigmoid(self.outer(torch.tanh(inner))[..., 0] * known)
 
 
 def scores(net: RuberNet, laid: Laid, pairs: Rows) -> Floats:

@@ -23,7 +23,8 @@ _CHUNK = 10_000
 
 
 class RuberUnref(Encoding[NetworkState]):
-    """f = sigmoid(MLP([q; qᵀMr; r])), learned by telling true responses from random ones.
+    """f = sigmoid(MLP([q; qᵀMr; r])), learned by telling true responses from random ones: a negative of kind Rand and
+    the other responses of the batch.
 
     q and r are the last states of two bidirectional GRUs over frozen word vectors. The first reads the last
     `context_turns` turns as one text, the second reads the response. f lies in (0, 1); it is 0.5 if the context or the
@@ -40,14 +41,14 @@ class RuberUnref(Encoding[NetworkState]):
     parts: ClassVar[tuple[str, ...]] = ("f",)
     learns_from: ClassVar[frozenset[str]] = frozenset({"candidates", "labels"})
     config_class: ClassVar[type[Any]] = RuberConfig
-    form: ClassVar[str] = "ssrem-ruber-1"
+    form: ClassVar[str] = "ssrem-ruber-2"
     config: RuberConfig
 
     def _about(self, state: NetworkState) -> str:
         settings = self.config
         return (
             f"f:gru|enc:{self.encoder.signature}|ctx:{settings.context_turns}"
-            f"|words:{settings.context_words}+{settings.response_words}|neg:Rand{self._mixing()}"
+            f"|words:{settings.context_words}+{settings.response_words}|neg:Rand+batch{self._mixing()}"
             f"|tuned:{state.tuned}"
         )
 

@@ -33,7 +33,7 @@ from support.trained import (
 
 pytestmark = pytest.mark.xdist_group("ruber")
 
-TOPICS = 6
+TOPICS = 10
 CONFIG = RuberConfig(
     hidden=16, mlp=16, epochs=8, batch_size=32, learning_rate=0.01, context_words=12, response_words=4, seed=5
 )
@@ -218,6 +218,28 @@ def test_margin_loss_by_hand() -> None:
     assert float(loss.detach()) == pytest.approx((high - 0.25) ** 2, abs=1e-6) and torch.isnan(above).all()
 
 
+def test_a_response_is_told_from_all_others_of_its_batch() -> None:
+    encoder, config = topical_encoder(TOPICS), CONFIG
+    net = RuberNet.seeded(encoder.dimensions, config)
+    texts = ["b1 x1", "b2", "b3 b3", "unknown"]
+    contexts = [("a1",), ("a2", "x3"), ("a3",)]
+    laid, pairs = lay_samples(
+        [Sample(context, text) for context in contexts for text in texts], encoder.encode, config
+    )
+    f = scores(net, laid, pairs).reshape(3, 4)
+    # The true responses are texts 0, 1 and 2, the negatives 3, 0 and 0: text 0 is no negative of its own context.
+    own = pairs[:, 1].reshape(3, 4)[0]
+    examples = Examples(pairs[::4, 0], np.column_stack([own[[0, 1, 2]], own[[3, 0, 0]]]))
+    loss, above = losses(net, laid, examples, np.arange(3), 0, 0.5)
+    others = [[1, 2, 3], [0, 2, 3, 0, 0], [0, 1, 3, 0, 0]]
+    expected = [
+        np.mean([max(0, 0.5 - f[row, row] + f[row, other]) for other in columns])
+        for row, columns in enumerate(others)
+    ]
+    assert loss.detach().numpy() == pytest.approx(expected, abs=1e-6)
+    assert above.tolist() == [f[0, 0] > f[0, 3], f[1, 1] > f[1, 0], f[2, 2] > f[2, 0]]
+
+
 def test_texts_without_a_known_word_score_a_half(fitted: Ruber) -> None:
     odd = [
         Sample((), "b1", "b1"),
@@ -285,8 +307,8 @@ def test_stops_early_and_slows_down_on_a_plateau() -> None:
     training = RuberUnref(topical_encoder(TOPICS), config).fit(
         hopeless, progress=lambda done, total: calls.append((done, total))
     )
-    # Scores of the same texts tie, so every loss is the margin, and the first epoch stays the best.
-    assert [epoch["valid_loss"] for epoch in training.history] == [0.5] * 5
+    # Equal texts are not compared, so there is no loss, and the first epoch stays the best.
+    assert [epoch["valid_loss"] for epoch in training.history] == [0.0] * 5
     assert training.best_epoch == 1 and training.figures["valid_gt_above"] == 0.5
     rates = [epoch["learning_rate"] for epoch in training.history]
     assert rates == pytest.approx([0.01, 0.01, 0.01, 0.001, 0.001])
@@ -385,7 +407,7 @@ def test_fine_tuned_follows_human_scores(fitted: Ruber) -> None:
     before = fast.signature
     tuned = fast.fine_tuned(annotated)
     assert fast.signature == before and fast.training is None
-    assert type(tuned) is Ruber and "tuned:144" in tuned.signature
+    assert type(tuned) is Ruber and "tuned:240" in tuned.signature
     samples, human = [sample for sample, _ in annotated], np.array([score for _, score in annotated])
     untuned_f, f = (evaluator.compute(samples).f for evaluator in (fast, tuned))
     assert abs(np.corrcoef(untuned_f, human)[0, 1]) < 0.5
@@ -394,8 +416,8 @@ def test_fine_tuned_follows_human_scores(fitted: Ruber) -> None:
     assert f[human == 1.5].mean() == pytest.approx(0.125, abs=0.1)
     assert f[human == 5].mean() == pytest.approx(1, abs=0.1)
     training = tuned.training
-    assert training is not None and training.rows["contexts"] == 24
-    assert (training.rows["train"], training.rows["valid"]) == (132, 12)  # two contexts of six
+    assert training is not None and training.rows["contexts"] == 40
+    assert (training.rows["train"], training.rows["valid"]) == (216, 24)  # four contexts of six
     assert training.figures["valid_loss"] == min(epoch["valid_loss"] for epoch in training.history)
     assert tuned.state.bounds["g"] == fast.state.bounds["g"]
     assert (tuned.state.bounds["f"].low, tuned.state.bounds["f"].high) == pytest.approx(
