@@ -14,11 +14,12 @@ from typing import Any
 from ssrem.agreement.annotated import one_value
 from ssrem.annotated_sets.columns import ALIASES, ContextColumns
 from ssrem.annotated_sets.tables import parquet_table
-from ssrem.errors import AnnotationError, one_line
+from ssrem.errors import AnnotationError, one_line, say
 from ssrem.files import LARGEST_TEXT, check_regular, temporary_folder
 from ssrem.readers.cells import Lines, names_delimiter, rows_of_cells
 from ssrem.readers.fields import check_header, normalise, turn_text, unknown_columns
-from ssrem.readers.files.streams import UTF8_BOM, chunks, is_utf8
+from ssrem.readers.files.encodings import guessed_encoding
+from ssrem.readers.files.streams import UTF8_BOM, chunks, declare, is_utf8
 from ssrem.readers.formats.delimited import CsvReader
 from ssrem.readers.json.members import parse_json
 from ssrem.samples import Sample
@@ -94,6 +95,10 @@ class _Source:
     mapping: Mapping[str, str]
 
     def read(self, format: str | None) -> Responses:
+        if guess := guessed_encoding(self.path):
+            encoding, why = guess
+            declare(self.path, encoding)
+            say(f"{self.name}: {why}; save it as UTF-8 if that is wrong")
         content = self._content()
         chosen = format or self._guess(content)
         if chosen == "parquet":

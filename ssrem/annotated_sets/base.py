@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 from ssrem.agreement.annotated import LARGEST_RATING, Annotated, file_text, is_rating, parsed_rows
 from ssrem.errors import AnnotationError, short_repr
+from ssrem.readers.files.encodings import guessed_encoding
 from ssrem.readers.files.streams import is_parquet
 
 _ABSENT = re.compile(r"(?:n/?a\b.*|nan|none|null|-+|\?)?", re.IGNORECASE | re.DOTALL)
@@ -45,12 +46,13 @@ class AnnotatedSet:
 
     @property
     def summary(self) -> str:
-        """One line: the layout, the number of responses and systems, and what was left out."""
+        """One line: the layout, the number of responses and systems, what was left out, and a guessed encoding."""
         systems = len({row.system for row in self.rows} - {None})
         size = counted(len(self.rows), "response") + (f" of {counted(systems, 'system')}" if systems else "")
         out = ", ".join(counted(number, what) for what, number in self.left_out.items() if number)
         layout = f"{self.layout}:{self.part}" if self.part else self.layout
-        return f"read as {layout}: {size}" + (f"; left out: {out}" if out else "")
+        guesses = [guess[1] for file in self.files if (guess := guessed_encoding(file))]
+        return "; ".join([f"read as {layout}: {size}", *([f"left out: {out}"] if out else []), *guesses[:1]])
 
 
 @dataclass(frozen=True)

@@ -220,7 +220,7 @@ def _declare(path: Path, encoding: str | None) -> tuple[str, ...]:
         if encoding is None and (guess := guessed_encoding(file)):
             name, why = guess
             declare(file, name)
-            notes.append(why)
+            notes.append(f"{why}; --encoding overrides")
     return tuple(notes)
 
 

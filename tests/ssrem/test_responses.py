@@ -88,6 +88,15 @@ def test_columns_by_mapping(tmp_path: Path) -> None:
     assert row == Row("line 2", "7", Sample(("Hi!", "How are you?"), "Fine"))
 
 
+def test_cp1252_is_read_and_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "x.csv").write_bytes("context,response\nmüde,ja\nwach,nein\n".encode("cp1252"))
+    first, _ = read_responses(str(tmp_path / "x.csv")).rows
+    assert first.sample == Sample(("müde",), "ja")
+    assert (
+        "are read as cp1252, such as line 2 of x.csv: 'müde,ja'; save it as UTF-8" in capsys.readouterr().err
+    )
+
+
 @pytest.mark.parametrize(
     ("name", "content", "faults"),
     [

@@ -76,7 +76,7 @@ def guessed_encoding(path: Path) -> tuple[str, str] | None:
     where = f"line {at:,} of {text_name(path)}"
     return (
         GUESSED,
-        f"lines that are not UTF-8 are read as cp1252, such as {where}: {example!r}; --encoding overrides",
+        f"lines that are not UTF-8 are read as cp1252, such as {where}: {example!r}",
     )
 
 
