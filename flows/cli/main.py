@@ -17,6 +17,7 @@ UNPUBLISHED = "; nothing of this stage was published, run it again to go on"
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; returns its exit status: 0, 1 after an error or if a figure differs, 130 if interrupted, 143 if
     terminated. Errors are reported in one line."""
+    open_streams()
     stoppable = Stoppable(UNPUBLISHED)
     atexit.register(stoppable.end_at_once)  # first registered, so run last
     atexit.register(close_stderr)
@@ -53,6 +54,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         line = f"ssrem: {where}{error.strerror or error}; make room, or change its permissions"
         print(printable(line), file=sys.stderr)
         return 1
+
+
+def open_streams() -> None:
+    """Open standard streams that are closed, as by `2>&-`, on /dev/null. Else the next file that is opened takes the
+    place of such a stream, and messages are written into it."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(number, "r" if name == "stdin" else "w"))
 
 
 def ignore_signals() -> None:

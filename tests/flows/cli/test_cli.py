@@ -775,3 +775,14 @@ def test_score_prints_a_row_a_response(
     assert {row["signature"] for row in answers} == {stored[0][1]}
     assert main([*arguments, "--output", str(tmp_path / "no" / "where")]) == 1
     assert "--output" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("closed", ["2>&-", ">&- 2>&-"])
+def test_a_command_works_with_closed_streams(
+    tmp_path: Path, write_dump: Callable[..., str], closed: str
+) -> None:
+    rows = [{"conversation_id": "c", "speaker": f"s{turn % 2}", "text": f"text {turn}"} for turn in range(4)]
+    dump, home = write_dump(rows), tmp_path / "home"
+    command = f"{sys.executable} -m flows.cli ingest {dump} --speakers person --home {home} {closed}"
+    assert subprocess.run(command, shell=True, cwd=ROOT, check=False).returncode == 0
+    assert Warehouse.at(home).query("SELECT count(*) FROM utterances") == [(4,)]
