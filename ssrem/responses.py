@@ -18,8 +18,8 @@ from ssrem.errors import AnnotationError, one_line, say
 from ssrem.files import LARGEST_TEXT, check_regular, temporary_folder
 from ssrem.readers.cells import Lines, names_delimiter, rows_of_cells
 from ssrem.readers.fields import check_header, normalise, turn_text, unknown_columns
-from ssrem.readers.files.encodings import guessed_encoding
-from ssrem.readers.files.streams import UTF8_BOM, chunks, declare, is_utf8
+from ssrem.readers.files.encodings import declare_guess
+from ssrem.readers.files.streams import UTF8_BOM, chunks, is_utf8
 from ssrem.readers.formats.delimited import CsvReader
 from ssrem.readers.json.members import parse_json
 from ssrem.samples import Sample
@@ -95,9 +95,7 @@ class _Source:
     mapping: Mapping[str, str]
 
     def read(self, format: str | None) -> Responses:
-        if guess := guessed_encoding(self.path):
-            encoding, why = guess
-            declare(self.path, encoding)
+        if why := declare_guess(self.path):
             say(f"{self.name}: {why}; save it as UTF-8 if that is wrong")
         content = self._content()
         chosen = format or self._guess(content)

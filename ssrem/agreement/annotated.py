@@ -15,8 +15,8 @@ import numpy as np
 from ssrem.errors import AnnotationError, short_repr
 from ssrem.files import read_text
 from ssrem.readers.fields import turn_text
-from ssrem.readers.files.encodings import guessed_encoding
-from ssrem.readers.files.streams import GUESSED, chunks, declare
+from ssrem.readers.files.encodings import declare_guess
+from ssrem.readers.files.streams import chunks
 from ssrem.samples import Floats, Sample
 
 GROUND_TRUTH_SYSTEMS = frozenset(
@@ -137,9 +137,9 @@ def file_text(path: Path) -> str:
         try:
             text = read_text(path)
         except UnicodeError:
-            if guessed_encoding(path) is None:
+            if declare_guess(path) is None:
                 raise
-            text = _in_cp1252(path)
+            text = b"".join(chunks(path, 1 << 20)).decode("utf-8")
     except FileNotFoundError:
         raise AnnotationError(f"{path} does not exist; give the path of a file of responses") from None
     except UnicodeError as error:
@@ -149,15 +149,6 @@ def file_text(path: Path) -> str:
     if not text.strip():
         raise AnnotationError(f"{path} is empty; give a file of responses")
     return text
-
-
-def _in_cp1252(path: Path) -> str:
-    """The content of a file with lines in cp1252 and others, if it has them, in UTF-8."""
-    declare(path, GUESSED)
-    try:
-        return b"".join(chunks(path, 1 << 20)).decode("utf-8")
-    finally:
-        declare(path, None)  # or the next guess would see what this one made of it
 
 
 def parsed_rows(path: Path) -> tuple[list[Any], bool]:

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from ssrem.agreement.annotated import LARGEST_RATING, Annotated, file_text, is_rating, parsed_rows
 from ssrem.errors import AnnotationError, short_repr
-from ssrem.readers.files.encodings import guessed_encoding
+from ssrem.readers.files.encodings import declare_guess
 from ssrem.readers.files.streams import is_parquet
 
 _ABSENT = re.compile(r"(?:n/?a\b.*|nan|none|null|-+|\?)?", re.IGNORECASE | re.DOTALL)
@@ -34,7 +34,7 @@ class AnnotatedSet:
 
     layout: a key of LAYOUTS. rows: the responses, in the file's order. left_out: kind of content that the rows cannot
     hold → how often it occurs. files: every file that was read. part: which of a file's sets this is, if it holds
-    several. mapped: whether `--map` applies to the layout.
+    several. mapped: whether `--map` applies to the layout. encoding: why a file is read as cp1252; None for UTF-8.
     """
 
     layout: str
@@ -43,6 +43,7 @@ class AnnotatedSet:
     files: tuple[Path, ...]
     part: str | None = None
     mapped: bool = False
+    encoding: str | None = None
 
     @property
     def summary(self) -> str:
@@ -51,8 +52,8 @@ class AnnotatedSet:
         size = counted(len(self.rows), "response") + (f" of {counted(systems, 'system')}" if systems else "")
         out = ", ".join(counted(number, what) for what, number in self.left_out.items() if number)
         layout = f"{self.layout}:{self.part}" if self.part else self.layout
-        guesses = [guess[1] for file in self.files if (guess := guessed_encoding(file))]
-        return "; ".join([f"read as {layout}: {size}", *([f"left out: {out}"] if out else []), *guesses[:1]])
+        parts = [f"read as {layout}: {size}", out and f"left out: {out}", self.encoding]
+        return "; ".join(filter(None, parts))
 
 
 @dataclass(frozen=True)
@@ -138,7 +139,8 @@ class Layout(ABC):
         rows = [row for response in self.responses() if (row := self._rated(response))]
         counts = {what: number for what, number in self.left_out.items() if number}
         files = tuple(self.files)
-        result = AnnotatedSet(self.name, tuple(rows), counts, files, self.part, self.takes_mapping)
+        guess = next(filter(None, map(declare_guess, files)), None)
+        result = AnnotatedSet(self.name, tuple(rows), counts, files, self.part, self.takes_mapping, guess)
         if not rows:
             raise AnnotationError(f"{files[0]}: {result.summary}; there is nothing to compare with")
         for number, row in enumerate(rows, 1):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ssrem.errors import DumpError
 from ssrem.readers.fields import FIELDS, checked_mapping, parse_mapping
 from ssrem.readers.files.archives import Unpacked, dump_in, is_archive
-from ssrem.readers.files.encodings import checked_encoding, guessed_encoding
+from ssrem.readers.files.encodings import checked_encoding, declare_guess
 from ssrem.readers.files.sources import common_folder, located
 from ssrem.readers.files.streams import chunks, declare, files_of, foreign, is_utf16, prefetched, text_name
 from ssrem.readers.times import checked_format
@@ -216,10 +216,9 @@ def _declare(path: Path, encoding: str | None) -> tuple[str, ...]:
     for file in (
         files_of(path) if encoding is None else sorted(filter(Path.is_file, path.rglob("*"))) or [path]
     ):
-        declare(file, encoding)
-        if encoding is None and (guess := guessed_encoding(file)):
-            name, why = guess
-            declare(file, name)
+        if encoding is not None:
+            declare(file, encoding)
+        elif why := declare_guess(file):
             notes.append(f"{why}; --encoding overrides")
     return tuple(notes)
 

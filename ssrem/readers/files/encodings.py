@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from ssrem.errors import DumpError
-from ssrem.readers.files.streams import GUESSED, blocks, head, is_utf8, text_name
+from ssrem.readers.files.streams import GUESSED, blocks, declare, head, is_utf8, text_name
 
 _BLOCK = 1 << 20
 _ENOUGH = 1_000
@@ -32,8 +32,17 @@ def checked_encoding(name: str | None) -> str | None:
     return codec.name
 
 
-def guessed_encoding(path: Path) -> tuple[str, str] | None:
-    """`GUESSED` and why, for a text file with lines in cp1252; None for UTF-8, JSON and files that are not text.
+def declare_guess(path: Path) -> str | None:
+    """Read a file from now on in the encoding that its bytes suggest: returns why it is cp1252, None if it is not."""
+    declare(path, None)  # the guess is made from the bytes as they are stored
+    why = _why_cp1252(path)
+    if why is not None:
+        declare(path, GUESSED)
+    return why
+
+
+def _why_cp1252(path: Path) -> str | None:
+    """Why a text file with lines in cp1252 is taken for one; None for UTF-8, JSON and files that are not text.
 
     Lines in cp1252 must outnumber those in UTF-8 with letters beyond ASCII, and look like a western language: few of
     their letters are beyond ASCII, and all of these are common; lines with other bytes must be rare. The whole file is
@@ -74,10 +83,7 @@ def guessed_encoding(path: Path) -> tuple[str, str] | None:
     place = next(i for i, byte in enumerate(line) if byte > 127 and not is_utf8(line[: i + 1] + b" "))
     example = line[max(0, place - 20) : place + 20].decode("cp1252", "replace").strip()
     where = f"line {at:,} of {text_name(path)}"
-    return (
-        GUESSED,
-        f"lines that are not UTF-8 are read as cp1252, such as {where}: {example!r}",
-    )
+    return f"lines that are not UTF-8 are read as cp1252, such as {where}: {example!r}"
 
 
 def _other_kind(start: bytes) -> bool:
