@@ -93,16 +93,28 @@ def land(
     sources = [source] if isinstance(source, str) else list(source)
     stamps = _stamps(reader)
     digest = content_hash(reader.files())
-    landing = _Landing(
-        warehouse, corpus, reader, sources, stamps, digest, speakers, max_quarantine, replace, key, landed_at
-    )
-    columns = {"mapping": dict(mapping) if mapping else None}
     given = {"encoding": encoding, "time_format": time_format}
-    written = columns | {option: value for option, value in given.items() if value is not None}
+    landing = _Landing(
+        home=warehouse,
+        corpus=corpus,
+        reader=reader,
+        written={
+            "mapping": dict(mapping) if mapping else None,
+            **{option: value for option, value in given.items() if value is not None},
+        },
+        sources=sources,
+        stamps=stamps,
+        digest=digest,
+        speakers=speakers,
+        max_quarantine=max_quarantine,
+        replace=replace,
+        key=key,
+        landed_at=landed_at,
+    )
     return run_stage(
         warehouse,
         "ingest",
-        lambda: landing.recipe(written),
+        landing.recipe,
         landing.build,
         done=landing.landed_before,
         resources=resources,
@@ -113,12 +125,14 @@ def land(
 class _Landing:
     """A dump that is being landed; fields that are not described here are parameters of `land`.
 
-    stamps: of the dump's files before they were hashed; digest: of their content; key: of pseudonyms, None without.
+    written: parameters that describe how the dump is written. stamps: of the dump's files before they were hashed.
+    digest: of their content. key: of pseudonyms, None without.
     """
 
     home: Warehouse
     corpus: str
     reader: Reader
+    written: Mapping[str, Any]
     sources: list[str]
     stamps: list[tuple[int, int]]
     digest: str
@@ -138,14 +152,14 @@ class _Landing:
         """The sources in the form of the column `source`: absolute."""
         return as_text(_shown([absolute(one) for one in self.sources]))
 
-    def recipe(self, written: Mapping[str, Any]) -> Recipe:
-        """What determines the corpus. written: how the dump is written, as `land` was told."""
+    def recipe(self) -> Recipe:
+        """What determines the corpus: its content, and the parameters that it is read and landed with."""
         not_people = self.reader.named_not_people
         parameters: dict[str, Any] = {
             "corpus": self.corpus,
             "format": self.reader.format,
             "speakers": self.speakers,
-            **written,
+            **self.written,
         }
         if not_people:
             parameters["not_people"] = _fingerprint(not_people)
