@@ -62,7 +62,7 @@ LOCAL = "http://localhost:8080/v1"
 """Where llama.cpp's server listens unless told otherwise."""
 
 _GLOVE = "glove-6b-50d"
-# With 300 units, a learning rate of .001 leaves RUBER at chance.
+# With 300 units, training at a rate of .001 may stay at chance.
 _RUBER = {"epochs": 8, "max_train": 10_000, "hidden": 300, "learning_rate": 0.0003}
 # 102,400 stretches, each once; the weight of the KL divergence rises over 60,000 batches as published.
 _ADEM = {"max_train": 12_800, "epochs": 8, "anneal_steps": 60_000, "pca_rows": 20_000}

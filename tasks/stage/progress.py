@@ -107,7 +107,7 @@ class Lines:
     def _tell(self, work: Work, patience: float, started: threading.Event, ended: threading.Event) -> None:
         if ended.wait(patience):
             return
-        with suppress(BrokenPipeError):  # nobody reads the lines any more; who waits for the first must go on
+        with suppress(BrokenPipeError):  # stderr is closed: the lines end, the work goes on
             try:
                 say(f"{work.what}: started")
             finally:

@@ -27,7 +27,7 @@ class RuberConfig(Config):
     context_turns: number of last turns that are read. context_words, response_words: number of known words that are
     read, the last ones of a context and the first ones of a response; a longer text is `truncated`.
     hidden: units of each direction of the recurrent networks. mlp: units of the layer before the score.
-    learning_rate: lower for more units; with 300, .001 does not get beyond chance in 100,000 responses.
+    learning_rate: lower for more units; with 300, training at .001 may stay at chance, at .0003 it learns.
     margin: the loss is zero for a true response that scores this much higher than a random one.
     max_train: responses per epoch; the next epoch takes the responses that follow, so that all are read in turn.
     max_valid: responses of the validation split that the loss is computed on.

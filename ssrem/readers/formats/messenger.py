@@ -26,7 +26,7 @@ class MessengerReader(Reader):
     """
 
     format: ClassVar[str] = "messenger"
-    not_people: ClassVar = ("Facebook User", "Instagram User", "Facebook user", "Meta AI")
+    not_people: ClassVar = ("Facebook User", "Instagram User", "Meta AI")
     describes: ClassVar[str] = "message_1.json of Facebook Messenger or Instagram"
 
     @classmethod
@@ -82,7 +82,7 @@ class MessengerReader(Reader):
 
 
 def _mended(text: object) -> object:
-    """A text whose characters are the bytes of UTF-8, read as UTF-8; anything else as it is."""
+    """Decode a text in which each byte of UTF-8 was written as a character; return anything else unchanged."""
     if not isinstance(text, str) or text.isascii():
         return text
     try:

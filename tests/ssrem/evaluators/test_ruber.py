@@ -227,7 +227,7 @@ def test_a_response_is_told_from_all_others_of_its_batch() -> None:
         [Sample(context, text) for context in contexts for text in texts], encoder.encode, config
     )
     f = scores(net, laid, pairs).reshape(3, 4)
-    # The true responses are texts 0, 1 and 2, the negatives 3, 0 and 0: text 0 is no negative of its own context.
+    # Texts 0, 1 and 2 are the true responses; their negatives are texts 3, 0 and 0. A text is not compared with itself.
     own = pairs[:, 1].reshape(3, 4)[0]
     examples = Examples(pairs[::4, 0], np.column_stack([own[[0, 1, 2]], own[[3, 0, 0]]]))
     loss, above = losses(net, laid, examples, np.arange(3), 0, 0.5)
