@@ -10,7 +10,8 @@ import numpy as np
 
 from benchmarks.agreement.plan import CONTEXTS, FOLDS, MASKED_SETTINGS, SECTIONS, Entry
 from benchmarks.agreement.rows import TOO_SMALL, ComputedRows, too_small
-from benchmarks.agreement.run import difference, figures_of
+from benchmarks.agreement.run import figures_of
+from benchmarks.agreement.seeds import RESAMPLES, difference_over_seeds
 from ssrem.agreement.annotated import Labels
 
 PAPER_SETS = ("dailydialog-zhao", "persona-zhao")
@@ -150,27 +151,29 @@ def _seconds(runs: Sequence[Run]) -> str:
 
 def _paired(rows: Done, sets: Mapping[str, Labels]) -> list[str]:
     """The difference of Spearman between two rows on the same responses, with its interval."""
-    by_name = {entry.name: (entry, runs[0]) for entry, runs in rows if not too_small(runs)}
+    by_name = {entry.name: (entry, runs) for entry, runs in rows if not too_small(runs)}
     lines = []
     for one, other in PAIRED:
         if one not in by_name or other not in by_name:
             continue
         (first, a), (second, b) = by_name[one], by_name[other]
         for name, labels in sets.items():
-            scores = [np.array(run["scores"][name], dtype=np.float64) for run in (a, b)]
-            paired = difference(scores[0], scores[1], labels)
-            if paired["difference"] is not None:
-                low, high = (_two(paired[end]) for end in ("low", "high"))
+            scores = [
+                [np.array(run["scores"][name], dtype=np.float64) for run in runs if name in run["scores"]]
+                for runs in (a, b)
+            ]
+            if all(scores):
+                compared = difference_over_seeds(*scores, labels)
+                value, low, high = map(_two, (compared.difference, compared.low, compared.high))
                 lines.append(
-                    f"| {first.label} − {second.label} | {name} | **{_two(paired['difference'])}** [{low}, {high}] "
-                    f"| {paired['p']:.3f} |"
+                    f"| {first.label} − {second.label} | {name} | **{value}** [{low}, {high}] | {compared.p:.3f} |"
                 )
     if not lines:
         return []
     return [
         "",
-        "Paired differences of Spearman on the same responses, 95% intervals and p (two-sided) by 1,000 or more",
-        "resamples of contexts:",
+        "Paired differences of Spearman on the same responses, means over seeds, 95% intervals and p (two-sided)",
+        f"by {RESAMPLES:,} resamples of contexts and, where a row has several seeds, of its seeds:",
         "",
         "| rows | set | difference | p |",
         "|---|---|---|---|",

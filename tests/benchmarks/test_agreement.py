@@ -15,6 +15,7 @@ from benchmarks.agreement.plan import Entry, entries
 from benchmarks.agreement.responses import responses_of
 from benchmarks.agreement.rows import TOO_SMALL, ComputedRows, gain_of_share, too_small
 from benchmarks.agreement.run import Bench, PieceEndedError, run_of
+from benchmarks.agreement.seeds import difference_over_seeds
 from ssrem.agreement.annotated import Labels
 from ssrem.samples import TRAIN, VALID, Sample
 
@@ -145,3 +146,14 @@ def test_rows_of_negatives_are_compared_pair_by_pair(tmp_path: Path) -> None:
         text for text in written.splitlines() if text.startswith("| `retrieval`, random-1+mask-and-fill −")
     )
     assert "| small | **." in line and "random-2" in line
+
+
+def test_a_difference_over_seeds_is_their_mean_and_less_certain_than_that_of_one_seed() -> None:
+    scored, draw = labels(), np.random.default_rng(1)
+    seeds = [scored.human + noise * draw.normal(size=40) for noise in (0.1, 5.0)]
+    other = [draw.normal(size=40)]
+    both = difference_over_seeds(seeds, other, scored)
+    alone = [difference_over_seeds([scores], other, scored) for scores in seeds]
+    assert both.difference == pytest.approx(np.mean([one.difference for one in alone]), abs=1e-12)
+    assert both.low < alone[0].low and both.high - both.low > alone[0].high - alone[0].low
+    assert alone[0].p < 0.05 and difference_over_seeds(seeds, seeds, scored).difference == 0
