@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 
-from ssrem.encoders.pretrained import BF16
+from ssrem.encoders.transformer.pretrained import BF16
 from ssrem.evaluators import PACKAGED, evaluator_class
 from ssrem.evaluators.aspects.word_counts import FOLDER, WordCounts
 from ssrem.evaluators.blend.blend import Blend

@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 
 from benchmarks.encoders import read_turns
 from ssrem.encoders import load_encoder
-from ssrem.encoders.hub import MINILM
-from ssrem.encoders.learned_table import LearnedTable
+from ssrem.encoders.static.learned_table import LearnedTable
+from ssrem.encoders.static.token_average import DISTILLED, packaged_tokens
 from ssrem.encoders.store import VectorStore
-from ssrem.encoders.token_average import DISTILLED, packaged_tokens
-from ssrem.encoders.transformer import Transformer
+from ssrem.encoders.transformer.hub import MINILM
+from ssrem.encoders.transformer.transformer import Transformer
 from ssrem.evaluators import PACKAGED
 from ssrem.evaluators.bilinear.table_training import LearnedRows, Texts
 from ssrem.samples import TRAIN, Rows

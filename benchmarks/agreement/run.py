@@ -21,7 +21,7 @@ from ssrem.agreement.cross_validation import Labelled, folds_by_context, out_of_
 from ssrem.agreement.inputs import View
 from ssrem.agreement.paired_bootstrap import paired_bootstrap
 from ssrem.encoders import DEFAULT_ENCODER, load_encoder
-from ssrem.encoders.pretrained import BF16
+from ssrem.encoders.transformer.pretrained import BF16
 from ssrem.errors import EvaluatorError, SsremError
 from ssrem.evaluators import evaluator_class, load_evaluator, packaged
 from ssrem.evaluators.base import Evaluator

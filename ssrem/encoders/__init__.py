@@ -14,12 +14,12 @@ __all__ = ["DEFAULT_ENCODER", "ENCODERS", "Encoder", "check_spec", "load_again",
 
 ENCODERS: dict[str, str] = {
     "concatenation": "ssrem.encoders.concatenation:Concatenation",
-    "token-average": "ssrem.encoders.token_average:TokenAverage",
-    "learned-table": "ssrem.encoders.learned_table:LearnedTable",
-    "word-average": "ssrem.encoders.word_average:WordAverage",
-    "transformer": "ssrem.encoders.transformer:Transformer",
-    "adapted-transformer": "ssrem.encoders.adapted_transformer:AdaptedTransformer",
-    "hierarchical-gru": "ssrem.encoders.hierarchical_gru:HierarchicalGru",
+    "token-average": "ssrem.encoders.static.token_average:TokenAverage",
+    "learned-table": "ssrem.encoders.static.learned_table:LearnedTable",
+    "word-average": "ssrem.encoders.static.word_average:WordAverage",
+    "transformer": "ssrem.encoders.transformer.transformer:Transformer",
+    "adapted-transformer": "ssrem.encoders.transformer.adapted_transformer:AdaptedTransformer",
+    "hierarchical-gru": "ssrem.encoders.recurrent.hierarchical_gru:HierarchicalGru",
 }
 """Kind → module:class. A spec goes to the first class that accepts it."""
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ssrem import encoders
 from ssrem.encoders.base import Encoder, Vectors
-from ssrem.encoders.hub import is_model_folder
+from ssrem.encoders.transformer.hub import is_model_folder
 from ssrem.errors import EvaluatorError
 
 

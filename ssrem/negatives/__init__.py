@@ -35,7 +35,7 @@ def load_generator(spec: str, **settings: Any) -> Generator:
 
     settings: those of the generators named; in a mixture each goes to the generators that have it. The setting
     `model` of mask-and-fill and its variants names a masked language model: a name or folder, as for
-    ssrem.encoders.hub. Raises EvaluatorError with the nearest names for an unknown name or setting.
+    ssrem.encoders.transformer.hub. Raises EvaluatorError with the nearest names for an unknown name or setting.
     """
     parts = [(_class(name), count) for name, count in _parse(spec)]
     known = sorted({name for generator, _ in parts for name in generator.settings_class.names()})

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ssrem.encoders.pretrained import BF16
+from ssrem.encoders.transformer.pretrained import BF16
 from ssrem.errors import EvaluatorError
 from ssrem.negatives.base import Case, Generator, Negative, Settings, share_of
 from ssrem.negatives.masked_lm import MaskedLM, Pieces, joined_turns

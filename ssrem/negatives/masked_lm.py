@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ssrem.encoders import pretrained
+from ssrem.encoders.transformer import pretrained
 from ssrem.errors import EvaluatorError
 from ssrem.samples import Floats
 

@@ -8,7 +8,7 @@ from functools import cache
 
 import numpy as np
 
-from ssrem.encoders.word_average import WordAverage
+from ssrem.encoders.static.word_average import WordAverage
 from ssrem.samples import Sample
 from ssrem.studies.attacks import Attack
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ssrem.agreement.signature import digest
-from ssrem.encoders.word_average import packaged_glove
+from ssrem.encoders.static.word_average import packaged_glove
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import evaluator_class
 from ssrem.evaluators.judge.request_options import request_options

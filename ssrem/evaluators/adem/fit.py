@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ssrem.encoders.word_sequences import Words, first_words
+from ssrem.encoders.recurrent.word_sequences import Words, first_words
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.adem.config import AdemConfig
 from ssrem.evaluators.adem.state import MATRICES, Constants, Projection, Reader, State, bilinear, context_rows
@@ -20,7 +20,7 @@ from ssrem.samples import SPLIT_NAMES, TRAIN, VALID, Candidates, Encode, Floats,
 from ssrem.training import Training
 
 if TYPE_CHECKING:
-    from ssrem.encoders.gru_network import GruNetwork
+    from ssrem.encoders.recurrent.gru_network import GruNetwork
     from ssrem.evaluators.adem.vhred import VhredObjective
 
 

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ssrem.encoders.hierarchical_gru import PREFIX, Dialogues, Encoded, encode_dialogues, holds_of
+from ssrem.encoders.recurrent.hierarchical_gru import PREFIX, Dialogues, Encoded, encode_dialogues, holds_of
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.adem.config import AdemConfig
 from ssrem.evaluators.core.scaling import Bounds
 from ssrem.samples import Candidates, Encode, Floats, Rows, Sample
 
 if TYPE_CHECKING:
-    from ssrem.encoders.gru_network import GruNetwork
+    from ssrem.encoders.recurrent.gru_network import GruNetwork
 
 LOWEST, HIGHEST = 1.0, 5.0
 """The scale of the paper's human scores, which ADEM's scores are on."""

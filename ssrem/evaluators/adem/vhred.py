@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence
 
-from ssrem.encoders.gru_network import GruNetwork
-from ssrem.encoders.word_sequences import Stretches, Words
+from ssrem.encoders.recurrent.gru_network import GruNetwork
+from ssrem.encoders.recurrent.word_sequences import Stretches, Words
 from ssrem.evaluators.adem.config import AdemConfig
 from ssrem.evaluators.core.state import Run
 from ssrem.samples import Rows

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ssrem.encoders import Encoder, load_encoder
-from ssrem.encoders.hub import MINILM
+from ssrem.encoders.transformer.hub import MINILM
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.base import Scores
 from ssrem.evaluators.bilinear.similarity import row_cosines

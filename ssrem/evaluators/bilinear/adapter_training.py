@@ -12,11 +12,11 @@ import torch
 from numpy.typing import NDArray
 from torch.nn.functional import cross_entropy, normalize
 
-from ssrem.encoders import pretrained
-from ssrem.encoders.adapted_transformer import DOWN, UP, AdaptedTransformer
-from ssrem.encoders.layers import layers
-from ssrem.encoders.pooling import pool
-from ssrem.encoders.transformer import Transformer
+from ssrem.encoders.transformer import pretrained
+from ssrem.encoders.transformer.adapted_transformer import DOWN, UP, AdaptedTransformer
+from ssrem.encoders.transformer.layers import layers
+from ssrem.encoders.transformer.pooling import pool
+from ssrem.encoders.transformer.transformer import Transformer
 from ssrem.evaluators.bilinear.config import RUN, AdapterConfig
 from ssrem.evaluators.bilinear.objective import VectorObjective, copy_cost
 from ssrem.samples import TRAIN, VALID, Candidates, Rows

@@ -11,8 +11,8 @@ import torch
 from numpy.typing import NDArray
 
 from ssrem.config import Config
-from ssrem.encoders import hub, pretrained
-from ssrem.encoders.layers import layers
+from ssrem.encoders.transformer import hub, pretrained
+from ssrem.encoders.transformer.layers import layers
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.core.candidate_columns import draw
 from ssrem.evaluators.language_model.causal import CausalModel

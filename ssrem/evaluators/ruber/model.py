@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch.nn.utils.rnn import pack_padded_sequence
 
-from ssrem.encoders.word_sequences import Stretches, Words, first_words
+from ssrem.encoders.recurrent.word_sequences import Stretches, Words, first_words
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.ruber.config import RuberConfig
 from ssrem.samples import Candidates, Encode, Floats, Rows, Sample

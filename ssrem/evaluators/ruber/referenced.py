@@ -10,7 +10,7 @@ import numpy as np
 
 from ssrem.encoders import load_encoder
 from ssrem.encoders.base import Encoder
-from ssrem.encoders.word_sequences import Words
+from ssrem.encoders.recurrent.word_sequences import Words
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.core.metric import Metric, Scored
 from ssrem.samples import Encode, Floats, Sample

@@ -6,7 +6,7 @@ import math
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from ssrem.encoders import hub, pretrained
+from ssrem.encoders.transformer import hub, pretrained
 from ssrem.errors import EvaluatorError
 from ssrem.files import write_json
 from ssrem.negatives.tied_head.settings import TiedHeadSettings

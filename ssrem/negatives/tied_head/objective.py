@@ -11,8 +11,8 @@ import torch
 from safetensors import safe_open
 from torch.nn.functional import cross_entropy
 
-from ssrem.encoders import hub, pretrained
-from ssrem.encoders.layers import freeze
+from ssrem.encoders.transformer import hub, pretrained
+from ssrem.encoders.transformer.layers import freeze
 from ssrem.errors import EvaluatorError
 from ssrem.negatives.base import Case
 from ssrem.negatives.masked_lm import joined_turns, masked_logits

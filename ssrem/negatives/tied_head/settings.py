@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ssrem.config import Config
-from ssrem.encoders import hub
+from ssrem.encoders.transformer import hub
 from ssrem.errors import EvaluatorError
 
 

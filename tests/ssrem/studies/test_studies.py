@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from ssrem.agreement.correlation import spearman
-from ssrem.encoders.word_average import WordAverage
+from ssrem.encoders.static.word_average import WordAverage
 from ssrem.report.study import markdown, save_plot, sentences
 from ssrem.samples import Sample
 from ssrem.studies import STUDIES, study_called

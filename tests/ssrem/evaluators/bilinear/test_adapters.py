@@ -1,0 +1,306 @@
+"""SSREM over a transformer with adapters: a tiny one on a corpus whose answer is known, and the packaged one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from ssrem.encoders import load_encoder, load_saved
+from ssrem.encoders.transformer.adapted_transformer import DOWN, UP, AdaptedTransformer
+from ssrem.encoders.transformer.hub import MINILM
+from ssrem.encoders.transformer.transformer import Transformer
+from ssrem.errors import EvaluatorError
+from ssrem.evaluators import load_evaluator
+from ssrem.evaluators.baselines.cosine import Cosine
+from ssrem.evaluators.bilinear.adapter_training import AdapterObjective
+from ssrem.evaluators.bilinear.adapters import SSREMMiniLM
+from ssrem.evaluators.bilinear.config import COPY_COST, AdapterConfig
+from ssrem.evaluators.bilinear.encoded_candidates import EncodedCandidates
+from ssrem.evaluators.bilinear.table import table_products
+from ssrem.evaluators.blend.config import BlendConfig
+from ssrem.evaluators.blend.members import Members
+from ssrem.samples import TEST, TRAIN, VALID, Candidates, Sample
+from support.topical import topical_encoder
+from support.trained import (
+    DAMAGES,
+    KilledError,
+    check_damage_is_refused,
+    check_settings_are_refused,
+    killed_at,
+)
+
+pytestmark = [pytest.mark.usefixtures("one_thread"), pytest.mark.xdist_group("adapters")]
+
+COLOURS = ("red", "blue", "green")
+CONFIG = AdapterConfig(
+    epochs=20, patience=20, batch_size=32, learning_rate=0.02, rank=4, freeze=1, max_tokens=12, responses=192,
+    valid_responses=64, keep=1.0, bf16="off", seed=3,
+)  # fmt: skip
+SAMPLES = [
+    Sample((f"{one} cat", "runs"), f"{other} dog .", f"{one} dog") for one in COLOURS for other in COLOURS
+]
+
+
+def coloured(n: int = 320) -> Candidates:
+    """'red cat', 'runs', 'dog red': the response has the colour of the first turn; a fifth is not learned from."""
+    generator = np.random.default_rng(1)
+    colours = generator.integers(0, 3, n)
+    texts: list[str] = []
+    for colour in colours.tolist():
+        animal, form = generator.choice(["cat", "dog"]), generator.choice(["{} .", "sat {}", "the {} dog"])
+        texts += [f"{COLOURS[colour]} {animal}", "runs", form.format(COLOURS[colour])]
+    response = np.arange(n) * 3 + 2
+    other = [generator.choice(np.flatnonzero(colours != colour), 2) * 3 + 2 for colour in colours]
+    negatives = {kind: np.array(other)[:, :1].copy() for kind in ("SC", "SP", "SS")}
+    negatives["SC"][::3] = -1
+    split = (np.arange(n) % 10 >= 8).astype(np.uint8) + (np.arange(n) % 10 == 9).astype(np.uint8)
+    return Candidates(texts, response, response - 2, response, {**negatives, "Rand": np.array(other)}, split)
+
+
+def evaluator(bert: Path, **settings: Any) -> SSREMMiniLM:
+    return SSREMMiniLM(load_encoder(f"hf:{bert}"), replace(CONFIG, **settings))
+
+
+def objective(bert: Path, **settings: Any) -> tuple[AdapterObjective, Candidates]:
+    made, candidates = evaluator(bert, **settings), coloured()
+    wanted = made._wanted(candidates)
+    chosen = made._objective(candidates, wanted, made._usable(candidates, wanted))
+    assert isinstance(chosen, AdapterObjective)
+    return chosen, candidates
+
+
+@pytest.fixture(scope="module")
+def fitted(bert: Path) -> SSREMMiniLM:
+    learned = evaluator(bert)
+    learned.fit(coloured())
+    return learned
+
+
+def test_learns_what_the_corpus_teaches_and_that_a_copy_is_no_answer(fitted: SSREMMiniLM) -> None:
+    assert fitted.training is not None
+    first, best = fitted.training.history[0], fitted.training.figures
+    assert best["valid_loss"] < first["valid_loss"]
+    assert best["valid_gt_above"] > max(0.8, first["valid_gt_above"])
+    f = fitted.score_candidates(coloured(), TEST)
+    for kind in ("SC", "Rand", "Context"):
+        assert (f["GT"] > f[kind])[~np.isnan(f[kind])].mean() > 0.8, kind
+    assert np.abs(fitted.components(SAMPLES).f).max() < 0.999
+    assert np.isnan(fitted.score([Sample((), "red"), Sample(("  ",), "red"), Sample(("red",), "")])).all()
+    long = fitted.components(
+        [*SAMPLES, Sample(("red cat",), "red " * 20), Sample(("red " * 20, *["red"] * 3), "red")]
+    )
+    # The long turn is not read at all.
+    assert long.truncated.tolist() == [False] * len(SAMPLES) + [
+        True,
+        False,
+    ]
+    assert any("learned from" in note and "of the way from" in note for note in fitted.training.notes)
+
+
+def test_encoding_with_the_transformer_before_runs_the_layers_below_once(
+    fitted: SSREMMiniLM, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoder, texts = fitted.encoder, ["red cat", "the blue dog runs", "", "sat", "dog . runs green"]
+    assert isinstance(encoder, AdaptedTransformer)
+    alone = encoder.start.encode(texts), encoder.encode(texts)
+    ran: list[str] = []
+    for model, name in ((encoder.start.model, "before"), (encoder.adapted.model, "after")):
+        for at, layer in enumerate(model.encoder.layer):
+            what = f"{name} {at}"
+            layer.register_forward_hook(lambda *_, what=what: ran.append(what))
+    both = encoder.encode_both(texts)
+    for together, single in zip(both, alone, strict=True):
+        np.testing.assert_allclose(together, single, atol=1e-3)  # of float16
+    assert ran.count("before 0") == ran.count("before 1") == ran.count("after 1") > 0
+    assert "after 0" not in ran
+    monkeypatch.setitem(encoder.__dict__, "_parts", None)  # a model that cannot be divided
+    assert np.array_equal(encoder.encode_both(texts)[1], alone[1])
+
+
+def test_a_blend_encodes_together_what_both_encoders_read(
+    fitted: SSREMMiniLM, bert: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cosine = Cosine(encoder=f"hf:{bert}", context_turns=1)
+    config = BlendConfig(parts="cosine+ssrem-minilm")
+    members = Members(config.members, referenced=False, at_hand={"cosine": cosine, "ssrem-minilm": fitted})
+    read: list[str] = []
+    encode = AdaptedTransformer.encode_both
+
+    def noted(self: AdaptedTransformer, texts: Sequence[str]) -> Any:
+        read.extend(texts)
+        return encode(self, texts)
+
+    monkeypatch.setattr(AdaptedTransformer, "encode_both", noted)
+    values = members.scores([*SAMPLES, *SAMPLES]).values
+    assert sorted(read) == sorted({text for s in SAMPLES for text in (s.context[-1], s.response)})
+    expected = [np.tile(part.components(SAMPLES).f, 2) for part in (cosine, fitted)]
+    np.testing.assert_allclose(values, np.transpose(expected), atol=1e-3)
+
+
+def test_only_the_adapters_of_upper_layers_learn(fitted: SSREMMiniLM, bert: Path) -> None:
+    encoder = fitted.encoder
+    assert isinstance(encoder, AdaptedTransformer)
+    before, after = (dict(part.model.named_parameters()) for part in (encoder.start, encoder.adapted))
+    changed = {name for name in before if not torch.equal(before[name], after[name])}
+    assert changed == {name.rpartition(".")[0] for name in encoder.factors}
+    assert changed and all("layer.1." in name and name.endswith("weight") for name in changed)
+    assert len(changed) == 6  # query, key, value, output, and two of the feed-forward part
+    untouched = Transformer(f"hf:{bert}")
+    assert encoder.start.signature == untouched.signature
+
+
+def test_training_scores_are_those_of_scoring(bert: Path) -> None:
+    learning, candidates = objective(bert)
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for name, value in learning.parameters().items():
+            if name.endswith(UP):
+                value.copy_(torch.randn(value.shape, generator=generator) * 0.3)
+        _, own, copied = learning.scores(learning.rows[VALID])
+    made = evaluator(bert)
+    wanted = made._wanted(candidates)
+    rows = made._usable(candidates, wanted)[VALID]
+    begin, end = candidates.context_start[rows], candidates.context_stop[rows]
+    columns = np.concatenate([wanted[rows], end[:, None] - 1, end[:, None] - 2], axis=1)
+    vectors = learning.encoder(1.0).encode(candidates.texts).astype(np.float16)
+    learned = {**learning.learned(1.0), "cost": np.array([COPY_COST])}
+    expected = table_products(learned, EncodedCandidates(vectors, begin, end, columns, CONFIG.context_turns))
+    present = wanted[rows] >= 0
+    assert np.allclose(own.numpy()[present], expected[:, :-2][present], atol=5e-3)
+    assert np.allclose(copied.numpy()[:, :2], expected[:, -2:], atol=5e-3)
+
+
+def test_a_share_of_the_adapters_is_that_share_of_the_change(fitted: SSREMMiniLM, bert: Path) -> None:
+    assert isinstance(fitted.encoder, AdaptedTransformer)
+    start, factors = fitted.encoder.start, fitted.encoder.factors
+    half = AdaptedTransformer(
+        start, {name: value / 2 if name.endswith(UP) else value for name, value in factors.items()}
+    )
+    weights = [dict(e.model.named_parameters()) for e in (start, half.adapted, fitted.encoder.adapted)]
+    for name in {name.rpartition(".")[0] for name in factors}:
+        before, middle, after = (part[name] for part in weights)
+        assert torch.allclose(middle - before, (after - before) / 2, atol=1e-4)
+    learning, _ = objective(bert)
+    with torch.no_grad():
+        for name, value in learning.parameters().items():
+            value.copy_(torch.from_numpy(factors[name].astype(np.float32)))
+        learning.matrix += 0.1
+    shared = learning.encoder(0.5).factors
+    assert all(np.allclose(shared[name], half.factors[name], atol=1e-3) for name in shared)
+    assert np.allclose(learning.learned(0.5)["matrix"], np.eye(16) + 0.05, atol=1e-6)
+
+
+def test_the_share_is_the_smallest_that_keeps_enough_of_the_gain(
+    bert: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learning, _ = objective(bert, keep=0.9)
+    with torch.no_grad():
+        for value in learning.parameters().values():
+            value.fill_(1.0)
+        learning.matrix.fill_(2.0)
+    up = next(name for name in learning.parameters() if name.endswith(UP))
+    seen: list[tuple[float, float]] = []
+
+    def validate(epoch: int) -> dict[str, float]:
+        share = learning.parameters()[up].detach().mean().item()
+        seen.append((share, learning.matrix[0, 1].item()))
+        return {"valid_gt_above": 0.6 + 0.3 * min(1.0, share / 0.5)}  # all of the gain is there half-way
+
+    monkeypatch.setattr(learning, "validate", validate)
+    assert learning.chosen_share(0.6, 0.9) == (0.5, pytest.approx(0.9))
+    assert len(seen) < 5 and np.allclose([share * 2 for share, _ in seen], [entry for _, entry in seen])
+    assert learning.chosen_share(0.6, 1.2) == (1.0, 1.2)
+    assert (learning.parameters()[up] == 1.0).all() and (learning.matrix == 2.0).all()
+
+
+def test_a_batch_is_made_of_runs_and_encodes_the_drawn_negatives_of_some(bert: Path) -> None:
+    learning, _ = objective(bert, batch_size=32, responses=128)
+    epochs: Iterator[Any] = learning.epochs()
+    first, second = next(epochs), next(epochs)
+    assert [len(batch) for batch in first] == [32] * 4
+    assert all((np.diff(batch[:16]) == 1).all() for batch in first)
+    assert not set(np.concatenate(first)) & set(np.concatenate(second))  # 256 are learned from
+    encoded: list[int] = []
+    vectors = learning.vectors
+
+    def counted(texts: Any) -> torch.Tensor:
+        encoded.append(len(texts))
+        return vectors(texts)
+
+    learning.vectors = counted  # type: ignore[method-assign]
+    learning.loss(first[0], None)  # type: ignore[arg-type]
+    batch = learning.rows[TRAIN][first[0]]
+    assert encoded[0] <= len(np.unique(learning.content[batch[batch >= 0]]))
+    assert (learning.rows[TRAIN][:, -1] >= 0).all()  # what is left out of a batch stays in the data
+
+
+def test_a_training_that_was_broken_off_ends_as_an_unbroken_one(
+    fitted: SSREMMiniLM, bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SSREMMiniLM, "steps_a_state", 4)
+    with pytest.raises(KilledError):
+        evaluator(bert).fit(coloured(), progress=killed_at(9), checkpoint=tmp_path)
+    broken, steps = evaluator(bert), list[int]()
+    broken.fit(coloured(), progress=lambda done, _: steps.append(done), checkpoint=tmp_path)
+    assert steps[0] == 9  # six batches an epoch, and the last state is that of step 8
+    assert broken.signature == fitted.signature
+    with pytest.raises(EvaluatorError, match="other settings or data"):
+        evaluator(bert, seed=2).fit(coloured(), checkpoint=tmp_path)
+
+
+def test_saved_and_loaded(fitted: SSREMMiniLM, tmp_path: Path) -> None:
+    fitted.save(tmp_path)
+    loaded = load_evaluator(tmp_path)
+    assert type(loaded) is SSREMMiniLM and loaded.signature == fitted.signature
+    assert np.array_equal(loaded.score(SAMPLES), fitted.score(SAMPLES))
+    assert not list(tmp_path.rglob("model.safetensors"))  # the transformer stays in its package
+
+
+@pytest.mark.parametrize("damage", ["weights", "bounds", "encoder", "foreign"])
+def test_changed_or_foreign_folders_are_refused(fitted: SSREMMiniLM, tmp_path: Path, damage: str) -> None:
+    check_damage_is_refused(fitted, tmp_path, DAMAGES[damage])
+
+
+def test_settings_and_encoders_that_it_cannot_have(bert: Path) -> None:
+    check_settings_are_refused(
+        AdapterConfig,
+        {
+            ("keep", 1.5): r"keep is 1\.5; expected at most 1",
+            ("rank", 0): "rank is 0; expected 1 or more",
+            ("bf16", "yes"): "expected one of auto, off",
+        },
+    )
+    with pytest.raises(
+        EvaluatorError, match=r"ssrem-minilm learns adapters of a transformer.*or train ssrem"
+    ):
+        SSREMMiniLM(topical_encoder(3), CONFIG)
+    with pytest.raises(EvaluatorError, match=r"freeze is 2; the model has 2 layers, and one must learn"):
+        evaluator(bert, freeze=2).fit(coloured())
+    foreign = {f"no.weight{side}": np.ones((2, 2), dtype=np.float16) for side in (UP, DOWN)}
+    with pytest.raises(EvaluatorError, match="do not fit"):
+        AdaptedTransformer(Transformer(f"hf:{bert}"), foreign)
+
+
+def test_the_packaged_encoder_learns_from_a_few_texts(tmp_path: Path) -> None:
+    start = load_encoder(MINILM)
+    assert isinstance(start, Transformer)
+    few = replace(
+        CONFIG, epochs=2, responses=64, batch_size=32, learning_rate=0.002, freeze=4, rank=8, bf16="auto"
+    )
+    learned = SSREMMiniLM(start, replace(few, valid_responses=16))
+    training = learned.fit(coloured(100))
+    assert training.history[-1]["valid_loss"] < training.history[0]["valid_loss"]
+    learned.encoder.save(tmp_path)
+    assert sum(path.stat().st_size for path in tmp_path.rglob("*")) < 400_000
+    loaded = load_saved(tmp_path)
+    texts = ["See you on Friday, then!", "\ud800 half a pair"]
+    assert loaded.signature == learned.encoder.signature
+    assert np.array_equal(loaded.encode(texts), learned.encoder.encode(texts))
+    assert 0.001 < np.abs(loaded.encode(texts) - start.encode(texts)).max() < 0.5
+    assert loaded.truncated(["word " * 300]).all()

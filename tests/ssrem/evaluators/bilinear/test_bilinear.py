@@ -1,0 +1,341 @@
+"""SSREM and RSREM on a corpus whose answer is known: a response repeats the topic of its context."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from ssrem.encoders.static.word_average import WordAverage
+from ssrem.errors import EvaluatorError
+from ssrem.evaluators import EVALUATORS, evaluator_class, load_evaluator
+from ssrem.evaluators.bilinear.bilinear import RSREM, SSREMPaper
+from ssrem.evaluators.bilinear.config import BilinearConfig
+from ssrem.evaluators.bilinear.encoded_candidates import EncodedCandidates, products
+from ssrem.evaluators.bilinear.training import row_loss, row_scores
+from ssrem.evaluators.core.scaling import Bounds, unit_range
+from ssrem.samples import TEST, Candidates, Sample
+
+TOPICS = 8
+CONFIG = BilinearConfig(epochs=8, batch_size=32, learning_rate=0.05, seed=5)
+
+
+def topical_encoder() -> WordAverage:
+    """Words a0…a7 for contexts, b0…b7 for responses, unrelated until M relates them."""
+    vectors = np.random.default_rng(0).normal(size=(2 * TOPICS, 12))
+    names = [f"{side}{topic}" for side in "ab" for topic in range(TOPICS)]
+    return WordAverage("topics", names, vectors, weighting="uniform")
+
+
+def topical_candidates(n: int = 300) -> Candidates:
+    """Pairs of turns: 'aT', then 'bT'; negatives are responses on another topic, some of them missing."""
+    generator = np.random.default_rng(1)
+    topics = generator.integers(0, TOPICS, n)
+    texts = [f"{side}{topic}" for topic in topics for side in "ab"]
+    response = np.arange(n) * 2 + 1
+
+    def other(k: int) -> np.ndarray:
+        rows = np.empty((n, k), dtype=np.int64)
+        for row in range(n):
+            rows[row] = generator.choice(np.flatnonzero(topics != topics[row]), k) * 2 + 1
+        return rows
+
+    negatives = {"SC": other(1), "SP": other(1), "SS": other(1), "Rand": other(4)}
+    negatives["SC"][::3] = -1
+    negatives["SP"][::2] = -1
+    split = (np.arange(n) % 10 >= 8).astype(np.uint8) + (np.arange(n) % 10 == 9).astype(np.uint8)
+    return Candidates(texts, response, response - 1, response, negatives, split)
+
+
+@pytest.fixture(scope="module")
+def fitted() -> SSREMPaper:
+    evaluator = SSREMPaper(topical_encoder(), CONFIG)
+    evaluator.fit(topical_candidates())
+    return evaluator
+
+
+SAMPLES = [
+    Sample((f"a{topic}",), f"b{answer}", f"b{topic}") for topic in range(TOPICS) for answer in range(TOPICS)
+]
+
+
+def test_learns_what_the_corpus_teaches(fitted: SSREMPaper) -> None:
+    f = fitted.score_candidates(topical_candidates(), TEST)
+    assert set(f) == {"GT", "SC", "SP", "SS", "Rand", "Context"}
+    assert f["GT"].shape == (30, 1) and f["Rand"].shape == (30, 4)
+    for kind in ("SC", "SP", "SS", "Rand"):
+        present = ~np.isnan(f[kind])
+        assert (f["GT"] > f[kind])[present].mean() > 0.95
+    missing = topical_candidates().negatives["SC"][topical_candidates().rows(TEST)] < 0
+    assert np.array_equal(np.isnan(f["SC"]), missing) and missing.any()
+    assert fitted.training is not None
+    assert fitted.training.figures["valid_gt_above"] > 0.95
+    assert fitted.training.notes == ()
+
+
+def test_training_is_shuffled_seeded_and_stops_early() -> None:
+    calls: list[tuple[int, int]] = []
+    one = SSREMPaper(topical_encoder(), replace(CONFIG, epochs=60, patience=2, learning_rate=0.5))
+    training = one.fit(topical_candidates(), progress=lambda done, total: calls.append((done, total)))
+    losses = [epoch["valid_loss"] for epoch in training.history]
+    assert training.best_epoch == int(np.argmin(losses)) + 1
+    assert len(training.history) in (training.best_epoch + 2, 60)
+    assert calls[-1] == (60 * 8, 60 * 8)  # 240 responses are 8 batches an epoch
+    again = SSREMPaper(topical_encoder(), one.config)
+    again.fit(topical_candidates())
+    assert again.signature == one.signature
+    other = SSREMPaper(topical_encoder(), replace(one.config, seed=6))
+    other.fit(topical_candidates())
+    assert not np.array_equal(other.state.tensors["matrix"], one.state.tensors["matrix"])
+
+
+def test_the_result_does_not_depend_on_threads() -> None:
+    before = torch.get_num_threads()
+    signatures = []
+    try:
+        for threads in (1, 2):
+            torch.set_num_threads(threads)
+            evaluator = SSREMPaper(topical_encoder(), CONFIG)
+            evaluator.fit(topical_candidates())
+            assert torch.get_num_threads() == threads
+            signatures.append(evaluator.signature)
+    finally:
+        torch.set_num_threads(before)
+    assert signatures[0] == signatures[1]
+
+
+def test_score_equals_score_candidates(fitted: SSREMPaper) -> None:
+    candidates = topical_candidates()
+    rows = candidates.rows(TEST)
+    samples = [
+        Sample((candidates.texts[row - 1],), candidates.texts[row]) for row in candidates.response[rows]
+    ]
+    assert np.array_equal(fitted.score(samples), fitted.score_candidates(candidates)["GT"][:, 0])
+    everything = fitted.score_candidates(candidates, None)["GT"]
+    assert np.array_equal(everything[rows], fitted.score_candidates(candidates)["GT"])
+
+
+def test_scores_do_not_depend_on_batch_or_order(fitted: SSREMPaper, monkeypatch: pytest.MonkeyPatch) -> None:
+    together = fitted.components(SAMPLES)
+    alone = np.concatenate([fitted.score([sample]) for sample in SAMPLES])
+    backwards = fitted.score(SAMPLES[::-1])[::-1]
+    monkeypatch.setattr("ssrem.evaluators.bilinear.encoded_candidates._CHUNK", 7)
+    chunked = fitted.score(SAMPLES)
+    for scores in (alone, backwards, chunked):
+        assert np.abs(scores - together.h).max() < 1e-5
+
+
+def test_components(fitted: SSREMPaper) -> None:
+    scores = fitted.components(SAMPLES)
+    assert np.allclose(scores.h, (scores.f_unit + scores.g_unit) / 2)
+    assert np.array_equal(scores.f_unit, unit_range(scores.f, fitted.state.bounds["f"]))
+    assert not scores.truncated.any()
+    assert ((scores.f > -1) & (scores.f < 1)).all()
+    # Only sms of a text with itself is 1.
+    same = np.array([sample.response == sample.reference for sample in SAMPLES])
+    assert np.allclose(scores.g[same], 1) and (scores.g[~same] < 1).all()
+    unreferenced = [Sample(sample.context, sample.response) for sample in SAMPLES[:3]]
+    partly = fitted.components([*unreferenced, SAMPLES[3]])
+    assert np.isnan(partly.g[:3]).all() and np.isnan(partly.h[:3]).all() and np.isfinite(partly.f).all()
+    assert np.isfinite(partly.h[3])
+    assert np.array_equal(fitted.score([*unreferenced, SAMPLES[3]]), partly.f)
+    assert np.array_equal(fitted.score(SAMPLES), scores.h)
+
+
+def test_texts_without_a_known_word_score_zero_and_blank_ones_nothing(fitted: SSREMPaper) -> None:
+    assert fitted.score([Sample(("?",), "b1"), Sample(("a1",), "unknown")]).tolist() == [0, 0]
+    blank = fitted.components([Sample((), "b1"), Sample((" ",), "b1"), Sample(("a1",), " \n", "b1")])
+    assert np.isnan([blank.f, blank.g, blank.h]).all()
+    assert fitted.score([]).shape == (0,)
+    # One blank response does not change which part is the score of the others.
+    mixed = fitted.components([*SAMPLES, Sample((), "b1", "b1")])
+    assert np.array_equal(mixed.score[:-1], fitted.score(SAMPLES)) and np.isnan(mixed.score[-1])
+    # A turn without a known word takes no part in the context's mean.
+    assert fitted.score([Sample(("a1", "!"), "b1")]) == fitted.score([Sample(("a1",), "b1")])
+
+
+def test_only_the_last_turns_count(fitted: SSREMPaper) -> None:
+    assert fitted.config.context_turns == 3
+    long = fitted.score([Sample(("a5", "a1", "a2", "a2"), "b1")])
+    assert long == fitted.score([Sample(("a1", "a2", "a2"), "b1")])
+    assert long != fitted.score([Sample(("a5", "a2", "a2"), "b1")])
+
+
+def test_saved_and_loaded(fitted: SSREMPaper, tmp_path: Path) -> None:
+    fitted.save(tmp_path / "m", card={"corpus": "topics"})
+    loaded = load_evaluator(tmp_path / "m")
+    assert type(loaded) is SSREMPaper
+    assert loaded.signature == fitted.signature
+    assert np.array_equal(loaded.score(SAMPLES), fitted.score(SAMPLES))
+    assert loaded.training == replace(
+        fitted.training, history=loaded.training.history, notes=loaded.training.notes
+    )  # type: ignore[type-var, union-attr]
+    assert json.loads((tmp_path / "m" / "card.json").read_text()) == {"corpus": "topics"}
+    with pytest.raises(EvaluatorError, match="expected rsrem"):
+        RSREM.load(tmp_path / "m")
+
+
+@pytest.mark.parametrize("damage", ["weights", "bounds", "encoder", "manifest", "foreign"])
+def test_changed_or_foreign_folders_are_refused(fitted: SSREMPaper, tmp_path: Path, damage: str) -> None:
+    fitted.save(tmp_path)
+    manifest = tmp_path / "evaluator.json"
+    about = json.loads(manifest.read_text())
+    if damage == "weights":
+        weights = tmp_path / "weights.safetensors"
+        content = bytearray(weights.read_bytes())
+        content[-3] ^= 1
+        weights.write_bytes(content)
+    elif damage == "bounds":
+        about["bounds"]["f"]["high"] = 3.0
+        manifest.write_text(json.dumps(about))
+    elif damage == "encoder":
+        WordAverage("other", ["x"], np.ones((1, 12))).save(tmp_path / "encoder")
+    elif damage == "manifest":
+        del about["sha256"]["weights.safetensors"]
+        manifest.write_text(json.dumps(about))
+    else:
+        manifest.write_text(json.dumps({"format": "theirs", "name": "ssrem-paper"}))
+    with pytest.raises(EvaluatorError) as error:
+        load_evaluator(tmp_path)
+    assert str(tmp_path) in str(error.value) and "\n" not in str(error.value)
+
+
+def test_registry() -> None:
+    for name in EVALUATORS:
+        assert evaluator_class(name).name == name
+    with pytest.raises(EvaluatorError, match="did you mean ssrem"):
+        evaluator_class("sssrem")
+
+
+def test_rsrem_learns_from_four_random_negatives() -> None:
+    evaluator = RSREM(topical_encoder(), CONFIG)
+    training = evaluator.fit(topical_candidates())
+    assert training.figures["valid_gt_above"] > 0.95
+    assert "neg:Randx4" in evaluator.signature
+    candidates = topical_candidates()
+    few = replace(candidates, negatives={**candidates.negatives, "Rand": candidates.negatives["Rand"][:, :3]})
+    with pytest.raises(EvaluatorError, match="have 3"):
+        evaluator.fit(few)
+
+
+def test_missing_sets_are_masked_and_said() -> None:
+    candidates = topical_candidates()
+    none = np.full((len(candidates), 1), -1)
+    seats = replace(candidates, negatives={**candidates.negatives, "SP": none, "SS": none})
+    training = SSREMPaper(topical_encoder(), CONFIG).fit(seats)
+    assert training.notes == ("no response has a negative of kind SP, SS: learned from SC, Rand",)
+    nothing = {kind: np.full((len(candidates), 1), -1) for kind in candidates.negatives}
+    with pytest.raises(EvaluatorError, match="no response of the training split"):
+        SSREMPaper(topical_encoder(), CONFIG).fit(replace(candidates, negatives=nothing))
+    with pytest.raises(EvaluatorError, match="validation split"):
+        SSREMPaper(topical_encoder(), CONFIG).fit(replace(candidates, split=np.zeros(300, dtype=np.uint8)))
+
+
+def test_before_training_and_bad_settings() -> None:
+    evaluator = SSREMPaper(topical_encoder())
+    for use in (lambda: evaluator.score(SAMPLES), lambda: evaluator.signature):
+        with pytest.raises(EvaluatorError, match="not trained"):
+            use()
+    with pytest.raises(EvaluatorError, match="no setting lr"):
+        BilinearConfig.of({"lr": 1})
+    with pytest.raises(EvaluatorError, match="logits is"):
+        BilinearConfig(logits="softmax")
+    with pytest.raises(EvaluatorError, match="context_turns is 0"):
+        BilinearConfig(context_turns=0)
+    diverging = SSREMPaper(topical_encoder(), replace(CONFIG, learning_rate=1e37))
+    with pytest.raises(EvaluatorError, match="diverged"):
+        diverging.fit(topical_candidates())
+
+
+@pytest.mark.parametrize("logits", ["raw", "tanh"])
+def test_row_loss_by_hand(logits: str) -> None:
+    scores = torch.tensor([[1.0, 0.0, 9.0], [0.5, 0.5, 0.5]])
+    present = torch.tensor([[True, True, False], [True, True, True]])
+    first = np.tanh(1.0) if logits == "tanh" else 1.0
+    expected = (-np.log(np.exp(first) / (np.exp(first) + 1)) + np.log(3)) / 2
+    assert float(row_loss(scores, present, logits)) == pytest.approx(expected, rel=1e-6)
+
+
+def test_ranking_loss_by_hand() -> None:
+    scores = torch.tensor([[2.0, 1.0, 0.5], [1.0, 7.0, 0.0]], requires_grad=True)
+    present = torch.tensor([[True, True, True], [True, False, True]])
+    e = np.exp([2.0, 1.0, 0.5])
+    first = -np.log(e[0] / e.sum()) - np.log(e[1] / e[1:].sum())
+    second = -np.log(np.e / (np.e + 1))
+    loss = row_loss(scores, present, "raw", "ranking")
+    assert float(loss.detach()) == pytest.approx((first + second) / 2, rel=1e-6)
+    loss.backward()  # type: ignore[no-untyped-call]
+    assert scores.grad is not None
+    assert torch.isfinite(scores.grad).all()
+    assert scores.grad[1, 1] == 0
+    assert scores.grad[0, 2] > 0  # the last in the order goes down
+
+
+def test_ranking_learns_the_order_of_the_kinds_and_needs_one() -> None:
+    candidates = topical_candidates()
+    ranked = SSREMPaper(topical_encoder(), replace(CONFIG, loss="ranking"))
+    figures = ranked.fit(candidates).figures
+    plain = SSREMPaper(topical_encoder(), CONFIG)
+    plain.fit(candidates)
+    assert figures["valid_gt_above"] > 0.95
+    assert "loss:raw-ranking" in ranked.signature
+    assert ranked.signature.split("|w:")[1] != plain.signature.split("|w:")[1]
+    with pytest.raises(EvaluatorError, match="needs an order"):
+        RSREM(topical_encoder(), replace(CONFIG, loss="ranking")).fit(candidates)
+
+
+def test_row_scores_equal_the_diagonal_of_the_full_product() -> None:
+    generator = torch.Generator().manual_seed(0)
+    context = torch.randn(6, 4, generator=generator)
+    matrix = torch.randn(4, 4, generator=generator)
+    responses = torch.randn(6, 3, 4, generator=generator)
+    scores = row_scores(context, matrix, responses)
+    for column in range(3):
+        full = context @ matrix @ responses[:, column].T
+        assert torch.allclose(scores[:, column], full.diagonal(), atol=1e-5)
+
+
+def test_contexts_are_means_over_known_turns() -> None:
+    vectors = np.array([[1, 0], [0, 0], [0, 2], [4, 4]], dtype=np.float16)
+    start, stop = np.array([0, 0, 2, 0]), np.array([3, 3, 2, 1])
+    cases = EncodedCandidates(vectors, start, stop, np.array([[3, -1]] * 4), turns=3)
+    assert cases.contexts(np.arange(4)).tolist() == [[0.5, 1], [0.5, 1], [0, 0], [1, 0]]
+    values = products(np.eye(2), cases)
+    assert values[:, 0].tolist() == [6, 6, 0, 4] and np.isnan(values[:, 1]).all()
+
+
+def test_unit_range() -> None:
+    scaled = unit_range(np.array([1.0, 2.0, 3.0, 0.0, 9.0, np.nan]), Bounds.of(np.array([1.0, 3.0, np.nan])))
+    assert scaled[:5].tolist() == [0, 0.5, 1, 0, 1] and np.isnan(scaled[5])
+    assert unit_range(np.array([4.0]), Bounds(2, 2)).tolist() == [0.5]
+    assert Bounds.of(np.array([])) == Bounds(0, 1)
+
+
+def test_candidates_are_checked() -> None:
+    good = topical_candidates()
+    bad: Sequence[tuple[str, object]] = (
+        ("response", np.full(300, 600)),
+        ("context_start", np.zeros(299, dtype=np.int64)),
+        ("context_start", np.full(300, 700)),
+        ("negatives", {"SC": np.full((300, 1), 600)}),
+        ("negatives", {"XX": np.zeros((300, 1), dtype=np.int64)}),
+    )
+    for name, value in bad:
+        with pytest.raises(EvaluatorError, match="candidates"):
+            replace(good, **{name: value})  # type: ignore[arg-type]
+
+
+def test_an_encode_hook_stands_in_for_the_encoder(fitted: SSREMPaper) -> None:
+    calls: list[int] = []
+
+    def encode(texts: Sequence[str]) -> np.ndarray:
+        calls.append(len(texts))
+        return fitted.encoder.encode(texts)
+
+    assert np.array_equal(fitted.score(SAMPLES, encode=encode), fitted.score(SAMPLES))
+    assert calls == [16]

@@ -1,0 +1,167 @@
+"""SSREM whose table learns, on a corpus whose answer is known: a response repeats the topic of its context."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from ssrem.encoders import load_encoder, load_saved
+from ssrem.encoders.static.learned_table import LearnedTable
+from ssrem.encoders.static.word_average import WordAverage
+from ssrem.errors import EvaluatorError
+from ssrem.evaluators import load_evaluator
+from ssrem.evaluators.bilinear.config import COPY_COST, TableConfig
+from ssrem.evaluators.bilinear.encoded_candidates import EncodedCandidates
+from ssrem.evaluators.bilinear.table import SSREM, table_products
+from ssrem.evaluators.bilinear.table_training import TableObjective
+from ssrem.samples import TEST, TRAIN, VALID, Candidates, Rows, Sample
+from support.topical import topical_candidates, topical_encoder, topical_samples
+from support.trained import DAMAGES, Damage, check_damage_is_refused, other_topics
+
+TOPICS = 6
+CONFIG = TableConfig(epochs=12, batch_size=32, learning_rate=0.03, patience=12, share=1.0, seed=3)
+SAMPLES = topical_samples(TOPICS)
+
+
+def corpus() -> Candidates:
+    def negatives(generator: np.random.Generator, topics: Rows) -> dict[str, Rows]:
+        drawn = dict.fromkeys(("SC", "SP", "SS"), other_topics(generator, topics, 1))
+        drawn["SC"] = np.where(np.arange(len(topics))[:, None] % 3, drawn["SC"], -1)
+        return {**drawn, "Rand": other_topics(generator, topics, 4)}
+
+    return topical_candidates(300, TOPICS, negatives)
+
+
+@pytest.fixture(scope="module")
+def fitted() -> SSREM:
+    evaluator = SSREM(topical_encoder(TOPICS), CONFIG)
+    evaluator.fit(corpus())
+    return evaluator
+
+
+def test_learns_what_the_corpus_teaches_and_that_a_copy_is_no_answer(fitted: SSREM) -> None:
+    f = fitted.score_candidates(corpus(), TEST)
+    for kind in ("SC", "SP", "SS", "Rand", "Context"):
+        assert (f["GT"] > f[kind])[~np.isnan(f[kind])].mean() > 0.9, kind
+    assert fitted.training is not None
+    assert fitted.training.figures["valid_gt_above"] > 0.9
+    assert fitted.training.figures["valid_gt_above_copied"] > 0.9
+    losses = [epoch["valid_loss"] for epoch in fitted.training.history]
+    assert min(losses) < losses[0]
+
+
+def test_f_does_not_saturate_and_an_empty_side_has_none(fitted: SSREM) -> None:
+    nonsense = [Sample(("a1 " * 500,), "b1 " * 500), Sample(("a1",) * 9, "a1 b1 x2 x3 x3 x3")]
+    scores = fitted.components([*SAMPLES, *nonsense])
+    assert np.abs(scores.f).max() < 0.999
+    f = scores.f[: len(SAMPLES)]
+    assert np.std(f) > 0.05 and np.abs(f).max() > 0.8
+    assert np.isnan(fitted.score([Sample((), "b1"), Sample(("  ",), "b1"), Sample(("a1",), "")])).all()
+
+
+def test_score_equals_score_candidates(fitted: SSREM) -> None:
+    candidates = corpus()
+    rows = candidates.rows(TEST)
+    samples = [
+        Sample(tuple(candidates.texts[first:last]), candidates.texts[true])
+        for first, last, true in zip(
+            candidates.context_start[rows].tolist(),
+            candidates.context_stop[rows].tolist(),
+            candidates.response[rows].tolist(),
+            strict=True,
+        )
+    ]
+    assert np.array_equal(fitted.score(samples), fitted.score_candidates(candidates)["GT"][:, 0])
+    together = fitted.components(SAMPLES)
+    alone = np.concatenate([fitted.score([sample]) for sample in SAMPLES])
+    assert np.array_equal(alone, together.h)
+    assert np.allclose(together.h, (together.f_unit + together.g_unit) / 2)
+
+
+def test_g_compares_with_the_table_before_learning(fitted: SSREM) -> None:
+    other = SSREM(topical_encoder(TOPICS), replace(CONFIG, epochs=1))
+    other.fit(corpus())
+    assert np.array_equal(other.components(SAMPLES).g, fitted.components(SAMPLES).g)
+    assert not np.array_equal(other.components(SAMPLES).f, fitted.components(SAMPLES).f)
+
+
+def test_training_scores_are_those_of_scoring() -> None:
+    candidates, start = corpus(), topical_encoder(TOPICS)
+    wanted = np.concatenate(
+        [candidates.response[:, None], *(n[:, :1] for n in candidates.negatives.values())], 1
+    )
+    usable = {split: candidates.rows(split) for split in (TRAIN, VALID)}
+    objective = TableObjective(start, candidates, wanted, usable, CONFIG)
+    with torch.no_grad():
+        _, own, copied = objective.scores(objective.rows[VALID])
+    learned = {**objective.learned(1.0), "cost": np.array([COPY_COST])}
+    rows = usable[VALID]
+    begin, end = candidates.context_start[rows], candidates.context_stop[rows]
+    columns = np.concatenate([wanted[rows], end[:, None] - 1, end[:, None] - 2], axis=1)
+    vectors = objective.encoder(1.0).encode(candidates.texts).astype(np.float16)
+    expected = table_products(learned, EncodedCandidates(vectors, begin, end, columns, CONFIG.context_turns))
+    present = wanted[rows] >= 0
+    assert np.allclose(own.numpy()[present], expected[:, :-2][present], atol=2e-3)
+    assert np.allclose(copied.numpy()[:, :2], expected[:, -2:], atol=2e-3)
+
+
+def test_rare_rows_and_the_share_stay_with_the_start() -> None:
+    start, candidates = topical_encoder(TOPICS), corpus()
+    texts = list(candidates.texts)
+    texts[0] += " rare"
+    start = WordAverage(
+        "topics", [*start.vocabulary, "rare", "unseen"], np.vstack([start.vectors, np.eye(10)[:2]])
+    )
+    moved = []
+    for share in (1.0, 0.5):
+        evaluator = SSREM(start, replace(CONFIG, share=share))
+        evaluator.fit(replace(candidates, texts=texts))
+        assert isinstance(evaluator.encoder, LearnedTable)
+        assert evaluator.encoder.rows.tolist() == list(range(2 * TOPICS + 4))
+        moved.append(evaluator.encoder.change * evaluator.encoder.steps[:, None])
+    assert np.abs(moved[0]).max() > 0.1
+    assert np.allclose(moved[1], moved[0] / 2, atol=0.01 * np.abs(moved[0]).max())
+
+
+def test_saved_and_loaded(fitted: SSREM, tmp_path: Path) -> None:
+    fitted.save(tmp_path)
+    loaded = load_evaluator(tmp_path)
+    assert type(loaded) is SSREM and loaded.signature == fitted.signature
+    assert np.array_equal(loaded.score(SAMPLES), fitted.score(SAMPLES))
+    loaded.fit(corpus())  # from the table as it was before learning
+    assert loaded.signature == fitted.signature
+
+
+@pytest.mark.parametrize("damage", [DAMAGES[name] for name in ("weights", "bounds", "encoder", "foreign")])
+def test_changed_or_foreign_folders_are_refused(fitted: SSREM, tmp_path: Path, damage: Damage) -> None:
+    check_damage_is_refused(fitted, tmp_path, damage)
+
+
+def test_only_the_learned_rows_of_a_packaged_table_are_saved(tmp_path: Path) -> None:
+    start = load_encoder("wordllama")
+    assert isinstance(start, WordAverage)
+    rows = np.array([5, 9], dtype=np.int32)
+    vectors = np.random.default_rng(0).normal(size=(2, 256))
+    table = LearnedTable.of(start, rows, vectors)
+    assert np.abs(table.table.vectors[rows] - vectors).max() < np.abs(vectors).max() / 100
+    table.save(tmp_path)
+    assert sum(path.stat().st_size for path in tmp_path.rglob("*")) < 5_000
+    loaded = load_saved(tmp_path)
+    assert loaded.signature == table.signature
+    texts = ["See you on Friday, then!", " \n", "</s>", "\ud800 half a pair"]
+    assert np.array_equal(loaded.encode(texts), table.encode(texts))
+    assert np.allclose(np.linalg.norm(loaded.encode(texts), axis=1), [1, 0, 1, 1], atol=1e-3)
+    with pytest.raises(EvaluatorError, match="do not fit"):
+        LearnedTable(start, rows, np.ones((2, 8), dtype=np.int8), np.ones(2, dtype=np.float32))
+
+
+def test_settings_and_encoders_that_it_cannot_have() -> None:
+    with pytest.raises(EvaluatorError, match=r"share is 1\.5; expected at most 1"):
+        TableConfig(share=1.5)
+    letters = load_encoder("glove-6b-50d+wordllama")
+    with pytest.raises(EvaluatorError, match=r"has none: give --encoder wordllama.*or train ssrem-paper"):
+        SSREM(letters)

@@ -1,0 +1,497 @@
+"""RUBER by hand, and on a corpus whose answer is known: a response repeats the topic of its context."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from ssrem.encoders.recurrent.word_sequences import Words
+from ssrem.errors import EvaluatorError
+from ssrem.evaluators.core.scaling import unit_range
+from ssrem.evaluators.ruber.config import COMBINATIONS, RuberConfig
+from ssrem.evaluators.ruber.fit import Examples, losses
+from ssrem.evaluators.ruber.model import RuberNet, lay_candidates, lay_samples, scores
+from ssrem.evaluators.ruber.referenced import RuberRef, pooled_cosine
+from ssrem.evaluators.ruber.ruber import Ruber, RuberUnref
+from ssrem.samples import TEST, VALID, Candidates, Rows, Sample
+from support.topical import topical_candidates, topical_encoder, topical_samples
+from support.trained import (
+    DAMAGES,
+    Damage,
+    check_before_training,
+    check_damage_is_refused,
+    check_encode_is_called_with_words,
+    check_settings_are_refused,
+    manifest_with,
+    other_topics,
+)
+
+pytestmark = pytest.mark.xdist_group("ruber")
+
+TOPICS = 10
+CONFIG = RuberConfig(
+    hidden=16, mlp=16, epochs=8, batch_size=32, learning_rate=0.01, context_words=12, response_words=4, seed=5
+)
+
+
+def negatives(generator: np.random.Generator, topics: Rows) -> dict[str, Rows]:
+    """Responses of other topics, some of them missing."""
+    drawn = {"SC": other_topics(generator, topics, 1), "Rand": other_topics(generator, topics, 3)}
+    drawn["SC"][::3] = -1
+    drawn["Rand"][::4, 0] = -1
+    return drawn
+
+
+def candidates_of(n: int = 400) -> Candidates:
+    return topical_candidates(n, TOPICS, negatives)
+
+
+@pytest.fixture(scope="module")
+def fitted() -> Ruber:
+    evaluator = Ruber(topical_encoder(TOPICS), CONFIG)
+    evaluator.fit(candidates_of())
+    return evaluator
+
+
+SAMPLES = topical_samples(TOPICS)
+
+
+# --- the referenced part
+
+
+def by_words(**vectors: Sequence[float]) -> Callable[[Sequence[str]], np.ndarray]:
+    return lambda texts: np.array([vectors.get(text, (0.0, 0.0)) for text in texts], dtype=np.float32)
+
+
+def test_pooled_cosine_by_hand() -> None:
+    encode = by_words(up=(0, 1), down=(0, -1), both=(2, 3), left=(-1, 0))
+    # [max; min]: "up down" is (0, 1, 0, -1), "both left" (2, 3, -1, 0), "both" (2, 3, 2, 3).
+    cosines = pooled_cosine(
+        ["up down", "up down", "both", "up"], ["both left", "both", "both left", "down"], encode
+    )
+    expected = [3 / np.sqrt(2 * 14), 0, 11 / np.sqrt(26 * 14), -1]
+    assert cosines == pytest.approx(expected, abs=1e-12)
+
+
+def test_padding_takes_no_part_in_pooling() -> None:
+    # All coordinates are negative: a zero of padding would be the maximum of the shorter text.
+    encode = by_words(low=(-1, -2), lower=(-3, -1))
+    together = pooled_cosine(["low", "lower"], ["lower low low lower", "low unknown low"], encode)
+    expected = (np.array([-1, -2, -1, -2]) @ [-1, -1, -3, -2]) / np.sqrt(10 * 15)
+    assert together[0] == pytest.approx(expected, abs=1e-12)
+    assert together[0] == pooled_cosine(["low"], ["lower low low lower"], encode)[0]
+    # "low" is (-1, -2, -1, -2), "lower" (-3, -1, -3, -1).
+    assert together[1] == pytest.approx(10 / np.sqrt(20 * 10), abs=1e-12)
+
+
+def test_ruber_ref(tmp_path: Path) -> None:
+    assert RuberRef().settings == {"encoder": "glove-6b-50d"}
+    vectors = tmp_path / "few.txt"
+    vectors.write_text("the 1 1\ncat 2 -1\nsat 0 3\na 1 2\ndog 3 -2\nbarked 1 0\n")
+    metric = RuberRef(encoder=f"file:{vectors}")
+    samples = [
+        Sample((), "the cat sat", "the cat sat"),
+        Sample((), "a dog barked loudly", "the cat sat"),
+        Sample((), "", "the cat sat"),
+        Sample((), "qqqqzzzz", "the cat sat"),
+        Sample((), "你好 мир", "the cat sat"),
+        Sample((), "the cat sat", ""),
+        Sample((), "cat " * 20_000, "cat"),
+        Sample(("hello",), "the cat sat"),
+    ]
+    scores = metric.compute(samples).score
+    assert scores[[0, 6]] == pytest.approx([1, 1], abs=1e-9)
+    assert 0 < scores[1] < 0.99
+    assert scores[[2, 3, 5]].tolist() == [0, 0, 0]
+    assert np.isfinite(scores[:7]).all() and np.isnan(scores[7])
+    assert (np.abs(scores[:7]) <= 1).all()
+    backwards = np.concatenate([metric.compute([sample]).score for sample in samples[::-1]])[::-1]
+    assert np.array_equal(scores, backwards, equal_nan=True)
+    parts = metric.compute(samples)
+    assert np.array_equal(parts.g, scores, equal_nan=True) and np.isnan(parts.f).all()
+    assert not parts.truncated.any()
+    metric.save(tmp_path / "m")
+    assert RuberRef.load(tmp_path / "m").signature == metric.signature
+    with pytest.raises(EvaluatorError, match="did you mean"):
+        RuberRef(encoder="glov-6b").score(samples)
+    with pytest.raises(EvaluatorError, match="no setting words"):
+        RuberRef(words=3)
+
+
+# --- the unreferenced part
+
+
+def test_learns_what_the_corpus_teaches(fitted: Ruber) -> None:
+    candidates = candidates_of()
+    f = fitted.score_candidates(candidates, TEST)
+    assert {kind: values.shape for kind, values in f.items()} == {
+        "GT": (40, 1), "SC": (40, 1), "Rand": (40, 3), "Context": (40, 1)
+    }  # fmt: skip
+    for kind in ("SC", "Rand"):
+        present = ~np.isnan(f[kind])
+        assert np.array_equal(present, candidates.negatives[kind][candidates.rows(TEST)] >= 0)
+        assert (f["GT"] > f[kind])[present].mean() > 0.9
+    training = fitted.training
+    assert training is not None and training.figures["valid_gt_above"] > 0.95
+    assert training.rows == {"train": 320, "train_an_epoch": 320, "valid": 40}
+    for epoch in training.history:
+        assert {"epoch", "train_loss", "valid_loss", "seconds"} <= set(epoch)
+    losses = [epoch["valid_loss"] for epoch in training.history]
+    assert training.best_epoch == int(np.argmin(losses)) + 1
+    assert training.notes == ()
+
+
+def test_score_equals_score_candidates(fitted: Ruber) -> None:
+    candidates = candidates_of()
+    rows = candidates.rows(TEST)
+    texts = candidates.texts
+    by_kind = fitted.score_candidates(candidates)
+    for kind, wanted in (("GT", candidates.response[rows]), ("Rand", candidates.negatives["Rand"][rows, 1])):
+        samples = [
+            Sample((texts[true - 2], texts[true - 1]), texts[row])
+            for true, row in zip(candidates.response[rows], wanted, strict=True)
+        ]
+        column = {"GT": 0, "Rand": 1}[kind]
+        assert np.abs(fitted.compute(samples).f - by_kind[kind][:, column]).max() < 1e-5
+    copied = [Sample((texts[row - 2], texts[row - 1]), texts[row - 1]) for row in candidates.response[rows]]
+    assert np.abs(fitted.compute(copied).f - by_kind["Context"][:, 0]).max() < 1e-5
+    assert np.allclose(fitted.score_candidates(candidates, None)["GT"][rows], by_kind["GT"], atol=1e-5)
+
+
+def test_scores_do_not_depend_on_batch_or_order(fitted: Ruber, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Lengths from 0 to 30 words, so that batches are padded.
+    mixed = [
+        replace(sample, response=sample.response + " b1" * (7 * n % 31)) for n, sample in enumerate(SAMPLES)
+    ]
+    together = fitted.compute(mixed)
+    alone = np.concatenate([fitted.compute([sample]).f for sample in mixed])
+    backwards = fitted.compute(mixed[::-1]).f[::-1]
+    monkeypatch.setattr("ssrem.evaluators.ruber.model._ENCODED", 3)
+    monkeypatch.setattr("ssrem.evaluators.ruber.model._SCORED", 5)
+    monkeypatch.setattr("ssrem.evaluators.ruber.ruber._CHUNK", 7)
+    chunked = fitted.compute(mixed)
+    for f in (alone, backwards, chunked.f):
+        assert np.abs(f - together.f).max() < 1e-5
+    assert np.abs(chunked.h - together.h).max() < 1e-5
+    assert np.ptp(together.f) > 0.1
+
+
+def test_the_network_by_hand() -> None:
+    """Against PyTorch's GRU without padding or packing, one text at a time."""
+    encoder, config = topical_encoder(TOPICS), CONFIG
+    net = RuberNet.seeded(encoder.dimensions, config)
+    samples = [Sample(("x1 a2", "x3"), "b1"), Sample(("a0",), "b2 x1 x0 x2")]
+    laid, pairs = lay_samples(samples, encoder.encode, config)
+    for sample, (context, response) in zip(samples, pairs, strict=True):
+        q, r = (
+            torch.cat(list(gru(torch.from_numpy(encoder.encode(text.split()))[None])[1][:, 0]))
+            for gru, text in ((net.context, " ".join(sample.context)), (net.response, sample.response))
+        )
+        inner = torch.tanh(net.inner(torch.cat([q, (q @ net.matrix @ r)[None], r])))
+        expected = float(torch.sigmoid(net.outer(inner)).detach())
+        states = [
+            net.encode("context", laid.words, laid.contexts.of(np.array([context]))),
+            net.encode("response", laid.words, laid.responses.of(np.array([response]))),
+        ]
+        assert float(net(*states, torch.ones(1)).detach()) == pytest.approx(expected, abs=1e-6)
+
+
+def test_margin_loss_by_hand() -> None:
+    encoder, config = topical_encoder(TOPICS), CONFIG
+    net = RuberNet.seeded(encoder.dimensions, config)
+    samples = [Sample(("a1",), text) for text in ("b1", "b2", "unknown")]
+    laid, pairs = lay_samples(samples, encoder.encode, config)
+    high, low, unknown = scores(net, laid, pairs).tolist()
+    assert unknown == 0.5
+    examples = Examples(pairs[:1, 0], np.array([[0, -1, 1, 2]]))
+    for turn, other in ((0, low), (1, 0.5), (2, low)):
+        loss, above = losses(net, laid, examples, np.array([0]), turn, 0.5)
+        assert float(loss.detach()) == pytest.approx(max(0, 0.5 - high + other), abs=1e-6)
+        assert float(above) == (high > other)
+    targets = Examples(pairs[:1, 0], pairs[:1, 1:], np.array([0.25], dtype=np.float32))
+    loss, above = losses(net, laid, targets, np.array([0]), 0, 0.5)
+    assert float(loss.detach()) == pytest.approx((high - 0.25) ** 2, abs=1e-6) and torch.isnan(above).all()
+
+
+def test_a_response_is_told_from_all_others_of_its_batch() -> None:
+    encoder, config = topical_encoder(TOPICS), CONFIG
+    net = RuberNet.seeded(encoder.dimensions, config)
+    texts = ["b1 x1", "b2", "b3 b3", "unknown"]
+    contexts = [("a1",), ("a2", "x3"), ("a3",)]
+    laid, pairs = lay_samples(
+        [Sample(context, text) for context in contexts for text in texts], encoder.encode, config
+    )
+    f = scores(net, laid, pairs).reshape(3, 4)
+    # Texts 0, 1 and 2 are the true responses; their negatives are texts 3, 0 and 0. A text is not compared with itself.
+    own = pairs[:, 1].reshape(3, 4)[0]
+    examples = Examples(pairs[::4, 0], np.column_stack([own[[0, 1, 2]], own[[3, 0, 0]]]))
+    loss, above = losses(net, laid, examples, np.arange(3), 0, 0.5)
+    others = [[1, 2, 3], [0, 2, 3, 0, 0], [0, 1, 3, 0, 0]]
+    expected = [
+        np.mean([max(0, 0.5 - f[row, row] + f[row, other]) for other in columns])
+        for row, columns in enumerate(others)
+    ]
+    assert loss.detach().numpy() == pytest.approx(expected, abs=1e-6)
+    assert above.tolist() == [f[0, 0] > f[0, 3], f[1, 1] > f[1, 0], f[2, 2] > f[2, 0]]
+
+
+def test_texts_without_a_known_word_score_a_half(fitted: Ruber) -> None:
+    odd = [
+        Sample((), "b1", "b1"),
+        Sample(("a1",), "", "b1"),
+        Sample(("?", ""), "b1", "b1"),
+        Sample(("a1",), "unknown", "b1"),
+        Sample(("a1",), "你好 мир", "b1"),
+    ]
+    parts = fitted.compute(odd)
+    assert parts.f.tolist() == [0.5] * 5
+    assert parts.g.tolist() == pytest.approx([1, 0, 1, 0, 0])
+    assert np.isfinite(parts.h).all() and not parts.truncated.any()
+    assert fitted.score([]).shape == (0,)
+    nothing = RuberUnref.score(fitted, [Sample(("?",), "!")])
+    assert nothing.tolist() == [0.5]
+
+
+def test_what_is_cut_is_said(fitted: Ruber) -> None:
+    """The last 12 words of the context's last 5 turns and the first 4 of the response are read."""
+    full = Sample(("a1 " * 6, "a2 " * 6), "b1 b2 b3 b4", "b1")
+    more = [
+        replace(full, context=("a1 " * 7, "a2 " * 6)),
+        replace(full, response="b1 b2 b3 b4 b5"),
+        replace(full, context=("a1 " * 6 + " ? unknown", "a2 " * 6)),
+        replace(full, response="b1 b2 ! unknown b3 b4"),
+        replace(full, context=("a5", *full.context)),
+        replace(full, context=("a4", "", "", "", *full.context)),
+        replace(full, context=("a1 " * 20_000, "a2 " * 6), response="b1 b2 b3 b4 " * 20_000),
+    ]
+    parts = fitted.compute([full, *more])
+    assert parts.truncated.tolist() == [False, True, True, False, False, True, False, True]
+    assert np.abs(parts.f - parts.f[0]).max() < 1e-6
+    other = fitted.compute([replace(full, context=("a2 " * 6, "a1 " * 6)), replace(full, response="b4 b2")])
+    assert np.abs(other.f - parts.f[0]).min() > 1e-6
+
+
+def test_training_is_shuffled_seeded_and_whatever_the_threads() -> None:
+    before, state = torch.get_num_threads(), torch.random.get_rng_state()
+    config, calls = replace(CONFIG, epochs=2), []
+    signatures = []
+    try:
+        for threads in (1, 2):
+            torch.set_num_threads(threads)
+            evaluator = RuberUnref(topical_encoder(TOPICS), config)
+            evaluator.fit(candidates_of(), progress=lambda done, total: calls.append((done, total)))
+            assert torch.get_num_threads() == threads
+            signatures.append(evaluator.signature)
+    finally:
+        torch.set_num_threads(before)
+    assert signatures[0] == signatures[1]
+    assert calls == [(step, 20) for step in range(1, 21)] * 2
+    assert torch.equal(torch.random.get_rng_state(), state)
+    other = RuberUnref(topical_encoder(TOPICS), replace(config, seed=6))
+    other.fit(candidates_of())
+    assert other.signature.split("|w:")[1] != signatures[0].split("|w:")[1]
+
+
+def test_stops_early_and_slows_down_on_a_plateau() -> None:
+    calls: list[tuple[int, int]] = []
+    # A random response is never told from the true one: both are drawn from the same texts.
+    candidates = candidates_of(120)
+    hopeless = replace(candidates, negatives={"Rand": np.roll(candidates.response, 7)[:, None]})
+    hopeless = replace(hopeless, texts=["a1", "x1", "b1"] * 120)
+    config = replace(CONFIG, epochs=40, decay_patience=1, patience=4)
+    training = RuberUnref(topical_encoder(TOPICS), config).fit(
+        hopeless, progress=lambda done, total: calls.append((done, total))
+    )
+    # Equal texts are not compared, so there is no loss, and the first epoch stays the best.
+    assert [epoch["valid_loss"] for epoch in training.history] == [0.0] * 5
+    assert training.best_epoch == 1 and training.figures["valid_gt_above"] == 0.5
+    rates = [epoch["learning_rate"] for epoch in training.history]
+    assert rates == pytest.approx([0.01, 0.01, 0.01, 0.001, 0.001])
+    assert calls[-1] == (120, 120)
+
+
+def test_epochs_take_the_responses_in_turn() -> None:
+    training = RuberUnref(
+        topical_encoder(TOPICS), replace(CONFIG, epochs=1, max_train=100, max_valid=30)
+    ).fit(candidates_of())
+    assert training.rows == {"train": 320, "train_an_epoch": 100, "valid": 30}
+    assert training.notes[:2] == (
+        "an epoch takes 100 of 320 responses, the next one goes on from there (max_train)",
+        "validation takes 30 of 40 responses, drawn once (max_valid)",
+    )
+
+
+def test_only_texts_that_are_needed_are_laid_out() -> None:
+    candidates, encoder = candidates_of(10), topical_encoder(TOPICS)
+    rows = np.array([3])
+    laid = lay_candidates(
+        candidates, rows, np.array([[11, 2, -1]]), encoder.encode, replace(CONFIG, context_turns=1)
+    )
+    assert np.flatnonzero(laid.responses.lengths > 0).tolist() == [2, 10, 11]
+    assert laid.contexts.lengths.tolist() == [1]
+    whole = Words.of(candidates.texts, encoder.encode)
+    assert np.array_equal(whole.text(11), laid.words.text(11))
+    assert len(whole.text(29)) == len(candidates.texts[29].split())
+
+
+# --- the hybrid
+
+
+def test_components(fitted: Ruber) -> None:
+    parts = fitted.compute(SAMPLES)
+    state = fitted.state
+    assert np.array_equal(parts.f_unit, unit_range(parts.f, state.bounds["f"]))
+    assert np.array_equal(parts.g_unit, unit_range(parts.g, state.bounds["g"]))
+    assert np.allclose(parts.h, (parts.f_unit + parts.g_unit) / 2)
+    assert np.array_equal(fitted.score(SAMPLES), parts.h)
+    responses, references = [s.response for s in SAMPLES], [s.reference or "" for s in SAMPLES]
+    assert np.array_equal(parts.g, pooled_cosine(responses, references, fitted.encoder.encode))
+    unreferenced = [replace(sample, reference=None) for sample in SAMPLES[:3]]
+    partly = fitted.compute([*unreferenced, SAMPLES[3]])
+    assert np.isnan(partly.g[:3]).all() and np.isnan(partly.h[:3]).all() and np.isfinite(partly.f).all()
+    assert partly.h[3] == pytest.approx(parts.h[3], abs=1e-6)
+    # The bounds are those of the validation split.
+    f = fitted.score_candidates(candidates_of(), VALID)
+    seen = np.concatenate([f["GT"], f["Rand"]], axis=1)
+    assert (state.bounds["f"].low, state.bounds["f"].high) == pytest.approx(
+        (np.nanmin(seen), np.nanmax(seen)), abs=1e-6
+    )
+    unref = RuberUnref(fitted.encoder, CONFIG)
+    unref.fit(candidates_of())
+    alone = unref.compute(SAMPLES)
+    assert np.allclose(alone.f, parts.f, atol=1e-5) and np.allclose(unref.score(SAMPLES), alone.f)
+    assert np.isnan(alone.g).all() and np.isnan(alone.h).all()
+    assert unref.parts == ("f",) and fitted.parts == ("f", "g", "h")
+
+
+def test_combine_by_hand() -> None:
+    f, g = np.array([0.25, 1.0, np.nan]), np.array([1.0, 0.0, 0.5])
+    expected = {"min": [0.25, 0], "max": [1, 1], "arithmetic": [0.625, 0.5], "geometric": [0.5, 0]}
+    assert COMBINATIONS.keys() == expected.keys()
+    for how, values in expected.items():
+        mixed = COMBINATIONS[how](f, g)
+        assert mixed[:2].tolist() == values and np.isnan(mixed[2])
+
+
+def test_combine_is_a_setting(fitted: Ruber) -> None:
+    lowest = Ruber(fitted.encoder, replace(CONFIG, combine="min"))
+    lowest.set_state(fitted.state)
+    parts = fitted.compute(SAMPLES)
+    assert np.array_equal(lowest.score(SAMPLES), np.minimum(parts.f_unit, parts.g_unit))
+    assert lowest.signature != fitted.signature
+
+
+# --- human scores
+
+
+def judged(fitted: RuberUnref) -> list[tuple[Sample, float]]:
+    """A person who likes chatter and does not care for the topic: the opposite of what the corpus teaches."""
+    generator = np.random.default_rng(7)
+    return [
+        (Sample((f"x{a} a{topic}",), f"b{answer}" + (" x1 x1" if liked else "")), 5.0 if liked else 1.5)
+        for a in range(4)
+        for topic in range(TOPICS)
+        for answer, liked in zip(generator.integers(0, TOPICS, 6), [True, False] * 3, strict=True)
+    ]
+
+
+def test_fine_tuned_follows_human_scores(fitted: Ruber) -> None:
+    annotated = judged(fitted)
+    fast = Ruber(fitted.encoder, replace(CONFIG, tune_epochs=15, tune_learning_rate=0.01))
+    fast.set_state(fitted.state)
+    before = fast.signature
+    tuned = fast.fine_tuned(annotated)
+    assert fast.signature == before and fast.training is None
+    assert type(tuned) is Ruber and "tuned:240" in tuned.signature
+    samples, human = [sample for sample, _ in annotated], np.array([score for _, score in annotated])
+    untuned_f, f = (evaluator.compute(samples).f for evaluator in (fast, tuned))
+    assert abs(np.corrcoef(untuned_f, human)[0, 1]) < 0.5
+    assert np.corrcoef(f, human)[0, 1] > 0.9
+    # f predicts the scaled scores: (1.5 - 1) / 4 and 1.
+    assert f[human == 1.5].mean() == pytest.approx(0.125, abs=0.1)
+    assert f[human == 5].mean() == pytest.approx(1, abs=0.1)
+    training = tuned.training
+    assert training is not None and training.rows["contexts"] == 40
+    assert (training.rows["train"], training.rows["valid"]) == (216, 24)  # four contexts of six
+    assert training.figures["valid_loss"] == min(epoch["valid_loss"] for epoch in training.history)
+    assert tuned.state.bounds["g"] == fast.state.bounds["g"]
+    assert (tuned.state.bounds["f"].low, tuned.state.bounds["f"].high) == pytest.approx(
+        (f.min(), f.max()), abs=1e-6
+    )
+    again = fast.fine_tuned(annotated[::-1])
+    assert again.signature == tuned.signature
+
+
+def test_human_scores_that_cannot_be_learned_from(fitted: Ruber) -> None:
+    annotated = judged(fitted)
+    with pytest.raises(EvaluatorError, match="1 to 4"):
+        fitted.fine_tuned(annotated, scale=(1, 4))
+    with pytest.raises(EvaluatorError, match="scale"):
+        fitted.fine_tuned([(annotated[0][0], float("nan")), *annotated[1:]])
+    with pytest.raises(EvaluatorError, match="18 annotated responses to 3 contexts are too few"):
+        fitted.fine_tuned(annotated[:18])
+    with pytest.raises(EvaluatorError, match="not trained"):
+        Ruber(fitted.encoder).fine_tuned(annotated)
+
+
+# --- kept and loaded
+
+
+@pytest.mark.parametrize("tuned", [False, True])
+def test_saved_and_loaded(fitted: Ruber, tmp_path: Path, tuned: bool) -> None:
+    evaluator = fitted
+    if tuned:
+        quick = Ruber(fitted.encoder, replace(CONFIG, tune_epochs=1))
+        quick.set_state(fitted.state)
+        evaluator = quick.fine_tuned(judged(fitted))
+    evaluator.save(tmp_path, card={"corpus": "topics"})
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "weights.safetensors", "evaluator.json", "card.json", "encoder"
+    }  # fmt: skip
+    loaded = Ruber.load(tmp_path)
+    assert loaded.signature == evaluator.signature and loaded.config == evaluator.config
+    assert np.array_equal(loaded.score(SAMPLES), evaluator.score(SAMPLES))
+    assert loaded.training is not None and evaluator.training is not None
+    assert loaded.training.rows == evaluator.training.rows
+    with pytest.raises(EvaluatorError, match="expected ruber-unref"):
+        RuberUnref.load(tmp_path)
+
+
+RUBER_DAMAGES = DAMAGES | {"config": manifest_with("config", "hidden", value=4)}
+
+
+@pytest.mark.parametrize("damage", RUBER_DAMAGES.values(), ids=RUBER_DAMAGES.keys())
+def test_changed_or_foreign_folders_are_refused(fitted: Ruber, tmp_path: Path, damage: Damage) -> None:
+    check_damage_is_refused(fitted, tmp_path, damage)
+
+
+def test_before_training_and_bad_settings() -> None:
+    evaluator, candidates = Ruber(topical_encoder(TOPICS), CONFIG), candidates_of()
+    check_before_training(evaluator, candidates, SAMPLES)
+    check_settings_are_refused(
+        RuberConfig,
+        {
+            ("lr", 1): "no setting lr",
+            ("combine", "mean"): "combine is 'mean'",
+            ("context_turns", 0): "context_turns is 0",
+            ("margin", 0.0): "margin is 0",
+            ("hidden", "big"): "hidden is 'big'",
+            ("seed", -1): "seed is -1",
+        },
+    )
+    assert RuberConfig.of({"margin": 1}).margin == 1
+    with pytest.raises(EvaluatorError, match="of kind Rand a response"):
+        evaluator.fit(replace(candidates, negatives={"SC": candidates.negatives["SC"]}))
+    with pytest.raises(EvaluatorError, match="no response of the training split"):
+        evaluator.fit(replace(candidates, negatives={"Rand": np.full((400, 1), -1)}))
+    with pytest.raises(EvaluatorError, match="validation split"):
+        evaluator.fit(replace(candidates, split=np.zeros(400, dtype=np.uint8)))
+
+
+def test_an_encode_hook_is_given_single_words(fitted: Ruber) -> None:
+    check_encode_is_called_with_words(fitted, SAMPLES)
