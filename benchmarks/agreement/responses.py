@@ -10,7 +10,7 @@ import numpy as np
 
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.base import Evaluator
-from ssrem.samples import TRAIN, VALID, Candidates, Sample
+from ssrem.samples import TRAIN, VALID, Candidates, Floats, Sample
 
 _RAND = 2
 KINDS = ("random", "adversarial")
@@ -42,17 +42,17 @@ def responses_of(folder: Path) -> Candidates:
     return Candidates(texts, rows, starts, stops, {"Rand": drawn}, splits)
 
 
-def share_above(evaluator: Evaluator, folder: Path, contexts: int = 300) -> dict[str, float]:
-    """Kind → how often the first true response of a dev context scores above the first false one of the kind."""
+def true_above_false(evaluator: Evaluator, folder: Path, contexts: int = 300) -> dict[str, Floats]:
+    """Kind → whether the first true response of a dev context scores above the first false one of the kind.
+
+    (contexts,) of 1, 0, or .5 where both score the same.
+    """
     rows = _rows(folder, "dev")[:contexts]
     columns = [
         [Sample(tuple(row["context"]), row[kind][0]) for row in rows] for kind in ("positives", *KINDS)
     ]
     true, *false = (evaluator.score(column) for column in columns)
-    return {
-        kind: float(np.mean((true > other) + 0.5 * (true == other)))
-        for kind, other in zip(KINDS, false, strict=True)
-    }
+    return {kind: (true > other) + 0.5 * (true == other) for kind, other in zip(KINDS, false, strict=True)}
 
 
 def _rows(folder: Path, name: str) -> list[dict[str, Any]]:

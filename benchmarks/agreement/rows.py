@@ -13,6 +13,7 @@ import numpy as np
 
 from benchmarks.agreement.plan import Entry
 from ssrem.files import write_json
+from ssrem.samples import Floats
 
 FOLDER = Path(__file__).parent / "rows"
 TOO_SMALL = "budget too small to tell"
@@ -92,6 +93,13 @@ def gain_of_share(what: str, start: float, end: float, n: int) -> dict[str, Any]
     """
     error = float(np.sqrt((start * (1 - start) + end * (1 - end)) / max(n, 1)))
     return {"what": what, "start": start, "end": end, "n": n, "low": end - start - _95 * error}
+
+
+def paired_gain(what: str, start: Floats, end: Floats) -> dict[str, Any]:
+    """The gain of the share of cases (n,) that are right over the start on the same cases, with `low` as above."""
+    gain, n = end - start, len(end)
+    low = float(gain.mean() - _95 * gain.std(ddof=1) / np.sqrt(n))
+    return {"what": what, "start": float(start.mean()), "end": float(end.mean()), "n": n, "low": low}
 
 
 def too_small(runs: Sequence[Mapping[str, Any]]) -> bool:

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.agreement.plan import FOLDS, MASKED, MASKED_SETTINGS, RESPONSES, Entry
-from benchmarks.agreement.responses import responses_of, share_above
-from benchmarks.agreement.rows import gain_of_share
+from benchmarks.agreement.responses import responses_of, true_above_false
+from benchmarks.agreement.rows import gain_of_share, paired_gain
 from ssrem.agreement.annotated import Labels
 from ssrem.agreement.correlation import pearson, spearman
 from ssrem.agreement.cross_validation import Labelled, folds_by_context, out_of_fold
@@ -87,7 +87,17 @@ def run_of(entry: Entry, seed: int, bench: Bench) -> dict[str, Any]:
         }
         run["gains"] += _gain_of_fit(training)
         if entry.learns_from == RESPONSES and bench.responses is not None:
-            run["dailydialog_plusplus"] = share_above(evaluator, bench.responses)
+            above = true_above_false(evaluator, bench.responses)
+            run["dailydialog_plusplus"] = {kind: float(wins.mean()) for kind, wins in above.items()}
+            if entry.settings.get("prior") == "cosine":
+                prior: Any = evaluator_class("cosine")
+                start = true_above_false(prior(), bench.responses)
+                run["gains"] += [
+                    paired_gain(
+                        f"true responses above {kind} ones, DailyDialog++ dev", start[kind], above[kind]
+                    )
+                    for kind in above
+                ]
     results, kept_scores, scored, seconds = {}, {}, 0, 0.0
     for name in [entry.target] if entry.target else list(bench.sets):
         labels = bench.sets[name]

@@ -108,11 +108,15 @@ class Plan:
 
 
 class Curve(NamedTuple):
-    """The history, one dict per epoch, the epoch that was kept, and the duration."""
+    """The history, one dict per epoch, the epoch that was kept, and the duration.
+
+    earlier: the part of `seconds` that passed before the checkpoint from which the training went on.
+    """
 
     history: tuple[dict[str, float], ...]
     best_epoch: int
     seconds: float
+    earlier: float
 
     @property
     def best(self) -> dict[str, float]:
@@ -122,8 +126,8 @@ class Curve(NamedTuple):
     def training(
         self, began: float, rows: Mapping[str, int], figures: Mapping[str, float], notes: Sequence[str] = ()
     ) -> Training:
-        """The record of a training; began: time.perf_counter at its start."""
-        seconds = time.perf_counter() - began
+        """The record of a training; began: time.perf_counter at the start of this process's part of it."""
+        seconds = self.earlier + time.perf_counter() - began
         return Training(self.history, self.best_epoch, seconds, rows, figures, tuple(notes))
 
 
@@ -164,7 +168,7 @@ class _Run:
         self.best_epoch = 0
         self.best_loss: float | None = None
         self.best = self._snapshot()
-        self.began = time.perf_counter()
+        self.began, self.earlier = time.perf_counter(), 0.0
 
     def to_the_end(self, progress: Progress | None, checkpoint: Checkpoint | None) -> Curve:
         """Do the remaining steps, then restore the best state."""
@@ -193,7 +197,8 @@ class _Run:
         with torch.no_grad():
             for name, value in self.parameters.items():
                 value.copy_(self.best[name])
-        return Curve(tuple(self.history), self.best_epoch, time.perf_counter() - self.began)
+        seconds = time.perf_counter() - self.began
+        return Curve(tuple(self.history), self.best_epoch, seconds, self.earlier)
 
     def _update(self, rows: Rows, epoch: int, share: float) -> None:
         """One step; its rates are `share` times those of the groups."""
@@ -270,7 +275,8 @@ class _Run:
     def _restore(self, tensors: Mapping[str, NDArray[Any]], about: Mapping[str, Any]) -> None:
         for name in _COUNTED:
             setattr(self, name, about[name])
-        self.began -= about["seconds"]
+        self.earlier = about["seconds"]
+        self.began -= self.earlier
         self.noise.set_state(torch.from_numpy(tensors["noise"]))
         by_kind: dict[str, dict[str, torch.Tensor]] = {}
         for full, array in tensors.items():

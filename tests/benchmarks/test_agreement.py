@@ -13,7 +13,7 @@ import pytest
 from benchmarks.agreement import page as pages
 from benchmarks.agreement.plan import Entry, entries
 from benchmarks.agreement.responses import responses_of
-from benchmarks.agreement.rows import TOO_SMALL, ComputedRows, gain_of_share, too_small
+from benchmarks.agreement.rows import TOO_SMALL, ComputedRows, gain_of_share, paired_gain, too_small
 from benchmarks.agreement.run import Bench, PieceEndedError, run_of
 from benchmarks.agreement.seeds import difference_over_seeds
 from ssrem.agreement.annotated import Labels
@@ -54,6 +54,15 @@ def test_a_gain_within_noise_is_too_small_to_tell() -> None:
     assert too_small([run(gains=[within])]) and not too_small([run(gains=[within, beyond])])
     assert too_small([run(gains=[gain_of_share("", 0.8, 0.7, 5000)])])  # a loss
     assert not too_small([run()])  # nothing was learned here
+
+
+def test_a_gain_on_the_same_cases_is_more_certain_than_on_others() -> None:
+    start = np.array([1.0] * 80 + [0.0] * 20)
+    end = np.array([1.0] * 88 + [0.0] * 12)
+    paired = paired_gain("", start, end)
+    assert (paired["start"], paired["end"], paired["n"]) == (0.8, 0.88, 100)
+    assert 0 < paired["low"] < 0.08 and gain_of_share("", 0.8, 0.88, 100)["low"] < 0
+    assert paired_gain("", end, start)["low"] < -0.08
 
 
 def test_a_row_that_learned_nothing_prints_no_figures(tmp_path: Path) -> None:

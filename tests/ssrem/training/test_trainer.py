@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -133,6 +134,8 @@ def test_a_training_that_was_broken_off_ends_as_an_unbroken_one(tmp_path: Path, 
     assert float(broken.slope) == float(unbroken.slope)
     drop = {"seconds": 0}
     assert [entry | drop for entry in curve.history] == [entry | drop for entry in expected.history]
+    assert (curve.earlier > 0) == (step > 2)  # in the time of the whole training
+    assert curve.training(time.perf_counter(), {}, {}).seconds >= curve.earlier
     with pytest.raises(EvaluatorError, match="other settings or data"):
         train(Line(), plan, checkpoint=checkpoint("another"))
 
