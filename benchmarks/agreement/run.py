@@ -89,15 +89,8 @@ def run_of(entry: Entry, seed: int, bench: Bench) -> dict[str, Any]:
         if entry.learns_from == RESPONSES and bench.responses is not None:
             above = true_above_false(evaluator, bench.responses)
             run["dailydialog_plusplus"] = {kind: float(wins.mean()) for kind, wins in above.items()}
-            if entry.settings.get("prior") == "cosine":
-                prior: Any = evaluator_class("cosine")
-                start = true_above_false(prior(), bench.responses)
-                run["gains"] += [
-                    paired_gain(
-                        f"true responses above {kind} ones, DailyDialog++ dev", start[kind], above[kind]
-                    )
-                    for kind in above
-                ]
+            if evaluator.config.prior == "cosine":
+                run["gains"] += _gains_over_prior(above, bench.responses)
     results, kept_scores, scored, seconds = {}, {}, 0, 0.0
     for name in [entry.target] if entry.target else list(bench.sets):
         labels = bench.sets[name]
@@ -136,6 +129,16 @@ def _gain_of_fit(training: Any) -> list[dict[str, Any]]:
         return []
     start = first.get("valid_gt_above", 0.5) if first["epoch"] == 0 else 0.5
     return [gain_of_share("true responses above negatives, validation", start, end, training.rows["valid"])]
+
+
+def _gains_over_prior(above: Mapping[str, Floats], responses: Path) -> list[dict[str, Any]]:
+    """Of the share of false responses below the true one, over `cosine`, the order before training."""
+    cosine: Any = evaluator_class("cosine")
+    start = true_above_false(cosine(), responses)
+    return [
+        paired_gain(f"true responses above {kind} ones, DailyDialog++ dev", start[kind], end)
+        for kind, end in above.items()
+    ]
 
 
 def _gain_of_labels(entry: Entry, evaluator: Any, scores: Floats, labels: Labels) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,9 @@ from benchmarks.agreement.rows import TOO_SMALL, ComputedRows, gain_of_share, pa
 from benchmarks.agreement.run import Bench, PieceEndedError, run_of
 from benchmarks.agreement.seeds import difference_over_seeds
 from ssrem.agreement.annotated import Labels
-from ssrem.samples import TRAIN, VALID, Sample
+from ssrem.evaluators.cross_encoder.retrieval import RetrievalConfig
+from ssrem.samples import TRAIN, VALID, Floats, Sample
+from ssrem.training import Training
 
 LENGTH = Entry("untrained", "length", "`length`", "length", paper=(".1 / .2", "–"))
 TRAINED = Entry("corpus", "rsrem", "`rsrem`", "rsrem", {"epochs": 1}, "glove-6b-50d", "corpus")
@@ -139,6 +142,38 @@ def test_responses_of_dailydialog_keep_their_contexts_and_draw_others(tmp_path: 
         assert context == [f"{name} {number}", "b"]
         drawn = [candidates.texts[at].split() for at in candidates.negatives["Rand"][row] if at >= 0]
         assert all(other[0] == name and other[1] != number for other in drawn)
+
+
+def test_a_row_with_the_prior_says_how_far_it_is_above_cosine_on_the_same_responses(tmp_path: Path) -> None:
+    rows = [
+        {
+            "context": ["I like tea."],
+            "positives": [f"yes {at}"],
+            "random": ["no"],
+            "adversarial": ["I like tea."],
+        }
+        for at in range(4)
+    ]
+    text = "\n".join(map(json.dumps, rows))
+    (tmp_path / "dailydialog-plusplus_dev.jsonl").write_text(text, encoding="utf-8")
+
+    class Learned:
+        """Ranks every response with "yes" above all others."""
+
+        training = Training(({"epoch": 0, "valid_loss": 1.0},), 0, 1.0, {"valid": 4})
+        config = RetrievalConfig()
+        needs = frozenset[str]()
+        signature = "learned"
+
+        def score(self, samples: Sequence[Sample]) -> Floats:
+            return np.array([float("yes" in sample.response) for sample in samples])
+
+    (entry,) = (one for one in entries() if one.name == "retrieval-random-1-with-the-prior")
+    about = json.dumps(["retrieval", dict(entry.settings), None, "responses", 0], sort_keys=True)
+    made = run_of(entry, 0, replace(bench(tmp_path), responses=tmp_path, fitted={about: (Learned(), 1.0)}))
+    assert made["dailydialog_plusplus"] == {"random": 1.0, "adversarial": 1.0}
+    adversarial = next(gain for gain in made["gains"] if "adversarial" in gain["what"])
+    assert (adversarial["start"], adversarial["end"]) == (0.0, 1.0)  # a copied turn has a cosine of 1
 
 
 def test_rows_of_negatives_are_compared_pair_by_pair(tmp_path: Path) -> None:
