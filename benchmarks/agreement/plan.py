@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from ssrem.encoders import DEFAULT_ENCODER
@@ -227,16 +227,17 @@ def _negatives() -> Iterator[Entry]:
             None,
             "corpus",
             source,
+            seeds=SEEDS if spec in ("random-1", "random-1+mask-and-fill") else 1,
             minutes=minutes,
             paper=NONE if more else paper,
         )
 
-    for spec, seeds in (("random-1", SEEDS), ("random-2", 1), ("random-1+mask-and-fill", SEEDS)):
-        yield replace(entry(spec, "", _PLAIN, RESPONSES, 30), seeds=seeds)
+    for spec in ("random-1", "random-2", "random-1+mask-and-fill"):
+        yield entry(spec, "", _PLAIN, RESPONSES, 30)
     for spec in ("drop-golden", "shuffle-golden", *_MASKED[1:]):
         yield entry(f"random-1+{spec}", "", _PLAIN, RESPONSES, 45)
     for spec in ("random-1", "random-1+mask-and-fill"):
-        yield replace(entry(spec, ", with the prior", _CROSS, RESPONSES, 30), seeds=SEEDS)
+        yield entry(spec, ", with the prior", _CROSS, RESPONSES, 30)
     # DailyDialog's speakers are seats of one conversation: what speakers say elsewhere is known of chitchat alone.
     for spec in ("random-1+sc", "sc+sp+ss+random-1"):
         yield entry(spec, "", _PLAIN, CHITCHAT, 45)
