@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-import numpy as np
 import torch
-from numpy.typing import NDArray
-from torch.nn.utils.rnn import pack_padded_sequence
 
+from ssrem.encoders.recurrent.network import RecurrentNetwork, Weights, packed
 from ssrem.encoders.recurrent.word_sequences import Stretches, Words
-from ssrem.errors import EvaluatorError
-
-Weights = Mapping[str, NDArray[np.float32]]
 
 
-class GruNetwork(torch.nn.Module):
+class GruNetwork(RecurrentNetwork):
     """A recurrent network over the words of a turn, and one over the turns.
 
     Layer normalisation stands between the two; the paper has it inside the recurrence.
@@ -32,25 +25,12 @@ class GruNetwork(torch.nn.Module):
         """The network with these weights; EvaluatorError if their shapes do not fit."""
         with torch.random.fork_rng(devices=[]):
             net = cls(dimensions, utterance, context)
-        try:
-            net.load_state_dict({name: torch.from_numpy(array.copy()) for name, array in weights.items()})
-        except RuntimeError as error:
-            raise EvaluatorError(
-                f"the recurrent encoder's weights do not fit its settings and word vectors of {dimensions} dimensions: "
-                f"{' '.join(str(error).split())}"
-            ) from error
+        net.take(weights, "the recurrent encoder's", dimensions)
         return net
-
-    def weights(self) -> dict[str, NDArray[np.float32]]:
-        """Copies of the learned weights, by name."""
-        return {name: tensor.detach().numpy().copy() for name, tensor in self.state_dict().items()}
 
     def utterances(self, words: Words, texts: Stretches) -> torch.Tensor:
         """float32 (n, utterance) of turns with at least one known word; padding is not read."""
-        vectors = torch.from_numpy(words.vectors)[torch.from_numpy(texts.padded(words.ids))]
-        lengths = torch.from_numpy(texts.lengths)
-        packed = pack_padded_sequence(vectors, lengths, batch_first=True, enforce_sorted=False)
-        _, last = self.words(packed)
+        _, last = self.words(packed(words, texts, texts.lengths))
         normalised: torch.Tensor = self.norm(last[0])
         return normalised
 

@@ -21,7 +21,8 @@ from ssrem.files import read_json, read_tensors, write_tensors
 from ssrem.samples import Encode, Floats, Rows
 
 if TYPE_CHECKING:
-    from ssrem.encoders.recurrent.gru_network import GruNetwork, Weights
+    from ssrem.encoders.recurrent.gru_network import GruNetwork
+    from ssrem.encoders.recurrent.network import Weights
 
 PREFIX = "encoder."
 """Prefix of this encoder's weights in the file of a saved adem."""

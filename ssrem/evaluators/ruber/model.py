@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch.nn.utils.rnn import pack_padded_sequence
 
+from ssrem.encoders.recurrent.network import RecurrentNetwork, Weights, packed
 from ssrem.encoders.recurrent.word_sequences import Stretches, Words, first_words
-from ssrem.errors import EvaluatorError
 from ssrem.evaluators.ruber.config import RuberConfig
 from ssrem.samples import Candidates, Encode, Floats, Rows, Sample
 from ssrem.training.hardware import one_thread
-
-Weights = Mapping[str, NDArray[np.float32]]
 
 _ENCODED = 256
 _SCORED = 20_000
@@ -78,7 +75,7 @@ def _contexts(words: Words, start: Rows, stop: Rows, config: RuberConfig) -> Str
     return Stretches(begin, last, begin > first)
 
 
-class RuberNet(torch.nn.Module):
+class RuberNet(RecurrentNetwork):
     """sigmoid(MLP([q; qᵀMr; r])), where q and r are the last states of two bidirectional GRUs over word vectors."""
 
     def __init__(self, dimensions: int, hidden: int, mlp: int) -> None:
@@ -102,25 +99,14 @@ class RuberNet(torch.nn.Module):
     def of(cls, weights: Weights, dimensions: int, config: RuberConfig) -> RuberNet:
         """The network with these weights; EvaluatorError if their shapes do not fit."""
         net = cls.seeded(dimensions, config)
-        try:
-            net.load_state_dict({name: torch.from_numpy(array.copy()) for name, array in weights.items()})
-        except RuntimeError as error:
-            raise EvaluatorError(
-                f"RUBER's weights do not fit its settings and word vectors of {dimensions} dimensions: "
-                f"{' '.join(str(error).split())}"
-            ) from error
+        net.take(weights, "RUBER's", dimensions)
         return net
-
-    def weights(self) -> dict[str, NDArray[np.float32]]:
-        """A copy of everything that was learned."""
-        return {name: tensor.detach().numpy().copy() for name, tensor in self.state_dict().items()}
 
     def encode(self, side: str, words: Words, texts: Stretches) -> torch.Tensor:
         """Last states of both directions, float32 (b, 2 · hidden); padding is never read."""
-        vectors = torch.from_numpy(words.vectors)[torch.from_numpy(texts.padded(words.ids))]
-        lengths = torch.from_numpy(np.maximum(texts.lengths, 1))
-        packed = pack_padded_sequence(vectors, lengths, batch_first=True, enforce_sorted=False)
-        _, last = (self.context if side == "context" else self.response)(packed)
+        _, last = (self.context if side == "context" else self.response)(
+            packed(words, texts, np.maximum(texts.lengths, 1))
+        )
         return torch.cat([last[0], last[1]], dim=1)
 
     def forward(self, q: torch.Tensor, r: torch.Tensor, known: torch.Tensor) -> torch.Tensor:
