@@ -20,7 +20,9 @@ averaged AS (
         any_value(rated.sha256) AS sha256,
         avg(s.f) AS f,
         any_value(
-            try_cast(json_extract(rated.ratings, '$."' || rated.criterion || '"') AS DOUBLE)
+            try_cast(
+                json_extract(rated.ratings, '/' || replace(replace(rated.criterion, '~', '~0'), '/', '~1')) AS DOUBLE
+            )
         ) AS rating
     FROM (
         SELECT * FROM scores

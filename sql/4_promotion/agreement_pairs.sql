@@ -15,7 +15,7 @@ WITH one_score AS (
 ),
 
 chosen AS (
-    SELECT coalesce(max(criterion) FILTER (WHERE criterion = 'overall'), min(criterion)) AS criterion
+    SELECT coalesce(max(criterion) FILTER (WHERE lower(criterion) = 'overall'), min(criterion)) AS criterion
     FROM human_scores
     WHERE dataset = $dataset
 )

@@ -2,7 +2,7 @@
 -- The human score is the mean by the criterion 'overall', or else by the first one; lowest and highest are those
 -- that a rater gave by it anywhere in the set. Ground truth is left out.
 WITH criterion AS (
-    SELECT coalesce(max(criterion) FILTER (WHERE criterion = 'overall'), min(criterion)) AS name
+    SELECT coalesce(max(criterion) FILTER (WHERE lower(criterion) = 'overall'), min(criterion)) AS name
     FROM human_scores
     WHERE dataset = $dataset
 ),

@@ -10,7 +10,7 @@ WITH scored AS (
 ),
 
 criterion AS (
-    SELECT coalesce(max(criterion) FILTER (WHERE criterion = 'overall'), min(criterion)) AS name
+    SELECT coalesce(max(criterion) FILTER (WHERE lower(criterion) = 'overall'), min(criterion)) AS name
     FROM human_scores
     WHERE dataset = $dataset
 )

@@ -4,7 +4,7 @@
 WITH of_set AS (
     SELECT
         s.evaluator, s.version, s.dataset, a.system AS source, s.f, s.g, s.h,
-        count(s.h) OVER whole = count(*) OVER whole AS all_h, count(s.f) OVER whole = count(*) OVER whole AS all_f
+        count(s.h) OVER whole >= greatest(count(s.f) OVER whole, 1) AS by_h, count(s.f) OVER whole > 0 AS by_f
     FROM scores AS s
     INNER JOIN evaluators AS e USING (evaluator, version)
     INNER JOIN rated_responses AS a USING (dataset, response_id)
@@ -15,7 +15,7 @@ WITH of_set AS (
 scored AS (
     SELECT
         evaluator, version, dataset, NULL AS criterion, source,
-        CASE WHEN all_h THEN h WHEN all_f THEN f ELSE g END AS score
+        CASE WHEN by_h THEN h WHEN by_f THEN f ELSE g END AS score
     FROM of_set
     UNION ALL
     SELECT s.evaluator, s.version, s.dataset, NULL AS criterion, s.kind AS source, s.f AS score
@@ -27,7 +27,7 @@ scored AS (
     WHERE
         a.system IS NOT NULL AND h.aggregation = 'mean'
         AND h.criterion = (
-            SELECT coalesce(max(x.criterion) FILTER (WHERE x.criterion = 'overall'), min(x.criterion))
+            SELECT coalesce(max(x.criterion) FILTER (WHERE lower(x.criterion) = 'overall'), min(x.criterion))
             FROM human_scores AS x WHERE x.dataset = h.dataset
         )
 )

@@ -6,7 +6,7 @@ import numpy as np
 
 from ssrem.agreement.accuracy import pairs_within
 from ssrem.agreement.coefficients import Weighted, row_coefficients, weighted_coefficient
-from ssrem.agreement.inputs import Floats, Integers, Labels, Measure, View, numbered
+from ssrem.agreement.inputs import MIN_RESPONSES, Floats, Integers, Labels, Measure, View, numbered
 from ssrem.agreement.levels import group_coefficients
 
 
@@ -34,9 +34,11 @@ def weighted_statistic(
 
 
 def by_group(x: Floats, y: Floats, groups: Integers, measure: Measure, epsilon: float = 0.0) -> Weighted:
-    """Mean coefficient over groups (n,) that are not the clusters, such as systems; a group without a coefficient under
-    a weighting is left out."""
+    """Mean coefficient over groups (n,) that are not the clusters, such as systems, without those too small for
+    `group_coefficients`; a group without a coefficient under a weighting is left out."""
+    least = 1 if measure == "accuracy" else MIN_RESPONSES
     members = [np.flatnonzero(groups == group) for group in np.unique(groups)]
+    members = [rows for rows in members if len(rows) >= least]
     coefficients = [weighted_coefficient(measure, x[rows], y[rows], epsilon) for rows in members]
 
     def mean(weights: Floats) -> Floats:

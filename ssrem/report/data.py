@@ -7,14 +7,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from ssrem.evaluators.base import overall_part
 from ssrem.report.numbers import is_figure
 
 Row = Mapping[str, Any]
 Rows = Sequence[Row]
 Evaluator = tuple[Any, Any]
 """Name and version."""
-SCORES = ("h", "f", "g")
-"""The first of these that an evaluator has is the score it is judged by; h is the hybrid of f and g."""
 Namer = Callable[[Any, Any], str]
 """Evaluator's name and version to its label in a report."""
 
@@ -122,15 +121,19 @@ def learned_elsewhere(row: Row) -> bool:
 
 
 def headline(correlations: Rows, level: str = "segment") -> dict[Evaluator, dict[Hashable, Row]]:
-    """For each evaluator and (dataset, criterion), the correlation that the report is based on: that of the first of
-    SCORES that has one, with the mean human score.
+    """For each evaluator and (dataset, criterion), the correlation that the report is based on: that of its
+    `overall_part` with the mean human score.
     """
-    cells: dict[Evaluator, dict[Hashable, Row]] = {}
     wanted = {"aggregation": "mean", "level": level, "outcome": "ok"}
-    rows = [row for row in correlations if all(row[key] == value for key, value in wanted.items())]
-    for score in SCORES:
-        for row in rows:
-            if row["score"] == score and is_figure(row["spearman"]):
-                evaluator = cells.setdefault((row["evaluator"], row["version"]), {})
-                evaluator.setdefault((row["dataset"], row["criterion"]), row)
-    return cells
+    parts: dict[Evaluator, dict[Hashable, dict[str, Row]]] = {}
+    for row in correlations:
+        if all(row[key] == value for key, value in wanted.items()) and is_figure(row["spearman"]):
+            cell = parts.setdefault((row["evaluator"], row["version"]), {})
+            cell.setdefault((row["dataset"], row["criterion"]), {})[row["score"]] = row
+    return {
+        evaluator: {
+            key: rows[overall_part({part: row["n"] for part, row in rows.items()})]
+            for key, rows in cell.items()
+        }
+        for evaluator, cell in parts.items()
+    }

@@ -140,8 +140,11 @@ def _universal(samples: Sequence[Sample], true: NDArray[Any], score: Score, draw
     if not pool:
         return Finding(UNIVERSAL, "fooled", None, 0, "too_few")
     pool = draw.sample(pool, min(POOL, len(pool)))
-    means = [np.mean(score([replace(samples[at], response=text) for at in seen])) for text in pool]
-    magic = pool[int(np.argmax(means))]
+    scores = np.array([score([replace(samples[at], response=text) for at in seen]) for text in pool])
+    complete = np.isfinite(scores).all(axis=1)  # a judge may refuse one
+    if not complete.any():
+        return Finding(UNIVERSAL, "fooled", None, 0, "too_few")
+    magic = pool[int(np.argmax(np.where(complete, scores.mean(axis=1), -np.inf)))]
     tried = set(unseen)
     changed = [magic if at in tried else None for at in range(len(samples))]
     return fooled(UNIVERSAL, samples, true, score, changed)

@@ -4,4 +4,4 @@
 SELECT l.*, e.best_epoch
 FROM learning_curves AS l
 INNER JOIN evaluators AS e ON l.evaluator = e.evaluator AND l.version = e.version
-WHERE l.split = 'valid' AND l.loss < e.valid_loss - 1e-9 AND e.evaluator NOT IN ('blend', 'blend-ref')
+WHERE l.split = 'valid' AND l.loss < e.valid_loss - 1e-9 AND NOT starts_with(e.evaluator, 'blend')

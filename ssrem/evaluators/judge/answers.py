@@ -74,7 +74,8 @@ def read_reply(reply: Any, prompt: Prompt) -> Reading | None:
     value, place = float(number[1]), start + number.start(1)
     if not prompt.low <= value <= prompt.high:
         return Reading(text, reason=OUTSIDE)
-    expected = _expected(choice.get("logprobs"), place, prompt)
+    whole = number[1].isdecimal()  # the probabilities of "4" say nothing on 4.5
+    expected = _expected(choice.get("logprobs"), place, prompt) if whole else None
     return Reading(text, value) if expected is None else Reading(text, expected, method=EXPECTED)
 
 

@@ -123,7 +123,8 @@ class Judge(Metric):
             sender = Sender(self.name, self.settings, self.prompt, journal, options, self._unanswered)
             sender.send(list(missing.values()), len(samples))
         read = [self._read(of_sample, journal) for of_sample in questions]
-        truncated = [seen != sample for seen, sample in zip(visible, samples, strict=True)]
+        whole = [replace(sample, context=_spoken(sample)) for sample in samples]
+        truncated = [seen != sample for seen, sample in zip(visible, whole, strict=True)]
         values, reasons = zip(*read, strict=True)
         return Scored(np.array(values, dtype=np.float64), np.array(truncated), reasons)
 
@@ -168,8 +169,7 @@ class Judge(Metric):
         response = sample.response[:room]
         room -= len(response)
         context: list[str] = []
-        turns = [turn for turn in sample.context if turn.strip()][-self.settings["context_turns"] :]
-        for turn in reversed(turns):
+        for turn in reversed(_spoken(sample)[-self.settings["context_turns"] :]):
             if len(turn) > room and context:
                 break
             context.insert(0, turn[-room:] if room else "")
@@ -210,3 +210,8 @@ class JudgeRef(Judge):
     name: ClassVar[str] = "judge-ref"
     needs: ClassVar[frozenset[str]] = frozenset({"context", "reference"})
     defaults: ClassVar[Mapping[str, Any]] = {**Judge.defaults, "prompt": "pairwise"}
+
+
+def _spoken(sample: Sample) -> tuple[str, ...]:
+    """The turns of the context that are not blank."""
+    return tuple(turn for turn in sample.context if turn.strip())

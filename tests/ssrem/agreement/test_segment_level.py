@@ -14,6 +14,7 @@ from scipy import stats
 from ssrem.agreement.accuracy import calibrated_accuracy
 from ssrem.agreement.inputs import MEASURES, Agreement, LeftOut, Responses, View
 from ssrem.agreement.levels import segment_level
+from ssrem.agreement.weighted_levels import by_group
 
 RNG = np.random.default_rng(0)
 NAN = np.nan
@@ -127,6 +128,16 @@ def test_groups_are_averaged_and_those_without_a_coefficient_named(measure: Any)
     )
     assert both.statistic == pytest.approx(0)
     assert (both.groups, both.n) == (2, 8)
+
+
+@pytest.mark.parametrize("measure", ["pearson", "spearman", "kendall"])
+def test_groups_too_small_for_a_coefficient_are_in_no_resample(measure: Any) -> None:
+    draw = np.random.default_rng(0)
+    x, y, weights = draw.normal(size=12), draw.normal(size=12), draw.integers(0, 3, (50, 12)).astype(float)
+    groups = np.array([0] * 5 + [1] * 5 + [2] * 2)
+    enough = groups < 2
+    expected = by_group(x[enough], y[enough], groups[enough], measure)(weights[:, enough])
+    assert by_group(x, y, groups, measure)(weights) == pytest.approx(expected, nan_ok=True)
 
 
 def test_accuracy_by_group_has_one_epsilon_and_takes_ties_as_answers() -> None:

@@ -80,6 +80,12 @@ def test_only_the_hybrid_score_of_mean_human_scores_counts() -> None:
     assert "score h, p < 0.001, n = 100." in text
 
 
+def test_a_hybrid_score_of_fewer_responses_does_not_count() -> None:
+    few = correlation("a", "one", 0.9, n=3)
+    text = answer_text([few, correlation("a", "one", 0.2, score="f", n=100)])
+    assert "has a Spearman correlation of 0.200" in text and "score f, p < 0.001, n = 100." in text
+
+
 def test_f_stands_in_where_there_is_no_hybrid_score() -> None:
     text = answer_text(
         [correlation("a", "one", 0.3, score="f"), correlation("a", "one", None, outcome="no reference")]

@@ -32,7 +32,7 @@ def share(kind: str, above: float | None, n: int, evaluator: str = "ssrem") -> d
 def correlation(spearman: float, low: float | None, **changes: Any) -> dict[str, Any]:
     row: dict[str, Any] = dict.fromkeys(COLUMNS["correlations"])
     row |= {"evaluator": "ssrem", "version": 1, "dataset": "people", "criterion": "overall", "score": "f"}
-    row |= {"aggregation": "mean", "level": "segment", "outcome": "ok", "spearman": spearman}
+    row |= {"aggregation": "mean", "level": "segment", "outcome": "ok", "n": 100, "spearman": spearman}
     return row | {"spearman_low": low, "spearman_high": spearman + 0.1} | changes
 
 

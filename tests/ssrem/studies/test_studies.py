@@ -139,6 +139,24 @@ def test_an_evaluator_that_counts_words() -> None:
     assert by_name(attacks(TrueResponses(SAMPLES, words), 0)) == findings
 
 
+def test_a_response_that_was_refused_once_is_not_the_universal_one() -> None:
+    number = {sample.response: at for at, sample in enumerate(SAMPLES)}
+
+    def judged(sample: Sample) -> float:
+        """Even responses fool it in the contexts of others, some of which it refuses; odd ones never do."""
+        of, said = int(sample.context[1].split()[-2]), number.get(sample.response)
+        if said is None or said == of:
+            return 0.5
+        return 0.1 if said % 2 else float("nan") if of % 5 == 0 else 1.0
+
+    def score(samples: Sequence[Sample]) -> NDArray[Any]:
+        return np.array([judged(sample) for sample in samples])
+
+    assert by_name(attacks(TrueResponses(SAMPLES, score), 0))[UNIVERSAL] == Finding(
+        UNIVERSAL, "fooled", 0.0, 20
+    )
+
+
 def test_too_few_to_attack() -> None:
     findings = by_name(attacks(TrueResponses([Sample((), "hm")], lambda samples: np.ones(len(samples))), 0))
     assert findings["context copied"] == Finding("context copied", "fooled", None, 0, "too_few")

@@ -51,6 +51,11 @@ def test_the_score_is_the_expected_step_of_the_scale(server: JudgeServer) -> Non
     assert request["logprobs"] is True and request["temperature"] == 0 and request["max_tokens"] == 32
 
 
+def test_the_probabilities_of_a_digit_say_nothing_on_a_decimal(server: JudgeServer) -> None:
+    server.answer = lambda *_: completion("4.5", {"4": math.log(0.9), "3": math.log(0.1)})
+    assert judge(server).score(SAMPLES[:1]).tolist() == [4.5]
+
+
 @pytest.mark.parametrize(
     ("text", "score", "reason"),
     [
@@ -205,6 +210,9 @@ def test_very_long_texts_lose_their_oldest_turns_first(server: JudgeServer) -> N
     assert scores.truncated.tolist() == [True, False, True]
     first, _, last = sorted(server.messages(), key=lambda text: "d" * 60 not in text)
     assert "c" * 50 in first and "b" * 50 not in first
+    assert (
+        not judge(server).components([Sample(("Hi", " "), "Hello")]).truncated.any()
+    )  # a blank turn is no loss
     assert "e" * 120 in last + first + server.messages()[1] and "e" * 121 not in str(server.messages())
 
 
