@@ -212,7 +212,8 @@ RATER_AGREEMENT = Table(
         "absolute deviation (Zhao et al. 2020, appendix A)",
         measure="VARCHAR: alpha_* (Krippendorff), fleiss_kappa, weighted_kappa (Cohen's, quadratic, mean "
         "over pairs of raters), one_rater (Spearman of a rater with the mean of the others: the noise "
-        "ceiling), attainable (Spearman that an evaluator of the true score would reach, from split halves)",
+        "ceiling), attainable (the highest Spearman that an evaluator can reach with ratings so noisy, from split "
+        "halves)",
         value="DOUBLE?: at most 1, which is perfect agreement; 0 is chance",
         raters="BIGINT: raters counted: positions in the responses' lists of scores, which need not be one "
         "person each",

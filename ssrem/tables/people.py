@@ -25,7 +25,8 @@ def people_notes(
             f"{speaker!r} ({messages:,} message{'s' * (messages != 1)})" for speaker, messages in excluded
         ]
         notes.append(
-            f"no people, so context alone: {_listed(counts)}; {option([NONE])} counts everyone as a person"
+            f"not counted as people, so their turns are context alone: {_listed(counts)}; "
+            f"{option([NONE])} counts everyone"
         )
     if NONE not in named and (
         rows := tables.connection.execute(statement("1_ingest/probably_not_people")).fetchall()

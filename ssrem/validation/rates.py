@@ -146,11 +146,11 @@ def best_threshold(scores: Floats, passed: Flags) -> float | None:
 
 
 def threshold_for(precision: float, scores: Floats, passed: Flags) -> tuple[float | None, float]:
-    """The lowest score from which so large a share of the passing responses is such that people pass, and the highest
-    precision that any threshold has. None where none reaches it; thresholds that pass fewer than `FEWEST_PASSING` do
-    not count. scores, passed: (n,), finite."""
+    """The lowest threshold whose precision is at least `precision`, None where there is none; and the highest precision
+    of any threshold, in [0, 1]. Thresholds that pass fewer than `FEWEST_PASSING` responses do not count. scores,
+    passed: (n,), finite."""
     candidates, *_, precisions = _at_thresholds(scores, passed)
-    counts = np.array([(scores >= one).sum() for one in candidates])
+    counts = len(scores) - np.searchsorted(np.sort(scores), candidates)
     usable = counts >= FEWEST_PASSING
     highest = float(precisions[usable].max(initial=0.0))
     reached = np.flatnonzero(usable & (precisions >= precision))

@@ -58,7 +58,7 @@ def make_negatives(
 ) -> bool:
     """Publish the generator's negatives of the corpus; False if they are published already.
 
-    Raises EvaluatorError if the generator gives none, HomeError if the corpus has not landed.
+    Raises GateError if the generator gives none, HomeError if the corpus has not landed.
     """
     warehouse = Warehouse.at(home)
 

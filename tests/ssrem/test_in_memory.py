@@ -319,7 +319,9 @@ def test_bots_are_context_alone_and_sp_may_go_by_stated_addressees() -> None:
         for n in range(20)
         for who, to in (("ann", None), ("bot", None), ("bob", "ann"))
     ]
-    with pytest.warns(UserWarning, match=r"no people.*'bot' \(20 messages\); not_people=\['none'\] counts"):
+    with pytest.warns(
+        UserWarning, match=r"not counted as people.*'bot' \(20 messages\); not_people=\['none'\] counts"
+    ):
         data = ssrem.conversations(
             rows, speakers="person", not_people=["bot"], addressees="stated", max_quarantine=0
         )

@@ -41,7 +41,7 @@ class SplitHalf:
     """How two halves of the raters agree. half: their mean correlation; reliability: of the mean of all raters, by
     Spearman-Brown.
 
-    attainable: its square root, the correlation that an evaluator of people's true score would reach. Over `units`
+    attainable: its square root, the highest correlation that an evaluator can reach with ratings so noisy. Over `units`
     units and `repeats` splits, by `seed`. The figures are None unless outcome is 'ok' (half may be known alone).
     """
 

@@ -11,8 +11,7 @@ import numpy as np
 from ssrem.encoders import load_encoder
 from ssrem.encoders.base import Encoder
 from ssrem.encoders.recurrent.word_sequences import Words
-from ssrem.errors import EvaluatorError
-from ssrem.evaluators.core.metric import Metric, Scored
+from ssrem.evaluators.core.metric import Metric, Scored, check_text
 from ssrem.samples import Encode, Floats, Sample
 
 _CHUNK = 20_000
@@ -30,12 +29,15 @@ class RuberRef(Metric):
     source: ClassVar[str] = "Tao et al. 2018, referenced metric"
     defaults: ClassVar[Mapping[str, Any]] = {"encoder": "glove-6b-50d"}
 
+    @classmethod
+    def check_settings(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
+        chosen = super().check_settings(settings)
+        check_text(cls.name, "encoder", chosen["encoder"])
+        return chosen
+
     @cached_property
     def _encoder(self) -> Encoder:
-        spec = self.settings["encoder"]
-        if not isinstance(spec, str) or not spec:
-            raise EvaluatorError(f"{self.name}: encoder is {spec!r}; expected a spec such as glove-6b-50d")
-        return load_encoder(spec)
+        return load_encoder(self.settings["encoder"])
 
     @property
     def engine(self) -> str:

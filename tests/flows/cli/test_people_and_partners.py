@@ -39,7 +39,10 @@ def test_names_and_addressees_from_the_command_line(
 ) -> None:
     at = ["--home", str(home.root)]
     assert main(["ingest", dump(tmp_path), "--not-people", "Bye", "--speakers", "person", *at]) == 0
-    assert "no people, so context alone: 'bye' (6 messages)" in capsys.readouterr().err
+    assert (
+        "not counted as people, so their turns are context alone: 'bye' (6 messages)"
+        in capsys.readouterr().err
+    )
     counts = []
     for wanted in ("stated", "stated", "all"):
         build = ["tables", "--addressees", wanted, "--encoder", "glove-6b-50d"]

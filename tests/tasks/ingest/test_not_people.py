@@ -59,7 +59,8 @@ def test_reddit_s_moderator_and_deleted_accounts_are_context_alone(
     land(str(dump), str(home.root))  # a seventh of the messages is removed, more than 5%
     said = capsys.readouterr().err
     assert (
-        "no people, so context alone: 'AutoModerator' (30 messages), '[deleted]' (30 messages); --not" in said
+        "not counted as people, so their turns are context alone: 'AutoModerator' (30 messages), "
+        "'[deleted]' (30 messages); --not" in said
     )
     assert "probably no people" not in said
     assert nobodies(home) == {"AutoModerator": 30, "[deleted]": 30}
@@ -163,7 +164,7 @@ def test_who_is_probably_no_person_is_told_with_counts_and_the_option(
     said = capsys.readouterr().err
     assert "probably no people" not in said and "'fact bot' (70 messages), 'greeter' (30 messages)" in said
     land(source, str(home.root), not_people=["none"], replace=True)
-    assert "no people" not in capsys.readouterr().err
+    assert "people" not in capsys.readouterr().err
 
 
 def test_regulars_and_people_of_few_words_are_not_suspected(
@@ -177,7 +178,7 @@ def test_regulars_and_people_of_few_words_are_not_suspected(
             for who in regulars
         )
     land(write_dump(rows), str(home.root), speakers="person")
-    assert "no people" not in capsys.readouterr().err
+    assert "people" not in capsys.readouterr().err
 
 
 def test_names_count_before_pseudonyms(
