@@ -10,13 +10,15 @@ from pathlib import Path
 from typing import ClassVar, NamedTuple
 
 from ssrem.readers.base import Reader, Record, problem
-from ssrem.readers.files.streams import excerpt, files_of, head, is_utf8, text_name
+from ssrem.readers.files.streams import excerpt, files_of, foreign, head, is_utf8, text_name
 
 _STAMP = re.compile(
     r"\[?(?:(\d{4}-\d\d-\d\d|\d\d\.\d\d\.\d{4})[T ]|([A-Z][a-z]{2} +\d{1,2}) )?"
     r"(\d{1,2}:\d\d(?::\d\d)?(?: ?[AaPp][Mm])?(?:[+-]\d\d:?\d\d)?)Z?\]?\s+"
 )
 _MESSAGE = re.compile(r"<[ @+%&~!]*([^\s<>/=\"]+)>\s?(.*)")
+_ELEMENT = re.compile(r"<(\S+)>.*</\1>")
+"""A line of XML or HTML, which is no message of a nick unless it has a time."""
 _TABBED = re.compile(r"[@+%&~]?([^\s<>*=-][^\s<>]*)\t(.*)")
 """A message of WeeChat, whose columns are time, nick and text."""
 _RENAME = re.compile(r"(?:\*+|-!-|===?|---?)\s+(\S+) (?:is|are) now known as (\S+)")
@@ -71,15 +73,25 @@ class IrcReader(Reader):
 
     @classmethod
     def sniff(cls, path: Path) -> bool:
-        heads = [lines for file in files_of(path) if (lines := _head_lines(file))]
-        return any(map(_has_message, heads)) and all(_share(lines) >= _LEAST_SHARE for lines in heads)
+        spoken = False
+        for file in files_of(path):
+            if lines := _head_lines(file):
+                if foreign(file) or _share(lines) < _LEAST_SHARE:
+                    return False
+                spoken = spoken or _has_message(lines)
+        return spoken
 
     @classmethod
     def near_miss(cls, path: Path) -> str | None:
         for file in files_of(path):
             lines = _head_lines(file)
             other = next((line for line in lines if not _parsed(line)), None)
-            if other is not None and _has_message(lines) and _share(lines) < _LEAST_SHARE:
+            if (
+                other is not None
+                and _has_message(lines)
+                and _share(lines) < _LEAST_SHARE
+                and not foreign(file)
+            ):
                 number = head(file, _HEAD_BYTES).split(b"\n").index(other) + 1
                 return f"{text_name(file)} line {number} is not like [hh:mm] <nick> text: {excerpt(other)}"
         return None
@@ -156,6 +168,8 @@ def _parsed(raw: bytes) -> _Line | None:
     if clock and clock[1] == ":":
         clock = f"0{clock}"
     rest = text[stamp.end() :] if stamp else text
+    if not stamp and _ELEMENT.fullmatch(rest):
+        return None
     if message := _MESSAGE.fullmatch(rest) or (stamp and _TABBED.fullmatch(rest)):
         return _Line("message", message[1], message[2], day, clock)
     if renamed := _RENAME.fullmatch(rest):

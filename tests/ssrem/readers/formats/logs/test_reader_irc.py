@@ -156,12 +156,30 @@ def test_lines_of_another_form_are_rows_with_a_problem(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", ["<html> <body> x\n</body>\n</html>\n", "just words\n", "* a list\n* of points\n"]
+    "content",
+    [
+        "<html> <body> x\n</body>\n</html>\n",
+        "<html><head></head><body>hello</body></html>\n",
+        "<html><body>hello\n",
+        '<root><row a="1"/></root>\n',
+        "<s> a sentence </s>\n",
+        "just words\n",
+        "* a list\n* of points\n",
+    ],
 )
-def test_other_texts_are_not_taken(tmp_path: Path, content: str) -> None:
+def test_other_texts_are_not_taken_alone_or_in_a_folder(tmp_path: Path, content: str) -> None:
     path = tmp_path / "x"
     path.write_text(content)
     assert guess_format(path) != "irc"
+    assert guess_format(tmp_path) != "irc"
+
+
+def test_a_page_beside_logs_is_named_and_not_read(tmp_path: Path) -> None:
+    (tmp_path / "x.log").write_text("<ann> Hi\n[12:30] <b> a joke </b>\n")
+    (tmp_path / "index.html").write_text("<html>\nhello\n")
+    reader = open_dump(tmp_path)
+    assert [row["speaker"] for row in rows_of(reader)] == ["ann", "b"]
+    assert "not read, since they are of no known format: index.html" in reader.notes
 
 
 def test_the_first_line_of_another_form_is_told(tmp_path: Path) -> None:
