@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import pyarrow as pa
@@ -40,15 +41,31 @@ class MalformedRowError(ValueError):
     """A row is no object, or a field holds a list, an object, true or false; never raised outside the readers."""
 
 
-def joined_text(row: Mapping[str, object], columns: tuple[str, ...], join: str) -> str | None:
-    """The text of these columns, joined; None if one has no value. Raises MalformedRowError.
+_NO_IDS = ("text", "time")
+"""The fields that are not ids."""
 
-    Numbers become their shortest form.
+_INEXACT = 2.0**53
+"""From here on floats no longer hold every integer, so one may stand for an id that differs from it."""
+
+
+def joined_text(row: Mapping[str, object], columns: tuple[str, ...], field: str) -> str | None:
+    """The text of these columns, joined as one field; None if one has no value. Raises MalformedRowError.
+
+    Numbers become their shortest form; in ids, floats that are whole numbers below 2^53 that of the integer, and those
+    that are not finite no value, as pandas stores integers of which some are missing.
     """
     values = [row[column] for column in columns]
     if any(isinstance(value, bool | list | dict | bytes) for value in values):
         raise MalformedRowError
-    return None if None in values else join.join(map(str, values))
+    if field not in _NO_IDS:
+        values = [_as_integer(value) if isinstance(value, float) else value for value in values]
+    return None if None in values else joiner(field).join(map(str, values))
+
+
+def _as_integer(value: float) -> float | int | None:
+    if not math.isfinite(value):
+        return None
+    return int(value) if value.is_integer() and abs(value) < _INEXACT else value
 
 
 def row_values(row: object, layout: Layout) -> dict[str, object]:
@@ -71,9 +88,9 @@ def row_values(row: object, layout: Layout) -> dict[str, object]:
             extras[columns[0]] = person
             row = {**row, columns[0]: _id_of(person)}
         if field != "time":
-            values[FIELDS[field]] = joined_text(row, columns, joiner(field))
+            values[FIELDS[field]] = joined_text(row, columns, field)
             continue
-        written = row[columns[0]] if len(columns) == 1 else joined_text(row, columns, joiner(field))
+        written = row[columns[0]] if len(columns) == 1 else joined_text(row, columns, field)
         values["time"] = layout.times.parse(written)
         if values["time"] is None and written is not None and written != "":
             extras["time"] = written
@@ -105,7 +122,7 @@ def raw_batch(
     for field, names in plan.sources.items():
         parts = [columns[name] for name in names]
         if field != "time" or len(parts) > 1:
-            parts = [_text_column(part) for part in parts]
+            parts = [_text_column(part, field) for part in parts]
         values = parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, joiner(field))
         filled[FIELDS[field]] = layout.times.parse_column(values) if field == "time" else values
     extras = {name: columns[name] for name in plan.metadata}
@@ -136,9 +153,20 @@ def _joined(column: pa.ChunkedArray) -> pa.Array:
     return joined if isinstance(joined, pa.Array) else pa.concat_arrays(joined.chunks)
 
 
-def _text_column(values: pa.Array) -> pa.Array:
+def _text_column(values: pa.Array, field: str) -> pa.Array:
     if pa.types.is_string(values.type):
         return values
+    if field not in _NO_IDS and values.type in (pa.float32(), pa.float64()):
+        values = _integers(values.cast(pa.float64()))
     if pa.types.is_integer(values.type) or pa.types.is_null(values.type):
         return values.cast(pa.string())
     raise NotVectorisableError
+
+
+def _integers(values: pa.Array) -> pa.Array:
+    """Whole numbers as `_as_integer` gives them, of float64; raises NotVectorisableError if there are others."""
+    values = pc.if_else(pc.is_finite(values), values, pa.scalar(None, pa.float64()))
+    whole = pc.and_(pc.equal(pc.floor(values), values), pc.less(pc.abs(values), _INEXACT))
+    if not pc.all(whole).as_py():
+        raise NotVectorisableError
+    return values.cast(pa.int64())

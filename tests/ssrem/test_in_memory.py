@@ -144,6 +144,16 @@ def test_every_shape_gives_the_same_tables(threads: Warehouse) -> None:
             assert_same(ssrem.conversations(data, max_quarantine=1), threads)
 
 
+def test_ids_that_pandas_made_floats_are_integers() -> None:
+    rows = {"conversation": ["c"] * 4, "speaker": [1, 2, 3, 1], "text": [*"abcd"], "id": [1, 2, 3, 4]}
+    frame = pd.DataFrame({**rows, "reply_to": [None, 1, 1, 2], "to": [None, 1, 1, 2]})
+    whole = frame.astype({"reply_to": "Int64", "to": "Int64"})
+    tables, expected = (ssrem.conversations(data).frames for data in (frame, whole))
+    assert tables["responses"].height == 3
+    for name in ("utterances", "turns", "responses"):
+        assert tables[name].drop("corpus").equals(expected[name].drop("corpus")), name
+
+
 def test_a_row_may_be_a_conversation() -> None:
     rows = [row for row in THREADS if row["text"].strip()]
     expected = ssrem.conversations(rows)

@@ -215,7 +215,7 @@ class JsonlReader(Reader):
             () if "conversation" in self.mapping else sources.get("id", ())
         )
         try:
-            id = joined_text(row, columns, ":") if columns else None
+            id = joined_text(row, columns, "conversation") if columns else None
         except MalformedRowError:
             entries = None
         if not isinstance(entries, list):

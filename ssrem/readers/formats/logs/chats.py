@@ -123,7 +123,8 @@ class ChatLogReader(Reader):
             messages = self._messages(row)
             try:
                 named = [
-                    _joined(_fields(row), sources[field]) if field in sources else None for field in _OWNED
+                    _joined(_fields(row), sources[field], field) if field in sources else None
+                    for field in _OWNED
                 ]
             except MalformedRowError:
                 messages = None
@@ -184,5 +185,5 @@ def _fields(row: Mapping[str, Any]) -> dict[str, Any]:
     )
 
 
-def _joined(row: Mapping[str, Any], columns: tuple[str, ...]) -> str | None:
-    return joined_text(row, columns, ":") if all(column in row for column in columns) else None
+def _joined(row: Mapping[str, Any], columns: tuple[str, ...], field: str) -> str | None:
+    return joined_text(row, columns, field) if all(column in row for column in columns) else None

@@ -194,6 +194,16 @@ def test_objects_that_are_not_one_a_line_are_not_taken_for_it(
     assert rows_of(JsonlReader(path)) == exact(path)
 
 
+def test_whole_numbers_that_are_floats_are_ids_as_integers(write: Callable[..., Path]) -> None:
+    row = {"conversation_id": 7.0, "id": 2**53 + 1, "speaker": 1.0, "reply_to": 2.0, "text": 3.0, "time": 4.0}
+    path = write(row, {**row, "id": 2.0}, {"id": 8.0, "utterances": [row | {"conversation_id": None}]})
+    rows = [row for row in rows_of(JsonlReader(path)) if row["record"] == "message"]
+    ids = [(row["conversation_id"], row["utterance_id"]) for row in rows]
+    assert ids == [("7", str(2**53 + 1)), ("7", "2"), ("8", str(2**53 + 1))]
+    assert {(row["speaker"], row["reply_to"], row["text"]) for row in rows} == {("1", "2", "3.0")}
+    assert {row["time"] for row in rows} == {datetime(1970, 1, 1, 0, 0, 4)}
+
+
 _texts = st.text(st.characters(exclude_categories=["Cs"]))
 _field = st.none() | _texts
 _values = st.recursive(
@@ -205,6 +215,7 @@ _utterance = st.fixed_dictionaries(
     {"conversation_id": _field, "speaker": _field, "text": _field},
     optional={
         "utterance_id": st.none() | _texts | st.integers(),
+        "reply_to": st.none() | st.integers(-3, 3) | st.integers(-3, 3).map(float) | st.floats(),
         "time": st.none() | st.datetimes().map(str) | st.floats() | st.integers() | st.just("soon"),
         "mood": _field,
         "likes": st.integers(-9, 9) | st.none(),

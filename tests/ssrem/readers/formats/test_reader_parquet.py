@@ -13,6 +13,7 @@ import pytest
 from ssrem.errors import DumpError
 from ssrem.readers import open_dump
 from ssrem.readers.formats.parquet import ParquetReader
+from ssrem.readers.times import NotVectorisableError
 from support.reader_rows import rows_of
 
 MOMENT = datetime(2018, 5, 2, 19, 38, 15)
@@ -61,9 +62,51 @@ def test_rows_that_cannot_be_read(tmp_path: Path) -> None:
     assert [(r.get("problem"), r.get("raw"), r.get("speaker")) for r in rows] == [
         (None, None, "1.5"),
         ("undecodable", b"\xff", None),
-        (None, None, "3.0"),
+        (None, None, "3"),
     ]
     assert rows[0]["metadata"] == '{"time":"soon"}'
+
+
+@pytest.mark.parametrize("kind", [pa.float64(), pa.float32()])
+@pytest.mark.parametrize("by_row", [False, True])
+def test_whole_numbers_in_columns_of_floats_are_ids_as_integers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: pa.DataType, by_row: bool
+) -> None:
+    numbers = pa.array([1, None, float("nan"), 16_777_216], kind)
+    columns = {
+        "conversation": numbers,
+        "id": pa.array([2**53 + 1, 2, 3, 4]),
+        "speaker": numbers,
+        "addressee": pa.array([-0.0, 2, 3, 4], kind),
+        "reply_to": numbers,
+        "text": ["1.0", "b", "c", "d"],
+        "score": [1.0, 2, 3, 4],
+    }
+    if by_row:
+        monkeypatch.setattr("ssrem.readers.formats.parquet.raw_batch", _not_vectorised)
+    else:
+        monkeypatch.setattr(ParquetReader, "message", _not_vectorised)
+    rows = rows_of(open_dump(_write(tmp_path, columns)))
+    for name in ("conversation_id", "speaker", "reply_to"):
+        assert [row.get(name) for row in rows] == ["1", None, None, "16777216"], name
+    assert [row["utterance_id"] for row in rows] == [str(2**53 + 1), "2", "3", "4"]
+    assert [row["addressee"] for row in rows] == ["0", "2", "3", "4"]
+    assert (rows[0]["text"], rows[0]["metadata"]) == ("1.0", '{"score":1.0}')
+
+
+@pytest.mark.parametrize(("number", "id"), [(2.0**53, "9007199254740992.0"), (1e17, "1e+17"), (0.5, "0.5")])
+def test_a_float_that_is_no_exact_whole_number_is_no_integer(tmp_path: Path, number: float, id: str) -> None:
+    columns = {
+        "conversation": ["a", "a"],
+        "speaker": ["b", "b"],
+        "text": ["c", "d"],
+        "reply_to": [1.0, number],
+    }
+    assert [row["reply_to"] for row in rows_of(open_dump(_write(tmp_path, columns)))] == ["1", id]
+
+
+def _not_vectorised(*_: Any, **__: Any) -> Any:
+    raise NotVectorisableError
 
 
 def test_a_string_column_with_bytes_that_are_not_utf8(tmp_path: Path) -> None:
