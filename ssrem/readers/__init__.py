@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -191,18 +192,34 @@ def _dumps_at(
 
 
 def _dumps_in(folder: Path, format: str | None) -> tuple[list[tuple[Path, str]], tuple[str, ...]]:
-    """The files of a folder that are dumps, with their formats, and a note on the other files, such as pictures and
-    texts about the dump."""
-    formats = {
-        file: None if _ABOUT.match(file.name) else _format_of(file, format) for file in files_of(folder)
-    }
-    dumps = [(file, known) for file, known in formats.items() if known and format in (None, known)]
-    unread = [text_name(file) for file in formats.keys() - dict(dumps).keys()]
+    """The dumps in a folder and its subfolders, with their formats, and a note on the other files, such as pictures
+    and texts about the dump. If those directly in the folder are of one format, dumps below are read only if they are
+    of it, too."""
+    formats = {path: None if _ABOUT.match(path.name) else _format_of(path, format) for path in _parts(folder)}
+    outer = {known for path, known in formats.items() if known and path.parent == folder}
+    chosen = format or (outer.pop() if len(outer) == 1 else None)
+    dumps = [(path, known) for path, known in formats.items() if known and chosen in (None, known)]
+    unread = formats.keys() - dict(dumps).keys()
     if not unread:
         return dumps, ()
-    others = f" and {len(unread) - 3:,} more" if len(unread) > 3 else ""
-    what = f"not {format}" if format else "of no known format"
-    return dumps, (f"not read, since they are {what}: {', '.join(sorted(unread)[:3])}{others}",)
+    names = sorted(text_name(path, folder) for path in unread)
+    others = f" and {len(names) - 3:,} more" if len(names) > 3 else ""
+    what = f"not {chosen}" if format or any(formats[path] for path in unread) else "of no known format"
+    return dumps, (f"not read, since they are {what}: {', '.join(names[:3])}{others}",)
+
+
+def _parts(folder: Path) -> list[Path]:
+    """The files of a folder and its subfolders; a subfolder that is a dump as a whole, such as one of Slack, is one."""
+
+    @cache
+    def whole(path: Path) -> bool:
+        return any(not reader.joins_files and reader.sniff(path) for reader in map(reader_class, FORMATS))
+
+    def part(file: Path) -> Path:
+        above = reversed(file.parents[: len(file.relative_to(folder).parts) - 1])
+        return next(filter(whole, above), file)
+
+    return list(dict.fromkeys(map(part, files_of(folder))))
 
 
 def _format_of(path: Path, wanted: str | None) -> str | None:
@@ -213,9 +230,7 @@ def _format_of(path: Path, wanted: str | None) -> str | None:
 def _declare(path: Path, encoding: str | None) -> tuple[str, ...]:
     """Declare the encoding of the file, or of each file of the folder; returns why, for each encoding guessed."""
     notes: list[str] = []
-    for file in (
-        files_of(path) if encoding is None else sorted(filter(Path.is_file, path.rglob("*"))) or [path]
-    ):
+    for file in files_of(path):
         if encoding is not None:
             declare(file, encoding)
         elif why := declare_guess(file):
@@ -261,7 +276,7 @@ def _check_content(path: Path) -> None:
         raise DumpError(f"{path}: there is no such file or folder; give the path of a dump, or chitchat")
     if not path.is_dir() and not path.is_file():
         raise DumpError(f"{path}: is neither a file nor a folder; give the path of a dump")
-    if path.is_dir() and not any(path.iterdir()):
+    if path.is_dir() and not files_of(path):
         raise DumpError(f"{path}: the folder is empty; give a folder or file with a dump in it")
     if path.is_file() and not any(chunk.strip() for chunk in chunks(path, 1 << 20)):
         raise DumpError(f"{path}: the file is empty; give a file with conversations in it")
@@ -278,11 +293,6 @@ def _check(reader: Reader, others: Iterable[str]) -> None:
 
 def _unlike(path: Path, format: str | None) -> str:
     missing = _near_misses(path, [format] if format else FORMATS)
-    if path.is_dir() and not files_of(path) and not missing:
-        inner = next((file for file in sorted(path.rglob("*")) if file.is_file()), path / "*" / "*")
-        return (
-            f"the folder holds no files, but folders; give their files, such as '{path}/**/*{inner.suffix}'"
-        )
     kind = "folder" if path.is_dir() else "content"
     fault = f"the {kind} is not {format}" if format else f"the {kind} is of no known format"
     way_out = (

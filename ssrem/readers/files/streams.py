@@ -68,10 +68,24 @@ def text_name(path: Path, folder: Path | None = None) -> str:
 
 
 def files_of(path: Path) -> list[Path]:
-    """The file itself, or the files of a folder whose names do not begin with a dot, sorted."""
+    """The file itself, or the files of a folder and its subfolders, sorted; names that begin with a dot are hidden."""
     if not path.is_dir():
         return [path]
-    return sorted(file for file in path.iterdir() if file.is_file() and not file.name.startswith("."))
+    return sorted(_files_in(path, set()))
+
+
+def _files_in(folder: Path, seen: set[Path]) -> Iterator[Path]:
+    """Files of a folder and its subfolders; those that are in `seen`, since links may lead to them again, have none."""
+    if folder.resolve() in seen:
+        return
+    seen.add(folder.resolve())
+    for path in sorted(folder.iterdir()):
+        if path.name.startswith("."):
+            continue
+        if path.is_dir():
+            yield from _files_in(path, seen)
+        elif path.is_file():
+            yield path
 
 
 def foreign(path: Path) -> str | None:

@@ -14,6 +14,7 @@ import pytest
 from ssrem.errors import DumpError
 from ssrem.readers import open_dump
 from ssrem.readers.files.sources import base_name, common_name
+from support.exports import SLACK, TELEGRAM, write_dump
 from support.reader_rows import rows_of
 
 
@@ -59,6 +60,54 @@ def test_a_folder_a_pattern_and_a_list_of_files_are_the_same(folder: Path) -> No
     assert [file.name for file in reader.files()] == ["a.jsonl", "b.jsonl"]
     assert sum(batch.num_rows for batch in reader) == 4
     assert reader.bytes_read == reader.total_bytes == sum(file.stat().st_size for file in reader.files())
+
+
+def test_subfolders_are_read_too(folder: Path) -> None:
+    """Once, even if links lead to them again; names that begin with a dot are hidden."""
+    root = folder.parent
+    (root / ".hidden").mkdir()
+    (root / ".hidden" / "x.jsonl").write_text(_line())
+    (root / "z.jsonl").write_text(_line(text="z"))
+    assert [row[0] for row in _places(root) if row[1] == 1] == ["old/a.jsonl", "old/b.jsonl", "z.jsonl"]
+    (folder / "above").symlink_to(root)
+    (root / "photos").mkdir()
+    (root / "photos" / "a.jpg").write_bytes(b"\xff\xd8\xff\x00")
+    reader = open_dump(root)
+    assert len(rows_of(reader)) == 5
+    assert "not read, since they are of no known format: photos/a.jpg" in reader.notes
+
+
+@pytest.mark.parametrize(
+    ("format", "line"),
+    [
+        ("irc", "[12:30] <ann> hi\n"),
+        ("reddit", '{"id": "c", "link_id": "t3_a", "author": "x", "body": "y"}\n'),
+    ],
+)
+def test_subfolders_of_logs_are_read_too(tmp_path: Path, format: str, line: str) -> None:
+    for name in ("a.log", "2024/a.log"):
+        write_dump({name: line.encode()}, tmp_path / "logs")
+    reader = open_dump(tmp_path / "logs")
+    assert (reader.format, [row["file"] for row in rows_of(reader)]) == (format, ["2024/a.log", "a.log"])
+
+
+def test_dumps_beside_subfolders_decide_the_format(tmp_path: Path) -> None:
+    """What people shared in a chat may be JSON or a table."""
+    files = {"result.json": TELEGRAM[""], "files/a.json": _line().encode(), "files/b.csv": b"a,b\n1,2\n"}
+    reader = open_dump(write_dump(files, tmp_path / "ChatExport"))
+    assert reader.format == "telegram"
+    assert "not read, since they are not telegram: files/a.json, files/b.csv" in reader.notes
+    write_dump({"c.csv": b"conversation,speaker,text\n1,a,b\n"}, tmp_path / "ChatExport")
+    with pytest.raises(DumpError, match=r"c.csv is csv, but .*\.json is jsonl"):
+        open_dump(tmp_path / "ChatExport")
+
+
+def test_subfolders_that_are_dumps_as_a_whole(tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        write_dump(SLACK, tmp_path / "slack" / name)
+    reader = open_dump(tmp_path / "slack")
+    assert reader.format == "slack"
+    assert {row["source"] for row in rows_of(reader)} == {"first", "second"}
 
 
 def test_files_of_the_same_name_are_told_apart(tmp_path: Path) -> None:
