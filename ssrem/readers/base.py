@@ -27,6 +27,7 @@ from ssrem.readers.json.members import json_elements, json_members, parse_json
 from ssrem.readers.json.rows import MEMBERS, member_row, parquet_rows, row_places
 from ssrem.readers.metadata import canonical_object, encodable, escaped
 from ssrem.readers.people import NONE, without_people
+from ssrem.readers.references import References
 from ssrem.readers.rows import RAW_SCHEMA, MalformedRowError, row_values
 from ssrem.readers.times import Times
 
@@ -126,12 +127,14 @@ class Reader(ABC):
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         own = NONE not in self.named_not_people
         names = [name for name in self.named_not_people if name != NONE] + [*(self.not_people if own else ())]
+        references = References(lambda: self._survey(DateOrder()))
+        resolve = references.as_ids if self.takes_mapping else lambda batch: batch
         answered = (
-            answered_in(self._survey(DateOrder()), str(self.path))
+            answered_in(map(resolve, self._survey(DateOrder())), str(self.path))
             if self.conversations == OF_REPLIES
             else None
         )
-        for batch in self._batches():
+        for batch in map(resolve, self._batches()):
             batch = with_ids(batch, answered) if self.conversations else batch  # noqa: PLW2901
             yield without_people(batch, names, flagged=own)
 
