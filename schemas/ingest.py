@@ -66,7 +66,8 @@ UTTERANCES = Table(
         position="BIGINT: rank in the conversation, from 0, in the dump's order, but behind what it replies to",
         turn="BIGINT: rank of its turn in the conversation, from 0",
         answers="BIGINT?: rank of the turn that its turn answers: that of the message replied to, or the turn before "
-        "where none is named; null if it opens the conversation or what it replies to is not there",
+        "(in Slack, outside threads) where none is named; null if it opens the conversation or what it replies to is "
+        "not there",
         speaker="VARCHAR: who wrote it",
         addressee="VARCHAR?: who is addressed: by the dump, else the author of the message replied to",
         addressee_from="VARCHAR?: where the addressee is known from: stated: the dump names them; reply: they wrote "

@@ -17,7 +17,8 @@ TURNS = Table(
         conversation_id="VARCHAR: conversation it is part of",
         turn="BIGINT: rank in the conversation, from 0",
         answers="BIGINT?: turn_id of the turn that it answers: that of the message replied to, or the turn before "
-        "where none is named; null if it opens the conversation or what it replies to is not there",
+        "(in Slack, outside threads) where none is named; null if it opens the conversation or what it replies to is "
+        "not there",
         speaker="VARCHAR: who speaks",
         is_person="BOOLEAN: false if the speaker is no person, such as a bot, a system or all deleted accounts: their "
         "turns are context, but neither responses nor in anyone's sets",

@@ -8,6 +8,7 @@ SELECT
     raw.time,
     coalesce(raw.is_person, TRUE) AS is_person,
     replies.row_no IS NOT NULL AS is_reply,
+    coalesce(raw.in_thread, FALSE) AS in_thread,
     replies.parent_no
 FROM raw
 INNER JOIN conversation_ranks AS ranks ON raw.run_no = ranks.run_no

@@ -25,6 +25,10 @@ RAW_SCHEMA = pa.schema(
         ("is_person", pa.bool_()),  # false for a speaker that is known to be no person, else null
         ("addressee", pa.string()),
         ("reply_to", pa.string()),
+        (
+            "in_thread",
+            pa.bool_(),
+        ),  # true for a reply that messages outside its thread do not answer; else null
         ("text", pa.string()),
         ("time", pa.timestamp("us")),  # naive, UTC
         ("metadata", pa.string()),  # JSON object, see ssrem.readers.metadata

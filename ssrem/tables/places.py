@@ -27,7 +27,8 @@ PLACES = (
 _DELETED = f"(^|/)({'|'.join(map(re.escape, sorted(DELETED_ACCOUNTS)))})$"
 
 _ORDERED = f"""
-SELECT l.row_no, l.conversation_no, l.speaker, l.time, l.is_reply, coalesce(l.parent_no, -1) AS parent_no,
+SELECT l.row_no, l.conversation_no, l.speaker, l.time, l.is_reply, l.in_thread,
+    coalesce(l.parent_no, -1) AS parent_no,
     NOT l.is_person AND regexp_matches(lower(l.speaker), '{_DELETED}') AS is_deleted
 FROM main.linked AS l
 LEFT JOIN main.moved AS m ON l.row_no = m.row_no
@@ -41,9 +42,9 @@ _ROWS = 500_000
 def create_places(tables: TableBuilder) -> None:
     """Create `moved` and `places` from `linked`, whose rows, from 0, are ranks of messages in the dump.
 
-    A message joins the turn of the message before it, by the same speaker, if it does not say what it replies to,
-    replies to that message, or replies to what that message answers (what it replies to, or else the message before
-    it). A message of a deleted account opens a turn, since the one before may be of another.
+    A message answers the one that it replies to; if it names none, the message before it that is not in a thread of
+    its own. It joins the turn of the message before it, by the same speaker, if it answers that message or the same one
+    as that message does. A message of a deleted account opens a turn, since the one before may be of another.
     """
     tables.create("moved", "1_ingest/moved")
     tables.connection.execute(PLACES)
@@ -102,39 +103,44 @@ def _placed(messages: pa.Table) -> pa.Table:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    row, conversation, parent, is_reply = (
-        messages[name].to_numpy() for name in ("row_no", "conversation_no", "parent_no", "is_reply")
+    row, conversation, parent, is_reply, in_thread = (
+        messages[name].to_numpy()
+        for name in ("row_no", "conversation_no", "parent_no", "is_reply", "in_thread")
     )
     n = len(row)
     at = np.arange(n)
     opens = _differs(conversation)
     first = np.maximum.accumulate(np.where(opens, at, 0))
-    replied = _positions(row, conversation, parent)
+    before = _one_before(np.maximum.accumulate(np.where(in_thread, -1, at)))
+    before = np.where(before < first, -1, before)
+    answered = np.where(is_reply, _positions(row, conversation, parent), before)
 
     speaker = messages["speaker"].combine_chunks()
     another = np.ones(n, bool)
     another[1:] = pc.not_equal(speaker[1:], speaker[:-1]).to_numpy(zero_copy_only=False)
     another |= messages["is_deleted"].to_numpy()
-    # By the message before: the one before that, unless it says.
-    answered = np.where(at - 1 > first, at - 2, -1)
-    answered[1:] = np.where(is_reply[:-1], replied[:-1], answered[1:])
-    leaves = is_reply & (replied != at - 1) & ((replied < 0) | (replied != answered))
+    leaves = (answered != at - 1) & ((answered < 0) | (answered != _one_before(answered)))
     opens_turn = ~opens & (another | leaves)
     turns = np.cumsum(opens_turn)
     turn = turns - turns[first]
 
     head = np.maximum.accumulate(np.where(opens | opens_turn, at, 0))  # the first message of the turn
-    answers = np.where(is_reply[head], np.where(replied[head] < 0, -1, turn[replied[head]]), turn - 1)
+    answers = np.where(answered[head] < 0, -1, turn[answered[head]])
     columns = {
         "row_no": row,
         "conversation_no": conversation,
         "position": at - first,
         "turn": turn,
         "answers": pa.array(answers, mask=answers < 0),
-        "reply_absent": is_reply & (replied < 0),
+        "reply_absent": is_reply & (answered < 0),
         "time_backwards": _backwards(messages["time"], conversation),
     }
     return pa.table(columns)
+
+
+def _one_before(values: Integers) -> Integers:
+    """The value before each one; -1 before the first."""
+    return np.concatenate([[-1], values[:-1]])
 
 
 def _differs(values: Integers) -> Flags:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections import defaultdict
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, MutableMapping
 from pathlib import Path
 from typing import ClassVar
 
@@ -32,41 +30,14 @@ _BROADCASTS = ("thread_broadcast", "reply_broadcast")
 _LINK = re.compile(r"<([@#!]?)([^<>|]*)(?:\|([^<>]*))?>")
 
 
-@dataclass
-class _Latest:
-    """The latest messages of a channel, by id: of each thread by the id of its first one, and of the channel itself."""
-
-    of_threads: dict[str, object] = field(default_factory=dict)
-    of_channel: object = None
-    in_thread: bool = False
-
-    def answered(self, message: object, opener: object, broadcast: bool) -> object:
-        """What a message that is now the latest replies to; None: what comes before it in the file.
-
-        opener: the message that opened its thread, or None outside of threads.
-        """
-        before_is_hidden, before = self.in_thread, self.of_channel
-        self.in_thread = opener is not None and opener != message and not broadcast
-        if not self.in_thread:
-            self.of_channel = message
-        if opener is None or opener == message:
-            return before if before_is_hidden else None
-        if not isinstance(opener, str):
-            return opener  # a malformed row
-        reply_to = self.of_threads.get(opener, opener)
-        self.of_threads[opener] = message
-        return reply_to
-
-
 class SlackReader(Reader):
     """One conversation a channel, its days in order.
 
     Speakers are ids, with the name that users.json gives as metadata. A message's id is CHANNEL/TIME, as times are
     unique in a channel. Slack states only which message opened a thread, and lists all messages by time. A message of a
-    thread is read as a reply to the thread's message before it; the channel's next message after a thread's is read as
-    a reply to the channel's latest one. Bots, which have ids of their own, are not people. Notices, and messages that
-    are files alone, are left out. `line` counts the messages of a file. In texts, `<@U1>` is read as `@U1`,
-    `<URL|label>` as its label, and `&amp;` as `&`.
+    thread is read as a reply to the thread's message before it; messages of the channel state no reply. Bots, which
+    have ids of their own, are not people. Notices, and messages that are files alone, are left out. `line` counts the
+    messages of a file. In texts, `<@U1>` is read as `@U1`, `<URL|label>` as its label, and `&amp;` as `&`.
     """
 
     format: ClassVar[str] = "slack"
@@ -84,7 +55,7 @@ class SlackReader(Reader):
     def records(self) -> Iterator[Record]:
         names: dict[object, str] = {}
         days = []
-        latest: dict[str, _Latest] = defaultdict(_Latest)
+        threads: dict[object, object] = {}
         for path in self.files():
             if path.parent == self.path:
                 names |= _names(parse_json(self.content(path)))
@@ -100,7 +71,7 @@ class SlackReader(Reader):
                 yield problem(reason, file, 1, content, conversation_id=channel)
                 continue
             for number, row in enumerate(rows, 1):
-                if record := self._message(file, number, row, channel, names, latest[channel]):
+                if record := self._message(file, number, row, channel, names, threads):
                     yield record
 
     def _message(
@@ -110,8 +81,9 @@ class SlackReader(Reader):
         row: object,
         channel: str,
         names: Mapping[object, str],
-        latest: _Latest,
+        threads: MutableMapping[object, object],
     ) -> Record | None:
+        """threads: the first message of each thread → its latest one so far, which this message becomes."""
         if not isinstance(row, dict):
             return problem("malformed_row", file, number, escaped(row), conversation_id=channel)
         if row.get("subtype") not in _MESSAGES:
@@ -126,16 +98,20 @@ class SlackReader(Reader):
         if row.get("bot_id") or row.get("subtype") == "bot_message":
             user = row.get("bot_id") or row.get("username") or user
             known["is_person"] = False
+        id, opener = (_scoped(channel, row.get(key)) for key in ("ts", "thread_ts"))
+        reply_to = None
+        if opener is not None and opener != id:
+            known["in_thread"] = row.get("subtype") not in _BROADCASTS
+            reply_to = opener
+            if isinstance(opener, str):  # else the row is malformed
+                reply_to = threads.get(opener, opener)
+                threads[opener] = id
         fields = {
-            "id": _scoped(channel, row.get("ts")),
+            "id": id,
             "speaker": user,
             "text": html.unescape(_LINK.sub(_shown, text)) if isinstance(text, str) else text,
             "time": row.get("ts"),
-            "reply_to": latest.answered(
-                _scoped(channel, row.get("ts")),
-                _scoped(channel, row.get("thread_ts")),
-                row.get("subtype") in _BROADCASTS,
-            ),
+            "reply_to": reply_to,
             "name": (names.get(user) if isinstance(user, str) else None) or row.get("username"),
         }
         return self.message(file, number, fields, escaped(row), **known)

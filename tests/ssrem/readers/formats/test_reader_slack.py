@@ -44,26 +44,28 @@ def test_a_day_that_is_no_list_and_an_entry_that_is_no_message_are_problems(tmp_
     ]
 
 
-def test_threads_are_chains_that_the_channel_does_not_see(tmp_path: Path) -> None:
-    said = [  # time, thread, subtype, what it replies to
-        ("1", None, None, None),
-        ("2", "2", None, None),
-        ("3", "2", None, "c/2"),
-        ("4", "2", None, "c/3"),
-        ("5", None, None, "c/2"),
-        ("6", None, None, None),
-        ("7", "2", "thread_broadcast", "c/4"),
-        ("8", None, None, None),
-        ("9", "1", None, "c/1"),
-        ("10", "9.5", None, "c/9.5"),
-        ("11", "11", None, "c/8"),
+def test_threads_are_chains_and_messages_of_the_channel_state_no_reply(tmp_path: Path) -> None:
+    said = [  # time, thread, subtype, what it replies to, whether the channel leaves it out
+        ("1", None, None, None, None),
+        ("2", "2", None, None, None),
+        ("3", "2", None, "c/2", True),
+        ("4", "2", None, "c/3", True),
+        ("5", None, None, None, None),
+        ("6", None, None, None, None),
+        ("7", "2", "thread_broadcast", "c/4", False),
+        ("8", None, None, None, None),
+        ("9", "1", None, "c/1", True),
+        ("10", "9.5", None, "c/9.5", True),
+        ("11", "11", None, None, None),
     ]
     messages = [
         {"ts": time, "user": "U1", "text": time}
         | ({"thread_ts": thread} if thread else {})
         | ({"subtype": subtype} if subtype else {})
-        for time, thread, subtype, _ in said
+        for time, thread, subtype, *_ in said
     ]
     dump = {"c/2023-01-01.json": json.dumps(messages[:4]), "c/2023-01-02.json": json.dumps(messages[4:])}
     rows = rows_of(open_dump(write_dump({name: day.encode() for name, day in dump.items()}, tmp_path / "e")))
-    assert [row.get("reply_to") for row in rows] == [replied for *_, replied in said]
+    assert [(row.get("reply_to"), row.get("in_thread")) for row in rows] == [
+        (reply_to, aside) for *_, reply_to, aside in said
+    ]
