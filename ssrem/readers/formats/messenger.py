@@ -14,6 +14,8 @@ from ssrem.readers.json.members import top_level_names
 from ssrem.readers.metadata import escaped
 
 _NOTICES = {"Call", "Subscribe", "Unsubscribe"}
+_REACTION = re.compile(r"Liked a message|Reacted [^\s\x00-\x7f]+ to your message ?")
+"""What the export writes as a message's text when somebody reacted; in English, since other languages are not known."""
 
 
 class MessengerReader(Reader):
@@ -21,8 +23,8 @@ class MessengerReader(Reader):
 
     The export lists the newest message first, in message_1.json those after message_2.json, and writes the bytes of
     UTF-8 as characters; all of that is put right. Speakers are names. Messages have no ids in it, so they become
-    CHAT/TIME. `line` counts the messages of the file. Calls and notices, and messages that are pictures, stickers or
-    links alone, are left out.
+    CHAT/TIME. `line` counts the messages of the file. Calls, reactions and notices, and messages that are pictures,
+    stickers or links alone, are left out.
     """
 
     format: ClassVar[str] = "messenger"
@@ -63,10 +65,12 @@ class MessengerReader(Reader):
         """seen: how many messages there were at each time so far, which tells their ids apart."""
         if not isinstance(row, dict):
             return problem("malformed_row", self.file, line, escaped(row), conversation_id=chat)
-        if row.get("type") in _NOTICES:
+        text = _mended(row.get("content"))
+        is_call = row.get("call_duration") is not None  # newer exports give messages no type
+        if row.get("type") in _NOTICES or is_call or (isinstance(text, str) and _REACTION.fullmatch(text)):
             self.left_out["service messages"] += 1
             return None
-        if not row.get("content"):
+        if not text:
             self.left_out["messages without text"] += 1
             return None
         time = row.get("timestamp_ms")
@@ -75,7 +79,7 @@ class MessengerReader(Reader):
         fields = {
             "id": f"{chat}/{time}{again}",
             "speaker": _mended(row.get("sender_name")),
-            "text": _mended(row["content"]),
+            "text": text,
             "time": time,
         }
         return self.message(self.file, line, fields, escaped(row), conversation_id=chat)

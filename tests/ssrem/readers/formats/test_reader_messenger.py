@@ -38,6 +38,31 @@ def test_what_cannot_be_read_is_told_and_proper_characters_stay(tmp_path: Path) 
     assert [row["problem"] for row in (listed, text)] == ["malformed_row"] * 2
 
 
+def test_notices_without_a_type_are_left_out_but_nothing_that_a_person_may_have_written(
+    tmp_path: Path,
+) -> None:
+    notices = [
+        "Reacted \u2764 to your message ",
+        "Reacted \U0001f44d\U0001f3fd to your message ",
+        "Liked a message",
+    ]
+    written = [
+        "Liked a message of yours",
+        "I reacted \u2764 to your message",
+        "Reacted badly to your message",
+    ]
+    messages = [
+        {"sender_name": "Bo", "timestamp_ms": time, "content": text.encode().decode("latin-1")}
+        for time, text in enumerate(notices + written)
+    ]
+    calls = [{"sender_name": "Bo", "content": "Bo missed your call.", "call_duration": 0}]
+    calls += [{"sender_name": "Bo", "call_duration": 61}]
+    chat = {"participants": [], "messages": [*reversed(messages), *calls]}
+    reader = open_dump(write_dump({"": json.dumps(chat).encode()}, tmp_path / "message_1.json"))
+    assert [row["text"] for row in rows_of(reader) if row["record"] == "message"] == written
+    assert reader.left_out == {"service messages": 5}
+
+
 def test_the_chats_of_an_export_are_one_dump(tmp_path: Path) -> None:
     inbox = {f"inbox/bob_{n}/message_1.json": MESSENGER[""].replace(b"bob_12", b"bob_%d" % n) for n in (1, 2)}
     folder = write_dump(inbox, tmp_path / "export")
