@@ -6,7 +6,7 @@ import html
 import re
 from collections.abc import Iterator, Mapping, MutableMapping
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from ssrem.readers.base import Reader, Record, problem
 from ssrem.readers.files.streams import text_name
@@ -28,6 +28,13 @@ _MESSAGES = (
 _BROADCASTS = ("thread_broadcast", "reply_broadcast")
 """Subtypes of messages of a thread that the channel shows, too."""
 _LINK = re.compile(r"<([@#!]?)([^<>|]*)(?:\|([^<>]*))?>")
+
+
+class _Account(NamedTuple):
+    """What users.json says of a user: the name shown, and whether it is a bot."""
+
+    name: str | None = None
+    is_bot: bool = False
 
 
 class SlackReader(Reader):
@@ -53,12 +60,12 @@ class SlackReader(Reader):
         return sorted(filter(Path.is_file, (*self.path.glob(_DAYS), *users)))
 
     def records(self) -> Iterator[Record]:
-        names: dict[object, str] = {}
+        users: dict[object, _Account] = {}
         days = []
         threads: dict[object, object] = {}
         for path in self.files():
             if path.parent == self.path:
-                names |= _names(parse_json(self.content(path)))
+                users |= _accounts(parse_json(self.content(path)))
             else:
                 days.append(path)
         for path in days:
@@ -71,7 +78,7 @@ class SlackReader(Reader):
                 yield problem(reason, file, 1, content, conversation_id=channel)
                 continue
             for number, row in enumerate(rows, 1):
-                if record := self._message(file, number, row, channel, names, threads):
+                if record := self._message(file, number, row, channel, users, threads):
                     yield record
 
     def _message(
@@ -80,7 +87,7 @@ class SlackReader(Reader):
         number: int,
         row: object,
         channel: str,
-        names: Mapping[object, str],
+        users: Mapping[object, _Account],
         threads: MutableMapping[object, object],
     ) -> Record | None:
         """threads: the first message of each thread → its latest one so far, which this message becomes."""
@@ -98,6 +105,9 @@ class SlackReader(Reader):
         if row.get("bot_id") or row.get("subtype") == "bot_message":
             user = row.get("bot_id") or row.get("username") or user
             known["is_person"] = False
+        account = users.get(user if isinstance(user, str) else None, _Account())
+        if account.is_bot:
+            known["is_person"] = False
         id, opener = (_scoped(channel, row.get(key)) for key in ("ts", "thread_ts"))
         reply_to = None
         if opener is not None and opener != id:
@@ -112,22 +122,19 @@ class SlackReader(Reader):
             "text": html.unescape(_LINK.sub(_shown, text)) if isinstance(text, str) else text,
             "time": row.get("ts"),
             "reply_to": reply_to,
-            "name": (names.get(user) if isinstance(user, str) else None) or row.get("username"),
+            "name": account.name or row.get("username"),
         }
         return self.message(file, number, fields, escaped(row), **known)
 
 
-def _names(users: object) -> dict[object, str]:
-    """Id → the name shown, of the list in users.json."""
-    names = {}
+def _accounts(users: object) -> Iterator[tuple[str, _Account]]:
+    """Id and account of each user in users.json."""
     for user in users if isinstance(users, list) else ():
         if isinstance(user, dict) and isinstance(user.get("id"), str):
             profile = user.get("profile")
             shown = profile.get("display_name") if isinstance(profile, dict) else None
             name = shown or user.get("real_name") or user.get("name")
-            if isinstance(name, str):
-                names[user["id"]] = name
-    return names
+            yield user["id"], _Account(name if isinstance(name, str) else None, user.get("is_bot") is True)
 
 
 def _scoped(channel: str, time: object) -> object:

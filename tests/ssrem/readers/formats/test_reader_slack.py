@@ -26,6 +26,16 @@ def test_channels_days_threads_and_names(tmp_path: Path) -> None:
     assert reader.left_out == {"notices": 1, "messages without text": 1}
 
 
+def test_users_that_are_bots_are_no_people(tmp_path: Path) -> None:
+    users = [{"id": "U1", "is_bot": True, "name": "build"}, {"id": "U2", "is_bot": False}]
+    messages = [{"ts": user["id"], "user": user["id"], "text": "green"} for user in users]
+    dump = {"users.json": json.dumps(users), "c/2023-01-01.json": json.dumps(messages)}
+    rows = rows_of(
+        open_dump(write_dump({name: text.encode() for name, text in dump.items()}, tmp_path / "e"))
+    )
+    assert [(row["speaker"], row.get("is_person")) for row in rows] == [("U1", False), ("U2", None)]
+
+
 def test_a_day_that_is_no_list_and_an_entry_that_is_no_message_are_problems(tmp_path: Path) -> None:
     damaged = {
         "a/2023-01-01.json": b"{}",
