@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ssrem.errors import DumpError
 from ssrem.readers.fields import FIELDS, checked_mapping, parse_mapping
-from ssrem.readers.files.archives import Unpacked, dump_in, is_archive
+from ssrem.readers.files.archives import Unpacked, as_given, dump_in, is_archive
 from ssrem.readers.files.encodings import checked_encoding, declare_guess
 from ssrem.readers.files.sources import common_folder, located
 from ssrem.readers.files.streams import chunks, declare, files_of, foreign, is_utf16, prefetched, text_name
@@ -102,7 +102,7 @@ def open_dump(
     chosen = reader_class(format) if format else None
     sources = [str(source)] if isinstance(source, str | Path) else list(dict.fromkeys(map(str, source)))
     dumps: list[_Dump] = []
-    archives: dict[Path, Path] = {}
+    archives: list[Unpacked] = []
     try:
         for one in sources:
             if chosen is None and one in FORMATS and not Path(one).exists():
@@ -131,7 +131,7 @@ def open_dump(
                 f"read as {reader.format}, by its content: {reader.describes}; --format overrides"
             )
     except DumpError as error:
-        raise _as_given(error, archives) from error
+        raise as_given(error, archives) from error
     except OSError as error:  # a name that is too long, a device, permissions
         raise DumpError(
             f"{sources[0]}: cannot be read ({error.strerror or error}); give the path of a dump, or change its "
@@ -140,30 +140,22 @@ def open_dump(
     return reader
 
 
-def _as_given(error: DumpError, archives: Mapping[Path, Path]) -> DumpError:
-    """The error with the paths of archives, as the user named them, in place of the folders they were unpacked to."""
-    message = str(error)
-    for folder, archive in archives.items():
-        message = message.replace(f"{folder}/", f"{archive}/")
-    return DumpError(message)
-
-
 def _dumps_at(
     path: Path,
     format: str | None,
     encoding: str | None,
     temporary: tuple[object, ...],
-    archives: dict[Path, Path],
+    archives: list[Unpacked],
 ) -> list[_Dump]:
     """The dump at `path`, or the dumps of one format in it if it is a folder without a format of its own.
 
-    archives: temporary folder of an unpacked archive → the archive; the one at `path` is added.
+    archives: the one at `path` is added, if it is one.
     """
     _check_content(path)
     kind, where = foreign(path), path
     if is_archive(path):
         archive = Unpacked(path)
-        archives[archive.folder] = path
+        archives.append(archive)
         path, temporary = dump_in(archive.folder, path), (*temporary, archive)
         kind = "an office document" if (archive.folder / "[Content_Types].xml").exists() else foreign(path)
     if kind:
@@ -247,10 +239,14 @@ def _reader(
     first = dumps[0]
     if other := next((one for one in dumps if one.format != first.format), None):
         pattern = f"{other.path.parent / '*'}{other.path.suffix}"
-        example = "" if other.path.suffix in ("", first.path.suffix) else f", such as {pattern!r}"
+        way_out = "give those of one"
+        if any(isinstance(item, Unpacked) for one in (first, other) for item in one.temporary):
+            way_out = "unpack the archive and give those of one"
+        elif other.path.suffix not in ("", first.path.suffix):
+            way_out += f", such as {pattern!r}"
         raise DumpError(
             f"{first.path} is {first.format}, but {other.path} is {other.format}; the files of a corpus are of one "
-            f"format: give those of one{example}, or --format"
+            f"format: {way_out}, or give --format"
         )
     chosen = reader_class(first.format)
     if len(dumps) > 1 and chosen.joins_files and all(one.path.is_file() for one in dumps):

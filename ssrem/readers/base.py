@@ -22,6 +22,7 @@ from ssrem.readers.conversation_ids import answered_in, with_ids
 from ssrem.readers.date_order import DateOrder
 from ssrem.readers.fields import ALIASES, OF_REPLIES, Layout
 from ssrem.readers.files import streams
+from ssrem.readers.files.archives import as_given
 from ssrem.readers.files.streams import is_parquet, is_utf8
 from ssrem.readers.json.members import json_elements, json_members, parse_json
 from ssrem.readers.json.rows import MEMBERS, member_row, parquet_rows, row_places
@@ -125,6 +126,13 @@ class Reader(ABC):
         """The dump's records in order: single ones by `message`, `conversation` and `problem`, or whole batches."""
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from self._of_people()
+        except DumpError as error:
+            raise as_given(error, self.temporary) from error
+
+    def _of_people(self) -> Iterator[pa.RecordBatch]:
+        """The batches with ids of conversations, and with `is_person` false for names that are not people's."""
         own = NONE not in self.named_not_people
         names = [name for name in self.named_not_people if name != NONE] + [*(self.not_people if own else ())]
         references = References(lambda: self._survey(DateOrder()))

@@ -6,7 +6,7 @@ import stat
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import IO, cast
 
@@ -31,14 +31,14 @@ def is_archive(path: Path) -> bool:
 
 
 class Unpacked:
-    """The files of an archive in the temporary folder `folder`, which is deleted with this object.
+    """The files of the archive at `path` in the temporary folder `folder`, which is deleted with this object.
 
     Nothing is written outside that folder. DumpError for links and devices, names that lead out of the folder or occur
     twice, more than MOST_FILES entries, a bomb (see SMALL), and archives that are damaged or encrypted.
     """
 
     def __init__(self, path: Path) -> None:
-        self.folder = folder_of(self)
+        self.path, self.folder = path, folder_of(self)
         most, size = max(SMALL, MOST_TIMES * path.stat().st_size), 0
         try:
             for number, (name, content) in enumerate(_entries(path), 1):
@@ -61,6 +61,18 @@ class Unpacked:
             raise DumpError(
                 f"{path}: the archive is damaged or encrypted ({error}); fetch it again, or {_BY_HAND}"
             ) from error
+
+
+def as_given(error: DumpError, held: Iterable[object]) -> DumpError:
+    """The error with the paths of archives, as the user named them, instead of the folders they were unpacked to.
+
+    held: objects of which some are Unpacked.
+    """
+    message = str(error)
+    for item in held:
+        if isinstance(item, Unpacked):
+            message = message.replace(str(item.folder), str(item.path))
+    return DumpError(message)
 
 
 class _Decompressed:

@@ -8,6 +8,7 @@ import gzip
 import io
 import signal
 import tarfile
+import tempfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -78,6 +79,38 @@ def test_errors_name_the_archive_not_where_it_was_unpacked(tmp_path: Path) -> No
     reader = open_dump(write_dump({"": _zip({"dumps/a.jsonl": LINE} | about)}, tmp_path / "other.zip"))
     assert reader.format == "jsonl"
     assert "not read, since they are of no known format: README.txt" in reader.notes
+
+
+@pytest.mark.parametrize(
+    ("files", "says"),
+    [
+        ({"a/x.bin": b"\0", "b/y.bin": b"\1"}, ": the folder is of no known format"),
+        ({"a/x.jsonl": LINE, "b/y.csv": b"conversation,speaker,text\nc,a,x\n"}, "unpack the archive and give those"),
+        ({"x.json": b"[" + b",".join([LINE] * 3000) + b',{"te'}, "/x.json: broken JSON after 3,000 members"),
+        ({"a/x.csv": b"conversation,speaker,text,time\nc,a,x,03/04/2020\n"}, "/a/x.csv: dates such as 03/04/2020"),
+    ],
+)  # fmt: skip
+def test_errors_while_it_is_read_name_the_archive_too(tmp_path: Path, files: Files, says: str) -> None:
+    path = write_dump({"": _zip(files)}, tmp_path / "export.zip")
+    with pytest.raises(DumpError) as raised:
+        rows_of(open_dump(path))
+    assert says in str(raised.value) and str(raised.value).startswith(str(path))
+    assert tempfile.gettempdir() not in str(raised.value).replace(str(path), "")
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"a/one.jsonl": LINE, "b/two.jsonl": LINE},
+        {"README.md": b"# two, of one kind\n", "a/one.jsonl": LINE, "a/two.jsonl": LINE},
+        {"index.html": b"<html><body>hi</body></html>\n", "a/one.jsonl": LINE, "a/b/two.jsonl": LINE},
+    ],
+)
+def test_subfolders_of_an_archive_are_read_as_those_of_a_folder(tmp_path: Path, files: Files) -> None:
+    archived = open_dump(write_dump({"": _zip(files)}, tmp_path / "export.zip"))
+    unpacked = open_dump(write_dump(files, tmp_path / "folder"))
+    assert rows_of(archived) == rows_of(unpacked) and len(rows_of(archived)) == 2
+    assert archived.notes == unpacked.notes
 
 
 def test_the_temporary_folder_goes_with_the_reader(tmp_path: Path) -> None:
