@@ -51,6 +51,8 @@ FORMATS: Mapping[str, str] = {
 
 _ABOUT = re.compile(r"read.?me|licen[cs]e|copying", re.IGNORECASE)
 """Names of files about the dump, which hold no part of it."""
+_CHAT = re.compile(r"_chat\.txt|WhatsApp Chat with .*\.txt")
+"""Names of chats that WhatsApp exports; the other files of their folder were attached to messages."""
 
 
 def reader_class(format: str) -> type[Reader]:
@@ -163,7 +165,10 @@ def _dumps_at(
             f"{where}: is {kind}, which no reader takes; export its conversations as CSV or JSON lines"
         )
     guesses = _declare(path, encoding)
-    if path.is_dir() and not (guess_format(path) or _near_misses(path, FORMATS)):
+    if format is None and path.is_dir() and _holds_chat(path):
+        format = "whatsapp"
+    nearest = [format] if format else FORMATS
+    if path.is_dir() and not (guess_format(path) or _near_misses(path, nearest)):
         dumps, unread = _dumps_in(path, format)
         if dumps:
             return [_Dump(file, known, temporary, guesses, unread) for file, known in dumps]
@@ -181,6 +186,12 @@ def _dumps_at(
         for file in files_of(path):
             declare(file, None)
     return [_Dump(path, guess, temporary, guesses)]
+
+
+def _holds_chat(folder: Path) -> bool:
+    """Whether a chat that WhatsApp exported lies in the folder."""
+    sniff = reader_class("whatsapp").sniff
+    return any(_CHAT.fullmatch(file.name) and file.is_file() and sniff(file) for file in folder.iterdir())
 
 
 def _dumps_in(folder: Path, format: str | None) -> tuple[list[tuple[Path, str]], tuple[str, ...]]:

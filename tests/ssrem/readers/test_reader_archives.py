@@ -216,6 +216,23 @@ def test_a_chat_with_its_pictures_in_an_archive(tmp_path: Path, pack: Callable[[
     assert {row["conversation_id"] for row in rows_of(reader)} == {"_chat"}
 
 
+@pytest.mark.parametrize("chat", ["_chat.txt", "WhatsApp Chat with Bob.txt"])
+def test_a_chat_decides_whatever_was_attached_to_it(tmp_path: Path, chat: str) -> None:
+    files = {
+        chat: WHATSAPP[""],
+        "00005-a.json": LINE,
+        "00006-b.csv": b"a,b\n1,2\n",
+        "00007-c.txt": b"<ann> Hi\nno log\n",
+    }
+    path = write_dump({"": _zip(files)}, tmp_path / "export.zip")
+    for source in (path, write_dump(files, tmp_path / "folder")):
+        reader = open_dump(source)
+        assert reader.format == "whatsapp"
+        assert {row["conversation_id"] for row in rows_of(reader)} == {chat.removesuffix(".txt")}
+        assert "not read, since they are not whatsapp: 00005-a.json, 00006-b.csv, 00007-c.txt" in reader.notes
+    assert open_dump(path, format="jsonl").format == "jsonl"
+
+
 def test_a_folder_of_an_export_with_its_pictures(tmp_path: Path) -> None:
     folder = write_dump({"result.json": TELEGRAM[""], "photos/a.jpg": b"\xff\xd8"}, tmp_path / "ChatExport")
     for format in (None, "telegram"):
