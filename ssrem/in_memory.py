@@ -155,9 +155,10 @@ def _left_out(tables: _Tables, max_quarantine: float) -> str | None:
         raise DumpError("there is no message; give conversations with at least two messages")
     summary = f"{rejected.total:,} of {rejected.messages:,} messages cannot be used: {rejected.counts}"
     if rejected.unexpected > max_quarantine * rejected.messages or rejected.total == rejected.messages:
+        ways = rejected.remedies("name the columns with columns={'speaker': …, 'text': …}")
         raise DumpError(
-            f"{summary}; such as {rejected.examples}; name the columns with columns={{'speaker': …, 'text': …}}, or "
-            "leave out what cannot be used with max_quarantine=1"
+            f"{summary}; such as {rejected.examples}; {', or '.join(ways)}, or leave out what cannot be used with "
+            "max_quarantine=1"
         )
     return f"{summary}; the frame quarantine has them" if rejected.total else None
 

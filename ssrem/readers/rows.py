@@ -32,11 +32,14 @@ RAW_SCHEMA = pa.schema(
         ("text", pa.string()),
         ("time", pa.timestamp("us")),  # naive, UTC
         ("metadata", pa.string()),  # JSON object, see ssrem.readers.metadata
-        ("problem", pa.string()),  # 'broken_json' | 'undecodable' | 'malformed_row'; null = readable
+        ("problem", pa.string()),  # one of PROBLEMS; null = readable
         ("raw", pa.binary()),  # the source row, only where there is a problem
     ]
 )
 
+
+PROBLEMS = ("broken_json", "undecodable", "malformed_row", "duplicate_conversation")
+"""Why a row cannot be read, so that there are its bytes rather than fields; see `schemas.ingest.REASONS`."""
 
 _PEOPLE = ("speaker", "addressee")
 

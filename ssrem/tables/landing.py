@@ -15,6 +15,11 @@ from ssrem.tables.row_numbers import REMOVED, SCHEMA, numbered
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_REMEDIES = {
+    "duplicate_conversation": "give each conversation an id of its own",
+}
+"""Reason that no naming of columns mends → what does."""
+
 
 @dataclass(frozen=True)
 class Rejected:
@@ -43,6 +48,11 @@ class Rejected:
     def counts(self) -> str:
         """The reasons with their counts."""
         return ", ".join(f"{count:,} {reason}" for reason, count in self.reasons.items())
+
+    def remedies(self, naming: str) -> list[str]:
+        """What mends the dump. naming: how to name its columns, which mends reasons without a remedy of their own."""
+        own = [remedy for reason, remedy in _REMEDIES.items() if reason in self.reasons]
+        return [*own, naming] if self.reasons.keys() - _REMEDIES.keys() else own
 
 
 @dataclass(frozen=True)

@@ -258,10 +258,11 @@ class _Landing:
                 f"{source} has no message (read as {reader.format}); is it the right file and --format?"
             )
         is_text = "undecodable" in rejected.reasons and reader.is_text
-        way_out = "name the columns with --map, or the format with --format"
+        ways = ["give their encoding with --encoding"] if is_text else []
+        ways += rejected.remedies("name the columns with --map, or the format with --format")
         if "no_conversation" in rejected.reasons and reader.takes_mapping:
-            way_out += f", or give --map {WITHOUT_CONVERSATIONS}"
-        way_out = f"{'give their encoding with --encoding, or ' if is_text else ''}{way_out}"
+            ways.append(f"give --map {WITHOUT_CONVERSATIONS}")
+        way_out = ", or ".join(ways)
         if messages == rejected.total:
             raise DumpError(
                 f"none of the {messages:,} messages of {source} (read as {reader.format}) can land: {rejected.counts}; "

@@ -12,6 +12,7 @@ import numpy as np
 
 from ssrem.encoders.store import text_hashes
 from ssrem.privacy.traces import Traces
+from ssrem.readers.rows import PROBLEMS
 from tasks.warehouse.home import Warehouse
 
 if TYPE_CHECKING:
@@ -26,9 +27,9 @@ MENTIONING = ("conversation_id", "utterance_id", "reply_to", "outputs")
 MENTIONING_AS_JSON = ("metadata", "ratings", "raw", "parameters")
 """Columns in which an id is a whole value, and columns of plain text and of JSON in which it may be part of a value."""
 
-READABLE = """
+READABLE = f"""
     SELECT corpus, row_no, CASE
-        WHEN reason NOT IN ('broken_json', 'undecodable', 'malformed_row') AND octet_length(raw) > 0
+        WHEN reason NOT IN {PROBLEMS} AND octet_length(raw) > 0
             THEN decode(raw)::JSON
     END AS row
     FROM quarantine WHERE record = 'message' AND row IS NOT NULL"""

@@ -11,6 +11,7 @@ import numpy as np
 from schemas import LANDED, TABLES
 from ssrem.errors import PrivacyError
 from ssrem.privacy.traces import Traces
+from ssrem.readers.rows import PROBLEMS
 from ssrem.tables.places import create_places
 from tasks.privacy.erasure_audit import Words, left_of, other_files, words_of
 from tasks.privacy.forgotten_list import ForgottenList
@@ -24,9 +25,6 @@ from tasks.stage.stage import Output, Resources, Stage
 from tasks.stage.steps import step
 from tasks.warehouse.home import Warehouse
 from tasks.warehouse.partition import PartitionKey
-
-UNREADABLE = ("broken_json", "undecodable", "malformed_row")
-"""Reasons of quarantined rows that hold bytes of the dump rather than fields."""
 
 _KEPT = {
     "quarantine": "kept_quarantine",
@@ -176,7 +174,7 @@ def _quarantined(
         [corpus],
     )
     for row_no, record, reason, raw in rows.fetchall():
-        readable = reason not in UNREADABLE
+        readable = reason not in PROBLEMS
         if readable and record == "message" and speaker_of(raw) in traces.ids:
             theirs.append(row_no)
         elif readable and (cleaned := traces.clean_row(raw)) != raw:

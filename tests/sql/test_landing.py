@@ -385,6 +385,22 @@ def test_a_dump_of_which_too_much_is_quarantined_is_refused(home: Warehouse, wri
     assert fetch(home, "SELECT quarantined FROM corpora") == [(12,)]
 
 
+@pytest.mark.parametrize(
+    ("rows", "says"),
+    [
+        (
+            [{"id": "x", "conversations": [{"from": by, "value": "hi"} for by in ("human", "gpt")]}] * 3,
+            "2 duplicate_conversation; such as .*; give each conversation an id of its own, or land the rest ",
+        ),
+    ],
+)
+def test_a_refusal_says_what_mends_the_dump(
+    home: Warehouse, write_dump: Dump, rows: list[dict[str, Any]], says: str
+) -> None:
+    with pytest.raises(DumpError, match=says):
+        land(write_dump(rows), str(home.root))
+
+
 def test_a_dump_of_which_little_is_quarantined_lands(home: Warehouse, write_dump: Dump) -> None:
     land(write_dump(some_bad(0.05)), str(home.root))
     assert fetch(home, "SELECT quarantined FROM corpora") == [(10,)]

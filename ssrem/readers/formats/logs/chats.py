@@ -25,7 +25,7 @@ class ChatLogReader(Reader):
     A conversation's id is that of the row, or the row's number if the first rows have no ids. Speakers are roles; but
     if the first rows name an owner, such as `user_id`, the owner speaks the turns of the role user. A message's own
     `name` takes precedence over both. Messages of systems and tools, and calls of tools, are left out and counted. A
-    row with the id of an earlier one is a 'malformed_row', since its messages would continue another conversation; the
+    row with the id of an earlier one is a 'duplicate_conversation', since its messages would continue another one; the
     ids are in memory.
     """
 
@@ -139,7 +139,7 @@ class ChatLogReader(Reader):
                 about.pop(key, None)
             conversation = self.conversation(self.file, number, id, about, row)
             if id in ids and id is not None and "problem" not in conversation:
-                conversation = problem("malformed_row", self.file, number, raw, conversation_id=id)
+                conversation = problem("duplicate_conversation", self.file, number, raw, conversation_id=id)
             ids.add(id)
             yield conversation
             if "problem" not in conversation:

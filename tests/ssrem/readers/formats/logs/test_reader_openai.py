@@ -89,7 +89,7 @@ def test_a_conversation_has_the_id_of_its_row_or_its_number(write: Callable[...,
         open_dump(write({"id": "x", "messages": hello}, {"messages": hello}, {"id": "x", "messages": hello}))
     )
     assert [(row.get("conversation_id"), row.get("problem")) for row in rows] == [
-        ("x", None), ("x", None), (None, None), (None, None), ("x", "malformed_row"),
+        ("x", None), ("x", None), (None, None), (None, None), ("x", "duplicate_conversation"),
     ]  # fmt: skip
 
 
