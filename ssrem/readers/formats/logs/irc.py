@@ -219,4 +219,5 @@ def _share(lines: list[bytes]) -> float:
 
 
 def _has_message(lines: list[bytes]) -> bool:
-    return any(line.kind == "message" for line in map(_parsed, lines) if line)
+    """Whether a line is a message; one such as `<root>` alone, without text and time, may be markup."""
+    return any(line.kind == "message" and (line.text or line.clock) for line in map(_parsed, lines) if line)

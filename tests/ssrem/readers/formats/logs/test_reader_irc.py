@@ -174,6 +174,12 @@ def test_other_texts_are_not_taken_alone_or_in_a_folder(tmp_path: Path, content:
     assert guess_format(tmp_path) != "irc"
 
 
+def test_a_page_beside_a_dump_is_no_log_with_faults(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("conversation,speaker,text\n1,a,b\n")
+    (tmp_path / "about.xml").write_text("<root>\n <row>a</row>\n <row>b</row>\n</root>\n")
+    assert open_dump(tmp_path).format == "csv"
+
+
 def test_a_page_beside_logs_is_named_and_not_read(tmp_path: Path) -> None:
     (tmp_path / "x.log").write_text("<ann> Hi\n[12:30] <b> a joke </b>\n")
     (tmp_path / "index.html").write_text("<html>\nhello\n")
