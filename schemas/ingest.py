@@ -94,6 +94,7 @@ REASONS = {
     "broken_json": "the line is not a JSON object",
     "undecodable": "the bytes are not text in the dump's encoding",
     "malformed_row": "the row does not have the fields of its format",
+    "speaker_count": "the row names more or fewer speakers than it has turns",
     "duplicate_conversation": "an earlier row has the same conversation id",
     "no_conversation": "the message names no conversation",
     "no_text": "the message has no text",

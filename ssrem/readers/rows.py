@@ -38,7 +38,7 @@ RAW_SCHEMA = pa.schema(
 )
 
 
-PROBLEMS = ("broken_json", "undecodable", "malformed_row", "duplicate_conversation")
+PROBLEMS = ("broken_json", "undecodable", "malformed_row", "speaker_count", "duplicate_conversation")
 """Why a row cannot be read, so that there are its bytes rather than fields; see `schemas.ingest.REASONS`."""
 
 _PEOPLE = ("speaker", "addressee")

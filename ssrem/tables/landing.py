@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _REMEDIES = {
     "duplicate_conversation": "give each conversation an id of its own",
+    "speaker_count": "give each turn its speaker in the list of speakers",
 }
 """Reason that no naming of columns mends → what does."""
 

@@ -392,6 +392,14 @@ def test_a_dump_of_which_too_much_is_quarantined_is_refused(home: Warehouse, wri
             [{"id": "x", "conversations": [{"from": by, "value": "hi"} for by in ("human", "gpt")]}] * 3,
             "2 duplicate_conversation; such as .*; give each conversation an id of its own, or land the rest ",
         ),
+        (
+            [{"dialog": ["hi", "yo", "ok"], "speakers": ["ann", "bob"]}, said("a")],
+            "1 speaker_count; such as .*; give each turn its speaker in the list of speakers, or land the rest ",
+        ),
+        (
+            [{"dialog": ["hi", "yo", "ok"], "speakers": ["ann", "bob"]}, said("a"), said("b", text="")],
+            "1 no_text, 1 speaker_count; .* list of speakers, or name the columns with --map, or the format ",
+        ),
     ],
 )
 def test_a_refusal_says_what_mends_the_dump(

@@ -38,9 +38,10 @@ class JsonlReader(Reader):
     """JSON lines. Keys that no field uses go to the metadata; null is the same as an absent key.
 
     A conversation line gives one 'conversation' record and then its messages, all with the line's number. If turns are
-    texts alone, a list `speakers` names their speakers; without it two seats, A and B, speak in turn. The id of a
-    conversation without one is the number of its line. A tree of messages, a `prompt` with nested `replies`, is a
-    conversation, too. In an array or Parquet, `line` is the number of the entry.
+    texts alone, a list `speakers` names the speaker of each, and the row is 'speaker_count' if it is shorter or longer;
+    without it two seats, A and B, speak in turn. The id of a conversation without one is the number of its line. A tree
+    of messages, a `prompt` with nested `replies`, is a conversation, too. In an array or Parquet, `line` is the number
+    of the entry.
     """
 
     format: ClassVar[str] = "jsonl"
@@ -214,18 +215,22 @@ class JsonlReader(Reader):
         columns = sources.get("conversation") or (
             () if "conversation" in self.mapping else sources.get("id", ())
         )
+        texts = bool(entries) and isinstance(entries, list) and all(isinstance(e, str) for e in entries)
         try:
             id = joined_text(row, columns, "conversation") if columns else None
+            names = _names(row.get("speakers")) if texts else []
         except MalformedRowError:
             entries = None
         if not isinstance(entries, list):
             yield problem("malformed_row", self.file, number, line)
             return
-        texts = bool(entries) and all(isinstance(entry, str) for entry in entries)
         pairs = bool(entries) and all(map(_is_pair, entries))
         if not columns and "conversation" not in self.mapping:
             own = (self.layout.plan(tuple(entry)).sources for entry in entries if isinstance(entry, dict))
             id = None if any("conversation" in fields for fields in own) else str(number)
+        if names and len(names) != len(entries):
+            yield problem("speaker_count", self.file, number, line, conversation_id=id)
+            return
         about = {
             name: value
             for name, value in row.items()
@@ -236,11 +241,9 @@ class JsonlReader(Reader):
         }
         yield self.conversation(self.file, number, id, about)
         known: dict[str, Any] = {} if id is None else {"conversation_id": id}
-        names: Any = row.get("speakers")
-        named = isinstance(names, list) and len(names) == len(entries)
         for at, entry in enumerate(entries):
             if texts:
-                seat = {"speaker": names[at] if named else "AB"[at % 2], "text": entry}
+                seat = {"speaker": names[at] if names else "AB"[at % 2], "text": entry}
                 yield self.message(self.file, number, {}, escaped(entry), **known, **seat)
             elif pairs:
                 seat = {"speaker": str(entry[0]), "text": entry[1]}
@@ -252,6 +255,13 @@ class JsonlReader(Reader):
 def _of_list(row: object) -> object:
     """A list among the rows of an array or object as the conversation that it is."""
     return {UTTERANCES: row} if isinstance(row, list) else row
+
+
+def _names(speakers: object) -> list[str | None]:
+    """Who says each of the texts that a list of `speakers` goes with; empty if there is no such list. Raises
+    MalformedRowError."""
+    names = speakers if isinstance(speakers, list) else []
+    return [joined_text({"speaker": name}, ("speaker",), "speaker") for name in names]
 
 
 def _is_pair(entry: object) -> bool:

@@ -420,15 +420,28 @@ def test_turns_that_are_texts_are_said_by_two_seats(write: Callable[..., Path]) 
 
 def test_a_list_of_speakers_names_who_said_the_texts(write: Callable[..., Path]) -> None:
     named = {"dialogue": ["Hi!", "Ho.", "Bye."], "speakers": ["Ann", "Ben", "Ann"]}
-    rows = rows_of(JsonlReader(write(named, {**named, "speakers": ["Ann"]})))
-    assert [row["speaker"] for row in rows if row["record"] == "message"] == [
-        "Ann",
-        "Ben",
-        "Ann",
-        "A",
-        "B",
-        "A",
-    ]
+    numbered = {**named, "speakers": [1, 2.0, None]}
+    rows = rows_of(JsonlReader(write(named, numbered, {**named, "speakers": []})))
+    speakers = [row.get("speaker") for row in rows if row["record"] == "message"]
+    assert speakers == ["Ann", "Ben", "Ann", "1", "2", None, "A", "B", "A"]
+
+
+@pytest.mark.parametrize(
+    ("speakers", "reason"),
+    [
+        (["ann", "bob"], "speaker_count"),
+        (["ann", "bob", "ann", "bob"], "speaker_count"),
+        (["ann", ["bob"], "ann"], "malformed_row"),
+    ],
+)
+def test_a_list_of_speakers_that_does_not_name_each_is_a_problem(
+    write: Callable[..., Path], speakers: list[Any], reason: str
+) -> None:
+    row = {"id": "x", "dialog": ["hi", "yo", "ok"], "speakers": speakers}
+    objects = {"dialog": [{"speaker": "ann", "text": "hi"}], "speakers": speakers}
+    (bad, *good) = rows_of(JsonlReader(write(row, objects)))
+    assert (bad["record"], bad["problem"], json.loads(bad["raw"])) == ("message", reason, row)
+    assert [row.get("problem") for row in good] == [None, None]
 
 
 @pytest.mark.parametrize("key", ["messages", "turns", "utterances"])
