@@ -123,7 +123,7 @@ class JsonlReader(Reader):
     def _entries(self, row: Mapping[str, Any]) -> object:
         """The messages of a row that is a conversation; None for a message."""
         if row.get(UTTERANCES) is not None:
-            return row[UTTERANCES]
+            return self._listed(row[UTTERANCES])
         prompt = row.get("prompt")
         sources = self.layout.plan(tuple(row)).sources
         messages = next(filter(self._are_messages, row.values()), None) if "speaker" not in sources else None

@@ -520,8 +520,11 @@ def test_conversations_whose_messages_name_no_speaker_are_refused(write: Callabl
     assert "SNG15" not in str(raised.value)
 
 
-def test_lists_of_speakers_and_of_texts_are_messages(write: Callable[..., Path], tmp_path: Path) -> None:
-    row = {"dialogue_id": "c", "turns": {"speaker": [0, 1], "utterance": ["hi", "ho"], "act": [[], ["x"]]}}
+@pytest.mark.parametrize("key", ["turns", "dialog", "utterances"])
+def test_lists_of_speakers_and_of_texts_are_messages(
+    write: Callable[..., Path], tmp_path: Path, key: str
+) -> None:
+    row = {"dialogue_id": "c", key: {"speaker": [0, 1], "utterance": ["hi", "ho"], "act": [[], ["x"]]}}
     pq.write_table(pa.Table.from_pylist([row]), tmp_path / "rows.parquet")
     for path in (write(row, row), tmp_path / "rows.parquet"):
         said = [row for row in rows_of(open_dump(path)) if row["record"] == "message"][:2]
