@@ -12,6 +12,8 @@ from ssrem.readers.files.streams import GUESSED, blocks, declare, head, is_utf8,
 _BLOCK = 1 << 20
 _ENOUGH = 1_000
 """A file is UTF-8 if this many of its lines have letters beyond ASCII and all lines so far are UTF-8."""
+_START_OF_JSON = 8 << 20
+"""JSON is UTF-8 by its standard, and large dumps are JSON: it is if this many bytes have no line that is not UTF-8."""
 _CONTROLS = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c\x7f\x81\x8d\x8f\x90\x9d]")
 """Bytes that text in cp1252 does not contain; control characters with which IRC formats text are allowed."""
 _OF_IRC = re.compile(rb"[\x02\x03\x0f\x11\x16]")
@@ -42,16 +44,17 @@ def declare_guess(path: Path) -> str | None:
 
 
 def _why_cp1252(path: Path) -> str | None:
-    """Why a text file with lines in cp1252 is taken for one; None for UTF-8, JSON and files that are not text.
+    """Why a text file with lines in cp1252 is taken for one; None for UTF-8 and files that are not text.
 
     Lines in cp1252 must outnumber those in UTF-8 with letters beyond ASCII, and look like a western language: few of
     their letters are beyond ASCII, and all of these are common; lines with other bytes must be rare. The whole file is
-    read if necessary.
+    read if necessary, of JSON without such lines the start.
     """
-    if not path.is_file() or _other_kind(head(path, 1 << 12)):
+    if not path.is_file() or _is_binary(start := head(path, 1 << 12)):
         return None
+    enough = _START_OF_JSON if _is_json(start) else float("inf")
     first: tuple[int, bytes] | None = None
-    wide = broken = faulty = letters = beyond = number = 0
+    wide = broken = faulty = letters = beyond = number = size = 0
     try:
         for block in blocks(path, _BLOCK):
             if not block.isascii():
@@ -73,7 +76,8 @@ def _why_cp1252(path: Path) -> str | None:
                     if not all("À" <= sign <= "þ" or sign in _SIGNS for sign in others):
                         return None
             number += block.count(b"\n")
-            if wide >= _ENOUGH and not broken:
+            size += len(block)
+            if (wide >= _ENOUGH or size >= enough) and not broken:
                 return None
     except DumpError:  # damaged; whoever reads the file says so
         return None
@@ -86,12 +90,11 @@ def _why_cp1252(path: Path) -> str | None:
     return f"lines that are not UTF-8 are read as cp1252, such as {where}: {example!r}"
 
 
-def _other_kind(start: bytes) -> bool:
-    """Whether a file begins like JSON, Parquet, PDF or an archive, or contains null bytes, which text does not."""
-    text = start.lstrip()
-    return (
-        b"\x00" in start
-        or text[:2] in (b"[{", b"[\n", b"PK")
-        or text[:4] in (b"PAR1", b"%PDF")
-        or text[:1] == b"{"
-    )
+def _is_binary(start: bytes) -> bool:
+    """Whether a file begins like Parquet, PDF or an archive, or contains null bytes, which text does not."""
+    return b"\x00" in start or start.lstrip().startswith((b"PK", b"PAR1", b"%PDF"))
+
+
+def _is_json(start: bytes) -> bool:
+    """Whether a file begins like JSON, and not like a log, whose lines may begin with `[10:00]`."""
+    return start.lstrip().startswith((b"{", b"[{", b"[\n", b"[\r"))

@@ -28,6 +28,12 @@ LONGEST_ROW = 128 << 20
 GUESSED = "cp1252 where not UTF-8"
 """Used as an encoding: lines that are not UTF-8 are read as cp1252."""
 
+_SMALLEST_RECODED = 1 << 16
+"""Fewest bytes of a piece that is recoded: many small ones would take long."""
+_LONG_LINE = 1 << 20
+"""A line of more bytes, such as JSON without line breaks, is recoded in parts."""
+_BEYOND_ASCII = bytes(range(128, 256))
+
 _FOREIGN = {b"%pdf": "a PDF file", b"sqlite format 3": "an SQLite database", b"{\\rtf": "an RTF document"}
 _FOREIGN |= dict.fromkeys((b"\x89png", b"gif8", b"\xff\xd8\xff"), "a picture")
 _FOREIGN |= {
@@ -180,8 +186,8 @@ def chunks(path: Path, size: int, progress: Callable[[int], None] | None = None)
     Text in the declared encoding, or in UTF-16 by its byte order mark, becomes UTF-8. Bytes that are invalid in the
     encoding, and halves of surrogate pairs, stay, so that they are invalid as UTF-8 too.
     """
-    pieces = _raw_chunks(path, size, progress)
     encoding = _encodings.get(str(path.absolute()))
+    pieces = _raw_chunks(path, max(size, _SMALLEST_RECODED) if encoding else size, progress)
     first = next(pieces, b"")
     if encoding is None and not first.startswith(UTF16_BOMS):
         yield from (piece for piece in (first,) if piece)
@@ -210,11 +216,13 @@ def _recoded(path: Path, pieces: Iterator[bytes], encoding: str | None) -> Itera
 
 
 def _by_line(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Lines of UTF-8 unchanged, all others recoded from cp1252."""
+    """Lines of UTF-8 unchanged, all others recoded from cp1252; of a long line, each part is one or the other."""
     held = b""
     for piece in chain(pieces, (b"",)):
         held += piece
-        cut = len(held) if not piece or len(held) > LONGEST_ROW else held.rfind(b"\n") + 1
+        cut = held.rfind(b"\n") + 1 if piece else len(held)
+        if not cut and len(held) > _LONG_LINE:
+            cut = len(held.rstrip(_BEYOND_ASCII)) or len(held)  # divides no character of UTF-8
         block, held = held[:cut], held[cut:]
         lines = [block] if is_utf8(block) else block.splitlines(keepends=True)
         yield b"".join(line if is_utf8(line) else _from_cp1252(line) for line in lines)
