@@ -1,6 +1,8 @@
 -- One row is a message of a conversation in which a reply precedes the message that it replies to, with its place in
 -- an order in which none does. Grain: row_no. Scratch.
--- A reply that comes too early moves to just after the last message of its chain; everything else keeps its order.
+-- A reply that comes too early moves to just after the last message of its chain; everything else keeps its order. A
+-- reply to a message that has not landed counts as one to the first message that replies to nothing, which opens the
+-- conversation, as a submission of Reddit does.
 -- Each round doubles the length of the jump along the chain: last_no is the last message on the way, steps its length.
 WITH RECURSIVE early AS (
     SELECT child.conversation_no
@@ -11,7 +13,16 @@ WITH RECURSIVE early AS (
 ),
 
 suspect AS (
-    SELECT child.row_no, child.conversation_no, parent.row_no AS parent_no
+    SELECT
+        child.row_no,
+        child.conversation_no,
+        coalesce(
+            parent.row_no,
+            CASE
+                WHEN child.is_reply
+                    THEN min(child.row_no) FILTER (WHERE NOT child.is_reply) OVER (PARTITION BY child.conversation_no)
+            END
+        ) AS parent_no
     FROM linked AS child
     LEFT JOIN linked AS parent ON child.parent_no = parent.row_no AND child.conversation_no = parent.conversation_no
     WHERE child.conversation_no IN (SELECT early.conversation_no FROM early)

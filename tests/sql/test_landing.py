@@ -385,6 +385,16 @@ def test_a_dump_of_which_too_much_is_quarantined_is_refused(home: Warehouse, wri
     assert fetch(home, "SELECT quarantined FROM corpora") == [(12,)]
 
 
+def test_replies_to_what_is_gone_do_not_precede_the_message_that_opens(
+    home: Warehouse, write_dump: Dump
+) -> None:
+    removed = said("c1", text="[removed]", reply_to="s")
+    rows = [removed, *replies(c2="c1", c3="s", c4="c2", s=None, c5="never")]
+    land(write_dump(rows), str(home.root), max_quarantine=1.0)
+    order = fetch(home, "SELECT utterance_id, answers FROM utterances ORDER BY position")
+    assert order == [("s", None), ("c2", None), ("c3", 0), ("c4", 1), ("c5", None)]
+
+
 @pytest.mark.parametrize(
     ("rows", "says"),
     [

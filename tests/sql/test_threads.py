@@ -81,13 +81,19 @@ def landing(rows: Sequence[Message]) -> tuple[dict[str, str], dict[str, list[Mes
 
 
 def in_order(said: Sequence[Message]) -> list[Message]:
-    """The messages in order; one that precedes what it replies to follows it at once."""
-    here = {row["id"] for row in said}
+    """The messages in order; one that precedes what it replies to follows it at once. If there is such a message,
+    replies to what is not there follow the first message that replies to nothing."""
+    place = {row["id"]: n for n, row in enumerate(said)}
+    here = {*place}
+    parents = {row["id"]: row["reply_to"] for row in said if "reply_to" in row}
+    if any(place[id] < place.get(parent, 0) for id, parent in parents.items()):
+        opening = next((id for id in place if id not in parents), None)
+        parents = {id: parent if parent in here else opening for id, parent in parents.items()}
     waiting: dict[str, list[Message]] = defaultdict(list)
     ordered: list[Message] = []
     out: set[str] = set()
     for row in said:
-        parent = row.get("reply_to")
+        parent = parents.get(row["id"])
         if parent in here and parent not in out:
             waiting[parent].append(row)
             continue
