@@ -17,7 +17,8 @@ _GONE = ("", "[deleted]", "[removed]")
 
 
 class RedditReader(Reader):
-    """One object a line, comments and submissions in any order, in a file or a folder of files.
+    """One object a line, comments and submissions in any order, in a file or a folder of files, of which those that
+    begin with submissions alone are read first.
 
     A conversation is a submission with the comments below it; its id is that of the submission with the prefix `t3_`.
     The text of a submission, the first message, is its title and, if there is one, its text. Ids of comments have the
@@ -50,7 +51,7 @@ class RedditReader(Reader):
         return self.parts or files_of(self.path)
 
     def records(self) -> Iterator[Record]:
-        for file in self.files():
+        for file in sorted(self.files(), key=_has_comments):
             name = text_name(file, self.path)
             for number, row, raw in self.rows(file):
                 if not isinstance(row, dict):
@@ -61,6 +62,11 @@ class RedditReader(Reader):
                     yield problem("malformed_row", name, number, raw)
                 else:
                     yield self.message(name, number, row, raw, **known)
+
+
+def _has_comments(file: Path) -> bool:
+    """Whether there are comments, which the submissions that they belong to must precede, at the start of a file."""
+    return any(_prefix(row) == "t1_" for row in first_objects(file))
 
 
 def _prefix(row: Mapping[str, Any]) -> str | None:

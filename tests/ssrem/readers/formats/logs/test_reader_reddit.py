@@ -70,7 +70,7 @@ def test_a_folder_of_packed_files_with_windows_of_two_gigabytes(tmp_path: Path) 
         (tmp_path / name).write_bytes(packed * 2)  # two frames
     reader = open_dump(tmp_path)
     assert [(row["file"], row["speaker"]) for row in rows_of(reader)] == [
-        ("RC_2016-07.zst", "bob"), ("RC_2016-07.zst", "bob"), ("RS_2016-07.zst", "ann"), ("RS_2016-07.zst", "ann"),
+        ("RS_2016-07.zst", "ann"), ("RS_2016-07.zst", "ann"), ("RC_2016-07.zst", "bob"), ("RC_2016-07.zst", "bob"),
     ]  # fmt: skip
     assert reader.bytes_read == reader.total_bytes
     (tmp_path / "RS_2016-07.zst").write_bytes(packed + packed[:-3])
@@ -106,3 +106,20 @@ def test_the_signs_that_reddit_escapes_are_read_as_such(tmp_path: Path) -> None:
         content({**SUBMISSION, "title": "Q&amp;A"}, {**COMMENT, "body": "&gt; a &copy b &amp;lt;"})
     )
     assert [row["text"] for row in rows_of(open_dump(path))] == ["Q&A\n\nIt rains.", "> a &copy b &lt;"]
+
+
+def test_submissions_precede_comments_whatever_the_names_of_files(tmp_path: Path) -> None:
+    orphan = {**ANSWER, "author": "cy", "parent_id": "t1_gone"}
+    files = {
+        "weather_comments": [orphan, COMMENT],
+        "weather_submissions": [SUBMISSION],
+        "all": [ANSWER, SUBMISSION],
+    }
+    for name, rows in files.items():
+        (tmp_path / name).write_bytes(content(*rows))
+    rows = rows_of(open_dump(tmp_path))
+    assert [(row["file"], row["speaker"]) for row in rows] == [
+        ("weather_submissions", "ann"),
+        ("all", "[deleted]"), ("all", "ann"),
+        ("weather_comments", "cy"), ("weather_comments", "bob"),
+    ]  # fmt: skip
