@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeGuard
 
@@ -73,15 +73,30 @@ def read_annotated(path: Path) -> list[Annotated]:
     `context` is a list of turns or one string of turns joined by line breaks, oldest first; `annotations` maps a
     criterion to a list of scores, one a rater. Raises AnnotationError, naming file, row (from 1) and field.
     """
-    rows = [_annotated(where, str(at), row, rated=True) for at, (where, row) in enumerate(_objects(path))]
+    rows = [
+        replace(row, ratings=_ratings(where, annotations)) for where, row, annotations in unrated_rows(path)
+    ]
     if not rows:
         raise AnnotationError(f"{path} is an empty list; there is nothing to compare with")
     return rows
 
 
+def unrated_rows(path: Path) -> Iterator[tuple[str, Annotated, Mapping[str, Any]]]:
+    """Place, response without ratings, and `annotations` as written, of each row of such a file."""
+    for number, (where, row) in enumerate(_objects(path)):
+        response = _annotated(where, str(number), row)
+        annotations = row.get("annotations")
+        if not isinstance(annotations, dict):
+            raise AnnotationError(
+                f"{where}: no ratings; expected annotations such as {{'overall': [4, 5, 3]}}; "
+                "--layout jsonl reads rows with a score of their own"
+            )
+        yield where, response, annotations
+
+
 def read_samples(path: Path) -> list[Sample]:
     """Samples to score, of such a file or one without `annotations`; also of one JSON object a line."""
-    return [_annotated(where, "", row, rated=False).sample for where, row in _objects(path)]
+    return [_annotated(where, "", row).sample for where, row in _objects(path)]
 
 
 @dataclass(frozen=True)
@@ -218,8 +233,8 @@ def _objects(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
     return json_objects(path, "context, response and annotations")
 
 
-def _annotated(where: str, dialogue: str, row: Mapping[str, Any], *, rated: bool) -> Annotated:
-    """dialogue: the id of a row without one."""
+def _annotated(where: str, dialogue: str, row: Mapping[str, Any]) -> Annotated:
+    """A row without its ratings. dialogue: the id of a row without one."""
     if "context" not in row:
         keys = ", ".join(list(row)[:20])
         raise AnnotationError(
@@ -242,7 +257,7 @@ def _annotated(where: str, dialogue: str, row: Mapping[str, Any], *, rated: bool
         response,
         reference,
         None if system is None else str(system),
-        _ratings(where, row.get("annotations")) if rated else {},
+        {},
     )
 
 
@@ -251,12 +266,9 @@ def is_rating(value: object) -> TypeGuard[int | float]:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LARGEST_RATING
 
 
-def _ratings(where: str, annotations: Any) -> dict[str, tuple[float, ...]]:
-    if not isinstance(annotations, dict) or not annotations:
-        raise AnnotationError(
-            f"{where}: no ratings; expected annotations such as {{'overall': [4, 5, 3]}}; "
-            "--layout jsonl reads rows with a score of their own"
-        )
+def _ratings(where: str, annotations: Mapping[str, Any]) -> dict[str, tuple[float, ...]]:
+    if not annotations:
+        raise AnnotationError(f"{where}: no ratings")
     ratings = {}
     for criterion, scores in annotations.items():
         listed = scores if isinstance(scores, list) else [scores]

@@ -158,13 +158,13 @@ class Layout(ABC):
         """The response with its ratings as numbers; None if nobody rated it."""
         where, ratings = response.where, {}
         for criterion, written in response.scores.items():
-            listed = [written] if is_rating(written) else written
+            listed = [written] if is_rating(written) or _is_absent(written) else written
             if not isinstance(listed, Sequence) or isinstance(listed, str):
                 raise AnnotationError(
                     f"{where}: ratings of {criterion!r} are {listed!r}, not a list of scores"
                 )
             values = [_rating(where, criterion, value) for value in listed]
-            self.left_out[NOT_APPLICABLE] += values.count(None)
+            self.left_out[NOT_APPLICABLE] += values.count(None) if values else 1
             if numbers := tuple(value for value in values if value is not None):
                 ratings[criterion] = numbers
         self.left_out[UNRATED] += not ratings
@@ -187,9 +187,14 @@ def turns(context: str, separator: str = "\n") -> tuple[str, ...]:
     return tuple(turn.strip() for turn in context.split(separator) if turn.strip())
 
 
+def _is_absent(value: object) -> bool:
+    """Whether a value says that a rater gave no score."""
+    return value is None or (isinstance(value, str) and _ABSENT.fullmatch(value.strip()) is not None)
+
+
 def _rating(where: str, criterion: str, value: object) -> float | None:
     """A rater's score; None for N/A; AnnotationError for anything else that is no rating."""
-    if value is None or (isinstance(value, str) and _ABSENT.fullmatch(value.strip())):
+    if _is_absent(value):
         return None
     score: object = value
     if isinstance(value, str):

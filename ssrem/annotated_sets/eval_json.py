@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
-from ssrem.agreement.annotated import read_annotated
+from ssrem.agreement.annotated import unrated_rows
 from ssrem.annotated_sets.base import Content, Layout, Response
 
 
 class EvalLayout(Layout):
-    """The project's own layout; whatever would have to be left out is an error."""
+    """The project's own layout."""
 
     name: ClassVar[str] = "eval"
 
@@ -21,8 +21,6 @@ class EvalLayout(Layout):
         return content.is_json and (content.first is None or bool(known & content.first.keys()))
 
     def responses(self) -> Iterator[Response]:
-        for row in read_annotated(self.path):
-            ratings = dict(row.ratings)
-            yield Response(
-                str(self.path), row.dialogue_id, row.context, row.response, ratings, row.system, row.reference
-            )
+        for where, row, written in unrated_rows(self.path):
+            scores, dialogue = dict(written), row.dialogue_id
+            yield Response(where, dialogue, row.context, row.response, scores, row.system, row.reference)

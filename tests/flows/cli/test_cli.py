@@ -572,11 +572,11 @@ def rated(*ratings: str) -> str:
     [
         (None, "does not exist"),
         ("", "is empty"),
-        ("[]", "empty list"),
+        ("[]", "nothing to compare with"),
         ("not json", "line 1"),
         (rated("[1]", '["good"]'), "row 2"),
         (rated("[NaN]"), "nan"),
-        (rated("[]"), "no rating"),
+        (rated("[]"), "1 response without any rating"),
         ('[{"context": "hi", "response": "ho"}]', "no ratings"),
         ('[{"context": "hi", "annotations": {"overall": [1]}}]', "no response"),
     ],

@@ -70,6 +70,26 @@ def test_what_is_no_text(tmp_path: Path, change: dict[str, Any]) -> None:
     assert "response 2 holds an escape such as" in said(written(tmp_path, [row, {**row, **change}]))
 
 
+# EVAL
+
+
+def test_eval_leaves_out_and_counts_ratings_that_are_missing(tmp_path: Path) -> None:
+    given = [[4, "N/A"], None, [], "N/A", [None, 2]]
+    rows = [
+        {"context": ["a"], "response": f"r{n}", "annotations": {"overall": written, "fluent": [n, 3]}}
+        for n, written in enumerate(given)
+    ]
+    nobody = {"context": ["a"], "response": "r", "annotations": {"overall": None}}
+    annotated = read_set(written(tmp_path, [*rows, nobody, {**nobody, "annotations": {}}]))
+    assert [row.ratings.get("overall") for row in annotated.rows] == [(4.0,), None, None, None, (2.0,)]
+    assert annotated.rows[1].ratings == {"fluent": (1.0, 3.0)}
+    assert annotated.summary == (
+        "read as eval: 5 responses; left out: 6 ratings given as N/A or left empty, 2 responses without any rating"
+    )
+    message = said(written(tmp_path, [{**nobody, "annotations": {"overall": [4, "good"]}}]))
+    assert "row 1: rating 'good' of 'overall' is neither a number up to 1e+09 nor N/A" in message
+
+
 # USR
 
 
