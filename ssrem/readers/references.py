@@ -7,9 +7,12 @@ from collections.abc import Callable, Iterable
 import pyarrow as pa
 import pyarrow.compute as pc
 
+_FLOAT = r"^(\d{1,15}|[1-8]\d{15})\.0$"
+"""A whole number below 2^53, or nearly so, from where on floats may stand for an integer that differs from them."""
+
 _FORMS = (
-    ("reply_to", "utterance_id", r"^(\d+)\.0$"),
-    ("addressee", "speaker", r"^(\d+)\.0$"),
+    ("reply_to", "utterance_id", _FLOAT),
+    ("addressee", "speaker", _FLOAT),
     ("reply_to", "utterance_id", r"^t[13]_(\w+)$"),
 )
 """Column of references, column of the ids that they name, and a form of references: of integers that were stored as
