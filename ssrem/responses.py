@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ssrem.agreement.annotated import one_value
+from ssrem.agreement.annotated import file_content, one_value
 from ssrem.annotated_sets.columns import ALIASES, ContextColumns
 from ssrem.annotated_sets.tables import parquet_table
-from ssrem.errors import AnnotationError, one_line, say
-from ssrem.files import LARGEST_TEXT, check_regular, temporary_folder
+from ssrem.errors import AnnotationError, say
+from ssrem.files import temporary_folder
 from ssrem.readers.cells import Lines, names_delimiter, rows_of_cells
 from ssrem.readers.fields import check_header, normalise, turn_text, unknown_columns
 from ssrem.readers.files.encodings import declare_guess
-from ssrem.readers.files.streams import UTF8_BOM, chunks, is_utf8
+from ssrem.readers.files.streams import is_utf8
 from ssrem.readers.formats.delimited import CsvReader
 from ssrem.readers.json.members import parse_json
 from ssrem.samples import Sample
@@ -118,26 +118,8 @@ class _Source:
         return Responses(rows, None if format or named else f"{chosen}, {FORMATS[chosen]}")
 
     def _content(self) -> bytes:
-        """The decompressed content; of a Parquet file, which is read on its own, its start."""
-        pieces, size = [], 0
-        try:
-            check_regular(self.path)
-            if not self.path.exists():
-                raise AnnotationError(f"{self.name} does not exist; give the path of a file of responses")
-            if self.path.stat().st_size > LARGEST_TEXT:
-                raise AnnotationError(f"{self.name} is larger than {LARGEST_TEXT >> 20:,} MB; split it")
-            for piece in chunks(self.path, 1 << 20):
-                pieces.append(piece)
-                size += len(piece)
-                if size > LARGEST_TEXT:
-                    raise AnnotationError(
-                        f"{self.name} unpacks to more than {LARGEST_TEXT >> 20:,} MB; split it"
-                    )
-        except OSError as error:
-            raise AnnotationError(
-                f"{self.name} cannot be read ({error.strerror or one_line(error)})"
-            ) from None
-        content = b"".join(pieces).removeprefix(UTF8_BOM)
+        """The decompressed content."""
+        content = file_content(self.path, self.name)
         if not content.strip():
             raise AnnotationError(f"{self.name} is empty; there is nothing to score")
         return content

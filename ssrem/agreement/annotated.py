@@ -12,11 +12,11 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from ssrem.errors import AnnotationError, short_repr
-from ssrem.files import read_text
+from ssrem.errors import AnnotationError, DumpError, one_line, short_repr
+from ssrem.files import LARGEST_TEXT, check_regular
 from ssrem.readers.fields import turn_text
 from ssrem.readers.files.encodings import declare_guess
-from ssrem.readers.files.streams import chunks
+from ssrem.readers.files.streams import UTF8_BOM, chunks, is_utf8
 from ssrem.samples import Floats, Sample
 
 GROUND_TRUTH_SYSTEMS = frozenset(
@@ -62,9 +62,8 @@ class Annotated:
 
 def dataset_name(path: Path) -> str:
     """Name of an annotated set: of its file without `_eval.json` or another layout's suffix, or of its folder."""
-    return re.sub(r"\.(?:jsonl?|csv|tsv|txt|parquet)\Z", "", path.name, flags=re.IGNORECASE).removesuffix(
-        "_eval"
-    )
+    suffixes = r"(\.(jsonl?|csv|tsv|txt|parquet))?(\.(gz|zst|bz2))?\Z"
+    return re.sub(suffixes, "", path.name, count=1, flags=re.IGNORECASE).removesuffix("_eval")
 
 
 def read_annotated(path: Path) -> list[Annotated]:
@@ -146,24 +145,43 @@ def labels_of(annotated: Sequence[Annotated], criterion: str | None = None) -> L
 
 
 def file_text(path: Path) -> str:
-    """The content of a file of responses; AnnotationError if it is empty or cannot be read as text: neither as
-    `read_text` does, nor in the encoding that its bytes suggest."""
+    """The content of a file of responses, plain or compressed, with line breaks as in Python; AnnotationError if it is
+    empty or cannot be read as text: in UTF-8, in UTF-16 with a byte order mark, or as its bytes suggest."""
+    content = file_content(path, str(path))
+    if not is_utf8(content) and declare_guess(path):
+        content = file_content(path, str(path))
     try:
-        try:
-            text = read_text(path)
-        except UnicodeError:
-            if declare_guess(path) is None:
-                raise
-            text = b"".join(chunks(path, 1 << 20)).decode("utf-8")
-    except FileNotFoundError:
-        raise AnnotationError(f"{path} does not exist; give the path of a file of responses") from None
+        text = content.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeError as error:
         raise AnnotationError(f"{path} cannot be read as UTF-8 text ({error}); save it as UTF-8") from None
-    except OSError as error:
-        raise AnnotationError(f"{path} cannot be read ({error.strerror or error})") from None
     if not text.strip():
         raise AnnotationError(f"{path} is empty; give a file of responses")
     return text
+
+
+def file_content(path: Path, name: str) -> bytes:
+    """The decompressed content of a file of responses, as UTF-8 where its encoding is known (see `chunks`), without a
+    byte order mark; AnnotationError if it is no file, cannot be read, or is larger than LARGEST_TEXT.
+
+    name: what messages call it.
+    """
+    pieces, size = [], 0
+    try:
+        check_regular(path)
+        if not path.exists():
+            raise AnnotationError(f"{name} does not exist; give the path of a file of responses")
+        if path.stat().st_size > LARGEST_TEXT:
+            raise AnnotationError(f"{name} is larger than {LARGEST_TEXT >> 20:,} MB; split it")
+        for piece in chunks(path, 1 << 20):
+            pieces.append(piece)
+            size += len(piece)
+            if size > LARGEST_TEXT:
+                raise AnnotationError(f"{name} unpacks to more than {LARGEST_TEXT >> 20:,} MB; split it")
+    except OSError as error:
+        raise AnnotationError(f"{name} cannot be read ({error.strerror or one_line(error)})") from None
+    except DumpError as error:
+        raise AnnotationError(str(error)) from None
+    return b"".join(pieces).removeprefix(UTF8_BOM)
 
 
 def parsed_rows(path: Path) -> tuple[list[Any], bool]:

@@ -16,6 +16,7 @@ from ssrem.errors import AnnotationError, short_repr
 from ssrem.readers.files.encodings import declare_guess
 from ssrem.readers.files.streams import is_parquet
 
+_NAMED_JSON = re.compile(r"\.jsonl?(\.(gz|zst|bz2))?\Z", re.IGNORECASE)
 _ABSENT = re.compile(r"(?:n/?a\b.*|nan|none|null|-+|\?)?", re.IGNORECASE | re.DOTALL)
 """How files write that a rater gave no score: nothing, N/A with or without a reason, or a table's word for null."""
 
@@ -80,7 +81,7 @@ class Content:
             return cls(path, is_parquet=True)
         text = file_text(path)
         if text.lstrip()[:1] not in ("[", "{"):
-            return cls(path, text, is_json=path.suffix.lower() in (".json", ".jsonl"))
+            return cls(path, text, is_json=_NAMED_JSON.search(path.name) is not None)
         rows, listed = parsed_rows(path)
         first = rows[0] if rows and isinstance(rows[0], dict) else None
         return cls(path, text, is_json=True, listed=listed, first=first)

@@ -138,7 +138,13 @@ def test_labels_are_those_of_overall_in_any_case(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "file",
-    ["persona-zhao_eval.json", "persona-zhao.json", "persona-zhao.jsonl", "persona-zhao.CSV", "persona-zhao"],
+    [
+        "persona-zhao_eval.json",
+        "persona-zhao.json",
+        "persona-zhao.jsonl",
+        "persona-zhao.CSV.gz",
+        "persona-zhao",
+    ],
 )
 def test_name_of_a_set(file: str) -> None:
     assert dataset_name(Path("some") / file) == "persona-zhao"

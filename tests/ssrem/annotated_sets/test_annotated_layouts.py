@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -88,6 +89,18 @@ def test_eval_leaves_out_and_counts_ratings_that_are_missing(tmp_path: Path) -> 
     )
     message = said(written(tmp_path, [{**nobody, "annotations": {"overall": [4, "good"]}}]))
     assert "row 1: rating 'good' of 'overall' is neither a number up to 1e+09 nor N/A" in message
+
+
+@pytest.mark.parametrize(
+    ("rows", "name"), [([FED, FED], "a.json"), ("context,response,score\r\na,b,1\r\n", "a.csv")]
+)
+def test_compressed_files_are_read(tmp_path: Path, rows: Any, name: str) -> None:
+    plain = written(tmp_path, rows, name)
+    packed = tmp_path / f"{plain.name}.gz"
+    packed.write_bytes(gzip.compress(plain.read_bytes()))
+    assert read_set(packed).rows == read_set(plain).rows
+    packed.write_bytes(packed.read_bytes()[:-9])
+    assert "the gzip data is damaged or cut off" in said(packed)
 
 
 # USR
