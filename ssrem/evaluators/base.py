@@ -13,27 +13,12 @@ from numpy.typing import NDArray
 
 from ssrem.encoders.base import Encoder
 from ssrem.errors import EvaluatorError
+from ssrem.evaluators.parts import PARTS, overall_part
 from ssrem.samples import Floats, Sample
-
-PARTS = ("f", "g", "h")
-"""The parts of a score: f unreferenced, g referenced, h mixed."""
-
 
 EMPTY_RESPONSE = "empty response"
 EMPTY_CONTEXT = "empty context"
 NO_REFERENCE = "no reference"
-
-
-def overall_part(counts: Mapping[str, int]) -> str:
-    """The part that is an evaluator's score: h if no fewer samples have it than f, else f.
-
-    It is g for an evaluator that has neither. counts: part → number of samples that have it: a sample without a
-    reference has no h and g, a blank one has no part.
-    """
-    h, f = counts.get("h", 0), counts.get("f", 0)
-    if not (h or f):
-        return "g" if counts.get("g") else "f"
-    return "h" if h >= f else "f"
 
 
 @dataclass(frozen=True)

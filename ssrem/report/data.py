@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from ssrem.evaluators.base import overall_part
+from ssrem.evaluators.parts import overall_part
 from ssrem.report.numbers import is_figure
 
 Row = Mapping[str, Any]

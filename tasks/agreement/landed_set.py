@@ -13,7 +13,7 @@ import numpy as np
 from ssrem.agreement.annotated import Annotated
 from ssrem.agreement.inputs import Floats, Responses
 from ssrem.agreement.raters.reliability import Ratings
-from ssrem.evaluators.base import PARTS, overall_part
+from ssrem.evaluators.parts import PARTS, overall_part
 from ssrem.samples import Sample
 from tasks.scoring.signatures import Version
 from tasks.stage.stage import Output

@@ -14,7 +14,7 @@ from ssrem.agreement.levels import MIN_SYSTEMS
 from ssrem.agreement.paired_bootstrap import paired_bootstrap
 from ssrem.agreement.ranking import Ranking, ranking
 from ssrem.agreement.significance import PERMUTATIONS, Difference, perm_both, williams
-from ssrem.evaluators.base import overall_part
+from ssrem.evaluators.parts import overall_part
 from tasks.agreement.landed_set import DEFAULT_TEST, ScoredSet
 from tasks.scoring.signatures import Version
 

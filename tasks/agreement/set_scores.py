@@ -8,8 +8,9 @@ from typing import Any
 
 from ssrem.errors import say
 from ssrem.evaluators import evaluator_class
-from ssrem.evaluators.base import EMPTY_CONTEXT, EMPTY_RESPONSE, NO_REFERENCE, PARTS, Evaluator, Scores
+from ssrem.evaluators.base import EMPTY_CONTEXT, EMPTY_RESPONSE, NO_REFERENCE, Evaluator, Scores
 from ssrem.evaluators.judge.request_options import request_options
+from ssrem.evaluators.parts import PARTS
 from ssrem.samples import Sample
 from tasks.agreement.landed_set import samples_of, version_outputs
 from tasks.scoring.batches import evaluator_at, score_samples

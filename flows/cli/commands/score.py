@@ -16,7 +16,7 @@ from flows.cli.start import flow
 from ssrem.annotated_sets.columns import parse
 from ssrem.errors import SsremError, printable, say
 from ssrem.evaluators import packaged
-from ssrem.evaluators.base import PARTS
+from ssrem.evaluators.parts import PARTS
 from ssrem.responses import FIELDS, Row, read_responses
 from ssrem.samples import Sample
 from tasks.scoring.endpoint_requests import bill_row, request_options_in, split_settings, why_marked
