@@ -50,10 +50,7 @@ class CausalModel(LanguageModel):
 
         prefix = (*self.frame[0], *context)
         result = np.zeros(len(responses))
-        with torch.inference_mode():
-            read = self.model(
-                input_ids=torch.tensor([prefix], device=self.device), use_cache=True, **self._last
-            )
+        read = self.model(input_ids=torch.tensor([prefix], device=self.device), use_cache=True, **self._last)
         cache: Any = getattr(read, "past_key_values", None)
         if not hasattr(cache, "batch_repeat_interleave"):
             return None
@@ -89,7 +86,7 @@ class CausalModel(LanguageModel):
 
     def _check(self) -> None:
         # An encoder loads as a causal model without an error, but sees the tokens that it should predict.
-        one, other = self._logits([[0, 1], [0, 2]], [(0, 0), (1, 0)]).double().cpu().numpy()
+        one, other = self.logits([[0, 1], [0, 2]], [(0, 0), (1, 0)]).double().cpu().numpy()
         if not np.allclose(one, other, atol=1e-4):
             raise EvaluatorError(
                 f"{self.name} is not a causal language model, it sees later tokens; name one such as gpt2"

@@ -178,14 +178,12 @@ class LmObjective:
         """The sum of -log p of the responses' tokens, and their number."""
         begin = self.reader.frame[0]
         rows = [(*begin, *item.context, *item.response) for item in items]
-        ids = self.reader._padded(rows, self.tokenizer.pad_token_id or 0)
-        mask = self.reader._padded([[1] * len(row) for row in rows])
-        hidden = [[-100] * (len(row) - len(item.response)) for row, item in zip(rows, items, strict=True)]
-        truth = [[*before, *item.response] for before, item in zip(hidden, items, strict=True)]
-        targets = self.reader._padded(truth, -100)
-        logits = self.model(input_ids=ids, attention_mask=mask, use_cache=False).logits[:, :-1]
-        wanted = targets[:, 1:] != -100
-        loss = torch.nn.functional.cross_entropy(
-            logits[wanted].float(), targets[:, 1:][wanted], reduction="sum"
-        )
-        return loss, int(wanted.sum())
+        # A token is predicted at the position before it.
+        places = [
+            (at, len(row) - len(item.response) - 1 + token)
+            for at, (row, item) in enumerate(zip(rows, items, strict=True))
+            for token in range(len(item.response))
+        ]
+        targets = torch.tensor([token for item in items for token in item.response], device=self.model.device)
+        logits = self.reader.logits(rows, places, use_cache=False)
+        return torch.nn.functional.cross_entropy(logits.float(), targets, reduction="sum"), len(targets)

@@ -50,13 +50,15 @@ class LanguageModel(Pretrained, ABC):
     """Whether the separator also follows the last turn, before the response."""
 
     def __init__(self, name: str, tokenizer: Any, model: Any, *, mixed: bool = False) -> None:
+        import torch
+
         super().__init__(name, tokenizer, model, mixed=mixed)
         self.device = model.device
         self.vocabulary = int(model.get_output_embeddings().weight.shape[0])
         self._known: dict[tuple[tuple[int, ...], tuple[int, ...]], float] = {}
         if mixed:
             self.round_weights()
-        with self.precision():
+        with torch.inference_mode(), self.precision():
             self._check()
 
     def length(self, wanted: int | None) -> int:
@@ -116,11 +118,13 @@ class LanguageModel(Pretrained, ABC):
 
         Recent results are cached, for evaluators that share a model and folds that share samples.
         """
+        import torch
+
         keys = [(item.context, item.response) for item in items]
         if len(self._known) > _REMEMBERED:
             self.forget()
         new = {key: item for key, item in zip(keys, items, strict=True) if key not in self._known}
-        with self.precision():
+        with torch.inference_mode(), self.precision():
             sums = self._log_likelihoods(list(new.values()), batch_size)
         self._known.update(zip(new, sums.tolist(), strict=True))
         return np.array([self._known[key] for key in keys], dtype=np.float64)
@@ -158,13 +162,13 @@ class LanguageModel(Pretrained, ABC):
         counts = [len(wanted) for wanted in targets]
         places = [(at, start + i) for at, start in enumerate(starts) for i in range(counts[at])]
         log_p = _log_p(
-            self._logits(rows, places, **options), [token for wanted in targets for token in wanted]
+            self.logits(rows, places, **options), [token for wanted in targets for token in wanted]
         )
         sums = np.zeros(len(rows))
         np.add.at(sums, np.repeat(np.arange(len(rows)), counts), log_p)
         return sums
 
-    def _logits(
+    def logits(
         self,
         rows: Sequence[Sequence[int]],
         places: Sequence[tuple[int, int]],
@@ -190,8 +194,7 @@ class LanguageModel(Pretrained, ABC):
 
         hook = self.model.get_output_embeddings().register_forward_pre_hook(choose)
         try:
-            with torch.inference_mode():
-                logits = self.model(input_ids=ids, attention_mask=mask, **options).logits
+            logits = self.model(input_ids=ids, attention_mask=mask, **options).logits
         finally:
             hook.remove()
         # Some models multiply by the last layer's weights themselves: then the layer was not called.
