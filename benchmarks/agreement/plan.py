@@ -10,6 +10,7 @@ from typing import Any
 from ssrem.encoders import DEFAULT_ENCODER
 from ssrem.evaluators import MANIFEST, PACKAGED, evaluator_class
 from ssrem.evaluators.blend.config import FAST
+from ssrem.evaluators.language_model.fine_tune import LmSettings
 from ssrem.files import read_json
 from ssrem.negatives.tied_head.settings import TiedHeadSettings
 
@@ -57,6 +58,9 @@ CHITCHAT, RESPONSES = "chitchat", "responses"
 MASKED = "masked-lm"
 """Stands in settings for the masked language model: the one that the command line names, or one trained here."""
 MASKED_SETTINGS = TiedHeadSettings(steps=5000, batch_size=16, freeze=2, max_tokens=96)
+LANGUAGE = "tuned-lm"
+"""Stands in settings for the packaged language model, fine-tuned on the responses here."""
+LANGUAGE_SETTINGS = LmSettings(steps=800, batch_size=16, rank=16, freeze=4, learning_rate=3e-4, max_tokens=96)
 
 LOCAL = "http://localhost:8080/v1"
 """Where llama.cpp's server listens unless told otherwise."""

@@ -12,7 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.agreement.plan import FOLDS, MASKED, MASKED_SETTINGS, RESPONSES, Entry
+from benchmarks.agreement.plan import (
+    FOLDS,
+    LANGUAGE,
+    LANGUAGE_SETTINGS,
+    MASKED,
+    MASKED_SETTINGS,
+    RESPONSES,
+    Entry,
+)
 from benchmarks.agreement.responses import responses_of, true_above_false
 from benchmarks.agreement.rows import gain_of_share, paired_gain
 from ssrem.agreement.annotated import Labels
@@ -25,7 +33,8 @@ from ssrem.encoders.transformer.pretrained import BF16
 from ssrem.errors import EvaluatorError, SsremError
 from ssrem.evaluators import evaluator_class, load_evaluator, packaged
 from ssrem.evaluators.base import Evaluator
-from ssrem.negatives.tied_head.fine_tune import CARD, fine_tune
+from ssrem.evaluators.language_model import fine_tune as language
+from ssrem.negatives.tied_head import fine_tune as masked
 from ssrem.samples import TRAIN, Candidates, Floats
 
 Say = Callable[[str], None]
@@ -53,6 +62,8 @@ class Bench:
     say: Say
     fitted: dict[str, tuple[Any, float]] = field(default_factory=dict)
     """What was learned from the corpus and in how many seconds, for rows that only differ in what comes after."""
+    held: list[Any] = field(default_factory=list)
+    """The evaluator of the last row: while it lives, the next row shares its models and their likelihoods."""
 
     @cached_property
     def candidates(self) -> Mapping[str, Candidates]:
@@ -77,6 +88,7 @@ class _Read(dict[str, Candidates]):
 def run_of(entry: Entry, seed: int, bench: Bench) -> dict[str, Any]:
     """Figures of an entry on every annotated set that it is tested on, its signature, its gains and its time."""
     evaluator, fitted = _fitted(entry, seed, bench)
+    bench.held[:] = [evaluator]
     training = evaluator.training if entry.learn in ("corpus", "both") else None
     run: dict[str, Any] = {"seed": seed, "fit_seconds": round(fitted, 1), "gains": []}
     if training is not None:
@@ -187,10 +199,7 @@ def _fitted(entry: Entry, seed: int, bench: Bench) -> tuple[Any, float]:
 
 def _untrained(entry: Entry, seed: int, bench: Bench) -> Any:
     kind: Any = evaluator_class(entry.evaluator)
-    settings = dict(entry.settings)
-    for name, value in settings.items():
-        if value == MASKED:
-            settings[name] = bench.masked_model or _trained_masked_model(bench)
+    settings = {name: _with_models(value, bench) for name, value in entry.settings.items()}
     if not kind.learns_from:
         metric = kind(**settings)
         _ = metric.signature  # raises if a package or model is missing
@@ -206,14 +215,27 @@ def _untrained(entry: Entry, seed: int, bench: Bench) -> Any:
     return kind(encoder, kind.config_class.of(settings))
 
 
-def _trained_masked_model(bench: Bench) -> str:
-    """A masked language model that learned from the responses, in bfloat16; it is trained when first needed."""
-    folder = bench.unfinished / MASKED
-    if not (folder / CARD).is_file():
-        bench.say("masked language model")
-        candidates, unfinished = bench.candidates[RESPONSES], bench.unfinished / f"{MASKED}-0"
-        fine_tune(candidates, folder, MASKED_SETTINGS, progress=_progress(bench), checkpoint=unfinished)
-    return f"{folder}{BF16}"
+def _with_models(value: Any, bench: Bench) -> Any:
+    """The setting with models that learned from the responses, in bfloat16, in place of what stands for them; each is
+    trained when first needed."""
+    for name, module, model_settings in (
+        (MASKED, masked, MASKED_SETTINGS),
+        (LANGUAGE, language, LANGUAGE_SETTINGS),
+    ):
+        if not isinstance(value, str) or name not in value:
+            continue
+        if name == MASKED and bench.masked_model:
+            value = value.replace(name, bench.masked_model)
+            continue
+        folder = bench.unfinished / name
+        if not (folder / module.CARD).is_file():
+            bench.say(name)
+            responses, unfinished = bench.candidates[RESPONSES], bench.unfinished / f"{name}-0"
+            module.fine_tune(
+                responses, folder, model_settings, progress=_progress(bench), checkpoint=unfinished
+            )
+        value = value.replace(name, f"{folder}{BF16}")
+    return value
 
 
 def _training_texts(candidates: Candidates) -> list[str]:

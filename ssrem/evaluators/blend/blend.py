@@ -34,9 +34,9 @@ _CANDIDATES = 2_048
 class Blend(Fitted[State]):
     """f = Σ weight · z over other evaluators' f, each standardised by its scores of true responses in the fit.
 
-    `fit` learns the weights without human scores: Σ |weight| = 1, and f lies within ± `clip`. `fine_tuned` learns
-    them from human scores: f predicts the score on the unit range, and may exceed it. The default parts are
-    those of `BlendFast`, and `lm-pmi`, how much likelier the context makes the response, as a mean over its
+    `fit` learns the weights without human scores: Σ |weight| = 1, and f lies from -`clip` to `cap`. `fine_tuned`
+    learns them from human scores: f predicts the score on the unit range, and may exceed it. The default parts are
+    those of `BlendFast` and `lm-pmi`, how much likelier the context makes the response, as a mean over its
     tokens, which favours short responses, and as their sum, which favours long ones. The mean log-probability
     itself is left out, because it follows wording and length. A part `length` has no weight until human scores
     tell whether long responses are better or worse.
@@ -106,7 +106,7 @@ class Blend(Fitted[State]):
         return {name: float(w) / total for name, w in zip(self.members.names, weights, strict=True)}
 
     def _about(self, state: State) -> str:
-        return f"parts:{self.members.signature}|clip:{self.config.clip:g}|tuned:{state.tuned}"
+        return f"parts:{self.members.signature}|clip:{self.config.clip:g}|cap:{self.config.cap:g}|tuned:{state.tuned}"
 
     def _hash(self, state: State) -> str:
         digest = hashlib.sha256()
@@ -146,7 +146,7 @@ class Blend(Fitted[State]):
     def compute(self, samples: Sequence[Sample]) -> Scores:
         """f and f_unit; the other parts are NaN, and all are where a part of the blend has no score."""
         scored = self.members.scores(samples)
-        f = self.state.f(scored.values, self.config.clip)
+        f = self.state.f(scored.values, self.config.limits)
         return replace(Scores.of(scored.truncated, f=f, f_unit=self.f_unit(f)), reasons=scored.reasons)
 
     def bill(self, samples: Sequence[Sample]) -> Bill:
@@ -180,8 +180,8 @@ class Blend(Fitted[State]):
 class BlendFast(Blend):
     """A `Blend` without a language model.
 
-    Its parts: the cosines of a sentence encoder with the last turn and with the last two, `ssrem`, and three that find
-    what those miss: `novelty` (copied words), `own-turn` (the speaker's own turn again), `fluency` (word order).
+    Its parts: the cosine of a sentence encoder with the last turn, `ssrem-minilm`, and three that recognise faults:
+    `novelty` (copied words), `own-turn` (the speaker's own turn again), `fluency` (word order).
     """
 
     name: ClassVar[str] = "blend-fast"
@@ -210,7 +210,7 @@ class BlendRef(Blend):
         """h; the other parts are NaN, and all are where a part of the blend has no score."""
         rows = [row for row, sample in enumerate(samples) if sample.reference is not None]
         scored = self.members.scores([samples[row] for row in rows])
-        h = self.state.f(scored.values, self.config.clip)
+        h = self.state.f(scored.values, self.config.limits)
         return replace(Scores.of(scored.truncated, h=h), reasons=scored.reasons).placed(rows, len(samples))
 
     def score_candidates(self, candidates: Candidates, split: int | None = TEST) -> dict[str, Floats]:

@@ -10,11 +10,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
+
 from ssrem import trusted_sources
 from ssrem.config import Config
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import evaluator_class, load_evaluator, packaged
 from ssrem.evaluators.base import Evaluator
+from ssrem.samples import Floats
 
 VARIANTS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "cosine-last": ("cosine", {"context_turns": 1, "join": "text"}),
@@ -26,19 +29,22 @@ VARIANTS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
 
 CONTROL = "length"
 
-FAST = "cosine-last+cosine-last-two+ssrem+ssrem-minilm+novelty+own-turn+fluency"
-"""The parts that need no language model."""
+FAULTS = "novelty,own-turn,fluency"
+"""The parts that recognise faults of a response, each of another kind."""
+FAST = f"cosine-last+ssrem-minilm+{FAULTS}"
+"""The parts that need no language model. Faults have a third of the weight: most responses have none."""
 
 _PART = re.compile(r"(?:([a-z0-9][a-z0-9-]*)=)?([a-z0-9][a-z0-9-]*)")
 
 
 @dataclass(frozen=True)
 class Part:
-    """One part of a blend: its own name, the evaluator's name, and the evaluator's settings."""
+    """One part of a blend: its own name, the evaluator's name, the evaluator's settings, and its group's number."""
 
     name: str
     evaluator: str
     settings: Mapping[str, Any] = field(default_factory=dict)
+    group: int = 0
 
     @property
     def is_control(self) -> bool:
@@ -79,8 +85,8 @@ class Part:
 class BlendConfig(Config):
     """Settings of a fit; all of them are saved with the model.
 
-    parts: names of evaluators or of VARIANTS, joined by "+" or ","; OWN=NAME gives a part a name of its own.
-    `length` is a control: its weight is 0 unless human scores give it one.
+    parts: names of evaluators or of VARIANTS, joined by "+", or by "," to those that are one kind of evidence;
+    OWN=NAME gives a part a name of its own. `length` is a control: its weight is 0 unless human scores give it one.
     settings: a JSON object, part → settings of its evaluator; {"folder": PATH} takes a saved evaluator.
 
     negatives: what the true responses are told from: a spec of `ssrem.negatives.load_generator`, in which 'drawn'
@@ -89,15 +95,17 @@ class BlendConfig(Config):
     in number of words.
     contexts, valid_contexts: how many responses of the train and the valid split are drawn and scored.
 
-    l2: strengths of regularisation to choose from, joined by "+". It draws the weights towards one another, so the
-    strongest gives nearly equal weights. The default leaves no choice: which kinds of negatives there are, and
+    l2: strengths of regularisation to choose from, joined by "+". It draws the weights towards `prior`, so the
+    strongest gives nearly those. The default leaves no choice: which kinds of negatives there are, and
     how many of each, is arbitrary, and weaker regularisation follows the kind that is easiest to tell.
     non_negative: whether weights below 0 are excluded. length_control: whether the number of words takes part
-    in the fit; it is left out of f. clip: the most standard deviations of true responses from
-    their mean by which a part's score counts. folds: of the inner cross-validation where human scores are learned.
+    in the fit; it is left out of f. clip, cap: the most standard deviations of true responses below and above
+    their mean by which a part's score counts. The cap is low, since a response that is closer to its context, or
+    likelier after it, than nearly all true ones is no better for that: it may be a copy. folds: of the inner
+    cross-validation where human scores are learned.
     """
 
-    parts: str = f"{FAST}+lm-pmi+lm-pmi-sum"
+    parts: str = f"cosine-last,ssrem-minilm+{FAULTS}+lm-pmi,lm-pmi-sum"
     settings: str = "{}"
     negatives: str = "drawn+copied+own+generic+shuffle-golden+other-question"
     generator_settings: str = "{}"
@@ -108,6 +116,7 @@ class BlendConfig(Config):
     non_negative: bool = True
     length_control: bool = True
     clip: float = 8.0
+    cap: float = 2.0
     folds: int = 5
     seed: int = 0
 
@@ -122,7 +131,7 @@ class BlendConfig(Config):
         self.at_least(1, "contexts", "valid_contexts")
         self.at_least(2, "folds")
         self.at_least(0, "seed")
-        self.above_zero("clip")
+        self.above_zero("clip", "cap")
         _ = self.members, self.strengths, self.generator
 
     @property
@@ -133,7 +142,8 @@ class BlendConfig(Config):
             if not isinstance(of_part, dict):
                 raise EvaluatorError(f"settings: {part} has {of_part!r}; expected an object of settings")
         parts: dict[str, Part] = {}
-        for text in re.split(r"[+,]", self.parts):
+        groups = [group.split(",") for group in self.parts.split("+")]
+        for number, text in ((number, text) for number, group in enumerate(groups) for text in group):
             matched = _PART.fullmatch(text.strip())
             if matched is None:
                 raise EvaluatorError(
@@ -145,12 +155,26 @@ class BlendConfig(Config):
             if name.split("-")[0] == "blend":
                 raise EvaluatorError("parts: a blend is no part of a blend; name its parts")
             evaluator, settings = VARIANTS.get(name, (name, {}))
-            parts[own] = Part(own, evaluator, {**settings, **settings_of.get(own, {})})
+            parts[own] = Part(own, evaluator, {**settings, **settings_of.get(own, {})}, number)
         if all(part.is_control for part in parts.values()):
             raise EvaluatorError(f"parts {self.parts!r}: {CONTROL} alone judges nothing; add an evaluator")
         if unknown := [name for name in settings_of if name not in parts]:
             raise EvaluatorError(f"settings: no part {', '.join(unknown)}; there are {', '.join(parts)}")
         return tuple(parts.values())
+
+    @property
+    def prior(self) -> Floats:
+        """The weights that learning starts from, float64 (m,), of sum 1: equal ones of the groups of parts, and of the
+        parts of a group. A control has none."""
+        group = np.array([-1 if part.is_control else part.group for part in self.members])
+        _, number, sizes = np.unique(group, return_inverse=True, return_counts=True)
+        shares = np.where(group < 0, 0.0, 1 / sizes[number])
+        return np.asarray(shares / shares.sum())
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """Between which standard deviations from the mean of true responses a part's score counts."""
+        return -self.clip, self.cap
 
     @property
     def strengths(self) -> tuple[float, ...]:
@@ -180,9 +204,11 @@ class BlendFastConfig(BlendConfig):
 
 @dataclass(frozen=True)
 class BlendRefConfig(BlendConfig):
-    """Settings of a fit of blend-ref, which reads the reference; those that concern negatives have no effect."""
+    """Settings of a fit of blend-ref, which reads the reference; those that concern negatives have no effect. No true
+    responses say how close to the reference is close enough, so the cap is high."""
 
     parts: str = "cosine+lm-pmi+lm-pmi-sum+lm-coherence+length+bertscore+rouge-l"
+    cap: float = 8.0
 
 
 def _object(name: str, text: str) -> dict[str, Any]:

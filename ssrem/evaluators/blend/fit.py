@@ -131,8 +131,8 @@ def fit(
 ) -> tuple[State, Training]:
     """Weights by pairwise logistic regression: each true response against each of its own negatives.
 
-    Minimises the mean of -log σ(f(true) - f(negative)) + l2 Σ (w - mean w)², where f = Σ w z + β log(1 + words), a
-    mean over a response's negatives and then over responses: regularisation draws the weights to equal ones,
+    Minimises the mean of -log σ(f(true) - f(negative)) + l2 Σ (w - p Σ w)², where f = Σ w z + β log(1 + words), a
+    mean over a response's negatives and then over responses: regularisation draws the weights to the prior p,
     not to zero. z is a part's score, standardised by the true responses, so that its scale does not depend on
     the kinds of negatives; by all responses only where the true ones do not differ. A control has weight 0. Of the
     strengths whose validation loss is within one standard error of the lowest the strongest is taken. The weights of
@@ -153,11 +153,11 @@ def fit(
     values, learned = all_scored.values[used], sum(map(len, groups[TRAIN]))
     true = np.cumsum([0, *map(len, groups[TRAIN][:-1])])
     centre, spread = scales(values[true], values)
-    z = standardised(values, centre, spread, config.clip)
+    z = standardised(values, centre, spread, config.limits)
     train, valid = Trials.of(groups[TRAIN], z[:learned]), Trials.of(groups[VALID], z[learned:])
     solutions, losses, history = [], [], []
     for at, strength in enumerate(strengths, 1):
-        weights, beta = _minimised(train, strength, members.judging, config)
+        weights, beta = _minimised(train, strength, config.prior, config)
         losses.append(_losses(valid, weights, beta))
         solutions.append((weights, beta))
         history.append(
@@ -181,12 +181,12 @@ def fit(
     ]
     total = float(np.abs(weights).sum())
     if total < 1e-6:
-        weights, total = members.judging.astype(np.float64), float(members.judging.sum())
-        notes.append("no part tells true responses from negatives: the weights are equal")
+        weights, total = config.prior, 1.0
+        notes.append("no part tells true responses from negatives: the weights are those before the fit")
     notes += all_scored.notes
     weights = weights / total
     figures = {key: history[chosen][key] for key in ("valid_loss", "valid_gt_above", "l2")}
-    figures |= _figures(members, valid, weights, beta)
+    figures |= _figures(members, config, valid, weights, beta)
     state = State(weights, centre, spread, 0.0, Bounds.of(valid.f(weights)[valid.present]))
     counts = {
         "train": len(train.z),
@@ -198,13 +198,15 @@ def fit(
     return state, Training(tuple(history), chosen + 1, seconds, counts, figures, tuple(notes))
 
 
-def _figures(members: Members, valid: Trials, weights: Floats, beta: float) -> dict[str, float]:
-    """Each part's weight; the share of negatives that the true response outranks by each part, by equal weights and by
-    the length; and how f follows the length."""
+def _figures(
+    members: Members, config: BlendConfig, valid: Trials, weights: Floats, beta: float
+) -> dict[str, float]:
+    """Each part's weight; the share of negatives that the true response outranks by each part, by the prior's weights
+    and by the length; and how f follows the length."""
     names = members.names
     figures = {f"weight {part}": float(weight) for part, weight in zip(names, weights, strict=True)}
     figures |= {f"gt_above {part}": valid.above(valid.z[:, :, at]) for at, part in enumerate(names)}
-    figures["gt_above equal weights"] = valid.above(valid.z[:, :, members.judging].mean(axis=2))
+    figures["gt_above prior"] = valid.above(valid.f(config.prior))
     figures["gt_above length"] = valid.above(valid.words)
     figures["length_coefficient"] = beta
     return figures | valid.length_correlations(valid.f(weights))
@@ -229,13 +231,11 @@ def _losses(trials: Trials, weights: Floats, beta: float) -> Floats:
     return losses
 
 
-def _minimised(
-    trials: Trials, strength: float, judging: NDArray[np.bool_], config: BlendConfig
-) -> tuple[Floats, float]:
+def _minimised(trials: Trials, strength: float, prior: Floats, config: BlendConfig) -> tuple[Floats, float]:
     """The weights and the coefficient of the length that minimise the loss of `fit`, which is convex."""
     from scipy.optimize import minimize
 
-    parts = trials.z.shape[2]
+    parts, judging = trials.z.shape[2], prior > 0
     columns = np.concatenate([trials.z, trials.words[:, :, None]], axis=2)
     apart_columns, shares = columns[:, :1] - columns[:, 1:], _shares(trials)
 
@@ -244,8 +244,8 @@ def _minimised(
         margins = _margins(trials, weights, beta)
         error = -shares * np.exp(-np.logaddexp(0, margins))
         gradient = np.einsum("nk,nkm->m", error, apart_columns) / len(columns)
-        apart = np.where(judging, weights - weights[judging].mean(), 0.0)
-        gradient[:parts] += 2 * strength * apart
+        apart = np.where(judging, weights - prior * weights[judging].sum(), 0.0)
+        gradient[:parts] += 2 * strength * np.where(judging, apart - apart @ prior, 0.0)
         gradient[parts] += 2 * _LENGTH_L2 * beta
         mean = (np.logaddexp(0, -margins) * shares).sum(axis=1).mean()
         return float(strength * apart @ apart + _LENGTH_L2 * beta**2 + mean), gradient
@@ -254,7 +254,7 @@ def _minimised(
     free: tuple[float | None, float | None] = (lowest, None)
     bounds = [free if judges else (0.0, 0.0) for judges in judging.tolist()]
     bounds.append((None, None) if config.length_control else (0.0, 0.0))
-    start = np.append(judging / judging.sum(), 0.0)
+    start = np.append(prior, 0.0)
     options = {"maxiter": 2000, "maxfun": 20000, "ftol": 1e-13, "gtol": 1e-8}
     solved = minimize(loss, start, jac=True, bounds=bounds, method="L-BFGS-B", options=options)
     return np.asarray(solved.x[:parts], dtype=np.float64), float(solved.x[parts])

@@ -65,8 +65,6 @@ class Members:
     ) -> None:
         self.parts = tuple(parts)
         self.names = tuple(part.name for part in parts)
-        self.judging = np.array([not part.is_control for part in parts])
-        """Which parts get a weight without human scores, bool (m,)."""
         self.referenced = referenced
         self._at_hand = dict(at_hand or {})
         self._known: dict[Sample, tuple[Floats, bool, str]] = {}

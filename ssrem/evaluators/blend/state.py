@@ -19,7 +19,7 @@ _TAIL = 1.0
 
 @dataclass(frozen=True)
 class State:
-    """f = offset + Σ weight · z, where z is a part's score standardised by its centre and spread, and clipped.
+    """f = offset + Σ weight · z, where z is a part's score standardised by its centre and spread, within limits.
 
     weights, centre, spread: float64 (m,). f_bounds: of f. tuned: from how many human scores it learned.
     """
@@ -36,9 +36,9 @@ class State:
         """Part → lowest and highest value."""
         return {"f": self.f_bounds}
 
-    def f(self, values: Floats, clip: float) -> Floats:
+    def f(self, values: Floats, limits: tuple[float, float]) -> Floats:
         """Of the parts' scores (n, m), float64 (n,)."""
-        return self.offset + standardised(values, self.centre, self.spread, clip) @ self.weights
+        return self.offset + standardised(values, self.centre, self.spread, limits) @ self.weights
 
     @property
     def tensors(self) -> dict[str, NDArray[Any]]:
@@ -57,9 +57,9 @@ class State:
         return cls(weights, centre, spread, float(offset[0]), Bounds(*bounds.tolist()), int(tuned[0]))
 
 
-def standardised(values: Floats, centre: Floats, spread: Floats, clip: float) -> Floats:
-    """z of values (n, m), clipped to ± clip."""
-    return np.clip((values - centre) / spread, -clip, clip)
+def standardised(values: Floats, centre: Floats, spread: Floats, limits: tuple[float, float]) -> Floats:
+    """z of values (n, m), brought within the limits."""
+    return np.clip((values - centre) / spread, *limits)
 
 
 def scales(values: Floats, others: Floats) -> tuple[Floats, Floats]:

@@ -33,7 +33,7 @@ def tune(
 ) -> tuple[State, Training]:
     """Ridge regression of (score - low) / (high - low) on the parts, in closed form.
 
-    w = a w₀ + d, where w₀ are the weights of the state `before` (without one equal weights, 0 for a control): a is
+    w = a w₀ + d, where w₀ are the weights of the state `before` (without one those of `BlendConfig.prior`): a is
     free, l2 Σ d² is added to the mean squared error, and l2 is chosen by cross-validation by context. Without a state
     before, the parts are standardised by the annotated samples.
     """
@@ -119,11 +119,11 @@ class _Parts:
     def of(
         cls, members: Members, samples: Sequence[Sample], before: State | None, config: BlendConfig
     ) -> _Parts:
-        """Of the samples; scales and weights are those of the state `before`, or else from the samples and equal."""
+        """Of the samples; scales and weights are those of the state `before`, else the samples' and `config.prior`."""
         values = members.scores(samples).values
         centre, spread = (before.centre, before.spread) if before else scales(values, values)
-        prior = before.weights if before else members.judging / members.judging.sum()
-        return cls(standardised(values, centre, spread, config.clip), centre, spread, prior)
+        prior = before.weights if before else config.prior
+        return cls(standardised(values, centre, spread, config.limits), centre, spread, prior)
 
     def folds(self, samples: Sequence[Sample], config: BlendConfig) -> Rows:
         """Folds by context, int64 (n,)."""

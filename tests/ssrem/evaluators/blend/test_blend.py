@@ -117,7 +117,7 @@ def planted(
     return Candidates(texts, response, response - 2, response, negatives, split)
 
 
-CONFIG = BlendConfig(contexts=180, valid_contexts=60, negatives="drawn", l2="0.01+0.1+1+10+1000")
+CONFIG = BlendConfig(contexts=180, valid_contexts=60, negatives="drawn", l2="0.01+0.1+1+10+1000", cap=8)
 SAMPLES = [Sample(("a", "b"), text([at % 7 - 3, at % 5], at % 4)) for at in range(40)]
 
 
@@ -138,7 +138,7 @@ def test_learns_which_part_tells_true_responses() -> None:
     assert training.figures["weight good"] == pytest.approx(weights["good"])
     assert training.figures["gt_above good"] > 0.85
     assert 0.35 < training.figures["gt_above noise"] < 0.65
-    assert training.figures["valid_gt_above"] > training.figures["gt_above equal weights"]
+    assert training.figures["valid_gt_above"] > training.figures["gt_above prior"]
     assert training.rows["train"] == 180 and training.rows["valid"] == 60
     # Two negatives a response, SC missing of every fourth.
     assert 180 * 1.6 < training.rows["train_negatives"] < 180 * 1.9
@@ -161,7 +161,7 @@ def test_weights_equal_an_independent_regression() -> None:
         gradient = apart.T @ (p - 1) / 200 + 2 * strength * centring @ weights
         hessian = (apart * (p * (1 - p))[:, None]).T @ apart / 200 + 2 * strength * centring
         weights = weights - np.linalg.solve(hessian, gradient)
-    minimised, beta = _minimised(trials, strength, np.ones(3, dtype=bool), config)
+    minimised, beta = _minimised(trials, strength, np.full(3, 1 / 3), config)
     assert minimised == pytest.approx(weights, abs=1e-4)
     assert beta == 0
 
@@ -198,10 +198,20 @@ def test_strong_regularisation_gives_equal_weights() -> None:
     assert weights == pytest.approx({"good": 0.5, "noise": 0.5}, abs=1e-3)
 
 
+def test_groups_of_parts_have_equal_weights_before_the_fit() -> None:
+    config = BlendConfig(parts="a=number+b=number,c=number+length", l2="100000", cap=8)
+    assert config.prior == pytest.approx([0.5, 0.25, 0.25, 0])
+    assert BlendConfig(parts="a=number,b=number").prior == pytest.approx([0.5, 0.5])
+    config = replace(CONFIG, parts="good=number+noise=number,more=number", l2="100000")
+    blend = Blend(None, config, members=numbers("good", "noise", "more"))
+    blend.fit(planted([2.0, 0.5, 0.1]))
+    assert blend.weights == pytest.approx({"good": 0.5, "noise": 0.25, "more": 0.25}, abs=1e-3)
+
+
 def test_where_nothing_separates_the_weights_stay_equal() -> None:
     blend = fitted(planted([-1.0, -1.0]))
     assert blend.weights == {"good": 0.5, "noise": 0.5}
-    assert blend.training is not None and "the weights are equal" in blend.training.notes[0]
+    assert blend.training is not None and "the weights are those before the fit" in blend.training.notes[0]
 
 
 def test_the_strongest_within_a_standard_error_is_chosen() -> None:
@@ -283,7 +293,7 @@ def test_the_packaged_one_without_a_language_model(monkeypatch: pytest.MonkeyPat
     blend = load_evaluator("blend-fast")
     assert isinstance(blend, BlendFast) and BlendFast.missing_packages(PACKAGED / "blend-fast") == []
     assert list(blend.weights) == [part.name for part in BlendFastConfig().members]
-    assert min(blend.weights.values()) > 0.1 and max(blend.weights.values()) < 0.25
+    assert min(blend.weights.values()) > 0.1 and max(blend.weights.values()) < 0.4
     assert json.loads((PACKAGED / "blend-fast" / "card.json").read_text())["human_scores"] == 0
     pairs = everyday_pairs()[::3]
     samples = [Sample(pair.context, said) for pair in pairs for said in (pair.better, pair.worse)]
@@ -340,6 +350,13 @@ def test_scores_by_hand() -> None:
     unit = blend.compute(SAMPLES).f_unit
     low, high = state.f_bounds.low, state.f_bounds.high
     assert unit == pytest.approx(np.clip((blend.compute(SAMPLES).score - low) / (high - low), 0, 1))
+
+
+def test_a_part_counts_up_to_its_cap() -> None:
+    blend = fitted(planted([1.0, 0.3]), replace(CONFIG, cap=2.0))
+    wild = blend.score([Sample(("hi",), text([1e9, -1e9])), Sample(("hi",), text([1e9, 1e9]))])
+    assert wild == pytest.approx([2 * blend.state.weights[0] - 8 * blend.state.weights[1], 2], abs=1e-9)
+    assert "|clip:8|cap:2|" in blend.signature
 
 
 def test_scales_leave_the_outer_percent_out() -> None:
@@ -411,13 +428,25 @@ def test_score_candidates_equals_score(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_parts_by_name_and_settings() -> None:
     settings = json.dumps({"twice": {"times": 2.0}})
     config = BlendConfig(parts="number, twice=number", settings=settings)
-    assert config.members == (Part("number", "number"), Part("twice", "number", {"times": 2.0}))
+    assert config.members == (Part("number", "number"), Part("twice", "number", {"times": 2.0}, 0))
     blend = Blend(None, config)
     assert blend.members.scores([Sample((), "3")]).values.tolist() == [[3.0, 6.0]]
     default = BlendConfig().members
     assert [part.name for part in default][-2:] == ["lm-pmi", "lm-pmi-sum"]
-    assert default[:-2] == BlendFastConfig().members
-    assert default[-1] == Part("lm-pmi-sum", "lm-pmi", {"aggregate": "sum"})
+    assert {part.name for part in default[:-2]} == {part.name for part in BlendFastConfig().members}
+    assert default[-1] == Part("lm-pmi-sum", "lm-pmi", {"aggregate": "sum"}, 2)
+    assert {
+        name: round(float(weight), 2)
+        for name, weight in zip((part.name for part in default), BlendConfig().prior, strict=True)
+    } == {
+        "cosine-last": 0.17,
+        "ssrem-minilm": 0.17,
+        "novelty": 0.11,
+        "own-turn": 0.11,
+        "fluency": 0.11,
+        "lm-pmi": 0.17,
+        "lm-pmi-sum": 0.17,
+    }
 
 
 @pytest.mark.parametrize(
@@ -434,6 +463,7 @@ def test_parts_by_name_and_settings() -> None:
         ({"l2": "1+x"}, "l2 is '1\\+x'; expected numbers"),
         ({"l2": "-1"}, "expected numbers from 0"),
         ({"clip": 0.0}, "clip is 0.0"),
+        ({"cap": -1.0}, "cap is -1.0"),
         ({"contexts": 0}, "contexts is 0"),
         ({"folds": 1}, "folds is 1"),
         ({"generator_settings": "model"}, "generator_settings is 'model'"),
@@ -750,7 +780,7 @@ def test_changed_weights_are_refused(saved: Path) -> None:
 
 def test_nothing_is_loaded_before_it_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     blend = Blend(None)
-    assert blend.members.names[2:5] == ("ssrem", "ssrem-minilm", "novelty")
+    assert blend.members.names[1:3] == ("ssrem-minilm", "novelty")
     assert "evaluators" not in vars(blend.members)
     assert (Blend.parts, Blend.needs) == (("f",), frozenset({"context"}))
     assert Blend.encoder_spec("word2vec") is None
