@@ -5,7 +5,7 @@ python -m benchmarks.blend fit blend-fast      # ssrem/packaged/blend-fast, in s
 python -m benchmarks.blend fit blend           # ssrem/packaged/blend: with the language model, up to an hour
 
 Nothing is learned from human scores. Models run in bf16 where the CPU has it, which is twice as fast. Make
-the blends anew if the packaged ssrem changes: it is one of their parts.
+the blends anew if the packaged ssrem-minilm changes: it is one of their parts.
 """
 
 from __future__ import annotations

@@ -8,7 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.agreement.plan import CONTEXTS, FOLDS, MASKED_SETTINGS, SECTIONS, Entry
+from benchmarks.agreement.plan import (
+    CONTEXTS,
+    FOLDS,
+    LANGUAGE_SETTINGS,
+    MASKED_SETTINGS,
+    SECTIONS,
+    Entry,
+)
 from benchmarks.agreement.rows import TOO_SMALL, ComputedRows, too_small
 from benchmarks.agreement.run import figures_of
 from benchmarks.agreement.seeds import RESAMPLES, difference_over_seeds
@@ -92,11 +99,12 @@ def _head(sets: Mapping[str, Labels]) -> list[str]:
         f"from {CONTEXTS:,} responses to contexts of DailyDialog (DailyDialog++, Sai et al. 2020), each with one or",
         "two negatives, once, with the lowest two layers as they were (the papers: BERT-base, all of DailyDialog). So",
         f"did the masked language model of mask-and-fill and its ablations, in {MASKED_SETTINGS.steps:,} steps of",
-        f"{MASKED_SETTINGS.batch_size} responses. The papers' figures are Pearson / Spearman as printed: from Park et",
-        "al. 2021 for rows without human scores (dailydialog-zhao and persona-zhao, trained on DailyDialog), from Zhao",
-        "et al. 2020 for rows with them (90 test responses, ground truth among them, split by response). Our figures",
-        f"with human scores are cross-validated in {FOLDS} folds by context, over all responses, which is another",
-        "protocol.",
+        f"{MASKED_SETTINGS.batch_size} responses, and the language model of the rows that say so, in",
+        f"{LANGUAGE_SETTINGS.steps:,} steps of {LANGUAGE_SETTINGS.batch_size}. The papers' figures are Pearson /",
+        "Spearman as printed: from Park et al. 2021 for rows without human scores (dailydialog-zhao and",
+        "persona-zhao, trained on DailyDialog), from Zhao et al. 2020 for rows with them (90 test responses, ground",
+        "truth among them, split by response). Our figures with human scores are cross-validated in",
+        f"{FOLDS} folds by context, over all responses, which is another protocol.",
     ]
 
 

@@ -199,6 +199,9 @@ def _trained() -> Iterator[Entry]:
         yield Entry("corpus", name, f"`{name}`, packaged", name, learn="packaged", minutes=minutes)
     label = "`blend` (all-mpnet-base-v2)"
     yield Entry("corpus", "blend-mpnet", label, "blend", _LARGER_BLEND, None, "corpus", minutes=60)
+    for name in ("lm-coherence", "lm-pmi"):
+        tuned = {"model": LANGUAGE}
+        yield Entry("corpus", f"{name}-tuned", f"`{name}`, fine-tuned", name, tuned, minutes=120)
     yield Entry("corpus", "ruber-unref", "`ruber-unref`", "ruber-unref", _RUBER, _GLOVE, "corpus", minutes=60)
     ruber = PARK["ruber"]
     yield Entry("corpus", "ruber", "`ruber`", "ruber", _RUBER, _GLOVE, "corpus", minutes=60, paper=ruber)
