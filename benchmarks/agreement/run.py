@@ -199,7 +199,7 @@ def _fitted(entry: Entry, seed: int, bench: Bench) -> tuple[Any, float]:
 
 def _untrained(entry: Entry, seed: int, bench: Bench) -> Any:
     kind: Any = evaluator_class(entry.evaluator)
-    settings = {name: _with_models(value, bench) for name, value in entry.settings.items()}
+    settings = {name: _with_model(value, bench) for name, value in entry.settings.items()}
     if not kind.learns_from:
         metric = kind(**settings)
         _ = metric.signature  # raises if a package or model is missing
@@ -215,27 +215,27 @@ def _untrained(entry: Entry, seed: int, bench: Bench) -> Any:
     return kind(encoder, kind.config_class.of(settings))
 
 
-def _with_models(value: Any, bench: Bench) -> Any:
-    """The setting with models that learned from the responses, in bfloat16, in place of what stands for them; each is
-    trained when first needed."""
-    for name, module, model_settings in (
-        (MASKED, masked, MASKED_SETTINGS),
-        (LANGUAGE, language, LANGUAGE_SETTINGS),
-    ):
-        if not isinstance(value, str) or name not in value:
-            continue
-        if name == MASKED and bench.masked_model:
-            value = value.replace(name, bench.masked_model)
-            continue
-        folder = bench.unfinished / name
-        if not (folder / module.CARD).is_file():
-            bench.say(name)
-            responses, unfinished = bench.candidates[RESPONSES], bench.unfinished / f"{name}-0"
-            module.fine_tune(
-                responses, folder, model_settings, progress=_progress(bench), checkpoint=unfinished
-            )
-        value = value.replace(name, f"{folder}{BF16}")
-    return value
+def _with_model(value: Any, bench: Bench) -> Any:
+    """The setting; in place of what stands for a model that learned from the responses that model, in bfloat16.
+
+    It is trained when first needed, unless the command line names the masked one.
+    """
+    if value not in (MASKED, LANGUAGE):
+        return value
+    if value == MASKED and bench.masked_model:
+        return bench.masked_model
+    folder = bench.unfinished / value
+    module: Any = masked if value == MASKED else language
+    if not (folder / module.CARD).is_file():
+        bench.say(value)
+        module.fine_tune(
+            bench.candidates[RESPONSES],
+            folder,
+            MASKED_SETTINGS if value == MASKED else LANGUAGE_SETTINGS,
+            progress=_progress(bench),
+            checkpoint=bench.unfinished / f"{value}-0",
+        )
+    return f"{folder}{BF16}"
 
 
 def _training_texts(candidates: Candidates) -> list[str]:
