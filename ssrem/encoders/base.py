@@ -38,6 +38,9 @@ class Encoder(ABC):
     saved: ClassVar[tuple[str, ...]] = ()
     """The keys that `_save` returns and `_load` needs."""
 
+    unit: str = "words"
+    """What `units` splits a text into, for signatures and messages."""
+
     name: str
     dimensions: int
 
@@ -84,6 +87,15 @@ class Encoder(ABC):
         weights = np.array([len(words(part)) for part in parts], dtype=np.float64)
         known = vectors.any(axis=1) & (weights > 0)
         return vectors[known], weights[known]
+
+    def units(self, texts: Sequence[str]) -> tuple[list[list[int]], Vectors]:
+        """What recurrent networks read: each text as rows of the vectors, float32 (v, d), in its order.
+
+        A word's vector is what `encode` gives for the word by itself, zero for an unknown one.
+        """
+        rows: dict[str, int] = {}
+        split = [[rows.setdefault(word, len(rows)) for word in words(text)] for text in texts]
+        return split, self.encode(list(rows))
 
     def truncated(self, texts: Sequence[str]) -> NDArray[np.bool_]:
         """Whether the end of each text is not read, bool (n,); all False for an encoder without a limit."""

@@ -102,16 +102,3 @@ def check_settings_are_refused(config: type[Config], messages: Mapping[tuple[str
     for (setting, value), message in messages.items():
         with pytest.raises(EvaluatorError, match=message):
             config.of({setting: value})
-
-
-def check_encode_is_called_with_words(evaluator: Any, samples: Sequence[Sample]) -> None:
-    """`encode=` replaces the encoder's own and is called with single words."""
-    seen: list[str] = []
-
-    def encode(texts: Sequence[str]) -> np.ndarray:
-        seen.extend(texts)
-        vectors: np.ndarray = evaluator.encoder.encode(texts)
-        return vectors
-
-    assert np.array_equal(evaluator.score(samples, encode=encode), evaluator.score(samples))
-    assert seen and all(" " not in word for word in seen)

@@ -18,7 +18,7 @@ from ssrem.encoders.base import Encoder
 from ssrem.encoders.recurrent.word_sequences import Stretches, Words, first_words
 from ssrem.errors import EvaluatorError
 from ssrem.files import read_json, read_tensors, write_tensors
-from ssrem.samples import Encode, Floats, Rows
+from ssrem.samples import Floats, Rows
 
 if TYPE_CHECKING:
     from ssrem.encoders.recurrent.gru_network import GruNetwork
@@ -93,7 +93,7 @@ class HierarchicalGru(Encoder):
 
     def _read(self, texts: Sequence[str]) -> Encoded:
         turns = Dialogues.of([(text,) for text in texts])
-        return encode_dialogues(turns, self.words.encode, self.net, self.turn_words)
+        return encode_dialogues(turns, self.words, self.net, self.turn_words)
 
     def _save(self, folder: Path) -> Mapping[str, Any]:
         if self.words.origin is None:
@@ -170,13 +170,13 @@ class Encoded:
         )
 
 
-def encode_dialogues(dialogues: Dialogues, encode: Encode, net: GruNetwork, turn_words: int) -> Encoded:
+def encode_dialogues(dialogues: Dialogues, encoder: Encoder, net: GruNetwork, turn_words: int) -> Encoded:
     """The network's last state of each dialogue (Lowe et al. 2017, section 4), of the first known words of each turn.
 
     A turn without a known word is skipped. No dialogue's vector depends on the others.
     """
     turns = dialogues.turns
-    words = Words.of(list(dialogues.texts) or [""], encode)
+    words = Words.of(list(dialogues.texts) or [""], encoder)
     texts = first_words(words, len(words.ends) - 1, turn_words)
     known = holds_of(turns, texts.lengths > 0)
     cut = holds_of(turns, texts.cut)

@@ -1,20 +1,21 @@
-"""Texts as sequences of word vectors, stored end to end and padded only in batches."""
+"""Texts as sequences of vectors of words or tokens, stored end to end and padded only in batches."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ssrem.samples import Encode, Floats, Rows
-from ssrem.tokenize import words
+from ssrem.encoders.base import Encoder
+from ssrem.samples import Floats, Rows
 
 
 @dataclass(frozen=True)
 class Words:
-    """The known words of m texts, in order.
+    """The known words of m texts, in order; tokens, if the encoder has vectors of tokens.
 
     ids: int32 (w,), rows of `vectors`; text t has ids[ends[t] : ends[t + 1]], so that neighbouring texts are
     one stretch. vectors: float32 (v + 1, d); row 0 is the padding, which no text contains.
@@ -25,23 +26,19 @@ class Words:
     vectors: NDArray[np.float32]
 
     @classmethod
-    def of(cls, texts: Sequence[str], encode: Encode, needed: NDArray[np.bool_] | None = None) -> Words:
-        """A word's vector is what `encode` gives for the word by itself; a word with none is left out.
+    def of(cls, texts: Sequence[str], encoder: Encoder, needed: NDArray[np.bool_] | None = None) -> Words:
+        """The `units` of the encoder; one with a zero vector is left out.
 
-        needed: bool (m,), the texts that are split into words; the others become empty.
+        needed: bool (m,), the texts that are split; the others become empty.
         """
-        rows: dict[str, int] = {}
-        ids: list[int] = []
-        ends = np.zeros(len(texts) + 1, dtype=np.int64)
-        for position in range(len(texts)):
-            if needed is None or needed[position]:
-                ids.extend(rows.setdefault(word, len(rows)) for word in words(texts[position]))
-            ends[position + 1] = len(ids)
-        # At least one text, so that the vectors have their dimensions.
-        vectors = np.asarray(encode(list(rows) or [""]), dtype=np.float32)[: len(rows)]
+        if needed is not None:
+            texts = [text if split else "" for text, split in zip(texts, needed.tolist(), strict=True)]
+        rows, vectors = encoder.units(texts)
+        ends = np.concatenate([[0], np.cumsum([len(text) for text in rows], dtype=np.int64)])
+        ids = np.fromiter(chain.from_iterable(rows), dtype=np.int64, count=int(ends[-1]))
         known = vectors.any(axis=1)
         renumbered = np.cumsum(known, dtype=np.int32) * known
-        renamed = renumbered[np.asarray(ids, dtype=np.int64)]
+        renamed = renumbered[ids]
         before = np.concatenate([[0], np.cumsum(renamed > 0)])
         padding = np.zeros((1, vectors.shape[1]), dtype=np.float32)
         known_ids = renamed[renamed > 0].astype(np.int32)

@@ -40,6 +40,7 @@ class LearnedTable(Encoder):
         if not fits or (len(rows) and not 0 <= rows.min() <= rows.max() < len(start.vectors)):
             raise EvaluatorError(f"{len(rows)} rows and {change.shape} changes do not fit {start.signature}")
         self.start, self.rows, self.change, self.steps = start, rows, change, steps
+        self.unit = start.unit
         self.name, self.dimensions = f"{start.name}-learned", start.dimensions
         vectors = start.vectors.copy()
         vectors[rows] += change * steps[:, None]
@@ -72,6 +73,9 @@ class LearnedTable(Encoder):
 
     def bag(self, text: str) -> tuple[Vectors, NDArray[np.float64]]:
         return self.table.bag(text)
+
+    def units(self, texts: Sequence[str]) -> tuple[list[list[int]], Vectors]:
+        return self.table.units(texts)
 
     def _save(self, folder: Path) -> Mapping[str, Any]:
         if self.start.origin is None:

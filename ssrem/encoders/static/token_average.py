@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
 
+from ssrem.encoders.base import Vectors, as_float16_values
 from ssrem.encoders.static.learned_table import LearnedTable
 from ssrem.encoders.static.word_average import WordAverage
 from ssrem.errors import EvaluatorError, one_line
@@ -23,9 +25,10 @@ class TokenAverage(WordAverage):
 
     The table has 32,000 rows, cut out of the input embeddings of a language model and trained on pairs of similar
     sentences. Tokens are pieces of words, with upper and lower case and punctuation, so every text that is not blank
-    has a vector.
+    has a vector. Recurrent networks read these tokens (byte-pair encoding), not words.
     """
 
+    unit = "tokens"
     kind: ClassVar[str] = "token-average"
     specs: ClassVar[tuple[str, ...]] = (WORDLLAMA, DISTILLED)
     saved: ClassVar[tuple[str, ...]] = ("origin",)
@@ -61,6 +64,11 @@ class TokenAverage(WordAverage):
         # The tokenizer needs UTF-8, which half of a surrogate pair does not have.
         clean = [text.strip().encode("utf-8", "replace").decode("utf-8") for text in texts]
         return [tokens.ids for tokens in self._tokenizer.encode_batch_fast(clean, add_special_tokens=False)]
+
+    def units(self, texts: Sequence[str]) -> tuple[list[list[int]], Vectors]:
+        rows = self.rows(texts)
+        place = {row: at for at, row in enumerate(dict.fromkeys(chain.from_iterable(rows)))}
+        return [[place[row] for row in text] for text in rows], as_float16_values(self.vectors[list(place)])
 
     def _save(self, folder: Path) -> Mapping[str, Any]:
         """The spec alone: the table stays in its package, and the signature has its hash."""

@@ -52,7 +52,7 @@ class Adem(Encoding[State]):
 
     def _about(self, state: State) -> str:
         settings = self.config
-        words = f"|words:{settings.turn_words}" if settings.pretrained == "vhred" else ""
+        words = f"|{self.encoder.unit}:{settings.turn_words}" if settings.pretrained == "vhred" else ""
         return (
             f"{settings.pretrained}|enc:{self.encoder.signature}|ctx:{settings.context_turns}{words}"
             f"|pca:{state.projection.axes.shape[1]}|tuned:{state.tuned}"
@@ -115,7 +115,7 @@ class Adem(Encoding[State]):
         return State.of(saved.tensors, bounds, saved.about["tuned"])
 
     def _reader(self, encode: Encode | None) -> Reader:
-        return Reader(encode or self.encoder.encode, self.config, self.net)
+        return Reader(self.encoder, encode or self.encoder.encode, self.config, self.net)
 
     @classmethod
     def _pieces(cls) -> tuple[str, ...]:

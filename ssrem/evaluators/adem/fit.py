@@ -20,6 +20,7 @@ from ssrem.samples import SPLIT_NAMES, TRAIN, VALID, Candidates, Encode, Floats,
 from ssrem.training import Training
 
 if TYPE_CHECKING:
+    from ssrem.encoders.base import Encoder
     from ssrem.encoders.recurrent.gru_network import GruNetwork
     from ssrem.evaluators.adem.vhred import VhredObjective
 
@@ -30,6 +31,7 @@ class _Corpus:
 
     name: str
     candidates: Candidates
+    encoder: Encoder
     encode: Encode
     config: AdemConfig
     train: Rows
@@ -45,7 +47,7 @@ def fit(
     name, config = evaluator.name, evaluator.config
     with_context = candidates.context_stop > candidates.context_start
     learned, valid, notes = learned_and_valid(name, candidates, with_context, "a context", config)
-    corpus = _Corpus(name, candidates, run.encode, config, learned, valid)
+    corpus = _Corpus(name, candidates, evaluator.encoder, run.encode, config, learned, valid)
     parts = tuple(part for part in evaluator.parts if part in MATRICES)
     rows = {"train": len(learned), "valid": len(valid)}
     if config.pretrained == "encoder":
@@ -94,7 +96,7 @@ def _vhred(corpus: _Corpus) -> VhredObjective:
     needed = np.zeros(len(candidates.texts), dtype=bool)
     for turns in stretches.values():
         needed[turns[turns >= 0]] = True
-    words = Words.of(candidates.texts, corpus.encode, needed)
+    words = Words.of(candidates.texts, corpus.encoder, needed)
     texts = first_words(words, len(needed), config.turn_words)
     usable = {}
     for split, turns in stretches.items():
@@ -117,7 +119,7 @@ def _calibrated(
     (`_lost`), and how often f of the true response is above that of a negative.
     """
     candidates, config = corpus.candidates, corpus.config
-    reader = Reader(corpus.encode, config, net)
+    reader = Reader(corpus.encoder, corpus.encode, config, net)
     chosen = draw(corpus.train, config.pca_rows, [config.seed, 6])
     contexts = reader.rows(candidates, context_rows(candidates, chosen, config.context_turns))
     responses = reader.rows(candidates, candidates.response[chosen, None])

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from ssrem.encoders.base import Encoder
 from ssrem.encoders.recurrent.hierarchical_gru import PREFIX, Dialogues, Encoded, encode_dialogues, holds_of
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.adem.config import AdemConfig
@@ -81,8 +82,10 @@ class Projection:
 
 @dataclass(frozen=True)
 class Reader:
-    """Turns texts into vectors. net: the recurrent encoder over the word vectors of `encode`; None: `encode` alone."""
+    """Turns texts into vectors. net: the recurrent encoder over the units of `encoder`; None: `encode` alone, the
+    encoder's own or a cache."""
 
+    encoder: Encoder
     encode: Encode
     config: AdemConfig
     net: GruNetwork | None
@@ -93,7 +96,7 @@ class Reader:
         Turns without a known word are skipped. A dialogue's vector does not depend on the other dialogues.
         """
         if self.net is not None:
-            return encode_dialogues(dialogues, self.encode, self.net, self.config.turn_words)
+            return encode_dialogues(dialogues, self.encoder, self.net, self.config.turn_words)
         turns = dialogues.turns
         vectors = np.asarray(self.encode(list(dialogues.texts) or [""]), dtype=np.float64)
         read = holds_of(turns, np.asarray(vectors.any(axis=1)))

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from ssrem.encoders.base import Encoder
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.core.candidate_columns import contents, learned_and_valid
 from ssrem.evaluators.core.fitted import Encoding
@@ -19,7 +20,7 @@ from ssrem.evaluators.core.state import NetworkState, Run
 from ssrem.evaluators.ruber.config import RuberConfig
 from ssrem.evaluators.ruber.model import Laid, RuberNet, lay_candidates, lay_samples, scores
 from ssrem.evaluators.ruber.referenced import pooled_cosine
-from ssrem.samples import Candidates, Encode, Floats, Progress, Rows, Sample
+from ssrem.samples import Candidates, Floats, Progress, Rows, Sample
 from ssrem.training import Training
 from ssrem.training.checkpoint import Checkpoint
 from ssrem.training.epochs import shuffled_epochs
@@ -47,7 +48,7 @@ def fit(
     rows = np.concatenate([learned, valid])
     wanted = np.column_stack([candidates.response[rows], random[rows]])
     wanted[wanted >= 0] = contents(candidates.texts)[wanted[wanted >= 0]]  # equal texts are one response
-    laid = lay_candidates(candidates, rows, wanted, run.encode, config)
+    laid = lay_candidates(candidates, rows, wanted, evaluator.encoder, config)
     examples = Examples(np.arange(len(rows)), wanted)
     first, second = (examples.part(part) for part in np.split(np.arange(len(rows)), [len(learned)]))
     net = RuberNet.seeded(evaluator.encoder.dimensions, config)
@@ -55,7 +56,7 @@ def fit(
     curve = objective.learn(run.progress, run.unfinished([evaluator.form, asdict(config)], objective.data()))
     present = second.response >= 0
     f = scores(net, laid, np.column_stack([second.context[np.nonzero(present)[0]], second.response[present]]))
-    g = _negative_similarity(candidates, valid, run.encode)
+    g = _negative_similarity(candidates, valid, evaluator.encoder)
     taken = min(config.max_train, len(learned))
     if taken < len(learned):
         part = f"an epoch takes {taken} of {len(learned)} responses"
@@ -78,7 +79,7 @@ def tune(
     """
     config, state = evaluator.config, evaluator.state
     human = HeldOutSplit.of(evaluator.name, annotated, scale, share=_HELD_OUT, seed=[config.seed, 6])
-    laid, pairs = lay_samples(human.samples, run.encode, config)
+    laid, pairs = lay_samples(human.samples, evaluator.encoder, config)
     examples = Examples(pairs[:, 0], pairs[:, 1:], human.unit.astype(np.float32))
     first, second = (examples.part(rows) for rows in human.split)
     net = RuberNet.of(state.tensors, evaluator.encoder.dimensions, config)
@@ -196,10 +197,10 @@ def losses(
     return each, above.detach()
 
 
-def _negative_similarity(candidates: Candidates, rows: Rows, encode: Encode) -> Floats:
+def _negative_similarity(candidates: Candidates, rows: Rows, encoder: Encoder) -> Floats:
     """g of each true response and its first random negative, for the bounds: few scored responses are true ones."""
     random = candidates.negatives["Rand"][rows]
     first = random[np.arange(len(rows)), (random >= 0).argmax(axis=1)]
     responses = [candidates.texts[int(row)] for row in first]
     references = [candidates.texts[int(row)] for row in candidates.response[rows]]
-    return pooled_cosine(responses, references, encode)
+    return pooled_cosine(responses, references, encoder)

@@ -9,10 +9,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from ssrem.encoders.base import Encoder
 from ssrem.encoders.recurrent.network import RecurrentNetwork, Weights, packed
 from ssrem.encoders.recurrent.word_sequences import Stretches, Words, first_words
 from ssrem.evaluators.ruber.config import RuberConfig
-from ssrem.samples import Candidates, Encode, Floats, Rows, Sample
+from ssrem.samples import Candidates, Floats, Rows, Sample
 from ssrem.training.hardware import one_thread
 
 _ENCODED = 256
@@ -33,7 +34,7 @@ class Laid:
 
 
 def lay_candidates(
-    candidates: Candidates, rows: Rows, wanted: Rows, encode: Encode, config: RuberConfig
+    candidates: Candidates, rows: Rows, wanted: Rows, encoder: Encoder, config: RuberConfig
 ) -> Laid:
     """Contexts of `rows`, in order, and all texts as responses; empty if not in `wanted` (any shape, -1: none)."""
     start, stop = candidates.context_start[rows], candidates.context_stop[rows]
@@ -42,14 +43,14 @@ def lay_candidates(
     needed[wanted[wanted >= 0]] = True
     for back in range(1, config.context_turns + 1):
         needed[(stop - back)[stop - back >= start]] = True
-    words = Words.of(candidates.texts, encode, needed)
+    words = Words.of(candidates.texts, encoder, needed)
     return Laid(
         words, _contexts(words, start, stop, config), first_words(words, len(needed), config.response_words)
     )
 
 
 def lay_samples(
-    samples: Sequence[Sample], encode: Encode, config: RuberConfig
+    samples: Sequence[Sample], encoder: Encoder, config: RuberConfig
 ) -> tuple[Laid, NDArray[np.int64]]:
     """Distinct contexts and responses, and each sample's context and response among them, int64 (n, 2)."""
     responses = {text: row for row, text in enumerate(dict.fromkeys(sample.response for sample in samples))}
@@ -57,7 +58,7 @@ def lay_samples(
     contexts = {context: row for row, context in enumerate(dict.fromkeys(turns))}
     texts = [*responses, *(turn for context in contexts for turn in context)]
     edges = len(responses) + np.cumsum([0, *(len(context) for context in contexts)])
-    words = Words.of(texts, encode)
+    words = Words.of(texts, encoder)
     laid = Laid(
         words,
         _contexts(words, edges[:-1], edges[1:], config),

@@ -12,7 +12,7 @@ from ssrem.encoders import load_encoder
 from ssrem.encoders.base import Encoder
 from ssrem.encoders.recurrent.word_sequences import Words
 from ssrem.evaluators.core.metric import Metric, Scored, check_text
-from ssrem.samples import Encode, Floats, Sample
+from ssrem.samples import Floats, Sample
 
 _CHUNK = 20_000
 
@@ -41,15 +41,15 @@ class RuberRef(Metric):
 
     @property
     def engine(self) -> str:
-        return self._encoder.signature
+        return f"{self._encoder.signature}|{self._encoder.unit}"
 
     def values(self, samples: Sequence[Sample]) -> Scored:
         responses = [sample.response for sample in samples]
         references = [sample.reference or "" for sample in samples]
-        return Scored(pooled_cosine(responses, references, self._encoder.encode))
+        return Scored(pooled_cosine(responses, references, self._encoder))
 
 
-def pooled_cosine(responses: Sequence[str], references: Sequence[str], encode: Encode) -> Floats:
+def pooled_cosine(responses: Sequence[str], references: Sequence[str], encoder: Encoder) -> Floats:
     """Cosine of [max; min] over the word vectors of each response and reference, float64 (n,) in [-1, 1].
 
     0 if a text has no known word (Tao et al. 2018, referenced metric).
@@ -59,7 +59,7 @@ def pooled_cosine(responses: Sequence[str], references: Sequence[str], encode: E
         chunk = slice(first, first + _CHUNK)
         texts = list(dict.fromkeys([*responses[chunk], *references[chunk]]))
         place = {text: row for row, text in enumerate(texts)}
-        unit = _pooled(Words.of(texts, encode))
+        unit = _pooled(Words.of(texts, encoder))
         for position, (one, other) in enumerate(zip(responses[chunk], references[chunk], strict=True)):
             result[first + position] = unit[place[one]] @ unit[place[other]]
     return np.clip(result, -1.0, 1.0)

@@ -30,7 +30,8 @@ class RuberUnref(Encoding[NetworkState]):
     `context_turns` turns as one text, the second reads the response. f lies in (0, 1); it is 0.5 if the context or the
     response has no known word. A sample is `truncated` if its context has more than `context_words` known words (the
     last ones are read) or its response more than `response_words` (the first ones are read). Speakers are not read, so
-    a negative cannot be recognised by its speaker. `encode=` is called with single words.
+    a negative cannot be recognised by its speaker. `encode=` is not used: what is
+    read are the encoder's `units`.
 
     `fine_tuned` is semi-supervised RUBER (Zhao et al. 2020, section 5.2); it needs a fitted evaluator.
     """
@@ -48,7 +49,7 @@ class RuberUnref(Encoding[NetworkState]):
         settings = self.config
         return (
             f"f:gru|enc:{self.encoder.signature}|ctx:{settings.context_turns}"
-            f"|words:{settings.context_words}+{settings.response_words}|neg:Rand+batch{self._mixing()}"
+            f"|{self.encoder.unit}:{settings.context_words}+{settings.response_words}|neg:Rand+batch{self._mixing()}"
             f"|tuned:{state.tuned}"
         )
 
@@ -65,7 +66,7 @@ class RuberUnref(Encoding[NetworkState]):
         return tune(self, annotated, scale, run)
 
     def compute(self, samples: Sequence[Sample], *, encode: Encode | None = None) -> Scores:
-        f, truncated = self._f(samples, encode)
+        f, truncated = self._f(samples)
         return Scores.of(truncated, f=f, f_unit=self.f_unit(f))
 
     def score_candidates(
@@ -76,7 +77,7 @@ class RuberUnref(Encoding[NetworkState]):
         net = self.net
         columns = CandidateColumns.of(candidates, split)
         joined, present = columns.joined, columns.joined >= 0
-        laid = lay_candidates(candidates, columns.rows, joined, encode or self.encoder.encode, self.config)
+        laid = lay_candidates(candidates, columns.rows, joined, self.encoder, self.config)
         f = np.full(joined.shape, np.nan)
         f[present] = scores(net, laid, np.stack([np.nonzero(present)[0], joined[present]], axis=1))
         return columns.by_kind(f)
@@ -93,7 +94,7 @@ class RuberUnref(Encoding[NetworkState]):
         """The part of the signature about g and h."""
         return ""
 
-    def _f(self, samples: Sequence[Sample], encode: Encode | None) -> tuple[Floats, NDArray[np.bool_]]:
+    def _f(self, samples: Sequence[Sample]) -> tuple[Floats, NDArray[np.bool_]]:
         """f, and whether a context or response was truncated, (n,) each."""
         from ssrem.evaluators.ruber.model import lay_samples, scores
 
@@ -101,7 +102,7 @@ class RuberUnref(Encoding[NetworkState]):
         f, truncated = np.zeros(len(samples)), np.zeros(len(samples), dtype=bool)
         for first in range(0, len(samples), _CHUNK):
             at = slice(first, first + _CHUNK)
-            laid, pairs = lay_samples(samples[at], encode or self.encoder.encode, self.config)
+            laid, pairs = lay_samples(samples[at], self.encoder, self.config)
             f[at] = scores(net, laid, pairs)
             truncated[at] = laid.contexts.cut[pairs[:, 0]] | laid.responses.cut[pairs[:, 1]]
         return f, truncated
@@ -121,10 +122,10 @@ class Ruber(RuberUnref):
 
     def compute(self, samples: Sequence[Sample], *, encode: Encode | None = None) -> Scores:
         """All parts; g and h are NaN for samples without a reference."""
-        f, truncated = self._f(samples, encode)
+        f, truncated = self._f(samples)
         responses = [sample.response for sample in samples]
         references = [sample.reference or "" for sample in samples]
-        g = pooled_cosine(responses, references, encode or self.encoder.encode)
+        g = pooled_cosine(responses, references, self.encoder)
         g[[sample.reference is None for sample in samples]] = np.nan
         f_unit, g_unit = self.f_unit(f), unit_range(g, self.state.bounds["g"])
         return Scores(f, g, COMBINATIONS[self.config.combine](f_unit, g_unit), f_unit, g_unit, truncated)

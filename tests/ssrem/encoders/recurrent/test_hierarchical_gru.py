@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from ssrem.evaluators.adem.adem import Adem
 from ssrem.evaluators.adem.config import AdemConfig
 from ssrem.evaluators.reference_based.overlap import Bleu2
 from ssrem.files import read_json, write_json
-from ssrem.samples import Candidates
+from ssrem.samples import Candidates, Sample
 
 CONFIG = AdemConfig(
     utterance=6,
@@ -61,10 +62,22 @@ def test_vectors_are_the_networks_last_states(saved: dict[str, Path]) -> None:
 
     adem = Adem.load(saved["vhred"])
     assert adem.net is not None
-    words = Words.of(["a b"], adem.encoder.encode)
+    words = Words.of(["a b"], adem.encoder)
     read = adem.net.utterances(words, first_words(words, 1, 4))
     expected = adem.net.turns(read)[0].detach().numpy()
     np.testing.assert_allclose(vectors[0], expected, atol=1e-3)
+
+
+def test_over_the_tokens_of_a_table(tmp_path: Path) -> None:
+    turns = ["unbelievable", "believable", "unbelievable believable"] * 20
+    response = np.arange(1, 60)
+    candidates = Candidates(turns, response, response - 1, response, {}, (response % 3 == 0).astype(np.uint8))
+    adem = Adem(load_encoder("wordllama"), replace(CONFIG, turn_words=20))
+    adem.fit(candidates)
+    assert "|tokens:20|" in adem.signature
+    assert len(set(adem.score([Sample(("hi",), text, "ok") for text in turns[:3]]))) == 3
+    adem.save(tmp_path / "adem")
+    assert Adem.load(tmp_path / "adem").signature == adem.signature
 
 
 def test_saved_beside_what_is_trained_over_it(saved: dict[str, Path], tmp_path: Path) -> None:

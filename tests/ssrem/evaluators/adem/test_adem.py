@@ -31,7 +31,6 @@ from support.trained import (
     Damage,
     check_before_training,
     check_damage_is_refused,
-    check_encode_is_called_with_words,
     check_settings_are_refused,
     manifest_with,
     other_topics,
@@ -106,7 +105,7 @@ def test_divergence_against_torch() -> None:
 
 def batch_of(encoder: WordAverage, *stretches: tuple[str, ...]) -> Batch:
     dialogues = Dialogues.of(stretches)
-    words = Words.of(dialogues.texts, encoder.encode)
+    words = Words.of(dialogues.texts, encoder)
     return Batch(words, first_words(words, len(dialogues.texts), CONFIG.turn_words), dialogues.turns)
 
 
@@ -174,7 +173,7 @@ def test_the_loss_by_hand() -> None:
             inputs = torch.cat([net.start[None], vectors[-1]])
             inputs = torch.cat([inputs, summary.expand(len(inputs), -1)], dim=1)
             logits = net.output(net.decoder(inputs[None], summary[None])[0][0])
-            ids = [int(i) for i in Words.of([turns[-1]], encoder.encode).ids]
+            ids = [int(i) for i in Words.of([turns[-1]], encoder).ids]
             assert len(ids) == len(turns[-1].split())
             names = [w for text in ("a1 x0", "b1 x1 x2", "a2", "b2", "x3") for w in text.split()]
             first = list(dict.fromkeys(names))
@@ -201,7 +200,7 @@ def test_the_encoder_by_hand() -> None:
     encoder = topical_encoder(TOPICS)
     net = seeded_net(encoder)
     dialogues = [("x1 a2", "?", "x3"), ("b1",), ("b2 x1 x0 x2 a0 a1 a2 a3",), ("unknown", ""), ()]
-    encoded = encode_dialogues(Dialogues.of(dialogues), encoder.encode, net, CONFIG.turn_words)
+    encoded = encode_dialogues(Dialogues.of(dialogues), encoder, net, CONFIG.turn_words)
     assert encoded.known.tolist() == [True, True, True, False, False]
     assert encoded.cut.tolist() == [False, False, True, False, False]
     assert not encoded.vectors[3:].any()
@@ -321,7 +320,7 @@ def test_scores_by_hand(fitted: Adem) -> None:
     net, projection = seeded_like(fitted), fitted.state.projection
 
     def vector(dialogue: tuple[str, ...]) -> np.ndarray:
-        encoded = encode_dialogues(Dialogues.of([dialogue]), fitted.encoder.encode, net, CONFIG.turn_words)
+        encoded = encode_dialogues(Dialogues.of([dialogue]), fitted.encoder, net, CONFIG.turn_words)
         return projection.apply(encoded)[0]
 
     for row, sample in enumerate(SAMPLES):
@@ -527,10 +526,6 @@ def test_what_an_encoder_off_the_shelf_leaves_out_is_said(fitted: Adem) -> None:
     assert alone.compute(samples).truncated.tolist() == [False, True, False, False, True]
 
 
-def test_an_encode_hook_is_given_single_words(fitted: Adem) -> None:
-    check_encode_is_called_with_words(fitted, SAMPLES)
-
-
 # --- human scores
 
 
@@ -666,7 +661,7 @@ def test_human_scores_that_cannot_be_learned_from(fitted: Adem) -> None:
 
 
 def test_missing_references_take_no_part_in_vectors(fitted: Adem) -> None:
-    state, reader = fitted.state, Reader(fitted.encoder.encode, CONFIG, seeded_like(fitted))
+    state, reader = fitted.state, Reader(fitted.encoder, fitted.encoder.encode, CONFIG, seeded_like(fitted))
     vectors = reader.samples(SAMPLES[:3], ("f",), state.projection)
     assert set(vectors.left) == {"f"} and vectors.right.shape == (3, len(state.matrices["f"]))
 

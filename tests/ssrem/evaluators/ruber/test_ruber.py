@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from ssrem.encoders.recurrent.word_sequences import Words
+from ssrem.encoders.static.word_average import WordAverage
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators.core.scaling import unit_range
 from ssrem.evaluators.ruber.config import COMBINATIONS, RuberConfig
@@ -25,7 +26,6 @@ from support.trained import (
     Damage,
     check_before_training,
     check_damage_is_refused,
-    check_encode_is_called_with_words,
     check_settings_are_refused,
     manifest_with,
     other_topics,
@@ -64,15 +64,15 @@ SAMPLES = topical_samples(TOPICS)
 # --- the referenced part
 
 
-def by_words(**vectors: Sequence[float]) -> Callable[[Sequence[str]], np.ndarray]:
-    return lambda texts: np.array([vectors.get(text, (0.0, 0.0)) for text in texts], dtype=np.float32)
+def by_words(**vectors: Sequence[float]) -> WordAverage:
+    return WordAverage("by-hand", list(vectors), np.array(list(vectors.values())), weighting="uniform")
 
 
 def test_pooled_cosine_by_hand() -> None:
-    encode = by_words(up=(0, 1), down=(0, -1), both=(2, 3), left=(-1, 0))
+    encoder = by_words(up=(0, 1), down=(0, -1), both=(2, 3), left=(-1, 0))
     # [max; min]: "up down" is (0, 1, 0, -1), "both left" (2, 3, -1, 0), "both" (2, 3, 2, 3).
     cosines = pooled_cosine(
-        ["up down", "up down", "both", "up"], ["both left", "both", "both left", "down"], encode
+        ["up down", "up down", "both", "up"], ["both left", "both", "both left", "down"], encoder
     )
     expected = [3 / np.sqrt(2 * 14), 0, 11 / np.sqrt(26 * 14), -1]
     assert cosines == pytest.approx(expected, abs=1e-12)
@@ -80,11 +80,11 @@ def test_pooled_cosine_by_hand() -> None:
 
 def test_padding_takes_no_part_in_pooling() -> None:
     # All coordinates are negative: a zero of padding would be the maximum of the shorter text.
-    encode = by_words(low=(-1, -2), lower=(-3, -1))
-    together = pooled_cosine(["low", "lower"], ["lower low low lower", "low unknown low"], encode)
+    encoder = by_words(low=(-1, -2), lower=(-3, -1))
+    together = pooled_cosine(["low", "lower"], ["lower low low lower", "low unknown low"], encoder)
     expected = (np.array([-1, -2, -1, -2]) @ [-1, -1, -3, -2]) / np.sqrt(10 * 15)
     assert together[0] == pytest.approx(expected, abs=1e-12)
-    assert together[0] == pooled_cosine(["low"], ["lower low low lower"], encode)[0]
+    assert together[0] == pooled_cosine(["low"], ["lower low low lower"], encoder)[0]
     # "low" is (-1, -2, -1, -2), "lower" (-3, -1, -3, -1).
     assert together[1] == pytest.approx(10 / np.sqrt(20 * 10), abs=1e-12)
 
@@ -186,7 +186,7 @@ def test_the_network_by_hand() -> None:
     encoder, config = topical_encoder(TOPICS), CONFIG
     net = RuberNet.seeded(encoder.dimensions, config)
     samples = [Sample(("x1 a2", "x3"), "b1"), Sample(("a0",), "b2 x1 x0 x2")]
-    laid, pairs = lay_samples(samples, encoder.encode, config)
+    laid, pairs = lay_samples(samples, encoder, config)
     for sample, (context, response) in zip(samples, pairs, strict=True):
         q, r = (
             torch.cat(list(gru(torch.from_numpy(encoder.encode(text.split()))[None])[1][:, 0]))
@@ -205,7 +205,7 @@ def test_margin_loss_by_hand() -> None:
     encoder, config = topical_encoder(TOPICS), CONFIG
     net = RuberNet.seeded(encoder.dimensions, config)
     samples = [Sample(("a1",), text) for text in ("b1", "b2", "unknown")]
-    laid, pairs = lay_samples(samples, encoder.encode, config)
+    laid, pairs = lay_samples(samples, encoder, config)
     high, low, unknown = scores(net, laid, pairs).tolist()
     assert unknown == 0.5
     examples = Examples(pairs[:1, 0], np.array([[0, -1, 1, 2]]))
@@ -224,7 +224,7 @@ def test_a_response_is_told_from_all_others_of_its_batch() -> None:
     texts = ["b1 x1", "b2", "b3 b3", "unknown"]
     contexts = [("a1",), ("a2", "x3"), ("a3",)]
     laid, pairs = lay_samples(
-        [Sample(context, text) for context in contexts for text in texts], encoder.encode, config
+        [Sample(context, text) for context in contexts for text in texts], encoder, config
     )
     f = scores(net, laid, pairs).reshape(3, 4)
     # Texts 0, 1 and 2 are the true responses; their negatives are texts 3, 0 and 0. A text is not compared with itself.
@@ -330,11 +330,11 @@ def test_only_texts_that_are_needed_are_laid_out() -> None:
     candidates, encoder = candidates_of(10), topical_encoder(TOPICS)
     rows = np.array([3])
     laid = lay_candidates(
-        candidates, rows, np.array([[11, 2, -1]]), encoder.encode, replace(CONFIG, context_turns=1)
+        candidates, rows, np.array([[11, 2, -1]]), encoder, replace(CONFIG, context_turns=1)
     )
     assert np.flatnonzero(laid.responses.lengths > 0).tolist() == [2, 10, 11]
     assert laid.contexts.lengths.tolist() == [1]
-    whole = Words.of(candidates.texts, encoder.encode)
+    whole = Words.of(candidates.texts, encoder)
     assert np.array_equal(whole.text(11), laid.words.text(11))
     assert len(whole.text(29)) == len(candidates.texts[29].split())
 
@@ -350,7 +350,7 @@ def test_components(fitted: Ruber) -> None:
     assert np.allclose(parts.h, (parts.f_unit + parts.g_unit) / 2)
     assert np.array_equal(fitted.score(SAMPLES), parts.h)
     responses, references = [s.response for s in SAMPLES], [s.reference or "" for s in SAMPLES]
-    assert np.array_equal(parts.g, pooled_cosine(responses, references, fitted.encoder.encode))
+    assert np.array_equal(parts.g, pooled_cosine(responses, references, fitted.encoder))
     unreferenced = [replace(sample, reference=None) for sample in SAMPLES[:3]]
     partly = fitted.compute([*unreferenced, SAMPLES[3]])
     assert np.isnan(partly.g[:3]).all() and np.isnan(partly.h[:3]).all() and np.isfinite(partly.f).all()
@@ -491,7 +491,3 @@ def test_before_training_and_bad_settings() -> None:
         evaluator.fit(replace(candidates, negatives={"Rand": np.full((400, 1), -1)}))
     with pytest.raises(EvaluatorError, match="validation split"):
         evaluator.fit(replace(candidates, split=np.zeros(400, dtype=np.uint8)))
-
-
-def test_an_encode_hook_is_given_single_words(fitted: Ruber) -> None:
-    check_encode_is_called_with_words(fitted, SAMPLES)
