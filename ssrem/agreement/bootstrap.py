@@ -37,6 +37,8 @@ JACKKNIFE_GROUPS = 200
 
 _CELLS = 250_000
 """Weights in a block: few enough to stay in the caches of a CPU."""
+_KEPT_CELLS = 4_000_000
+"""Weights of all draws up to which they are kept for the next figure: 32 MB."""
 
 
 @dataclass(frozen=True)
@@ -154,12 +156,27 @@ def cluster_draws(clusters: Integers, resamples: int, seed: int) -> Iterator[Flo
 
     Responses to one context are not independent, so whole contexts are drawn.
     """
+    if resamples * len(clusters) <= _KEPT_CELLS:
+        yield from _kept_draws(clusters.astype(np.int64).tobytes(), resamples, seed)
+    else:
+        yield from _draws(clusters, resamples, seed)
+
+
+@lru_cache(maxsize=2)  # all figures of a set are drawn from the same contexts
+def _kept_draws(clusters: bytes, resamples: int, seed: int) -> list[Floats]:
+    return list(_draws(np.frombuffer(clusters, dtype=np.int64), resamples, seed))
+
+
+def _draws(clusters: Integers, resamples: int, seed: int) -> Iterator[Floats]:
     count = int(clusters.max(initial=-1)) + 1
     times = _times_drawn(count, resamples, seed)
-    yield from (block.astype(np.float64)[:, clusters] for block in _blocks(times, len(clusters)))
+    for block in _blocks(times, len(clusters)):
+        weights = block.astype(np.float64)[:, clusters]
+        weights.flags.writeable = False
+        yield weights
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=1)
 def _times_drawn(count: int, resamples: int, seed: int) -> Integers:
     """How often each of `count` clusters is drawn in each resample, (resamples, count)."""
     draw = np.random.default_rng(seed)

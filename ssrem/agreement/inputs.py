@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -134,10 +135,17 @@ def numbered(labels: Labels, n: int, of: str) -> tuple[list[str], Integers]:
         raise ValueError(f"{len(labels)} {of} do not fit {n} scores")
     if any(label is None for label in labels):
         raise ValueError(f"some of the {of} are None: leave those responses out, or name them")
-    texts = [str(label) for label in labels]
-    names = sorted(set(texts))
+    names, codes = _numbered(tuple(map(str, labels)))
+    return list(names), codes
+
+
+@lru_cache(maxsize=16)  # all figures of a set have the same few labels
+def _numbered(texts: tuple[str, ...]) -> tuple[tuple[str, ...], Integers]:
+    names = tuple(sorted(set(texts)))
     place = {name: code for code, name in enumerate(names)}
-    return names, np.array([place[text] for text in texts], dtype=np.int64)
+    codes = np.array([place[text] for text in texts], dtype=np.int64)
+    codes.flags.writeable = False
+    return names, codes
 
 
 def numbered_within(labels: Labels, rows: NDArray[np.bool_], of: str) -> tuple[list[str], Integers]:
@@ -149,7 +157,7 @@ def numbered_within(labels: Labels, rows: NDArray[np.bool_], of: str) -> tuple[l
 
 def chosen_labels(labels: Labels, rows: NDArray[np.bool_]) -> list[Any]:
     """Labels of the chosen rows, of labels (n,) and rows (n,)."""
-    return [label for label, chosen in zip(labels, rows, strict=True) if chosen]
+    return [label for label, chosen in zip(labels, rows.tolist(), strict=True) if chosen]
 
 
 def unvarying(*values: Floats) -> bool:
