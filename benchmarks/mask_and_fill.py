@@ -1,6 +1,7 @@
 """Mask-and-fill by its paper's own check (Park et al. 2021, sections 3.2 and 4.3).
 
-python -m benchmarks.mask_and_fill HOME --model NAME_OR_FOLDER [--corpus chitchat] [--responses 300] [--seed 0]
+python -m benchmarks.mask_and_fill HOME --model NAME_OR_FOLDER [--negatives mask-and-fill] [--corpus chitchat]
+    [--responses 300] [--seed 0]
 
 Over responses of the training split: the share that get a negative, the share of their tokens that are replaced, and
 the parts of speech of the words that are replaced beside those of all words. Tags are the Hannover Tagger's
@@ -53,7 +54,7 @@ def main() -> None:
     with Warehouse.at(options.home).reader() as connection:
         candidates = load_candidates(connection, [options.corpus])
     rows = np.random.default_rng(options.seed).permutation(candidates.rows(TRAIN))[: options.responses]
-    generator = load_generator("mask-and-fill", model=options.model)
+    generator = load_generator(options.negatives, model=options.model)
     negatives = [
         negative for batch in generator.generate(candidates, rows, seed=options.seed) for negative in batch
     ]
@@ -64,7 +65,7 @@ def main() -> None:
         tags = [universal(tag) for _, _, tag in tagger.tag_sent(words)] if words else []
         every.update(tags)
         chosen.update(tags[at] for at in replaced(words, _TOKEN.findall(texts.get(row, ""))))
-    statistics = negative_statistics(negatives, len(rows))
+    statistics = negative_statistics(negatives, len(rows), options.negatives)
     print(f"{len(rows)} responses of {options.corpus}, {generator.signature}")
     print(f"with a negative   {statistics.with_negative:6.1%}   paper {PAPER['with_negative']:.1%}")
     print(f"tokens replaced   {statistics.replaced_where_any:6.1%}   paper {PAPER['replaced']:.1%}")
@@ -81,6 +82,9 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("home", metavar="HOME")
     parser.add_argument("--model", required=True, help="masked language model")
+    parser.add_argument(
+        "--negatives", default="mask-and-fill", help="mask-and-fill or a variant of it, such as keep-masks"
+    )
     parser.add_argument("--corpus", default="chitchat")
     parser.add_argument("--responses", type=int, default=300)
     parser.add_argument("--seed", type=int, default=0)

@@ -65,7 +65,7 @@ LANGUAGE_SETTINGS = LmSettings(steps=800, batch_size=16, rank=16, freeze=4, lear
 LOCAL = "http://localhost:8080/v1"
 """Where llama.cpp's server listens unless told otherwise."""
 
-_GLOVE = "glove-6b-50d"
+_GLOVE, _TOKENS = "glove-6b-50d", "wordllama"
 # With 300 units, training at a rate of .001 may stay at chance.
 _RUBER = {"epochs": 8, "max_train": 10_000, "hidden": 300, "learning_rate": 0.0003}
 # 102,400 stretches, each once; the weight of the KL divergence rises over 60,000 batches as published.
@@ -250,7 +250,7 @@ def _negatives() -> Iterator[Entry]:
         yield entry(spec, "", _PLAIN, CHITCHAT, 45)
 
 
-_MASKED = ("mask-and-fill", "score-without-history", "select-random", "replace-with-history")
+_MASKED = ("mask-and-fill", "score-without-history", "select-random", "replace-with-history", "keep-masks")
 """Generators that need a masked language model."""
 
 
@@ -279,7 +279,7 @@ def _labelled() -> Iterator[Entry]:
             paper=paper,
         )
     adem = ZHAO["adem"]
-    yield Entry("labels", "adem", "`adem`", "adem", _ADEM, _GLOVE, "both", minutes=90, paper=adem)
+    yield Entry("labels", "adem", "`adem`", "adem", _ADEM, _TOKENS, "both", minutes=90, paper=adem)
     semi, label = ZHAO["ruber semi-supervised"], "`ruber-unref`, semi-supervised"
     yield Entry(
         "labels", "ruber-labels", label, "ruber-unref", _RUBER, _GLOVE, "both", minutes=70, paper=semi

@@ -19,6 +19,7 @@ GENERATORS: dict[str, str] = {
     "generic": "ssrem.negatives.conversation:Generic",
     "other-question": "ssrem.negatives.conversation:OtherQuestion",
     "mask-and-fill": "ssrem.negatives.mask_and_fill:MaskAndFill",
+    "keep-masks": "ssrem.negatives.mask_and_fill:KeepMasks",
     "drop-golden": "ssrem.negatives.scramble:DropGolden",
     "shuffle-golden": "ssrem.negatives.scramble:ShuffleGolden",
     "score-without-history": "ssrem.negatives.mask_and_fill:ScoreWithoutHistory",

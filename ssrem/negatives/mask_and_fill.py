@@ -34,8 +34,9 @@ class MaskAndFillSettings(Settings):
     default the share that the paper reports for its scores. fill: whether the model that fills the masks sees the
     context. context_turns: how many of the last turns are the context. max_tokens: of context and response
     together; the context's oldest tokens are dropped first. response_tokens: how many of a response's first tokens
-    are read and can be replaced; the cost of scoring grows with their square. min_words: a response of fewer words,
-    split at blanks, gets no negative.
+    are read and can be replaced; the cost of scoring grows with their square. keep_masks: whether the tokens before
+    stay masked while a token is scored, as in the authors' code; equation 1 masks each alone. min_words: a response of
+    fewer words, split at blanks, gets no negative.
     """
 
     model: str = ""
@@ -47,6 +48,7 @@ class MaskAndFillSettings(Settings):
     context_turns: int = 5
     max_tokens: int = 256
     response_tokens: int = 64
+    keep_masks: bool = False
     min_words: int = 3
 
     def __post_init__(self) -> None:
@@ -85,19 +87,19 @@ class Written:
 class MaskAndFill(Generator):
     """The response with its context-dependent words replaced by words that fit without the context.
 
-    Each token is masked alone, once with the context before the response and once without (eq. 1). Then the selected
+    Each token is masked, once with the context before the response and once without (eq. 1). Then the selected
     tokens are masked together, and each is filled with the likeliest token that differs from the original in more than
     case. The model's input is [CLS] turn [SEP] … [SEP] response [SEP]. Unreplaced text keeps its case and blanks.
 
-    The authors' code differs: it leaves earlier masks in place while it scores a token, uses only the dialogue's first
-    utterance as the context, joined by a blank, and lower-cases everything.
+    The authors' code differs: it keeps masks (`keep_masks`), uses only the dialogue's first utterance as the context,
+    joined by a blank, and lower-cases everything.
     """
 
     name = "mask-and-fill"
     source: ClassVar[str] = "Park et al. 2021, section 3; its variants section 4.2.2"
     settings_class: ClassVar[type[Settings]] = MaskAndFillSettings
     settings: MaskAndFillSettings
-    fixed: ClassVar[Mapping[str, str]] = {}
+    fixed: ClassVar[Mapping[str, str | bool]] = {}
     """The settings that make a variant."""
 
     @classmethod
@@ -183,7 +185,7 @@ class MaskAndFill(Generator):
 
     def _log_p(self, pieces: Pieces, history: list[int], at: NDArray[np.int64]) -> Floats:
         ids, first = self._input(pieces, history)
-        return self.lm.log_p(ids, [first + int(i) for i in at])
+        return self.lm.log_p(ids, [first + int(i) for i in at], keep_masks=self.settings.keep_masks)
 
     def _input(self, pieces: Pieces, history: list[int]) -> tuple[list[int], int]:
         """The model's input and where the response begins in it."""
@@ -204,25 +206,32 @@ class MaskAndFill(Generator):
         return rewrite(response, pieces.spans, starts, replacements, capitals=self.lm.lower_cased)
 
 
+class KeepMasks(MaskAndFill):
+    """Mask-and-fill that scores a token with the tokens before it masked too, so that more of them need the context."""
+
+    name = "keep-masks"
+    fixed: ClassVar[Mapping[str, str | bool]] = {"keep_masks": True}
+
+
 class ScoreWithoutHistory(MaskAndFill):
     """Mask-and-fill that selects the words that are unlikely within the response."""
 
     name = "score-without-history"
-    fixed: ClassVar[Mapping[str, str]] = {"select": "without-history"}
+    fixed: ClassVar[Mapping[str, str | bool]] = {"select": "without-history"}
 
 
 class SelectRandom(MaskAndFill):
     """Mask-and-fill that selects words at random."""
 
     name = "select-random"
-    fixed: ClassVar[Mapping[str, str]] = {"select": "random"}
+    fixed: ClassVar[Mapping[str, str | bool]] = {"select": "random"}
 
 
 class ReplaceWithHistory(MaskAndFill):
     """Mask-and-fill that replaces words by words that fit the context."""
 
     name = "replace-with-history"
-    fixed: ClassVar[Mapping[str, str]] = {"fill": "with-history"}
+    fixed: ClassVar[Mapping[str, str | bool]] = {"fill": "with-history"}
 
 
 def rewrite(

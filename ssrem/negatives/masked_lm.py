@@ -130,16 +130,23 @@ class MaskedLM(pretrained.Pretrained):
         """All tokens with the characters of `id_` in any case, itself included."""
         return self._twins[self.vocabulary.texts[id_].casefold()]
 
-    def log_p(self, ids: Sequence[int], at: Sequence[int]) -> Floats:
-        """log p(ids[i] | ids with position i masked) for every i of `at`, each masked on its own; (len(at),)."""
+    def log_p(self, ids: Sequence[int], at: Sequence[int], *, keep_masks: bool = False) -> Floats:
+        """log p(ids[i] | ids with position i masked) for every i of `at`; (len(at),).
+
+        Each is masked on its own or, with `keep_masks`, together with those before it in `at`.
+        """
         import torch
 
         values: list[float] = []
-        rows = max(1, _TOKENS_AT_ONCE // len(ids))
+        rows, places = max(1, _TOKENS_AT_ONCE // len(ids)), torch.tensor(at, dtype=torch.long)
         for first in range(0, len(at), rows):
-            part = torch.tensor(at[first : first + rows])
+            part = places[first : first + rows]
             each = torch.arange(len(part))
-            logs = self._logits(torch.tensor(ids).repeat(len(part), 1), each, part).log_softmax(-1)
+            inputs = torch.tensor(ids).repeat(len(part), 1)
+            if keep_masks:
+                before = torch.arange(len(at)) < first + each[:, None]
+                inputs[:, places] = torch.where(before, self.mask, inputs[:, places])
+            logs = self._logits(inputs, each, part).log_softmax(-1)
             values += logs.cpu()[each, torch.tensor(ids)[part]].tolist()
         return np.array(values)
 
