@@ -250,7 +250,7 @@ def _negatives() -> Iterator[Entry]:
         yield entry(spec, "", _PLAIN, CHITCHAT, 45)
 
 
-_MASKED = ("mask-and-fill", "score-without-history", "select-random", "replace-with-history", "keep-masks")
+_MASKED = ("mask-and-fill", "score-without-history", "select-random", "replace-with-history")
 """Generators that need a masked language model."""
 
 
@@ -279,7 +279,7 @@ def _labelled() -> Iterator[Entry]:
             paper=paper,
         )
     adem = ZHAO["adem"]
-    yield Entry("labels", "adem", "`adem`", "adem", _ADEM, _TOKENS, "both", minutes=90, paper=adem)
+    yield Entry("labels", "adem", "`adem`, byte pairs", "adem", _ADEM, _TOKENS, "both", minutes=90, paper=adem)
     semi, label = ZHAO["ruber semi-supervised"], "`ruber-unref`, semi-supervised"
     yield Entry(
         "labels", "ruber-labels", label, "ruber-unref", _RUBER, _GLOVE, "both", minutes=70, paper=semi
