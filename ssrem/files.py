@@ -1,4 +1,5 @@
-"""Reads text, reads and writes safetensors and JSON, hashes files, finds those of packages; temporary folders."""
+"""Expands paths; reads text, reads and writes safetensors and JSON, hashes files, finds those of packages; temporary
+folders."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
 from typing import TYPE_CHECKING, Any
 
-from ssrem.errors import EvaluatorError
+from ssrem.errors import EvaluatorError, SsremError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -26,6 +27,15 @@ UTF16_BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 """First bytes of a file of UTF-16: its byte order mark."""
 LARGEST_TEXT = 1 << 30
 """Most bytes of a file of text that is read into memory as a whole."""
+
+
+def expanded(path: str | Path, error: type[SsremError] = EvaluatorError) -> Path:
+    """The path with the home folder of a user in place of `~` or `~USER`; `error` if that folder is not known."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        user = Path(path).parts[0]
+        raise error(f"{path}: the home folder {user} is not known; write the path without {user}") from None
 
 
 def sha256(path: Path) -> str:

@@ -26,12 +26,19 @@ class Model:
     epochs=10. Raises EvaluatorError for an unknown name or setting.
     """
 
+    _evaluator: Evaluator | None
+
     def __init__(self, name: str, *, encoder: str | None = None, **settings: Any) -> None:
-        self.name, self.settings = name, settings
         route([name], settings)
         kind = evaluator_class(name)
-        self._spec = kind.encoder_spec(encoder) or DEFAULT_ENCODER
-        self._evaluator = None if kind.learns_from else kind.create(settings, _Provider(None, self._spec, 0))
+        self._set(name, settings, encoder)
+        if not kind.learns_from:
+            self._evaluator = kind.create(settings, _Provider(None, self._spec, 0))
+
+    def _set(self, name: str, settings: Mapping[str, Any], encoder: str | None = None) -> None:
+        self.name, self.settings = name, settings
+        self._spec = evaluator_class(name).encoder_spec(encoder) or DEFAULT_ENCODER
+        self._evaluator = None
 
     @property
     def evaluator(self) -> Evaluator:
@@ -87,7 +94,8 @@ def load(where: Path | str = "ssrem") -> Model:
     EvaluatorError if there is none.
     """
     evaluator = load_evaluator(where)
-    model = Model(evaluator.name)
+    model = Model.__new__(Model)  # what is ready needs no settings
+    model._set(evaluator.name, {})
     model._evaluator = evaluator
     return model
 

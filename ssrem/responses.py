@@ -215,7 +215,12 @@ class _Source:
                 yield Row(where, fault=fault if is_utf8(line) else "not UTF-8")
                 continue
             context, response = (cell.decode("utf-8") for cell in cells)
-            yield Row(where, None, Sample(columns.turns({"context": context}), response))
+            try:
+                turns = columns.turns({"context": context})
+            except ValueError as error:
+                yield Row(where, fault=str(error))
+                continue
+            yield Row(where, None, Sample(turns, response))
 
     def _cells(self, content: bytes, format: str) -> Iterator[tuple[str, Mapping[str, Any] | str]]:
         first = next(line for line in content.split(b"\n") if line.strip()).decode("utf-8", "replace")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -32,6 +32,15 @@ class Sample:
     context: tuple[str, ...]
     response: str
     reference: str | None = None
+
+    def last_turns(self, count: int) -> list[str]:
+        """The last `count` turns of the context that are not blank, oldest first."""
+        return [turn for turn in self.context if turn.strip()][-count:]
+
+
+def context_key(turns: Iterable[str]) -> str:
+    """Equal for contexts whose words are the same, whatever their case, blanks and cuts into turns."""
+    return " ".join(" ".join(turns).casefold().split())
 
 
 @dataclass(frozen=True)

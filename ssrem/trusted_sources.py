@@ -8,6 +8,7 @@ from contextvars import ContextVar
 from pathlib import Path
 
 from ssrem.errors import EvaluatorError
+from ssrem.files import expanded
 
 _trusted: set[str] = set()
 _restriction: ContextVar[tuple[Path, frozenset[str]] | None] = ContextVar("restriction", default=None)
@@ -39,7 +40,7 @@ def check(spec: str | Path) -> None:
     if restriction is None or bare in _trusted:
         return
     folder, allowed = restriction
-    path = Path(bare).expanduser()
+    path = expanded(bare)
     if bare in allowed or (path.is_absolute() and path.resolve().is_relative_to(folder)):
         return
     raise EvaluatorError(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ssrem.errors import AnnotationError, DumpError, SsremError
 from ssrem.evaluators import evaluator_class, route
 from ssrem.evaluators.core.archive import unpack
-from ssrem.files import temporary_folder
+from ssrem.files import expanded, temporary_folder
 from ssrem.readers import open_dump, parse_mapping
 from ssrem.readers.files.encodings import checked_encoding
 from ssrem.readers.files.sources import is_remote
@@ -63,7 +63,7 @@ def dump(options: argparse.Namespace, home: Warehouse, pairs: Sequence[str]) -> 
         )
     from flows.orchestration.options import DumpOptions
 
-    file = str(Path(key).expanduser().resolve()) if key else None
+    file = str(expanded(key).resolve()) if key else None
     return filled(DumpOptions, options, mapping=mapping, pseudonym_key_file=file)
 
 

@@ -35,5 +35,5 @@ averaged AS (
 
 SELECT criterion, format, sha256, f, rating
 FROM averaged
-WHERE rating IS NOT NULL
+WHERE isfinite(rating)
 ORDER BY criterion, conversation_id

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from ssrem.errors import EvaluatorError
-from ssrem.samples import Floats, Rows, Sample
+from ssrem.samples import Floats, Rows, Sample, context_key
 
 Labelled = Sequence[tuple[Sample, float]]
 """Samples with their human score."""
@@ -23,16 +23,15 @@ class Scorer(Protocol):
 def folds_by_context(samples: Sequence[Sample], folds: int, seed: int) -> Rows:
     """The fold of each sample, int64 (n,), from 0.
 
-    All responses to one context share a fold; two contexts are the same where their words are, whatever their
-    case, blanks and cuts into turns. Folds are of nearly the same size, and depend on the seed and on the set of
-    contexts and their sizes, not on the order of samples. EvaluatorError for fewer than 2 folds, or fewer contexts
-    than folds.
+    All responses to one context, by `context_key`, share a fold. Folds are of nearly the same size, and depend on the
+    seed and on the set of contexts and their sizes, not on the order of samples. EvaluatorError for fewer than 2 folds,
+    or fewer contexts than folds.
     """
     if folds < 2:
         raise EvaluatorError(f"cross-validation takes 2 folds or more, not {folds}")
     groups: dict[str, list[int]] = {}
     for position, sample in enumerate(samples):
-        groups.setdefault(" ".join(" ".join(sample.context).casefold().split()), []).append(position)
+        groups.setdefault(context_key(sample.context), []).append(position)
     if len(groups) < folds:
         raise EvaluatorError(
             f"{len(samples)} annotated responses to {len(groups)} contexts are too few for {folds} folds, "

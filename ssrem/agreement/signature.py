@@ -15,6 +15,8 @@ from ssrem.errors import SsremError
 
 FORMAT = "ssrem-agreement/2"
 """Its number rises when figures change: since 2, intervals of more than 200 contexts leave out groups of them."""
+MOST_RESAMPLES = 10_000
+"""Ten times as many as published figures have; millions would not fit into memory."""
 _NONE = "-"
 _SAFE = "@+.,=/_~"
 _HASH = re.compile(r"[0-9a-f]{12,64}")
@@ -31,7 +33,8 @@ class Signature:
     evaluator: 'name@version'; weights: 12 or more hex digits of its own signature's digest (see `digest`). score: f, g
     or h. data: hex digits of the annotated set's content. excluded: what was left out, sorted. n: number of responses,
     at system level as well. resamples and seed are None where nothing was drawn. The last three are the versions in
-    use. ValueError where a hash is no hash, a number is below 0, or a text is empty.
+    use. ValueError where a hash is no hash, a number is below 0, a text is empty, or resamples is not from 1 to
+    MOST_RESAMPLES.
     """
 
     evaluator: str
@@ -60,6 +63,8 @@ class Signature:
             value = getattr(self, field.name)
             if value in ("", _NONE) or (isinstance(value, int) and value < 0):
                 raise ValueError(f"{field.name} cannot be {value!r}")
+        if self.resamples is not None and not 1 <= self.resamples <= MOST_RESAMPLES:
+            raise ValueError(f"resamples is {self.resamples}, not from 1 to {MOST_RESAMPLES:,}")
         if list(self.excluded) != sorted(set(self.excluded)) or {"", _NONE} & set(self.excluded):
             raise ValueError(f"excluded {self.excluded} is not sorted, or names nothing")
         if any("," in one for one in self.excluded):

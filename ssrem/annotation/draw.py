@@ -9,6 +9,7 @@ from random import Random
 
 from ssrem.annotation.items import TRUE_SYSTEM, Batch, Context, Item, Plan
 from ssrem.errors import AnnotationError
+from ssrem.samples import context_key
 
 Responses = Mapping[str, Sequence[str]]
 """System → its response to each context."""
@@ -18,11 +19,6 @@ EDGES = (4, 8, 16)
 
 INSTRUCTION = "This response checks that each one is read: please choose {}."
 _LEAST_LETTERS = 12
-
-
-def context_key(texts: Iterable[str]) -> str:
-    """A key that is equal for contexts that differ only in how they are cut into turns and spaced."""
-    return " ".join(" ".join(texts).split())
 
 
 def length_balanced(

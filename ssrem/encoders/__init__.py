@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ssrem.encoders.base import Encoder
 from ssrem.errors import EvaluatorError
-from ssrem.files import read_json
+from ssrem.files import expanded, read_json
 from ssrem.registry import nearest, registered
 
 __all__ = ["DEFAULT_ENCODER", "ENCODERS", "Encoder", "check_spec", "load_again", "load_encoder", "load_saved"]
@@ -68,7 +68,7 @@ def _specs() -> tuple[list[str], list[str]]:
 
 
 def _is_path(text: str) -> bool:
-    return bool(text) and Path(text).expanduser().exists()
+    return bool(text) and expanded(text).exists()
 
 
 def load_saved(folder: Path) -> Encoder:

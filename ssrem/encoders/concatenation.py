@@ -14,6 +14,7 @@ from ssrem import encoders
 from ssrem.encoders.base import Encoder, Vectors
 from ssrem.encoders.transformer.hub import is_model_folder
 from ssrem.errors import EvaluatorError
+from ssrem.files import expanded
 
 
 class Concatenation(Encoder):
@@ -31,7 +32,7 @@ class Concatenation(Encoder):
 
     @classmethod
     def from_spec(cls, spec: str, *, train_texts: Sequence[str] | None, seed: int) -> Self | None:
-        is_path = spec.startswith("file:") or Path(spec).expanduser().is_file() or is_model_folder(spec)
+        is_path = spec.startswith("file:") or expanded(spec).is_file() or is_model_folder(spec)
         if "+" not in spec or is_path:
             return None
         parts = (encoders.load_encoder(part, train_texts=train_texts, seed=seed) for part in spec.split("+"))

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ssrem.errors import PrivacyError
-from ssrem.files import check_regular
+from ssrem.errors import PrivacyError, SsremError
+from ssrem.files import check_regular, expanded
 
 VARIABLE = "SSREM_PSEUDONYM_KEY"
 
@@ -51,7 +51,14 @@ def load_key(
     if file is None and not secret:
         raise PrivacyError(f"pseudonyms need a key in {VARIABLE} or --pseudonym-key FILE; {WAY_OUT}")
     if file is not None:
-        path = Path(file).expanduser().resolve()
+        # A message on a file that cannot be read does not repeat the value: a user may have given the key itself, which
+        # must not get into logs.
+        try:
+            path = expanded(file).resolve()
+        except SsremError:
+            raise PrivacyError(
+                f"--pseudonym-key: its file cannot be read (unknown home folder); {WAY_OUT}"
+            ) from None
         if path.is_relative_to(outside.resolve()):
             raise PrivacyError(
                 f"--pseudonym-key {file} lies in the home folder, beside what it protects; move it elsewhere"
@@ -60,7 +67,6 @@ def load_key(
             check_regular(path)
             secret, where = path.read_bytes().strip(), "--pseudonym-key"
         except OSError as error:
-            # The message does not repeat the value: a user may have given the key itself, which must not get into logs.
             raise PrivacyError(
                 f"--pseudonym-key: its file cannot be read ({error.strerror}); {WAY_OUT}"
             ) from None

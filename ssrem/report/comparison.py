@@ -47,6 +47,7 @@ class Pair:
 
     @property
     def differs(self) -> bool:
+        """Whether the two values are not equal."""
         return bool(self.first != self.second)
 
 

@@ -128,6 +128,7 @@ class Panel:
 
 
 def canvas(height: float) -> tuple[Figure, Axes]:
+    """An empty figure of the report's width and this height, in inches, and its axes."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(_WIDTH, height), layout="constrained")

@@ -33,6 +33,7 @@ def real(value: Any, digits: int = 3) -> str:
 
 
 def count(value: Any) -> str:
+    """A number in whole ones, thousands apart by commas."""
     return f"{value:,.0f}" if is_figure(value) else MISSING
 
 

@@ -122,14 +122,16 @@ def fooled(
     name: str, samples: Sequence[Sample], true: NDArray[Any], score: Score, changed: Sequence[str | None]
 ) -> Finding:
     """Share of the samples (n), with the scores `true`, that score no higher than with the response replaced by that of
-    `changed` (n,), None where the attack does not apply."""
+    `changed` (n,), None where the attack does not apply. Samples without a true score are left out."""
     tried = [
-        (at, text) for at, text in enumerate(changed) if text is not None and text != samples[at].response
+        (at, text)
+        for at, text in enumerate(changed)
+        if text is not None and text != samples[at].response and np.isfinite(true[at])
     ]
     if not tried:
         return Finding(name, "fooled", None, 0, "too_few")
     scores = np.asarray(score([replace(samples[at], response=text) for at, text in tried]), dtype=np.float64)
-    share = float((scores >= true[[at for at, _ in tried]] - TIE * true.std()).mean())
+    share = float((scores >= true[[at for at, _ in tried]] - TIE * np.nanstd(true)).mean())
     return Finding(name, "fooled", share, len(tried))
 
 

@@ -89,7 +89,7 @@ def create_raw(tables: TableBuilder, batches: Iterable[pa.RecordBatch]) -> None:
 
 
 def _scope(tables: TableBuilder, to: str) -> None:
-    """Scope the ids of `raw` by the statement `scoped_TO`, which reads them as `without_TO`."""
+    """Scope the ids of `raw` by the statement `scoped_to_TO`, which reads them as `without_TO`."""
     tables.connection.execute(f"ALTER VIEW raw RENAME TO without_{to}")
     tables.connection.execute(f"CREATE VIEW raw AS {statement(f'1_ingest/scoped_to_{to}')}")
 

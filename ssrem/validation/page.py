@@ -28,9 +28,11 @@ def render(
     required: dict[str, float],
     generated_at: str,
 ) -> str:
-    """The page; the same arguments give the same text. scores (n,): of the labelled responses, NaN for none. required:
-        measure to the value that it has to have; generated_at: as the heading
-    prints it."""
+    """The page; the same arguments give the same text.
+
+    scores (n,): of the labelled responses, NaN for none. required: measure to the value that it has to have.
+    generated_at: as the heading prints it.
+    """
     points = _points(validation, dataset, data, scores)
     texts = [
         {

@@ -16,12 +16,13 @@ from sql import statement
 from ssrem.agreement.annotated import read_samples
 from ssrem.annotation import page
 from ssrem.annotation.answers import Answer, read_answers
-from ssrem.annotation.draw import EDGES, context_key, contexts_needed, draw_batch, length_balanced
+from ssrem.annotation.draw import EDGES, contexts_needed, draw_batch, length_balanced
 from ssrem.annotation.items import ON_TOPIC, TRUE_SYSTEM, Batch, Context, Plan
 from ssrem.annotation.retrieval import NAME as BM25
 from ssrem.annotation.retrieval import Retrieval
 from ssrem.errors import AnnotationError, HomeError
 from ssrem.files import read_text
+from ssrem.samples import context_key
 from tasks.scoring.endpoint_requests import mark_private, why_private
 from tasks.warehouse.files import check_target, delete, whole_file
 from tasks.warehouse.home import Warehouse, landed_corpora
@@ -53,6 +54,8 @@ def export_batch(
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise AnnotationError(f"{folder} is there already; name a new folder, so that no key is overwritten")
+    if folder.resolve() == Path.cwd():  # renaming the batch to it would leave the shell in a deleted folder
+        raise AnnotationError(f"{folder} is the current folder; name a new folder for the batch")
     answered = {system: _answered(path) for system, path in (responses or {}).items()}
     if taken := {TRUE_SYSTEM, *([BM25] if bm25 else [])} & set(answered):
         raise AnnotationError(

@@ -100,7 +100,7 @@ def _rater_rows(stage: Stage, data: ScoredSet, ground_truth_kept: bool) -> Itera
         compared = table if ground_truth_kept else np.where(data.truth, np.nan, table)
         for responses, rated in (("compared", compared), ("all", table)):
             for outliers, left in (("kept", rated), ("removed", without_outliers(rated))):
-                whole = responses == "compared" and outliers == "kept"
+                compared_with_outliers = responses == "compared" and outliers == "kept"
                 counted = int((~np.isnan(left)).sum())
                 about = {
                     "dataset": data.dataset,
@@ -110,5 +110,7 @@ def _rater_rows(stage: Stage, data: ScoredSet, ground_truth_kept: bool) -> Itera
                     "ratings": counted,
                     "removed": int((~np.isnan(rated)).sum()) - counted,
                 }
-                for figure in rater_figures(left, seed=SEED) if whole else reliability_figures(left):
+                for figure in (
+                    rater_figures(left, seed=SEED) if compared_with_outliers else reliability_figures(left)
+                ):
                     yield {**about, **vars(figure), "reason": figure.reason or None}

@@ -16,6 +16,7 @@ import duckdb
 from ssrem.agreement.annotated import Labels
 from ssrem.errors import EvaluatorError, say
 from ssrem.evaluators import evaluator_class
+from ssrem.samples import TEST, TRAIN, VALID
 from ssrem.tables.candidates import load_candidates
 from tasks.agreement.annotated_sets import LabelledFile, human_scores
 from tasks.scoring.endpoint_requests import request_options_in, why_private
@@ -230,9 +231,9 @@ class _Provider:
 def _learned(training: Training, candidates: Candidates, digests: Mapping[str, str]) -> dict[str, Any]:
     return {
         "corpora": json.dumps(digests, sort_keys=True),
-        "train_responses": int(training.rows.get("train", len(candidates.rows(0)))),
-        "valid_responses": int(training.rows.get("valid", len(candidates.rows(1)))),
-        "test_responses": len(candidates.rows(2)),
+        "train_responses": int(training.rows.get("train", len(candidates.rows(TRAIN)))),
+        "valid_responses": int(training.rows.get("valid", len(candidates.rows(VALID)))),
+        "test_responses": len(candidates.rows(TEST)),
         "valid_loss": next(e["valid_loss"] for e in training.history if e["epoch"] == training.best_epoch),
         "best_epoch": training.best_epoch,
         "epochs": len(training.history),

@@ -11,6 +11,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from ssrem.errors import HomeError
+from ssrem.files import expanded
 from ssrem.registry import did_you_mean
 from tasks.warehouse.catalog import (
     LAYOUT,
@@ -56,7 +57,7 @@ class Warehouse:
     def at(cls, root: str | Path) -> Warehouse:
         """The home folder at `root`, which need not exist yet; HomeError if it is no folder, or DuckDB cannot read such
         a path."""
-        path = Path(root).expanduser().resolve()
+        path = expanded(root, HomeError).resolve()
         text = str(path)
         if unreadable := next(
             (sign for sign in text if sign in _PATTERN_SIGNS or not sign.isprintable()), None

@@ -281,6 +281,9 @@ def test_a_model_scores_saves_and_loads(tmp_path: Path) -> None:
     assert np.isfinite(packaged.score(as_dicts)).all()
     length = ssrem.Model("length")
     assert length.score(pairs[:1]).shape == (1,)
+    judge = ssrem.Model("judge", model="m", base_url="http://localhost:1/v1")
+    judge.save(tmp_path / "judge")
+    assert ssrem.load(tmp_path / "judge").evaluator.signature == judge.evaluator.signature
 
 
 @pytest.mark.parametrize(

@@ -123,11 +123,12 @@ def test_cp1252_is_read_and_said(tmp_path: Path, capsys: pytest.CaptureFixture[s
         ),
         (
             "x.txt",
-            b"a\tb\na b\na\tb\tc\n\xff\tb\n",
+            b'a\tb\na b\na\tb\tc\n\xff\tb\n[{"a": 1}]\tb\n',
             {
                 "line 2": "0 tabs, expected one, between context and response",
                 "line 3": "2 tabs, expected one, between context and response",
                 "line 4": "not UTF-8",
+                "line 5": "context is neither text nor a list of turns",
             },
         ),
         ("x.json", b'[{"context": "a", "response": "b"}, 7]', {"row 2": "not an object"}),

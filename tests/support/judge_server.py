@@ -60,13 +60,14 @@ Answer = Callable[[dict[str, Any], int], Any]
 
 @dataclass
 class JudgeServer:
-    """A running server. asked: bodies of the chat requests so far; keys: their Authorization headers."""
+    """A running server. asked: bodies of the chat requests so far; keys: their Authorization headers; models: those
+    that it lists, None where it has no list."""
 
     url: str
     answer: Answer
     asked: list[dict[str, Any]] = field(default_factory=list)
     keys: list[str] = field(default_factory=list)
-    models: tuple[str, ...] = ("tiny",)
+    models: tuple[str, ...] | None = ("tiny",)
 
     def messages(self) -> list[str]:
         """The messages that were sent."""
@@ -80,6 +81,9 @@ def judge_server(answer: Answer) -> Iterator[JudgeServer]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
+            if server.models is None:
+                self._send(failure(404, "no such path"))
+                return
             self._send(Reply({"object": "list", "data": [{"id": name} for name in server.models]}))
 
         def do_POST(self) -> None:

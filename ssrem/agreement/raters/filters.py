@@ -9,14 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from ssrem.agreement.raters.prediction import with_others
 from ssrem.agreement.raters.reliability import Ratings, Weights, categories_of, checked, cohen_kappa
 
 MIN_SHARED = 5
 """Units that two raters must share for a κ between them."""
-
-MIN_RATERS = 6
-"""With fewer raters the median absolute deviation rests on so few values that ordinary raters become outliers."""
 
 _ROUNDING = 1e-9
 
@@ -99,35 +95,6 @@ def low_kappa(
         if mean < bound
     }
     return _without(f"kappa{bound:g}", table, raters, means, reasons)
-
-
-def mad_outliers(ratings: Any, raters: Sequence[str], *, deviations: float = 3.0) -> Filtered:
-    """Without raters who are farther from the others than raters are from each other.
-
-    A rater's distance is the mean absolute difference from the mean of the others' ratings of the same units; an
-    outlier's is above the median distance by more than `deviations` scaled median absolute deviations (Leys et al.
-    2013). Nobody is judged where fewer than `MIN_RATERS` have a distance, or half of them have the same. ValueError for
-    deviations of 0 or less, and names that do not fit.
-    """
-    if not deviations > 0:
-        raise ValueError(f"deviations must be above 0, not {deviations}")
-    table = _named(ratings, raters)
-    compared = {rater: with_others(table, at) for at, rater in enumerate(raters)}
-    distance = {
-        rater: float(np.abs(own - others).mean()) for rater, (own, others) in compared.items() if len(own)
-    }
-    values = np.array(list(distance.values()))
-    centre = float(np.median(values)) if len(values) else 0.0
-    spread = _NORMAL * float(np.median(np.abs(values - centre))) if len(values) else 0.0
-    name = f"mad{deviations:g}"
-    if len(values) < MIN_RATERS or spread == 0:
-        return _without(name, table, raters, {}, {})
-    reasons = {
-        rater: f"{far:.2f} from the others on average, {(far - centre) / spread:.1f} deviations above the median"
-        for rater, far in distance.items()
-        if far - centre > deviations * spread
-    }
-    return _without(name, table, raters, distance, reasons)
 
 
 def without_outliers(ratings: Any, *, deviations: float = 1.0) -> Ratings:

@@ -17,7 +17,7 @@ from ssrem.encoders import load_again
 from ssrem.encoders.base import Encoder
 from ssrem.encoders.recurrent.word_sequences import Stretches, Words, first_words
 from ssrem.errors import EvaluatorError
-from ssrem.files import read_json, read_tensors, write_tensors
+from ssrem.files import expanded, read_json, read_tensors, write_tensors
 from ssrem.samples import Floats, Rows
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class HierarchicalGru(Encoder):
 
     @classmethod
     def from_spec(cls, spec: str, *, train_texts: Sequence[str] | None, seed: int) -> Self | None:
-        return cls.of(Path(spec.removeprefix("adem:")).expanduser()) if spec.startswith("adem:") else None
+        return cls.of(expanded(spec.removeprefix("adem:"))) if spec.startswith("adem:") else None
 
     @classmethod
     def of(cls, folder: Path) -> Self:

@@ -19,7 +19,7 @@ from ssrem.encoders.base import Encoder, Vectors, as_float16_values
 from ssrem.encoders.static import word_vectors
 from ssrem.encoders.static.word_vectors import DOWNLOADS, GLOVE, WORD2VEC
 from ssrem.errors import EvaluatorError
-from ssrem.files import read_tensors, write_tensors
+from ssrem.files import expanded, read_tensors, write_tensors
 from ssrem.tokenize import TOKENIZER_VERSION, sentences, words
 
 WEIGHTINGS = ("sif", "uniform")
@@ -74,10 +74,10 @@ class WordAverage(Encoder):
     @classmethod
     def from_spec(cls, spec: str, *, train_texts: Sequence[str] | None, seed: int) -> WordAverage | None:
         name, _, weighting = spec.rpartition(":")
-        if weighting not in WEIGHTINGS or Path(spec).expanduser().is_file():
+        if weighting not in WEIGHTINGS or expanded(spec).is_file():
             # conceptnet-numberbatch sorts its words by the alphabet, so a row number is no rank of frequency.
             name, weighting = spec, "uniform" if spec.startswith("conceptnet-") else "sif"
-        path = Path(name.removeprefix("file:")).expanduser()
+        path = expanded(name.removeprefix("file:"))
         if path.is_file() or (name.startswith("file:") and not path.is_dir()):
             vectors = word_vectors.read_file(path)
             return cls(path.name.split(".")[0] or path.name, *vectors, weighting=weighting)

@@ -15,6 +15,7 @@ from urllib.request import getproxies
 
 from ssrem import trusted_sources
 from ssrem.errors import EvaluatorError, one_line
+from ssrem.files import expanded
 
 MINILM = trusted_sources.trust("all-minilm-l6-v2")
 """The packaged sentence encoder: all-MiniLM-L6-v2, 22 M parameters, 384 dimensions, English."""
@@ -26,7 +27,7 @@ _OTHER_RUNTIMES = ["onnx/*", "openvino/*"]
 
 def is_model_folder(spec: str) -> bool:
     """Whether `spec` is the folder of a transformer; without a prefix, only if the folder has a config.json."""
-    folder = Path(trusted_sources.without_prefix(spec)).expanduser()
+    folder = expanded(trusted_sources.without_prefix(spec))
     return folder.is_dir() and (spec.startswith(("hf:", "file:")) or (folder / "config.json").is_file())
 
 
@@ -42,8 +43,8 @@ def model_folder(spec: str) -> str:
         return trusted_sources.trust(str(_packaged_minilm()))
     bare = name.removeprefix("file:")
     trusted_sources.check(spec)
-    if bare and Path(bare).expanduser().is_dir():
-        return str(Path(bare).expanduser())
+    if bare and (folder := expanded(bare)).is_dir():
+        return str(folder)
     # A name on the hub has one slash at most.
     if not bare or name.startswith(("file:", "/", "./", "../", "~")) or name.count("/") > 1:
         raise EvaluatorError(f"model {spec!r}: no such folder; name one with a transformers model")

@@ -182,8 +182,7 @@ class Bilinear(Encoding[NetworkState]):
 
     def _read(self, sample: Sample) -> list[str]:
         """What f reads: the last turns that are not blank, then the response."""
-        turns = [turn for turn in sample.context if turn.strip()][-self.config.context_turns :]
-        return [*turns, sample.response]
+        return [*sample.last_turns(self.config.context_turns), sample.response]
 
     def _truncated(self, samples: Sequence[Sample]) -> NDArray[np.bool_]:
         """Whether the encoder leaves out the end of a text that f reads, bool (n,)."""

@@ -21,7 +21,7 @@ from ssrem.evaluators.bilinear.similarity import similarity
 from ssrem.evaluators.core.saved import Saved, tensors_hash
 from ssrem.evaluators.core.scaling import Bounds
 from ssrem.evaluators.core.state import NetworkState, Run
-from ssrem.samples import VALID, Candidates, Encode, Floats, Rows
+from ssrem.samples import TRAIN, VALID, Candidates, Encode, Floats, Rows
 from ssrem.training import Training
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ class SSREM(Bilinear):
         f_bounds = Bounds.of(self._scores(learned, cases))
         state = NetworkState(learned, {"f": f_bounds, "g": self._g_bounds(candidates, None)})
         figures = {name: value for name, value in curve.best.items() if name.startswith("valid_")}
-        rows = {"train": len(usable[0]), "valid": len(usable[VALID])}
+        rows = {"train": len(usable[TRAIN]), "valid": len(usable[VALID])}
         return state, curve.training(run.began, rows, figures, [*self._notes(wanted), *notes])
 
     def _scores(self, tensors: Mapping[str, NDArray[Any]], cases: EncodedCandidates) -> Floats:

@@ -7,7 +7,6 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -17,6 +16,7 @@ from ssrem.config import Config
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import evaluator_class, load_evaluator, packaged
 from ssrem.evaluators.base import Evaluator
+from ssrem.files import expanded
 from ssrem.samples import Floats
 
 VARIANTS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
@@ -75,7 +75,7 @@ class Part:
                 f"part {self.name}: a saved evaluator has its settings already; give the path of its folder alone"
             )
         trusted_sources.check(folder)
-        loaded = load_evaluator(Path(folder).expanduser())
+        loaded = load_evaluator(expanded(folder))
         if loaded.name != self.evaluator:
             raise EvaluatorError(f"part {self.name}: {folder} holds {loaded.name}, not {self.evaluator}")
         return loaded
@@ -156,6 +156,11 @@ class BlendConfig(Config):
                 raise EvaluatorError("parts: a blend is no part of a blend; name its parts")
             evaluator, settings = VARIANTS.get(name, (name, {}))
             parts[own] = Part(own, evaluator, {**settings, **settings_of.get(own, {})}, number)
+            if parts[own].learns and parts[own].settings:
+                raise EvaluatorError(
+                    f"settings: part {own} has learned already; give it none, or the folder of another one, "
+                    '{"folder": "PATH"}'
+                )
         if all(part.is_control for part in parts.values()):
             raise EvaluatorError(f"parts {self.parts!r}: {CONTROL} alone judges nothing; add an evaluator")
         if unknown := [name for name in settings_of if name not in parts]:

@@ -14,7 +14,7 @@ from ssrem.agreement.cross_validation import folds_by_context
 from ssrem.evaluators.blend.config import BlendConfig
 from ssrem.evaluators.blend.members import Members
 from ssrem.evaluators.blend.state import State, scales, standardised
-from ssrem.evaluators.core.human_scores import check_enough, on_scale
+from ssrem.evaluators.core.human_scores import check_enough, number_of_contexts, on_scale
 from ssrem.evaluators.core.scaling import Bounds
 from ssrem.samples import Floats, Progress, Rows, Sample
 from ssrem.training import Training
@@ -127,8 +127,7 @@ class _Parts:
 
     def folds(self, samples: Sequence[Sample], config: BlendConfig) -> Rows:
         """Folds by context, int64 (n,)."""
-        contexts = len({sample.context for sample in samples})
-        return folds_by_context(samples, min(config.folds, contexts), config.seed)
+        return folds_by_context(samples, min(config.folds, number_of_contexts(samples)), config.seed)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ssrem.errors import EvaluatorError
-from ssrem.samples import Floats, Rows, Sample
+from ssrem.samples import Floats, Rows, Sample, context_key
 
 _FEWEST_SAMPLES, _FEWEST_CONTEXTS = 10, 5
 
@@ -49,10 +49,10 @@ class HeldOutSplit:
         scores = on_scale(name, ordered, scale)
         samples = [sample for sample, _ in ordered]
         check_enough(name, samples, kind)
-        contexts = list(dict.fromkeys(sample.context for sample in samples))
+        contexts = list(dict.fromkeys(context_key(sample.context) for sample in samples))
         order = np.random.default_rng(seed).permutation(len(contexts))
         chosen = {contexts[at] for at in order[: max(1, round(share * len(contexts)))].tolist()}
-        held_out = np.array([sample.context in chosen for sample in samples], dtype=bool)
+        held_out = np.array([context_key(sample.context) in chosen for sample in samples], dtype=bool)
         note = f"learned from human scores from {low:g} to {high:g}; validation has contexts of its own"
         return cls(samples, (scores - low) / (high - low), held_out, note)
 
@@ -65,7 +65,7 @@ class HeldOutSplit:
     def counts(self) -> dict[str, int]:
         """Numbers of samples that are learned from and held out, and of all contexts."""
         valid = int(self.held_out.sum())
-        contexts = len({sample.context for sample in self.samples})
+        contexts = number_of_contexts(self.samples)
         return {"train": len(self.samples) - valid, "valid": valid, "contexts": contexts}
 
 
@@ -81,16 +81,21 @@ def on_scale(name: str, annotated: Sequence[tuple[Sample, float]], scale: tuple[
     return scores
 
 
+def number_of_contexts(samples: Sequence[Sample]) -> int:
+    """How many contexts the samples have, by `context_key`."""
+    return len({context_key(sample.context) for sample in samples})
+
+
 def enough(samples: Sequence[Sample]) -> bool:
     """Whether there are at least 10 samples with at least 5 contexts."""
-    contexts = len({sample.context for sample in samples})
+    contexts = number_of_contexts(samples)
     return len(samples) >= _FEWEST_SAMPLES and contexts >= _FEWEST_CONTEXTS
 
 
 def check_enough(name: str, samples: Sequence[Sample], kind: str = "annotated responses") -> None:
     """EvaluatorError unless there are `enough`."""
     if not enough(samples):
-        contexts = len({sample.context for sample in samples})
+        contexts = number_of_contexts(samples)
         raise EvaluatorError(
             f"{name}: {len(samples)} {kind} to {contexts} contexts are too few to learn from; "
             f"give {_FEWEST_SAMPLES} to {_FEWEST_CONTEXTS} contexts or more"

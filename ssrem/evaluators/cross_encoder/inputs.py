@@ -71,7 +71,7 @@ class Base:
             self.tokenizer, self.model = pretrained.load(spec, "AutoModel", device=config.device)
         self.turns, self.max_tokens = config.context_turns, config.max_tokens
         self.frame = _frame(name, config.model, self.tokenizer)
-        longest = _longest(self.tokenizer, self.model)
+        longest = pretrained.max_tokens(self.tokenizer, self.model) or pretrained.USUAL_TOKENS
         least = sum(map(len, self.frame)) + 1
         if not least <= config.max_tokens <= longest:
             raise EvaluatorError(
@@ -103,7 +103,7 @@ class Base:
         truncated = np.zeros(len(samples), dtype=bool)
         for at, sample in enumerate(samples):
             context: list[int] = []
-            for turn in self._turns(sample):
+            for turn in sample.last_turns(self.turns):
                 context += [*(between if context else ()), *ids[turn]]
             all_ids = ids[sample.response]
             response_ids = all_ids[:room]
@@ -133,12 +133,9 @@ class Base:
             output["states"] = torch.nn.utils.rnn.pad_sequence(held, batch_first=True)
         return {name: tensor.to(self.device) for name, tensor in output.items()}
 
-    def _turns(self, sample: Sample) -> list[str]:
-        return [turn for turn in sample.context if turn.strip()][-self.turns :]
-
     def _ids(self, samples: Sequence[Sample]) -> dict[str, list[int]]:
         """Text → its tokens; a special token written in a text is read as plain characters."""
-        texts = list(dict.fromkeys(t for s in samples for t in (*self._turns(s), s.response)))
+        texts = list(dict.fromkeys(t for s in samples for t in (*s.last_turns(self.turns), s.response)))
         if not texts:
             return {}
         # The tokenizer works on UTF-8, which cannot express half a surrogate pair.
@@ -163,13 +160,3 @@ def _frame(name: str, spec: str, tokenizer: Any) -> tuple[tuple[int, ...], tuple
     # RoBERTa and its relatives put two separators between the texts.
     between = (end, end) if any(pair[at : at + 2] == [end, end] for at in range(len(pair))) else (end,)
     return (start,), between, (end,)
-
-
-def _longest(tokenizer: Any, model: Any) -> int:
-    """The largest number of tokens that the model reads."""
-    positions = getattr(model.config, "max_position_embeddings", None) or tokenizer.model_max_length
-    tables = (part for name, part in model.named_modules() if name.endswith("position_embeddings"))
-    padding = next((getattr(table, "padding_idx", None) for table in tables), None)
-    # RoBERTa and its relatives number positions from the one after the padding's.
-    positions = positions if padding is None else positions - padding - 1
-    return int(min(positions, tokenizer.model_max_length))

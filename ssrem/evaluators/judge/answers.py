@@ -75,7 +75,10 @@ def read_reply(reply: Any, prompt: Prompt) -> Reading | None:
     if not prompt.low <= value <= prompt.high:
         return Reading(text, reason=OUTSIDE)
     whole = number[1].isdecimal()  # the probabilities of "4" say nothing on 4.5
-    expected = _expected(choice.get("logprobs"), place, prompt) if whole else None
+    try:
+        expected = _expected(choice.get("logprobs"), place, prompt) if whole else None
+    except (AttributeError, TypeError, OverflowError):  # malformed log-probabilities
+        expected = None
     return Reading(text, value) if expected is None else Reading(text, expected, method=EXPECTED)
 
 
@@ -106,4 +109,5 @@ def _expected(logprobs: Any, place: int, prompt: Prompt) -> float | None:
             weights[int(step)] = weights.get(int(step), 0.0) + math.exp(logprob)
     weights = {step: weight for step, weight in weights.items() if prompt.low <= step <= prompt.high}
     total = sum(weights.values())
-    return sum(step * weight for step, weight in weights.items()) / total if total > 0 else None
+    mean = sum(step * weight for step, weight in weights.items()) / total if total > 0 else math.nan
+    return mean if math.isfinite(mean) else None

@@ -70,7 +70,7 @@ class Endpoint:
     def check(self) -> None:
         """EvaluatorError where there is no server, the key is refused, or the model is not among those it lists."""
         try:
-            listed = self._call(self._client.models.with_raw_response.list)
+            listed = self._call(self._client.models.with_raw_response.list, listing=True)
         except RefusedError:
             return  # an endpoint need not list its models
         ids = [] if Path(self.model).is_dir() else _ids(listed)  # a folder is served without being listed
@@ -123,8 +123,8 @@ class Endpoint:
             self._wanted = wanted - refused
             return True
 
-    def _call(self, request: Callable[[], Any]) -> Any:
-        """The JSON of a reply; None if no try gives JSON."""
+    def _call(self, request: Callable[[], Any], listing: bool = False) -> Any:
+        """The JSON of a reply; None if no try gives JSON. listing: whether the request is for the list of models."""
         library, where = self._openai, self._where
         try:
             for _ in range(1 + self._options.retries):
@@ -140,7 +140,7 @@ class Endpoint:
                 else f"judge: {where} wants a key ({error.status_code}); set {self._options.key_env}"
             ) from None
         except library.NotFoundError as error:
-            if "/models" in str(error.request.url):
+            if listing:
                 raise RefusedError("no list of models") from None
             raise EvaluatorError(
                 f"judge: {where} does not know the model {self.model!r} or the path (404: {self._reason(error)})"

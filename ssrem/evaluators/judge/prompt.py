@@ -19,8 +19,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from ssrem.errors import EvaluatorError
-from ssrem.files import read_text
+from ssrem.errors import EvaluatorError, one_line
+from ssrem.files import expanded, read_text
 from ssrem.registry import nearest
 from ssrem.samples import Sample
 
@@ -75,19 +75,26 @@ class Prompt:
 def load_prompt(spec: str) -> Prompt:
     """The packaged prompt of that name, the prompt in a file, or `spec` itself if it has several lines.
 
-    EvaluatorError for a prompt that does not exist, lacks a placeholder or has no scale of whole numbers.
+    EvaluatorError for a prompt that does not exist, cannot be read, lacks a placeholder or has no scale of whole
+    numbers.
     """
     if "\n" in spec:
         return _parsed("the prompt", spec, spec)
     packaged = {file.stem: file for file in FOLDER.glob("*.md")}
     if spec in packaged:
         return _parsed(f"prompt {spec}", spec, packaged[spec].read_text(encoding="utf-8"))
-    path = Path(spec).expanduser()
-    if not path.is_file():
+    path = expanded(spec)
+    try:
+        if not path.is_file():
+            raise EvaluatorError(
+                f"no prompt or file {spec!r}; the packaged prompts: {nearest(spec, sorted(packaged))}"
+            )
+        content = read_text(path)
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or one_line(error)
         raise EvaluatorError(
-            f"no prompt or file {spec!r}; the packaged prompts: {nearest(spec, sorted(packaged))}"
-        )
-    content = read_text(path)
+            f"prompt {spec}: cannot be read ({reason}); give a file of UTF-8 text that you may read"
+        ) from None
     return _parsed(f"prompt {spec}", content, content)
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ssrem.errors import EvaluatorError, PrivacyError
-from ssrem.files import read_text
+from ssrem.files import expanded, read_text
 
 
 class Spending:
@@ -153,7 +153,7 @@ def prices_of(file: str | None, model: str) -> Prices | None:
     if file is None:
         return None
     try:
-        content = json.loads(read_text(Path(file).expanduser()))
+        content = json.loads(read_text(expanded(file)))
         price = content[model]
         prices = Prices(float(price["input"]), float(price["output"]), str(content.get("currency", "USD")))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):

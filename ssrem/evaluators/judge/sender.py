@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -67,28 +68,27 @@ class Sender:
         """
         options, where = self.options, self.settings["base_url"]
         options.check_privacy(where)
-        endpoint = Endpoint(where, self.settings["model"], options, self.settings["answers"])
-        endpoint.check()
-        if where not in options.spending.announced:
-            options.spending.announced.add(where)
-            options.say(
-                f"{self.name} sends {responses:,} responses with their contexts to {where}, model "
-                f"{self.settings['model']}: {len(questions):,} requests"
-            )
-        # The first one alone: it shows what the endpoint can do.
-        stopped, done = self._ask(endpoint, questions[0], first=True), 1
-        options.advance(done, len(questions), options.spending.note(self.prices))
-        pool = ThreadPoolExecutor(options.concurrency)
-        try:
-            rest = [] if stopped else questions[1:]
-            futures = [pool.submit(self._ask, endpoint, question) for question in rest]
-            for future in as_completed(futures):
-                stopped = stopped or future.result()
-                done += 1
-                options.advance(done, len(questions), options.spending.note(self.prices))
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
-            endpoint.close()
+        with closing(Endpoint(where, self.settings["model"], options, self.settings["answers"])) as endpoint:
+            endpoint.check()
+            if where not in options.spending.announced:
+                options.spending.announced.add(where)
+                options.say(
+                    f"{self.name} sends {responses:,} responses with their contexts to {where}, model "
+                    f"{self.settings['model']}: {len(questions):,} requests"
+                )
+            # The first one alone: it shows what the endpoint can do.
+            stopped, done = self._ask(endpoint, questions[0], first=True), 1
+            options.advance(done, len(questions), options.spending.note(self.prices))
+            pool = ThreadPoolExecutor(options.concurrency)
+            try:
+                rest = [] if stopped else questions[1:]
+                futures = [pool.submit(self._ask, endpoint, question) for question in rest]
+                for future in as_completed(futures):
+                    stopped = stopped or future.result()
+                    done += 1
+                    options.advance(done, len(questions), options.spending.note(self.prices))
+            finally:
+                pool.shutdown(wait=False, cancel_futures=True)
         if stopped:
             left = sum(self.journal.get(q.key) is None and q.key not in self.unanswered for q in questions)
             raise EvaluatorError(

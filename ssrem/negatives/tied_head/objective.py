@@ -118,7 +118,7 @@ class TiedHead:
     def _summed_loss(self, batch: _Batch) -> tuple[torch.Tensor, int]:
         """The sum of -log p of the tokens behind the masks, and their number."""
         if not len(batch.truth):
-            return torch.zeros(()), 0
+            return torch.zeros((), device=self.model.device), 0
         logits = masked_logits(self.model, *batch[:4]).float()
         return cross_entropy(logits, batch.truth, reduction="sum"), len(batch.truth)
 

@@ -47,6 +47,7 @@ ANSWERS = {
     "numpy": {
         "tables --encoder glove": "no encoder or file 'glove'; did you mean glove-6b-50d",
         "train --encoder word2vec+file:none": "none: no such file of word vectors",
+        "tables --encoder file:~nouser/x": "~nouser/x: the home folder ~nouser is not known",
         "negatives shuffle": "no negatives 'shuffle'; did you mean shuffle-golden",
         "negatives mask-and-fill --model ./none": "model './none': no such folder",
         "correlate fet": "fet does not exist, and is no set that ssrem ratings list names; did you mean",
@@ -57,6 +58,7 @@ ANSWERS = {
         "tables --corpus b": "no corpus 'b' has landed in ",
         "train --corpus b": "no corpus 'b' has landed in ",
         "report --figures README.md": "cannot write figures into README.md",
+        "report --figures ~nouser/x": "~nouser/x: the home folder ~nouser is not known",
         "ingest none.jsonl": "none.jsonl: there is no such file or folder",
         "run none.jsonl": "none.jsonl: there is no such file or folder",
         "evaluators promote ssrem 9": "ssrem has no version 9 in ",

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from ssrem.agreement.signature import (
     FORMAT,
+    MOST_RESAMPLES,
     Signature,
     SignatureError,
     differences,
@@ -52,15 +53,23 @@ def test_it_is_one_line_that_people_can_read() -> None:
     assert parse(f"  {ONE}\n") == ONE
 
 
-@given(texts, texts, st.none() | st.integers(0), st.frozensets(texts.filter(lambda text: "," not in text)))
+@given(
+    texts,
+    texts,
+    st.none() | st.integers(0),
+    st.none() | st.integers(1, MOST_RESAMPLES),
+    st.frozensets(texts.filter(lambda text: "," not in text)),
+)
 @settings(max_examples=50, deadline=None)
-def test_there_and_back(criterion: str, dataset: str, seed: int | None, excluded: frozenset[str]) -> None:
+def test_there_and_back(
+    criterion: str, dataset: str, seed: int | None, resamples: int | None, excluded: frozenset[str]
+) -> None:
     drawn = replace(
         ONE,
         criterion=criterion,
         dataset=dataset,
         seed=seed,
-        resamples=seed,
+        resamples=resamples,
         excluded=tuple(sorted(excluded)),
     )
     line = str(drawn)
@@ -81,6 +90,9 @@ def test_there_and_back(criterion: str, dataset: str, seed: int | None, excluded
         (str(ONE) + "|", "not a part"),
         (str(ONE).replace("n:800", "n:many"), "cannot be read"),
         (str(ONE).replace("n:800", "n:-800"), "cannot be -800"),
+        (str(ONE).replace("resamples:2000", "resamples:0"), "resamples is 0, not from 1 to 10,000"),
+        (str(ONE).replace("resamples:2000", "resamples:10001"), "resamples is 10001, not from"),
+        (str(ONE).replace("resamples:2000", f"resamples:{10**400}"), "not from 1 to 10,000"),
         (str(ONE).replace("data:0123456789abcdef", "data:0123"), "not 12 to 64 hex digits"),
         (str(ONE).replace("checks,ground-truth", "ground-truth,checks"), "not sorted"),
     ],

@@ -12,7 +12,6 @@ from ssrem.agreement.raters.filters import (
     aggregation_name,
     failed_checks,
     low_kappa,
-    mad_outliers,
     without_outliers,
 )
 from ssrem.agreement.raters.prediction import one_rater, split_half
@@ -62,26 +61,6 @@ def test_low_kappa() -> None:
     assert low_kappa(alone, NAMES, bound=0.3).unjudged == ("a",)
     with pytest.raises(ValueError, match="bound"):
         low_kappa(RATINGS, NAMES, bound=2)
-
-
-def test_mad_outliers() -> None:
-    result = mad_outliers(RATINGS, NAMES)
-    assert [one.rater for one in result.dropped] == ["d"]
-    assert "deviations above the median" in result.dropped[0].reason
-    assert (result.name, result.unjudged) == ("mad3", ())
-    by_hand = [abs(RATINGS[r] - np.delete(RATINGS, r, axis=0).mean(axis=0)).mean() for r in range(6)]
-    assert result.dropped[0].figure == pytest.approx(by_hand[3])
-    centre = np.median(by_hand)
-    cut = 3 * 1.4826 * np.median(abs(np.array(by_hand) - centre))
-    assert by_hand[3] - centre > cut > sorted(by_hand)[-2] - centre
-    shifted = RATINGS.copy()
-    shifted[3] = shifted[0] + 4  # agrees, but elsewhere on the scale
-    assert [one.rater for one in mad_outliers(shifted, NAMES).dropped] == ["d"]
-    assert mad_outliers(RATINGS, NAMES, deviations=1000).dropped == ()
-    assert mad_outliers(RATINGS[:5], NAMES[:5]).unjudged == (*"abcde",)
-    assert mad_outliers(np.ones((6, 9)), NAMES).dropped == ()
-    with pytest.raises(ValueError, match="above 0"):
-        mad_outliers(RATINGS, NAMES, deviations=0)
 
 
 def test_filters_make_a_name() -> None:

@@ -12,7 +12,6 @@ import pytest
 
 from ssrem.annotation.draw import (
     EDGES,
-    context_key,
     contexts_needed,
     draw_batch,
     gibberish,
@@ -23,6 +22,7 @@ from ssrem.annotation.items import Batch, Context, Plan
 from ssrem.annotation.page import as_csv, as_jsonl, raters_view, render
 from ssrem.annotation.retrieval import Retrieval
 from ssrem.errors import AnnotationError
+from ssrem.samples import context_key
 
 
 def context(number: int, words: int, said: str | None = None) -> Context:

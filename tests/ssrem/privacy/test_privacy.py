@@ -84,6 +84,13 @@ def test_a_key_that_will_not_do_is_refused(
     assert "secrets.token_hex(32)" in str(error.value) or "home folder" in str(error.value)
 
 
+def test_a_message_does_not_repeat_what_may_be_the_key(tmp_path: Path) -> None:
+    for key in (SECRET, f"~{SECRET}"):
+        with pytest.raises(PrivacyError, match=r"its file cannot be read .*token_hex\(32\)") as error:
+            load_key(key, outside=tmp_path)
+        assert SECRET not in str(error.value)
+
+
 # Masks
 
 

@@ -271,6 +271,11 @@ def test_which_words_are_replaced_and_which_the_score_depends_on() -> None:
     first, second = study_called("word-classes").sentences(found)
     assert first == "Of the words of true responses 0.60 are content words."
     assert second.startswith("It depends most on content words: 0% of 20 responses")
+    refused = word_classes(
+        TrueResponses(samples, lambda some: np.append(score(some)[1:], np.nan), {}, written)
+    )
+    shares = {f.condition: (f.value, f.n) for f in refused}
+    assert shares["without content words"] == (0.0, 19)
 
 
 def test_without_a_system() -> None:

@@ -191,6 +191,19 @@ def test_what_cannot_be_drawn_is_said_in_one_line(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_the_current_folder_does_not_become_a_batch(
+    made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    monkeypatch.chdir(empty)
+    for folder in (".", str(empty)):
+        assert main(["ratings", "collect", folder, "--home", str(made.home.root)]) == 1
+        said = capsys.readouterr().err
+        assert said == f"ssrem: {folder} is the current folder; name a new folder for the batch\n"
+    assert [path.name for path in tmp_path.rglob("*")] == ["empty"]
+
+
 def test_what_a_killed_command_left_beside_the_batch_goes(made: Made, tmp_path: Path) -> None:
     code = (
         "import os\nfrom pathlib import Path\nfrom flows.cli.main import main\n"

@@ -99,6 +99,9 @@ def test_the_command_and_its_status(made: Made, capsys: pytest.CaptureFixture[st
     assert main(["reproduce", "BLEU+case.mixed", *home]) == 1
     said = capsys.readouterr().err
     assert said.startswith("ssrem: a signature begins with") and said.count("\n") == 1
+    assert main(["reproduce", line.replace("|resamples:1000|", "|resamples:0|"), *home]) == 1
+    said = capsys.readouterr().err
+    assert "resamples is 0, not from 1 to 10,000" in said and said.count("\n") == 1
 
 
 def test_a_figure_that_was_changed_is_told(copy: Warehouse) -> None:

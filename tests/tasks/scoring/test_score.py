@@ -119,7 +119,7 @@ def test_again_is_a_no_op(made: Made) -> None:
 
 @pytest.mark.parametrize("format", ["chitchat", "jsonl"])
 def test_ratings_at_the_default_are_left_out_where_there_is_one(format: str) -> None:
-    ratings = [1, 5, 9, 5, 4, 8, None, "2"]
+    ratings = [1, 5, 9, 5, 4, 8, None, "2", "NaN"]
     draw = np.random.default_rng(0)
     with duckdb.connect() as connection:
         for name in ("conversations", "corpora", "turns", "scores", "evaluators"):
@@ -152,7 +152,9 @@ def test_ratings_at_the_default_are_left_out_where_there_is_one(format: str) -> 
                 )
         rows = {row["measure"]: row for row in conversation_rows(connection, ("ssrem", 1), "c")}
     row = rows["spearman"]
-    fair = [n for n, r in enumerate(ratings) if r is not None and not (format == "chitchat" and r == 5)]
+    fair = [
+        n for n, r in enumerate(ratings) if r not in (None, "NaN") and not (format == "chitchat" and r == 5)
+    ]
     expected = stats.spearmanr([f[n] for n in fair], [float(ratings[n] or 0) for n in fair])
     assert (row["n"], row["excluded"]) == ((5, 2) if format == "chitchat" else (7, 0))
     assert (row["statistic"], row["p"]) == pytest.approx((expected.statistic, expected.pvalue))

@@ -31,3 +31,9 @@ def test_a_path_that_is_refused(
     assert said.startswith("ssrem: a home folder cannot lie at ") and said.endswith("choose another --home\n")
     assert said.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_folder_of_an_unknown_user_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["status", "--home", "~nouser/x"]) == 1
+    message = "~nouser/x: the home folder ~nouser is not known; write the path without ~nouser"
+    assert capsys.readouterr().err == f"ssrem: {message}\n"

@@ -51,6 +51,12 @@ def test_a_path_without_a_folder_is_refused(
         hub.model_folder(spec)
 
 
+def test_the_folder_of_an_unknown_user_is_refused() -> None:
+    for use in (hub.is_model_folder, hub.model_folder):
+        with pytest.raises(EvaluatorError, match=r"^~nouser/x: the home folder ~nouser is not known"):
+            use("hf:~nouser/x")
+
+
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     def absent(name: str) -> importlib.metadata.Distribution:
         raise importlib.metadata.PackageNotFoundError(name)

@@ -459,6 +459,10 @@ def test_parts_by_name_and_settings() -> None:
         ({"parts": "length"}, "length alone judges nothing"),
         ({"settings": "[1]"}, "settings is '\\[1\\]'; expected a JSON object"),
         ({"settings": '{"cosine": 1}'}, "cosine has 1; expected an object"),
+        (
+            {"parts": "number+ssrem-minilm", "settings": '{"ssrem-minilm": {"epochs": 3}}'},
+            "part ssrem-minilm has learned already",
+        ),
         ({"parts": "number", "settings": '{"nobody": {}}'}, "no part nobody; there are number"),
         ({"l2": "1+x"}, "l2 is '1\\+x'; expected numbers"),
         ({"l2": "-1"}, "expected numbers from 0"),
@@ -490,6 +494,9 @@ def test_parts_that_cannot_be(tmp_path: Path) -> None:
     Words().save(tmp_path / "words")
     settings = json.dumps({"number": {"folder": str(tmp_path / "words")}})
     with pytest.raises(EvaluatorError, match="holds words, not number"):
+        Blend(None, BlendConfig(parts="number", settings=settings)).fit(planted([1.0]))
+    settings = '{"number": {"folder": "~nouser/x"}}'
+    with pytest.raises(EvaluatorError, match="the home folder ~nouser is not known"):
         Blend(None, BlendConfig(parts="number", settings=settings)).fit(planted([1.0]))
 
 

@@ -52,6 +52,9 @@ def test_a_folder_without_an_evaluator_is_not_packed(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_written_is_one_line(saved: Path, tmp_path: Path) -> None:
     with pytest.raises(EvaluatorError, match="cannot be written"):
         pack(saved, tmp_path / "nowhere" / "a.ssrem")
+    for folder in (Path(), Path("/"), tmp_path):
+        with pytest.raises(EvaluatorError, match=r"cannot be written \(is not a regular file\)"):
+            pack(saved, folder)
 
 
 @pytest.mark.parametrize("name", ["../evil.json", "/evil.json", "run.py", "weights.pt", "a\\..\\evil.json"])

@@ -246,6 +246,8 @@ def test_installed_packages_are_always_trusted(tmp_path: Path) -> None:
         assert load_encoder("all-minilm-l6-v2").dimensions == 384
         with pytest.raises(EvaluatorError, match="which is not part of it"):
             word_vectors.read_file(tmp_path.parent / "x")
+        with pytest.raises(EvaluatorError, match="the home folder ~nouser is not known"):
+            trusted_sources.check("file:~nouser/x")
 
 
 def test_a_link_inside_does_not_lead_outside(tmp_path: Path, secret: Path) -> None:

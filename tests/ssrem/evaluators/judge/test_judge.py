@@ -10,12 +10,14 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import create_autospec
 
 import numpy as np
 import pytest
 
 from ssrem.errors import EvaluatorError, PrivacyError
 from ssrem.evaluators import load_evaluator
+from ssrem.evaluators.judge.client import Endpoint
 from ssrem.evaluators.judge.judge import Judge, JudgeRef
 from ssrem.evaluators.judge.request_options import request_options
 from ssrem.samples import Sample
@@ -54,6 +56,30 @@ def test_the_score_is_the_expected_step_of_the_scale(server: JudgeServer) -> Non
 def test_the_probabilities_of_a_digit_say_nothing_on_a_decimal(server: JudgeServer) -> None:
     server.answer = lambda *_: completion("4.5", {"4": math.log(0.9), "3": math.log(0.1)})
     assert judge(server).score(SAMPLES[:1]).tolist() == [4.5]
+
+
+@pytest.mark.parametrize(
+    "logprobs",
+    [
+        5,
+        {"content": 5},
+        {"content": "4"},
+        {"content": [None]},
+        {"content": [{"token": None}]},
+        {"content": [{"token": "4", "top_logprobs": 5}]},
+        {"content": [{"token": "4", "top_logprobs": ["4"]}]},
+        {"content": [{"token": "4", "top_logprobs": [{"token": "5", "logprob": 1000}]}]},
+        {"content": [{"token": "4", "top_logprobs": [{"token": "5", "logprob": 709}]}]},
+        {"content": [{"token": "4", "top_logprobs": [{"token": "5", "logprob": math.inf}]}]},
+        {"content": [{"token": "4", "top_logprobs": [{"token": "5", "logprob": math.nan}]}]},
+        {"content": [{"token": "4", "top_logprobs": [{"token": "5", "logprob": "-1"}]}]},
+    ],
+)
+def test_malformed_probabilities_leave_the_number(server: JudgeServer, logprobs: Any) -> None:
+    reply = completion("4")
+    reply["choices"][0]["logprobs"] = logprobs
+    server.answer = lambda *_: reply
+    assert judge(server).score(SAMPLES).tolist() == [4] * 5
 
 
 @pytest.mark.parametrize(
@@ -151,6 +177,26 @@ def test_it_stops_in_one_line_where_an_endpoint_stays_away(
         judge(server, retries=1).score(SAMPLES)
     assert KEY not in str(error.value)
     assert len(server.asked) <= 2
+
+
+def test_only_the_list_of_models_may_be_missing(server: JudgeServer) -> None:
+    server.models = None
+    assert judge(server).score(SAMPLES[:1]).tolist() == [4]
+    server.answer = lambda *_: failure(404, "no such path")
+    with pytest.raises(EvaluatorError, match=r"'tiny' or the path \(404: no such path\)"):
+        Judge(base_url=f"{server.url}/models", model="tiny").score(SAMPLES)
+
+
+@pytest.mark.parametrize("model", ["tinny", "tiny"])  # the check fails, the first request does
+def test_the_endpoint_is_closed_where_it_stops_at_once(
+    server: JudgeServer, monkeypatch: pytest.MonkeyPatch, model: str
+) -> None:
+    server.answer = lambda *_: failure(404, "no such path")
+    close = create_autospec(Endpoint.close, side_effect=Endpoint.close)
+    monkeypatch.setattr(Endpoint, "close", close)
+    with pytest.raises(EvaluatorError):
+        Judge(base_url=server.url, model=model).score(SAMPLES)
+    close.assert_called_once()
 
 
 def test_it_asks_in_the_way_that_the_endpoint_understands(server: JudgeServer) -> None:
@@ -366,6 +412,10 @@ def _prompt(front: str = "criterion: a\nscale: 1-5\nversion: 1", text: str = "{c
         ({"prices": "none.json"}, "prices none.json: expected"),
         ({"key_env": "sk-abc"}, "name of an environment variable"),
         ({"prompt": "overal"}, "no prompt or file 'overal'; the packaged prompts: overall"),
+        ({"prompt": "~nouser/x"}, "^~nouser/x: the home folder ~nouser is not known"),
+        ({"prices": "~nouser/x"}, "^~nouser/x: the home folder ~nouser is not known"),
+        ({"prompt": sys.executable}, r"^prompt /.*: cannot be read \('utf-8'.*; give a file of UTF-8 text"),
+        ({"prompt": "x" * 300}, r"cannot be read \(File name too long\); give a file"),
         ({"prompt": "pairwise"}, "shows the true response; use judge-ref"),
         ({"prompt": _prompt(text="{context}")}, r"the placeholder \{response\} is missing"),
         ({"prompt": _prompt("criterion: a\nscale: 3-3\nversion: 1")}, "scale '3-3' has no two steps"),
@@ -377,8 +427,9 @@ def _prompt(front: str = "criterion: a\nscale: 1-5\nversion: 1", text: str = "{c
     ],
 )
 def test_wrong_settings_are_refused_in_one_line(settings: dict[str, Any], says: str) -> None:
-    with pytest.raises(EvaluatorError, match=says):
+    with pytest.raises(EvaluatorError, match=says) as error:
         Judge(**{"model": "tiny", "base_url": "http://127.0.0.1:9/v1", **settings})
+    assert "\n" not in str(error.value)
 
 
 def test_what_is_missing_is_said_before_the_first_request(
