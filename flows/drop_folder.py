@@ -7,7 +7,7 @@ from pathlib import Path
 from flows.ingest import ingest
 from flows.orchestration.options import DumpOptions
 from ssrem.errors import DumpError, GateError
-from tasks.ingest.drop_folder import DONE, REJECTED, complete, file_away
+from tasks.ingest.drop_folder import DONE, REJECTED, RejectedError, complete, file_away
 from tasks.stage.stage import Resources
 
 
@@ -22,8 +22,8 @@ def drop_folder(
     """Land every complete dump of the folder; returns for each file or folder what became of it.
 
     Dumps that land are moved to `done/`; dumps that cannot land to `rejected/`, with the reason in a file beside
-    them. After all were tried, DumpError names the first rejected one. A dump that fails for another reason, such as a
-    full disk, stays where it is.
+    them. After all were tried, RejectedError names the first rejected one. A dump that fails for another reason, such
+    as a full disk, stays where it is.
 
     Args:
         folder: Folder in which each file or folder is a dump
@@ -47,5 +47,5 @@ def drop_folder(
         outcomes[path.name] = f"landed as {corpus}" if new else f"is there already, as {corpus}"
     if rejected:
         more = f" (and {len(rejected) - 1} more)" if len(rejected) > 1 else ""
-        raise DumpError(f"{rejected[0]}{more}")
+        raise RejectedError(f"{rejected[0]}{more}", outcomes)
     return outcomes

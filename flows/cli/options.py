@@ -79,9 +79,12 @@ def seconds(text: str) -> float:
 
 
 def memory(text: str) -> str:
-    """The type of an option that takes an amount of memory, such as 2GB."""
-    if not re.fullmatch(r"\d+(\.\d+)?\s*([KMGT]i?B)", text, re.IGNORECASE):
+    """The type of an option that takes an amount of memory, such as 2GB; DuckDB cannot do with 0, or with exabytes."""
+    amount = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([KMGT])i?B", text, re.IGNORECASE)
+    if not amount:
         raise argparse.ArgumentTypeError(f"{text!r} is no amount of memory, such as 2GB or 500MB")
+    if not 1e6 <= float(amount[1]) * 1000 ** (1 + "KMGT".index(amount[2].upper())) <= 1e15:
+        raise argparse.ArgumentTypeError(f"{text!r} is not from 1MB to 1000TB, such as 2GB or 500MB")
     return text
 
 

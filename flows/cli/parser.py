@@ -74,7 +74,8 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     if arguments and arguments[0] in RENAMED:
         parser().error(f"ssrem {arguments[0]} {RENAMED[arguments[0]]}")
-    if arguments[:1] == ["evaluators"] and arguments[1:2] in ([], ["--home"], ["--json"]):
+    word = "".join(arguments[1:2])
+    if arguments[:1] == ["evaluators"] and (not word or word.startswith("--")) and word != "--help":
         arguments.insert(1, "list")  # the group's default
     return parser().parse_args(arguments)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from ssrem.errors import DumpError
@@ -13,6 +13,17 @@ UNFINISHED = (".part", ".partial", ".tmp", ".crdownload", ".filepart", ".swp", "
 """Name endings under which programs write incomplete files."""
 
 Stamp = tuple[tuple[str, int, int], ...]
+
+
+class RejectedError(DumpError):
+    """Dumps of the drop folder were rejected. outcomes: what became of the others, by file."""
+
+    def __init__(self, message: str, outcomes: Mapping[str, str]) -> None:
+        super().__init__(message)
+        self.outcomes = dict(outcomes)
+
+    def __reduce__(self) -> tuple[type[RejectedError], tuple[str, dict[str, str]]]:
+        return type(self), (str(self), self.outcomes)
 
 
 def complete(folder: Path, settle: float, sleep: Callable[[float], None] = time.sleep) -> list[Path]:

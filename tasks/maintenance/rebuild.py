@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from schemas import LANDED
 from ssrem.errors import HomeError, SsremError
@@ -26,6 +26,8 @@ from tasks.warehouse.partition import Partition
 from tasks.warehouse.snapshot import manifests
 
 LEDGER = ("runs", "check_results")
+
+_Settings = TypeVar("_Settings")
 
 _ORDER = ("ingest", "tables", "score", "negatives", "correlate")
 """Stages that can be rerun, each after those whose tables it reads."""
@@ -113,24 +115,29 @@ def _land_again(home: Warehouse, corpus: str, run: _Run | None) -> None:
 def _rerun(home: Warehouse, run: _Run, partitions: Sequence[Partition]) -> bool:
     """Run the run's stage again, if its parameters in the ledger suffice for that; returns whether they did."""
     root = str(home.root)
-    try:
-        match run.stage, dict(run.parameters):
-            case "tables", {"corpus": corpus, **settings}:
-                build(corpus, root, settings=TableSettings(**settings))
-            case "score", {"evaluator": name, "version": version, "corpus": corpus}:
-                score_corpus(name, version, corpus, root)
-            case "negatives", {"corpus": corpus, **settings}:
-                make_negatives(corpus, root, NegativeSettings(**settings))
-            case "correlate", {"dataset": dataset} if all(p.table == "scores" for p in partitions):
-                versions = [(str(p.key.evaluator), int(p.key.version or 0)) for p in partitions]
-                for partition in partitions:  # the stage reads the published scores of all versions
-                    _retire(home, partition)
-                correlate_landed(dataset, versions, root)
-            case _:
-                return False
-    except TypeError:  # published by a version of ssrem with other settings
-        return False
+    match run.stage, dict(run.parameters):
+        case "tables", {"corpus": corpus, **values} if tables := _settings(TableSettings, values):
+            build(corpus, root, settings=tables)
+        case "score", {"evaluator": name, "version": version, "corpus": corpus}:
+            score_corpus(name, version, corpus, root)
+        case "negatives", {"corpus": corpus, **values} if negatives := _settings(NegativeSettings, values):
+            make_negatives(corpus, root, negatives)
+        case "correlate", {"dataset": dataset} if all(p.table == "scores" for p in partitions):
+            versions = [(str(p.key.evaluator), int(p.key.version or 0)) for p in partitions]
+            for partition in partitions:  # the stage reads the published scores of all versions
+                _retire(home, partition)
+            correlate_landed(dataset, versions, root)
+        case _:
+            return False
     return True
+
+
+def _settings(of: Callable[..., _Settings], values: Mapping[str, Any]) -> _Settings | None:
+    """The settings of these values; None if a version of ssrem with other settings published them."""
+    try:
+        return of(**values)
+    except TypeError:
+        return None
 
 
 def _retire(home: Warehouse, partition: Partition) -> None:

@@ -9,21 +9,21 @@ from pathlib import Path
 from flows.cli import arguments, output
 from flows.cli.start import flow
 from ssrem.errors import SsremError, say
-from tasks.ingest.drop_folder import complete
+from tasks.ingest.drop_folder import RejectedError, complete
 from tasks.query.summaries import summary
 from tasks.warehouse.home import Warehouse
 
 
-def ingest(options: argparse.Namespace, home: Warehouse) -> None:
-    """Land a dump or the dumps of --inbox, and retrain if that is wanted."""
+def ingest(options: argparse.Namespace, home: Warehouse) -> int:
+    """Land a dump or the dumps of --inbox, and retrain if that is wanted; returns 1 if something of --inbox failed."""
     if (not options.source) == (options.inbox is None):
         raise SsremError("ssrem ingest takes a dump or --inbox FOLDER, one of them")
     if options.inbox is None:
         if options.watch is not None:
             raise SsremError("--watch looks into --inbox FOLDER again and again; give it")
         _one(options, home)
-    else:
-        _folder(options, home)
+        return 0
+    return _folder(options, home)
 
 
 def _one(options: argparse.Namespace, home: Warehouse) -> None:
@@ -49,23 +49,30 @@ def _one(options: argparse.Namespace, home: Warehouse) -> None:
         print(f"{name}: {what}")
 
 
-def _folder(options: argparse.Namespace, home: Warehouse) -> None:
+def _folder(options: argparse.Namespace, home: Warehouse) -> int:
     dump = arguments.dump(options, home, options.map)
     resources = arguments.resources(options)
     while True:
         outcomes: dict[str, str] = {}
+        errors: list[SsremError] = []
         try:
             if complete(Path(options.inbox), settle=0):  # an empty folder starts no flow
                 run = flow("drop_folder")
-                outcomes = run(options.inbox, str(home.root), options.settle, dump, resources=resources)
-                outcomes |= _retrain(options, home)
+                try:
+                    outcomes = run(options.inbox, str(home.root), options.settle, dump, resources=resources)
+                except RejectedError as error:  # the others have landed
+                    errors.append(error)
+                    outcomes = error.outcomes
+                if outcomes:
+                    outcomes |= _retrain(options, home)
         except SsremError as error:
-            if options.watch is None:
-                raise
-            say(str(error))
-        _print(options, outcomes)
+            errors.append(error)
+        if outcomes or not errors:
+            _print(options, outcomes)
+        for failure in errors:
+            say(str(failure))
         if options.watch is None:
-            return
+            return 1 if errors else 0
         time.sleep(options.watch)
 
 

@@ -25,19 +25,20 @@ def pack(folder: Path, file: Path) -> None:
     """
     if not (folder / MANIFEST).is_file():
         raise EvaluatorError(f"{folder} holds no saved evaluator; it has no {MANIFEST}")
-    part = file.with_name(f"{file.name}.part")
     try:
         check_regular(file)
-        with zipfile.ZipFile(part, "w") as archive:
-            for path in sorted(p for p in folder.rglob("*") if p.is_file()):
-                about = zipfile.ZipInfo(path.relative_to(folder).as_posix(), _TIME)
-                with path.open("rb") as source, archive.open(about, "w") as target:
-                    shutil.copyfileobj(source, target, 1 << 20)
-        part.replace(file)
+        part = file.with_name(f"{file.name}.part")
+        try:
+            with zipfile.ZipFile(part, "w") as archive:
+                for path in sorted(p for p in folder.rglob("*") if p.is_file()):
+                    about = zipfile.ZipInfo(path.relative_to(folder).as_posix(), _TIME)
+                    with path.open("rb") as source, archive.open(about, "w") as target:
+                        shutil.copyfileobj(source, target, 1 << 20)
+            part.replace(file)
+        finally:
+            part.unlink(missing_ok=True)
     except OSError as error:
         raise EvaluatorError(f"{file} cannot be written ({error.strerror}); give another path") from error
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def unpack(file: Path, folder: Path) -> None:

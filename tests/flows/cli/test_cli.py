@@ -23,10 +23,11 @@ from flows.cli import arguments, dispatch, output
 from flows.cli.group_verbs import GROUPS
 from flows.cli.main import main
 from flows.cli.parser import RENAMED, VERBS, parse
+from ssrem.errors import HomeError
 from support.paths import ROOT
 from support.progress_lines import other_lines
 from support.small_home import Made
-from tasks.warehouse.home import Warehouse
+from tasks.warehouse.home import Warehouse, landed_corpora
 
 DAILYDIALOG = ROOT / ".." / "shared" / "data" / "corpora" / "dailydialog_valid.jsonl"
 MELD = DAILYDIALOG.with_name("meld_train.csv")
@@ -153,6 +154,9 @@ def test_evaluators_alone_lists_them(whole: Warehouse, capsys: pytest.CaptureFix
         assert main([*verb, "--json", "--home", str(whole.root)]) == 0
         shown.append(capsys.readouterr().out)
     assert shown[0] == shown[1]
+    for home in (["--home=x"], ["--home", "x"]):
+        options = parse(["evaluators", *home])
+        assert (options.verb, options.home) == ("evaluators list", Path("x"))
     versions = {row["evaluator"] for row in json.loads(shown[0])["versions"]}
     assert versions == {"ssrem", "rsrem", "cosine", "length"}  # and the baselines of ssrem correlate
 
@@ -310,6 +314,96 @@ def test_one_dump_or_a_drop_folder(whole: Warehouse, says: Say) -> None:
     assert "expected KEY=VALUE, such as agreement=0.05" in says(
         "evaluators", "retrain", "--margin", "rho", *home
     )
+
+
+DROPPED = {
+    "bad": [{"conversation_id": "c"}],
+    "good": [{"conversation_id": "c", "speaker": who, "text": "hi"} for who in "ab"],
+}
+
+
+@pytest.fixture
+def inbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A drop folder of two dumps, the first of which is rejected; a retraining only says which corpora are there."""
+    folder = tmp_path / "inbox"
+    folder.mkdir()
+    for name, rows in DROPPED.items():
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    monkeypatch.setattr(
+        "flows.retrain.retrain", lambda home, **_: {"ssrem": f"has seen {landed_corpora(home, None)}"}
+    )
+    return folder
+
+
+WITH_GOOD = {"good.jsonl": "landed as good", "ssrem": "has seen ['good']"}
+
+
+def test_a_rejected_dump_hides_no_other_that_landed(
+    inbox: Path, home: Warehouse, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = [
+        "ingest",
+        "--inbox",
+        str(inbox),
+        "--settle",
+        "0",
+        "--retrain",
+        "--home",
+        str(home.root),
+        "--json",
+    ]
+    assert main(command) == 1
+    said = capsys.readouterr()
+    assert json.loads(said.out) == WITH_GOOD
+    (line,) = other_lines(said.err)
+    assert line.startswith("ssrem: bad.jsonl was moved to ") and "no key is known as speaker or text" in line
+    # Where none landed, nothing is learned, and the rejected dump is all that is said.
+    shutil.copy(inbox / "rejected" / "bad.jsonl", inbox)
+    assert main(command) == 1
+    said = capsys.readouterr()
+    assert said.out == "" and len(other_lines(said.err)) == 1
+
+
+def test_a_watched_folder_is_learned_from_though_a_dump_was_rejected(
+    inbox: Path, home: Warehouse, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def wait(seconds: float) -> None:
+        raise HomeError(f"waits {seconds} s")
+
+    monkeypatch.setattr("flows.cli.commands.ingest.time", SimpleNamespace(sleep=wait))
+    command = [
+        "ingest",
+        "--inbox",
+        str(inbox),
+        "--settle",
+        "0",
+        "--retrain",
+        "--home",
+        str(home.root),
+        "--watch",
+        "7",
+    ]
+    assert main(command) == 1
+    said = capsys.readouterr()
+    assert said.out.splitlines() == [f"{name}: {what}" for name, what in WITH_GOOD.items()]
+    rejected, waited = other_lines(said.err)
+    assert rejected.startswith("ssrem: bad.jsonl was moved to ") and waited == "ssrem: waits 7.0 s"
+
+
+def test_a_retraining_that_fails_hides_neither_a_landed_nor_a_rejected_dump(
+    inbox: Path, home: Warehouse, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: Any, **__: Any) -> None:
+        raise HomeError("locked")
+
+    monkeypatch.setattr("flows.retrain.retrain", fails)
+    assert (
+        main(["ingest", "--inbox", str(inbox), "--settle", "0", "--retrain", "--home", str(home.root)]) == 1
+    )
+    said = capsys.readouterr()
+    assert said.out == "good.jsonl: landed as good\n"
+    rejected, failed = other_lines(said.err)
+    assert "bad.jsonl was moved to" in rejected and failed == "ssrem: locked"
 
 
 def test_missing_dump(whole: Warehouse, says: Say, tmp_path: Path) -> None:
@@ -538,6 +632,7 @@ def test_an_evaluator_is_carried_to_another_home(
 def test_what_cannot_be_carried(says: Say, made: Made, tmp_path: Path) -> None:
     home = made.home.root
     assert "versions: 1" in says("evaluators", "export", "ssrem", "--version", "7", "--home", home)
+    assert "cannot be written" in says("evaluators", "export", "ssrem", "--output", ".", "--home", home)
     assert "does not exist" in says("evaluators", "import", tmp_path / "none.ssrem", "--home", home)
     assert "not what ssrem evaluators export wrote" in says(
         "evaluators", "import", made.annotated, "--home", home
@@ -685,7 +780,6 @@ with Warehouse.at(sys.argv[1]).lock("train"):
 
 
 def test_a_home_that_another_process_writes_to(own: Warehouse, file: Any) -> None:
-    from ssrem.errors import HomeError
     from tasks.ingest.land import land
 
     holder = subprocess.Popen(

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from flows.cli.arguments import pairs_of
 from flows.cli.main import main
+from flows.cli.options import memory
 
 HUGE = str(10**400)
 
@@ -23,6 +25,23 @@ def test_a_number_that_no_library_can_hold_is_refused(
     assert ended.value.code == 2
     assert "is not a whole number from" in line or "invalid" in line
     assert line.count("\n") == 1 and len(line) < 2_200
+
+
+@pytest.mark.parametrize("value", ["9999999999TB", "0GB", "1KB", f"{HUGE}MB", "9" * 5_000 + "KB"])
+def test_an_amount_of_memory_that_duckdb_cannot_have_is_refused(
+    value: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["tables", "--memory-limit", value, "--home", str(tmp_path)])
+    line = capsys.readouterr().err
+    assert ended.value.code == 2
+    assert "is not from 1MB to 1000TB" in line and line.count("\n") == 1
+
+
+@pytest.mark.parametrize("value", ["1MB", "1.5 gib", "1000TB"])
+def test_duckdb_takes_an_amount_of_memory_that_is_not_refused(value: str) -> None:
+    with duckdb.connect() as connection:
+        connection.execute(f"SET memory_limit = '{memory(value)}'")
 
 
 @pytest.mark.parametrize("value", ["[" * 100_000, '{"a":' * 100_000, "9" * 5_000])

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
 import pytest
 
 from ssrem.errors import DumpError
-from tasks.ingest.drop_folder import complete, file_away
+from tasks.ingest.drop_folder import RejectedError, complete, file_away
 
 
 def still(seconds: float) -> None:
@@ -60,3 +61,8 @@ def test_filed_away_under_a_free_name_with_its_reason(tmp_path: Path) -> None:
     assert [p.read_text() for p in places] == ["a", "b", "c"]
     reasons = sorted((tmp_path / "rejected").glob("*.reason.txt"))
     assert [r.read_text() for r in reasons] == ["why b\n", "why c\n", "why a\n"]
+
+
+def test_a_rejection_keeps_the_outcomes_of_the_others_between_processes() -> None:
+    error = pickle.loads(pickle.dumps(RejectedError("x was moved", {"y": "landed as y"})))
+    assert (str(error), error.outcomes) == ("x was moved", {"y": "landed as y"})
