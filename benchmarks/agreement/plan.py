@@ -279,7 +279,9 @@ def _labelled() -> Iterator[Entry]:
             paper=paper,
         )
     adem = ZHAO["adem"]
-    yield Entry("labels", "adem", "`adem`, byte pairs", "adem", _ADEM, _TOKENS, "both", minutes=90, paper=adem)
+    yield Entry(
+        "labels", "adem", "`adem`, byte pairs", "adem", _ADEM, _TOKENS, "both", minutes=90, paper=adem
+    )
     semi, label = ZHAO["ruber semi-supervised"], "`ruber-unref`, semi-supervised"
     yield Entry(
         "labels", "ruber-labels", label, "ruber-unref", _RUBER, _GLOVE, "both", minutes=70, paper=semi

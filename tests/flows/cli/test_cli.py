@@ -320,70 +320,53 @@ DROPPED = {
     "bad": [{"conversation_id": "c"}],
     "good": [{"conversation_id": "c", "speaker": who, "text": "hi"} for who in "ab"],
 }
+WITH_GOOD = {"good.jsonl": "landed as good", "ssrem": "has seen ['good']"}
 
 
 @pytest.fixture
-def inbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A drop folder of two dumps, the first of which is rejected; a retraining only says which corpora are there."""
+def inbox(tmp_path: Path) -> Path:
+    """A drop folder of two dumps, the first of which is rejected."""
     folder = tmp_path / "inbox"
     folder.mkdir()
     for name, rows in DROPPED.items():
         (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    monkeypatch.setattr(
-        "flows.retrain.retrain", lambda home, **_: {"ssrem": f"has seen {landed_corpora(home, None)}"}
-    )
     return folder
 
 
-WITH_GOOD = {"good.jsonl": "landed as good", "ssrem": "has seen ['good']"}
+@pytest.fixture
+def retraining(inbox: Path, home: Warehouse, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The command that lands them and retrains; here a retraining only says which corpora have landed."""
+
+    def retrain(home: str, **_: Any) -> dict[str, str]:
+        return {"ssrem": f"has seen {landed_corpora(home)}"}
+
+    monkeypatch.setattr("flows.retrain.retrain", retrain)
+    return ["ingest", "--inbox", str(inbox), "--settle", "0", "--retrain", "--home", str(home.root)]
 
 
 def test_a_rejected_dump_hides_no_other_that_landed(
-    inbox: Path, home: Warehouse, capsys: pytest.CaptureFixture[str]
+    inbox: Path, retraining: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command = [
-        "ingest",
-        "--inbox",
-        str(inbox),
-        "--settle",
-        "0",
-        "--retrain",
-        "--home",
-        str(home.root),
-        "--json",
-    ]
-    assert main(command) == 1
+    assert main([*retraining, "--json"]) == 1
     said = capsys.readouterr()
     assert json.loads(said.out) == WITH_GOOD
     (line,) = other_lines(said.err)
     assert line.startswith("ssrem: bad.jsonl was moved to ") and "no key is known as speaker or text" in line
     # Where none landed, nothing is learned, and the rejected dump is all that is said.
     shutil.copy(inbox / "rejected" / "bad.jsonl", inbox)
-    assert main(command) == 1
+    assert main(retraining) == 1
     said = capsys.readouterr()
     assert said.out == "" and len(other_lines(said.err)) == 1
 
 
 def test_a_watched_folder_is_learned_from_though_a_dump_was_rejected(
-    inbox: Path, home: Warehouse, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    retraining: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def wait(seconds: float) -> None:
         raise HomeError(f"waits {seconds} s")
 
     monkeypatch.setattr("flows.cli.commands.ingest.time", SimpleNamespace(sleep=wait))
-    command = [
-        "ingest",
-        "--inbox",
-        str(inbox),
-        "--settle",
-        "0",
-        "--retrain",
-        "--home",
-        str(home.root),
-        "--watch",
-        "7",
-    ]
-    assert main(command) == 1
+    assert main([*retraining, "--watch", "7"]) == 1
     said = capsys.readouterr()
     assert said.out.splitlines() == [f"{name}: {what}" for name, what in WITH_GOOD.items()]
     rejected, waited = other_lines(said.err)
@@ -391,15 +374,13 @@ def test_a_watched_folder_is_learned_from_though_a_dump_was_rejected(
 
 
 def test_a_retraining_that_fails_hides_neither_a_landed_nor_a_rejected_dump(
-    inbox: Path, home: Warehouse, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    retraining: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(*_: Any, **__: Any) -> None:
         raise HomeError("locked")
 
     monkeypatch.setattr("flows.retrain.retrain", fails)
-    assert (
-        main(["ingest", "--inbox", str(inbox), "--settle", "0", "--retrain", "--home", str(home.root)]) == 1
-    )
+    assert main(retraining) == 1
     said = capsys.readouterr()
     assert said.out == "good.jsonl: landed as good\n"
     rejected, failed = other_lines(said.err)
