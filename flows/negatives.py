@@ -7,7 +7,7 @@ from tasks.maintenance.repair import repair
 from tasks.speaker_tables.build import without_tables
 from tasks.speaker_tables.negatives import NegativeSettings, make_negatives
 from tasks.stage.stage import Resources
-from tasks.warehouse.home import landed_corpora
+from tasks.warehouse.corpora import landed_corpora
 
 
 def negatives(

@@ -14,7 +14,8 @@ from tasks.scoring.test_split import score_corpus as score_test_split
 from tasks.speaker_tables.build import without_tables
 from tasks.stage.stage import Resources
 from tasks.training.transfer import registered
-from tasks.warehouse.home import Warehouse, landed_corpora
+from tasks.warehouse.corpora import landed_corpora
+from tasks.warehouse.home import Warehouse
 
 
 @on_workers

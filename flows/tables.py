@@ -10,7 +10,7 @@ from ssrem.tables.speaker_sets import TableSettings
 from tasks.maintenance.repair import repair
 from tasks.speaker_tables.build import build
 from tasks.stage.stage import Resources
-from tasks.warehouse.home import landed_corpora
+from tasks.warehouse.corpora import landed_corpora
 
 
 @on_workers

@@ -18,7 +18,8 @@ from tasks.training.promotion import challenges
 from tasks.training.settings import Margins
 from tasks.training.train import register
 from tasks.training.train import train as train_evaluator
-from tasks.warehouse.home import Warehouse, landed_corpora
+from tasks.warehouse.corpora import landed_corpora
+from tasks.warehouse.home import Warehouse
 
 
 @on_workers

@@ -215,8 +215,8 @@ RATER_AGREEMENT = Table(
         "ceiling), attainable (the highest Spearman that an evaluator can reach with ratings so noisy, from split "
         "halves)",
         value="DOUBLE?: at most 1, which is perfect agreement; 0 is chance",
-        raters="BIGINT: raters counted: positions in the responses' lists of scores, which need not be one "
-        "person each",
+        raters="BIGINT: raters counted; where they have no names, positions in the responses' lists of scores, "
+        "which need not be one person each",
         units="BIGINT: responses counted, rated twice or more",
         ratings="BIGINT: ratings of these responses, after the removal",
         removed="BIGINT: ratings removed as outliers",

@@ -32,7 +32,8 @@ RATINGS = Table(
         dataset="VARCHAR: name of the annotated set",
         response_id="VARCHAR: response",
         criterion="VARCHAR: what the rater was asked, such as overall or relevance",
-        rater="BIGINT: position in the response's list of scores, from 0",
+        rater="BIGINT: rank of the rater's name in the set or, without names, position in the response's list of "
+        "scores, from 0",
         score="DOUBLE: the score, raw",
     ),
     expectations=(

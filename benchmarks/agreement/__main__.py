@@ -22,7 +22,7 @@ from ssrem.errors import SsremError
 from ssrem.files import sha256
 from ssrem.samples import Candidates
 from ssrem.tables.candidates import load_candidates
-from tasks.speaker_tables.build import landed_corpus
+from tasks.warehouse.corpora import landed_corpus
 from tasks.warehouse.home import Warehouse
 
 

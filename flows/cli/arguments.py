@@ -21,7 +21,8 @@ from ssrem.readers.files.sources import is_remote
 from ssrem.readers.times import checked_format
 from tasks.ingest.dataset_names import checked_name, corpus_name
 from tasks.privacy.ingest_filter import key_for
-from tasks.warehouse.home import Warehouse, landed_corpora
+from tasks.warehouse.corpora import landed_corpora
+from tasks.warehouse.home import Warehouse
 
 if TYPE_CHECKING:
     from flows.orchestration.options import (

@@ -10,7 +10,8 @@ from flows.cli import names
 from ssrem.files import delete_abandoned
 from tasks.maintenance.repair import repair
 from tasks.stage.progress import lines_without_terminal
-from tasks.warehouse.home import Warehouse, landed_corpora
+from tasks.warehouse.corpora import landed_corpora
+from tasks.warehouse.home import Warehouse
 
 Command = Callable[[argparse.Namespace, Warehouse], int | None]
 

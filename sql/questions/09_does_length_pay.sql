@@ -6,7 +6,7 @@ WITH measured AS (
     SELECT
         s.evaluator,
         s.dataset AS corpus,
-        len(string_split(trim(t.text), ' ')) AS words,
+        len(regexp_extract_all(t.text, '\S+')) AS words,
         percent_rank() OVER (PARTITION BY s.evaluator, s.dataset ORDER BY s.f) AS place
     FROM scores AS s
     INNER JOIN evaluators AS e ON s.evaluator = e.evaluator AND s.version = e.version

@@ -1,7 +1,7 @@
 -- Who rates strictly?
 -- Each rating is compared with the mean of the other ratings of the response: strictness is how far a rater lies
--- below them on average, agreement is the correlation with them. A rater is a position in a response's list of
--- scores, and is the same person throughout only if the annotated set keeps its raters in order.
+-- below them on average, agreement is the correlation with them. A rater without a name is a position in a
+-- response's list of scores, and is the same person throughout only if the annotated set keeps its raters in order.
 WITH totals AS (
     SELECT
         *,

@@ -38,14 +38,18 @@ LARGEST_RATING = 1e9
 
 @dataclass(frozen=True)
 class Annotated:
-    """A response that people scored. `ratings`: criterion to the raters' raw scores, in the file's order."""
+    """A response that people scored. `ratings`: criterion to each rater's raw score, None from whom gave none."""
 
     dialogue_id: str
     context: tuple[str, ...]
     response: str
     reference: str | None
     system: str | None
-    ratings: Mapping[str, tuple[float, ...]]
+    ratings: Mapping[str, tuple[float | None, ...]]
+
+    def scores(self, criterion: str) -> list[float]:
+        """The scores that were given by a criterion."""
+        return [score for score in self.ratings[criterion] if score is not None]
 
     @property
     def ground_truth(self) -> bool:
@@ -72,30 +76,35 @@ def read_annotated(path: Path) -> list[Annotated]:
     `context` is a list of turns or one string of turns joined by line breaks, oldest first; `annotations` maps a
     criterion to a list of scores, one a rater. Raises AnnotationError, naming file, row (from 1) and field.
     """
-    rows = [
-        replace(row, ratings=_ratings(where, annotations)) for where, row, annotations in unrated_rows(path)
-    ]
+    rows = []
+    for number, (where, row) in enumerate(eval_objects(path)):
+        response, annotations = unrated(where, str(number), row)
+        rows.append(replace(response, ratings=_ratings(where, annotations)))
     if not rows:
         raise AnnotationError(f"{path} is an empty list; there is nothing to compare with")
     return rows
 
 
-def unrated_rows(path: Path) -> Iterator[tuple[str, Annotated, Mapping[str, Any]]]:
-    """Place, response without ratings, and `annotations` as written, of each row of such a file."""
-    for number, (where, row) in enumerate(_objects(path)):
-        response = _annotated(where, str(number), row)
-        annotations = row.get("annotations")
-        if not isinstance(annotations, dict):
-            raise AnnotationError(
-                f"{where}: no ratings; expected annotations such as {{'overall': [4, 5, 3]}}; "
-                "--layout jsonl reads rows with a score of their own"
-            )
-        yield where, response, annotations
+def eval_objects(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Place and content of each row of such a file."""
+    return json_objects(path, "context, response and annotations")
+
+
+def unrated(where: str, dialogue: str, row: Mapping[str, Any]) -> tuple[Annotated, Mapping[str, Any]]:
+    """The response of such a row without ratings, and its `annotations` as written. dialogue: the id of a row without
+    one."""
+    response, annotations = _annotated(where, dialogue, row), row.get("annotations")
+    if not isinstance(annotations, dict):
+        raise AnnotationError(
+            f"{where}: no ratings; expected annotations such as {{'overall': [4, 5, 3]}}; "
+            "--layout jsonl reads rows with a score of their own"
+        )
+    return response, annotations
 
 
 def read_samples(path: Path) -> list[Sample]:
     """Samples to score, of such a file or one without `annotations`; also of one JSON object a line."""
-    return [_annotated(where, "", row).sample for where, row in _objects(path)]
+    return [_annotated(where, "", row).sample for where, row in eval_objects(path)]
 
 
 @dataclass(frozen=True)
@@ -122,25 +131,33 @@ class Labels:
         return np.array([score for _, score in self.pairs], dtype=np.float64)
 
 
-def labels_of(annotated: Sequence[Annotated], criterion: str | None = None) -> Labels:
-    """Human scores of one criterion, without ground truth: `criterion`, by default 'overall', in any case, or the only
-    one of the set.
-
-    AnnotationError where the set has no such criterion, where it has several and none is 'overall', and where the mean
-    scores of all responses are equal.
-    """
+def criterion_of(annotated: Sequence[Annotated], criterion: str | None = None) -> str:
+    """`criterion`, by default 'overall', in any case, or the only one of the set; AnnotationError where the set has no
+    such criterion, or several and none is 'overall'."""
     names = sorted({name for row in annotated for name in row.ratings})
     overall = next((name for name in reversed(names) if name.lower() == "overall"), "")
     chosen = criterion or overall or (names[0] if len(names) == 1 else "")
     if chosen not in names:
         problem = f"no criterion {chosen!r}" if chosen else "several criteria and none called 'overall'"
         raise AnnotationError(f"the annotated set has {problem}; name one of {', '.join(names)}")
+    return chosen
+
+
+def labels_of(annotated: Sequence[Annotated], criterion: str | None = None) -> Labels:
+    """Human scores of the criterion that `criterion_of` chooses, without ground truth.
+
+    AnnotationError as there, and where the mean scores of all responses are equal.
+    """
+    chosen = criterion_of(annotated, criterion)
     rated = [row for row in annotated if chosen in row.ratings]
     compared = [row for row in rated if not row.ground_truth]
-    scores = [score for row in rated for score in row.ratings[chosen]]
-    pairs = tuple((row.sample, float(np.mean(row.ratings[chosen]))) for row in compared)
+    scores = [score for row in rated for score in row.scores(chosen)]
+    pairs = tuple((row.sample, float(np.mean(row.scores(chosen)))) for row in compared)
     if len({mean for _, mean in pairs}) < 2:
-        raise AnnotationError(f"{chosen}: the scores of {len(compared)} responses do not differ")
+        raise AnnotationError(
+            f"{chosen}: no two of the labelled responses ({len(compared)}) differ in their mean score; label more "
+            "responses, or name another criterion"
+        )
     return Labels(pairs, (min(scores), max(scores)), chosen, len(rated) - len(compared))
 
 
@@ -245,10 +262,6 @@ def _parsed(path: Path, text: str, first_line: int) -> Any:
         raise AnnotationError(f"{path}, line {line}: not JSON ({error.msg})") from None
     except (RecursionError, ValueError):  # nested too deep, or a number with too many digits
         raise AnnotationError(f"{path}: not JSON that can be read; expected a list of responses") from None
-
-
-def _objects(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    return json_objects(path, "context, response and annotations")
 
 
 def _annotated(where: str, dialogue: str, row: Mapping[str, Any]) -> Annotated:

@@ -13,7 +13,7 @@ from ssrem.registry import did_you_mean, registered
 __all__ = ["EVAL", "LAYOUTS", "AnnotatedSet", "layout_of", "read_set"]
 
 EVAL = "eval"
-"""The layout of `*_eval.json`, the only one from which nothing is ever left out."""
+"""The layout of `*_eval.json`, our own."""
 
 LAYOUTS: Mapping[str, str] = {
     "parquet": "ssrem.annotated_sets.tables:ParquetLayout",

@@ -7,7 +7,8 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from math import isnan
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -25,8 +26,10 @@ _LABELLED = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*[-–—:=.)(]\s*[^\W\d][^\d]
 
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
 
+NO_RESPONSE = "row without a response"
 UNRATED = "response without any rating"
 NOT_APPLICABLE = "rating given as N/A or left empty"
+MORE_REFERENCES = "reference beyond the first of a response"
 
 
 @dataclass(frozen=True)
@@ -92,7 +95,8 @@ class Response:
     """A response as a layout reads it.
 
     where: its place in the file, for messages. scores: criterion → list of the raters' scores as written. system:
-    who responded, None if unknown.
+    who responded, None if unknown. raters: criterion → number of the rater of each score, from 0; by default its
+    position in the list.
     """
 
     where: str
@@ -102,6 +106,7 @@ class Response:
     scores: dict[str, Any]
     system: object = None
     reference: str | None = None
+    raters: dict[str, list[int]] = field(default_factory=dict)
 
 
 class Layout(ABC):
@@ -166,8 +171,10 @@ class Layout(ABC):
                 )
             values = [_rating(where, criterion, value) for value in listed]
             self.left_out[NOT_APPLICABLE] += values.count(None) if values else 1
-            if numbers := tuple(value for value in values if value is not None):
-                ratings[criterion] = numbers
+            raters = response.raters.get(criterion, range(len(values)))
+            given = {rater: one for rater, one in zip(raters, values, strict=True) if one is not None}
+            if given:
+                ratings[criterion] = tuple(given.get(rater) for rater in range(max(given) + 1))
         self.left_out[UNRATED] += not ratings
         if not ratings:
             return None
@@ -183,6 +190,11 @@ def counted(number: int, what: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}{blank}{rest}"
 
 
+def more_references(written: object) -> int:
+    """How many references follow the first, which alone is read, where a row has a list of them."""
+    return max(0, len(written) - 1) if isinstance(written, list) else 0
+
+
 def turns(context: str, separator: str = "\n") -> tuple[str, ...]:
     """The turns of a context that is written as one text, oldest first, stripped, without empty ones."""
     return tuple(turn.strip() for turn in context.split(separator) if turn.strip())
@@ -190,7 +202,9 @@ def turns(context: str, separator: str = "\n") -> tuple[str, ...]:
 
 def _is_absent(value: object) -> bool:
     """Whether a value says that a rater gave no score."""
-    return value is None or (isinstance(value, str) and _ABSENT.fullmatch(value.strip()) is not None)
+    if isinstance(value, str):
+        return _ABSENT.fullmatch(value.strip()) is not None
+    return value is None or (isinstance(value, float) and isnan(value))
 
 
 def _rating(where: str, criterion: str, value: object) -> float | None:

@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
-from ssrem.agreement.annotated import unrated_rows
-from ssrem.annotated_sets.base import Content, Layout, Response
+from ssrem.agreement.annotated import eval_objects, unrated
+from ssrem.annotated_sets.base import (
+    MORE_REFERENCES,
+    NO_RESPONSE,
+    Content,
+    Layout,
+    Response,
+    more_references,
+)
 
 
 class EvalLayout(Layout):
@@ -21,6 +28,13 @@ class EvalLayout(Layout):
         return content.is_json and (content.first is None or bool(known & content.first.keys()))
 
     def responses(self) -> Iterator[Response]:
-        for where, row, written in unrated_rows(self.path):
-            scores, dialogue = dict(written), row.dialogue_id
+        """Rows whose response is missing, null or blank are counted and left out."""
+        for number, (where, written) in enumerate(eval_objects(self.path)):
+            text = written.get("response")
+            if text is None or (isinstance(text, str) and not text.strip()):
+                self.left_out[NO_RESPONSE] += 1
+                continue
+            self.left_out[MORE_REFERENCES] += more_references(written.get("reference"))
+            row, annotations = unrated(where, str(number), written)
+            scores, dialogue = dict(annotations), row.dialogue_id
             yield Response(where, dialogue, row.context, row.response, scores, row.system, row.reference)

@@ -10,13 +10,18 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ssrem.agreement.annotated import file_text, json_objects
-from ssrem.annotated_sets.base import Content, Layout, Response
+from ssrem.annotated_sets.base import (
+    MORE_REFERENCES,
+    NO_RESPONSE,
+    Content,
+    Layout,
+    Response,
+    more_references,
+)
 from ssrem.annotated_sets.columns import Columns
 from ssrem.errors import AnnotationError, one_line
 from ssrem.readers.cells import names_delimiter
 from ssrem.readers.formats.delimited import CsvReader, TsvReader
-
-NO_RESPONSE = "row without a response"
 
 WORDS: Mapping[str, float] = {"pass": 1, "fail": 0, "true": 1, "false": 0, "yes": 1, "no": 0}
 """Labels of two values as tables write them, in any case; JSON's true and false too."""
@@ -35,12 +40,12 @@ class _TableLayout(Layout):
 
     def responses(self) -> Iterator[Response]:
         """Where a row is one rater's or one criterion's score, rows with the same dialogue, context, response, model
-        and reference are one response; otherwise each row is."""
+        and reference are one response; otherwise each row is. Raters that rows name are numbered by name."""
         header, rows = self._table()
         columns = Columns.of(self.path, header, self.mapping)
         long = "rater" in columns.single or "criterion" in columns.single
         responses: dict[tuple[Any, ...], Response] = {}
-        raters: set[tuple[Any, ...]] = set()
+        raters: dict[tuple[Any, str], list[tuple[str, int]]] = {}  # by name and position in the row
         for number, (where, row) in enumerate(rows):
             one = _response(where, row, columns, str(number))
             if not one.text.strip():
@@ -48,15 +53,26 @@ class _TableLayout(Layout):
                 continue
             dialogue = row.get(columns.single.get("dialogue", ""))
             key = (dialogue, one.context, one.text, one.system, one.reference) if long else (number,)
+            if key not in responses:
+                self.left_out[MORE_REFERENCES] += more_references(
+                    row.get(columns.single.get("reference", ""))
+                )
             response = responses.setdefault(key, one)
             for rater, criterion, scores in _scores(where, row, columns):
-                if rater is not None and (key, criterion, rater) in raters:
+                response.scores.setdefault(criterion, []).extend(scores)
+                if rater is None:
+                    continue
+                named = raters.setdefault((key, criterion), [])
+                if (rater, 0) in named:
                     raise AnnotationError(
                         f"{where}: rater {rater} scores the response of {response.where.rpartition(', ')[2]} by "
                         f"{criterion!r} again; tell the rows apart with --map dialogue=COLUMN"
                     )
-                raters.add((key, criterion, rater))
-                response.scores.setdefault(criterion, []).extend(scores)
+                named.extend((rater, at) for at in range(len(scores)))
+        known = sorted({rater for named in raters.values() for rater in named})
+        numbers = {rater: number for number, rater in enumerate(known)}
+        for (key, criterion), named in raters.items():
+            responses[key].raters[criterion] = [numbers[rater] for rater in named]
         yield from responses.values()
 
 

@@ -46,7 +46,8 @@ def load_encoder(spec: str, *, train_texts: Sequence[str] | None = None, seed: i
             return encoder
     names, patterns = _specs()
     near = nearest(spec.rpartition(":")[0] or spec, names, cutoff=0.3)
-    raise EvaluatorError(f"no encoder or file {spec!r}; did you mean {near}, {', '.join(patterns)}?")
+    hint = "there are" if near == ", ".join(names) else "did you mean"
+    raise EvaluatorError(f"no encoder or file {spec!r}; {hint} {near}, or {', '.join(patterns)}")
 
 
 def check_spec(spec: str) -> None:

@@ -177,6 +177,11 @@ class Reader(ABC):
         """How the user can name the people of a dump whose speakers are seats, such as A and B; for messages."""
         return "name what holds the person with --map speaker=KEY" if self.takes_mapping else ""
 
+    @property
+    def number_of(self) -> str:
+        """What `line` of the records counts, for messages: lines, or rows of Parquet or of one JSON value."""
+        return "row" if is_parquet(self.path) or row_places(self.path) else "line"
+
     def all_notes(self) -> list[str]:
         """What the reader decided and left out, and times it could not read, a sentence each."""
         counts = ", ".join(f"{count:,} {kind}" for kind, count in self.left_out.most_common())

@@ -28,7 +28,7 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
         *("conversation_id", "conversation", "dialogue_id", "dialog_id", "conv_id", "thread_id"),
         *("conversationid", "session_id", "chat_id", "message_tree_id", "channel_id"),
     ),
-    "id": ("utterance_id", "id", "message_id", "utt_id", "messageid", "tweet_id"),
+    "id": ("utterance_id", "id", "message_id", "msg_id", "utt_id", "messageid", "tweet_id"),
     "speaker": (
         *("speaker", "speaker_id", "sender", "author", "user", "user_id", "speakerid", "userid", "username"),
         *("nick", "from", "author_id", "sender_id", "sender_name"),
@@ -115,12 +115,21 @@ _OF_TURNS = ("content", "text", "value", "utterance", "message")
 
 
 def turn_text(turn: Any) -> Any:
-    """The text of a turn that is a message of a chat log, "" in a role that nobody speaks; any other turn unchanged."""
+    """The text of a turn that is a message of a chat log, "" in a role that nobody speaks; any other turn unchanged.
+
+    Where the text is a list of parts, those with words are joined by newlines, as the reader of `openai` does.
+    """
     if not isinstance(turn, Mapping):
         return turn
     if turn.get("role") in SILENT_ROLES:
         return ""
-    return next((turn[key] or "" for key in _OF_TURNS if key in turn), turn)
+    text = next((turn[key] or "" for key in _OF_TURNS if key in turn), turn)
+    if not isinstance(text, list):
+        return text
+    parts = [
+        part.get("text", part.get("refusal", "")) if isinstance(part, Mapping) else part for part in text
+    ]
+    return "\n".join(filter(None, parts)) if all(isinstance(part, str) for part in parts) else turn
 
 
 def normalise(name: str) -> str:

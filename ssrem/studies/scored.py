@@ -140,8 +140,8 @@ def _most_and_least(findings: Sequence[Finding]) -> tuple[str, str]:
         return "Too few responses to compare.", "Take a larger annotated set."
     high, low = ranked[0], ranked[-1]
     return (
-        f"It agrees with people most at {high.condition}: rho {high.value:.2f} over {high.n}.",
-        f"It agrees least at {low.condition}: rho {low.value:.2f} over {low.n}.",
+        f"Agreement with people is highest in '{high.condition}': rho {high.value:.2f} over {high.n}.",
+        f"It is lowest in '{low.condition}': rho {low.value:.2f} over {low.n}.",
     )
 
 
@@ -153,8 +153,8 @@ def _of_corpus_buckets(findings: Sequence[Finding]) -> tuple[str, str]:
     high, low = ranked[0], ranked[-1]
     return (
         first,
-        f"They are above most at {high.condition}: {high.value:.2f} over {high.n}, and above fewest at "
-        f"{low.condition}: {low.value:.2f} over {low.n}.",
+        f"They are above most in '{high.condition}', {high.value:.2f} over {high.n}, and above fewest in "
+        f"'{low.condition}', {low.value:.2f} over {low.n}.",
     )
 
 

@@ -136,18 +136,18 @@ def create_ids(tables: TableBuilder, *, unique: bool) -> str | None:
     )
 
 
-def reject(tables: TableBuilder) -> Rejected:
-    """Create the tables of messages that cannot land."""
+def reject(tables: TableBuilder, number_of: str = "line") -> Rejected:
+    """Create the tables of messages that cannot land. number_of: what `line` of a record counts, for the examples."""
     for table in ("replies", "reply_cycles", "rejected", "conversation_ranks", "spoken"):
         tables.create(table, f"1_ingest/{table}")
     query = "SELECT count(*) FROM raw WHERE record = 'message'"
     ((messages,),) = tables.connection.execute(query).fetchall()
     query = "SELECT reason, count(*) FROM rejected GROUP BY ALL ORDER BY count(*) DESC, reason"
     reasons = dict(tables.connection.execute(query).fetchall())
-    return Rejected(messages, reasons, _examples(tables) if reasons else "")
+    return Rejected(messages, reasons, _examples(tables, number_of) if reasons else "")
 
 
-def _examples(tables: TableBuilder) -> str:
+def _examples(tables: TableBuilder, number_of: str) -> str:
     rows = tables.connection.execute(
         f"""
         SELECT raw.file, raw.line, rejected.reason, raw.raw, raw.utterance_id, raw.speaker, raw.text
@@ -160,7 +160,7 @@ def _examples(tables: TableBuilder) -> str:
         begins = [value[:40] for value in fields if value is not None]
         if unread:
             begins = [unread[:60].decode("utf-8", "backslashreplace")]
-        examples.append(f"{file} line {line:,} ({reason}: {', '.join(map(repr, begins))})")
+        examples.append(f"{file} {number_of} {line:,} ({reason}: {', '.join(map(repr, begins))})")
     return ", ".join(examples)
 
 

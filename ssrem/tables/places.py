@@ -69,13 +69,19 @@ def order_note(tables: TableBuilder) -> str | None:
 
 def replies_note(tables: TableBuilder) -> str | None:
     """A sentence if most replies of the `utterances` are to messages that have not landed; None if they are not."""
-    absent, replies, example = tables.connection.execute(statement("1_ingest/absent_replies")).fetchall()[0]
+    query = statement("1_ingest/absent_replies")
+    absent, replies, example, has_ids = tables.connection.execute(query).fetchall()[0]
     if 2 * absent <= replies:
         return None
     such = f", such as {example!r}" if example else ""
+    way_out = (
+        "compare what messages reply to with their ids"
+        if has_ids
+        else "no column is taken for the id of a message; name it with --map id=COLUMN"
+    )
     return (
-        f"{absent:,} of {replies:,} replies are to messages that have not landed{such}, and so answer nothing; compare "
-        "what messages reply to with their ids"
+        f"{absent:,} of {replies:,} replies are to messages that have not landed{such}, and so answer nothing; "
+        f"{way_out}"
     )
 
 

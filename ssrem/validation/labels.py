@@ -10,7 +10,7 @@ from hashlib import sha256
 import numpy as np
 from numpy.typing import NDArray
 
-from ssrem.agreement.annotated import Annotated, labels_of
+from ssrem.agreement.annotated import Annotated, criterion_of, labels_of
 from ssrem.agreement.inputs import Integers, chosen_labels, numbered
 from ssrem.agreement.raters.reliability import Ratings
 from ssrem.errors import AnnotationError
@@ -26,8 +26,8 @@ FEWEST = 10
 class LabelledSet:
     """Responses (n) that people labelled by one criterion, without ground truth.
 
-    human (n,): mean of each response's raters. ratings (raters, n): NaN where there is none; a rater is a place in a
-    response's list. contexts: each response's, as one text. systems: None where not known. excluded: ground truth
+    human (n,): mean of each response's raters. ratings (raters, n): NaN where there is none; a rater is a number in
+    `Annotated.ratings`. contexts: each response's, as one text. systems: None where not known. excluded: ground truth
     that was left out. passed_from: the human score from which a response passes, None where the labels have more than
     two values and nobody said.
     """
@@ -91,19 +91,20 @@ def labelled_set(
     response's raters has to be in the middle of the two or above. AnnotationError as `labels_of`, and below `FEWEST`
     responses.
     """
-    labels = labels_of(annotated, criterion)
-    rows = [row for row in annotated if labels.criterion in row.ratings and not row.ground_truth]
+    chosen = criterion_of(annotated, criterion)
+    rows = [row for row in annotated if chosen in row.ratings and not row.ground_truth]
     if len(rows) < FEWEST:
         raise AnnotationError(
-            f"{len(rows)} labelled responses are too few; {FEWEST} are needed, better hundreds"
+            f"{chosen}: too few labelled responses ({len(rows)}); {FEWEST} are needed, better hundreds"
         )
-    each = [row.ratings[labels.criterion] for row in rows]
+    labels = labels_of(annotated, chosen)
+    each = [row.ratings[chosen] for row in rows]
     ratings = np.full((max(map(len, each)), len(rows)), np.nan)
     for at, own in enumerate(each):
-        ratings[: len(own), at] = own
+        ratings[: len(own), at] = np.array(own, dtype=np.float64)  # None is NaN
     values = np.unique(ratings[~np.isnan(ratings)])
     return LabelledSet(
-        labels.criterion,
+        chosen,
         labels.samples,
         labels.human,
         ratings,

@@ -24,8 +24,9 @@ from ssrem.errors import AnnotationError, HomeError
 from ssrem.files import read_text
 from ssrem.samples import context_key
 from tasks.scoring.endpoint_requests import mark_private, why_private
+from tasks.warehouse.corpora import landed_corpora
 from tasks.warehouse.files import check_target, delete, whole_file
-from tasks.warehouse.home import Warehouse, landed_corpora
+from tasks.warehouse.home import Warehouse
 
 if TYPE_CHECKING:
     from ssrem.annotation.review import Review

@@ -71,7 +71,7 @@ def correlate(
     source = annotated_file(warehouse, file, layout, mapping)
     dataset = checked_name(source.name, "an annotated set", "rename the file", AnnotationError)
     _check_name(warehouse, dataset, source)
-    if source.read.layout != EVAL:  # a file of our own layout is read as it is
+    if source.read.layout != EVAL or source.read.left_out:
         say(f"{file}: {source.read.summary}")
     options = dict.fromkeys(evaluators, ground_truth_kept)
     chosen = {"systems_forced": systems_forced, "test": test, "permutations": permutations}

@@ -89,13 +89,14 @@ def rating_rows(dataset: str, annotated: Sequence[Annotated]) -> Iterator[dict[s
     for number, row in enumerate(annotated):
         for criterion, ratings in row.ratings.items():
             for rater, score in enumerate(ratings):
-                yield {
-                    "dataset": dataset,
-                    "response_id": str(number),
-                    "criterion": criterion,
-                    "rater": rater,
-                    "score": score,
-                }
+                if score is not None:
+                    yield {
+                        "dataset": dataset,
+                        "response_id": str(number),
+                        "criterion": criterion,
+                        "rater": rater,
+                        "score": score,
+                    }
 
 
 def samples_of(connection: duckdb.DuckDBPyConnection, dataset: str) -> list[Sample]:
@@ -133,8 +134,7 @@ def human_scores(connection: duckdb.DuckDBPyConnection, data: ScoredSet) -> dict
 
 
 def ratings_of(connection: duckdb.DuckDBPyConnection, data: ScoredSet) -> dict[str, Ratings]:
-    """Criterion to its ratings (raters, n), NaN for missing; a rater is a position in the responses' lists of
-    scores."""
+    """Criterion to its ratings (raters, n), NaN for missing; raters as in the table `ratings`."""
     rows = connection.execute(
         "SELECT criterion, rater, response_id::BIGINT, score FROM ratings WHERE dataset = ? ORDER BY ALL",
         [data.dataset],

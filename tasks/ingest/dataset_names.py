@@ -23,6 +23,7 @@ _SUFFIXES = (
     ".tgz",
     ".ndjson",
     ".txt",
+    ".log",
 )
 
 _LONGEST = 200

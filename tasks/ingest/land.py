@@ -23,6 +23,7 @@ from ssrem.tables.people import people_notes
 from ssrem.tables.places import order_note, replies_note
 from tasks.ingest.dataset_names import as_text, checked_name, corpus_name
 from tasks.privacy.ingest_filter import check_same_way, key_for, private
+from tasks.privacy.people import last_parameters
 from tasks.privacy.purge import derived_partitions, held_texts, purge, schedule_purge
 from tasks.stage.ledger import Recipe
 from tasks.stage.progress import progress
@@ -72,7 +73,8 @@ def land(
     `not_people` names speakers that are not people, besides those of the format; `none` among them switches the
     format's off. stderr lists those that occur, with their messages, and speakers that probably are not people either.
 
-    Content that has landed before is not landed again, even under another file name, unless `replace`. With
+    Content that has landed before is not landed again, even under another file name, unless `replace`; DumpError if
+    an option that is given (neither None nor the default) differs from the one with which it landed. With
     `pseudonymise` nothing that identifies a person is written: ids become keyed hashes, and text is masked.
     `pseudonym_key_file` holds the key; by default the environment variable SSREM_PSEUDONYM_KEY does. A repair passes
     the `landed_at` of a damaged corpus, so that tables built from it stay valid.
@@ -93,15 +95,24 @@ def land(
     sources = [source] if isinstance(source, str) else list(source)
     stamps = _stamps(reader)
     digest = content_hash(reader.files())
-    given = {"encoding": encoding, "time_format": time_format}
+    given = {
+        "corpus": name,
+        "speakers": None if speakers == "auto" else speakers,
+        "format": format,
+        "mapping": mapping or None,
+        "encoding": encoding,
+        "time_format": time_format,
+        "not_people": not_people or None,
+    }
     landing = _Landing(
         home=warehouse,
         corpus=corpus,
         reader=reader,
         written={
             "mapping": dict(mapping) if mapping else None,
-            **{option: value for option, value in given.items() if value is not None},
+            **{key: given[key] for key in ("encoding", "time_format") if given[key] is not None},
         },
+        given=[parameter for parameter, value in given.items() if value is not None],
         sources=sources,
         stamps=stamps,
         digest=digest,
@@ -125,14 +136,15 @@ def land(
 class _Landing:
     """A dump that is being landed; fields that are not described here are parameters of `land`.
 
-    written: parameters that describe how the dump is written. stamps: of the dump's files before they were hashed.
-    digest: of their content. key: of pseudonyms, None without.
+    written: parameters that describe how the dump is written. given: the parameters of `recipe` that the user gave.
+    stamps: of the dump's files before they were hashed. digest: of their content. key: of pseudonyms, None without.
     """
 
     home: Warehouse
     corpus: str
     reader: Reader
     written: Mapping[str, Any]
+    given: Sequence[str]
     sources: list[str]
     stamps: list[tuple[int, int]]
     digest: str
@@ -169,25 +181,35 @@ class _Landing:
             parameters["pseudonym_key"] = self.key.fingerprint
         return Recipe(parameters, {self.where: self.digest})
 
-    def landed_before(self, _: Recipe) -> tuple[str, bool] | None:
+    def landed_before(self, recipe: Recipe) -> tuple[str, bool] | None:
         """The name under which the content has landed and False; None if it has not, or is to land anew.
 
-        DumpError if other content has landed under the name of the corpus.
+        DumpError if other content has landed under the name of the corpus, or this content with other options.
         """
         if self.replace:
             return None
         # A damaged corpus may land again.
-        landed = dict(self.home.query("SELECT corpus, sha256 FROM corpora", partial=True))
-        known = next((name for name, digest in landed.items() if digest == self.digest), None)
-        if known is not None:
-            check_same_way(self.home, known, self.key)
-            return known, False
-        if self.corpus in landed:
+        rows = self.home.query("SELECT corpus, sha256, speaker_scope FROM corpora", partial=True)
+        scopes = {name: scope for name, digest, scope in rows if digest == self.digest}
+        known = self.corpus if self.corpus in scopes else next(iter(scopes), None)
+        if known is None or (known != self.corpus and "corpus" in self.given):
+            if any(name == self.corpus for name, *_ in rows):
+                raise DumpError(
+                    f"a corpus {self.corpus!r} with other content has landed before; give this one a name of its own "
+                    "with --name, or take the other's place with --replace"
+                )
+            if known is None:
+                return None
             raise DumpError(
-                f"a corpus {self.corpus!r} with other content has landed before; give this one a name of its own with "
-                "--name, or take the other's place with --replace"
+                f"this content has landed as {known!r}; add --replace to land it as {self.corpus!r} too"
             )
-        return None
+        check_same_way(self.home, known, self.key)
+        landed = last_parameters(self.home, known, "ingest") | {"corpus": known, "speakers": scopes[known]}
+        for parameter in self.given:
+            if recipe.parameters.get(parameter) != landed.get(parameter):
+                how = _option(parameter, landed.get(parameter))
+                raise DumpError(f"{known} landed {how}; add --replace to land it again")
+        return known, False
 
     def build(self, stage: Stage) -> Built[tuple[str, bool]]:
         """Stage the tables of the corpus, and say what a user should know about the dump."""
@@ -251,7 +273,7 @@ class _Landing:
     def _reject(self, stage: Stage) -> None:
         """Create the tables of messages that cannot land; DumpError if they are too many."""
         reader, source = self.reader, self.source
-        rejected = reject(stage)
+        rejected = reject(stage, reader.number_of)
         messages = rejected.messages
         if messages == 0:
             raise DumpError(
@@ -300,6 +322,18 @@ class _Landing:
 
     def _say(self, note: str) -> None:
         say(f"{self.source}: {note}")
+
+
+def _option(parameter: str, value: Any) -> str:
+    """With which value of a parameter a corpus landed, as the command line has it."""
+    option = "--map" if parameter == "mapping" else f"--{parameter.replace('_', '-')}"
+    if value is None:
+        return f"without {option}"
+    if parameter == "not_people":  # the value is a fingerprint
+        return f"with other {option}"
+    if parameter == "mapping":
+        value = " ".join(f"{field}={columns}" for field, columns in value.items())
+    return f"with {option} {value}"
 
 
 def _shown(sources: Sequence[str]) -> str:

@@ -15,14 +15,15 @@ from ssrem.readers.rows import PROBLEMS
 from ssrem.tables.places import create_places
 from tasks.privacy.erasure_audit import Words, left_of, other_files, words_of
 from tasks.privacy.forgotten_list import ForgottenList
-from tasks.privacy.people import chosen, last_parameters, people_of, speaker_of
+from tasks.privacy.people import last_parameters, people_of, speaker_of
 from tasks.privacy.purge import derived_partitions, hashes_of, held_texts, purge
-from tasks.speaker_tables.build import landed_corpus, without_tables
+from tasks.speaker_tables.build import without_tables
 from tasks.stage.ledger import Recipe
 from tasks.stage.progress import progress
 from tasks.stage.protocol import Built, run_stage
 from tasks.stage.stage import Output, Resources, Stage
 from tasks.stage.steps import step
+from tasks.warehouse.corpora import chosen_corpora, landed_corpus
 from tasks.warehouse.home import Warehouse
 from tasks.warehouse.partition import PartitionKey
 
@@ -50,7 +51,7 @@ def forget(
     PrivacyError if the audit finds anything left.
     """
     warehouse = Warehouse.at(home)
-    searched = chosen(warehouse, corpora)
+    searched = chosen_corpora(warehouse, corpora)
     listed = ForgottenList.of(warehouse)
     everyone = {corpus: people_of(warehouse, corpus) for corpus in searched}
     ids = {
@@ -148,7 +149,7 @@ def unbuilt_tables(home: Warehouse) -> dict[str, dict[str, Any]]:
     """Corpus to settings of the speaker tables that an erasure has unpublished and nobody has built again since."""
     return {
         corpus: settings
-        for corpus in without_tables(str(home.root), chosen(home, None))
+        for corpus in without_tables(str(home.root), chosen_corpora(home, None))
         if (settings := _table_settings(home, corpus)) is not None
     }
 

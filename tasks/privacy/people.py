@@ -6,10 +6,10 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from ssrem.errors import HomeError, PrivacyError
+from ssrem.errors import PrivacyError
 from ssrem.privacy.key import PseudonymKey
-from ssrem.registry import did_you_mean
 from tasks.privacy.forgotten_list import ForgottenList, ids_of
+from tasks.warehouse.corpora import chosen_corpora
 from tasks.warehouse.home import Warehouse
 
 
@@ -20,7 +20,7 @@ def who_is(
 
     HomeError for a corpus that has not landed, PrivacyError if the speaker is in none of the corpora.
     """
-    searched = chosen(home, corpora)
+    searched = chosen_corpora(home, corpora)
     listed = ForgottenList.of(home)
     ids = ids_of(speaker, key)
     known = any(set(ids) & people_of(home, corpus) for corpus in searched)
@@ -29,18 +29,6 @@ def who_is(
         where = ", ".join(searched) or f"{home.root}, where no corpus has landed"
         raise PrivacyError(f"nobody is called {speaker!r} in {where}{hint}")
     return ForgottenList.saved_in(home).digests(ids)
-
-
-def chosen(home: Warehouse, corpora: Sequence[str] | None) -> list[str]:
-    """The chosen corpora in order of landing, by default all; HomeError for one that has not landed."""
-    landed = [name for (name,) in home.query("SELECT corpus FROM corpora ORDER BY landed_at")]
-    for corpus in corpora or ():
-        if corpus not in landed:
-            raise HomeError(
-                f"no corpus {corpus!r} has landed in {home.root} (landed: {', '.join(landed) or 'none yet'})"
-                f"{did_you_mean(corpus, landed)}"
-            )
-    return [name for name in landed if not corpora or name in corpora]
 
 
 def people_of(home: Warehouse, corpus: str) -> set[str]:

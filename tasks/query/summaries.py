@@ -42,7 +42,8 @@ def summary(
 
 
 def no_better(home: Warehouse, datasets: Collection[str] | None = None) -> list[str]:
-    """The findings that an evaluator in use is no better than chance or than an untrained baseline, a sentence each.
+    """The findings that an evaluator in use is no better than chance or than an untrained baseline, and why there is no
+    correlation where there is none, a sentence each.
 
     datasets: annotated sets to consider; None: all annotated sets and corpora.
     """
@@ -52,12 +53,20 @@ def no_better(home: Warehouse, datasets: Collection[str] | None = None) -> list[
             records(connection, texts[name].text)
             for name in ("identification", "correlations", "comparisons")
         )
+        uncorrelated = records(connection, queries("summaries")["uncorrelated"].text)
     if datasets is not None:
         identified = []
-        correlated, compared = (
-            [row for row in rows if row["dataset"] in datasets] for rows in (correlated, compared)
+        correlated, compared, uncorrelated = (
+            [row for row in rows if row["dataset"] in datasets]
+            for rows in (correlated, compared, uncorrelated)
         )
-    return verdict(identified, correlated, compared, lambda name, _: str(name))
+    return [
+        *verdict(identified, correlated, compared, lambda name, _: str(name)),
+        *(
+            f"{row['scores']}: no Spearman with human scores ({row['dataset']}, {row['criterion']}): {row['reason']}."
+            for row in uncorrelated
+        ),
+    ]
 
 
 def gate_results(home: Warehouse, stage: str) -> list[dict[str, Any]]:

@@ -14,12 +14,13 @@ from tasks.scoring.batches import evaluator_at, score_candidates
 from tasks.scoring.conversations import conversation_rows
 from tasks.scoring.endpoint_requests import asks
 from tasks.scoring.signatures import learned_from
-from tasks.speaker_tables.build import candidate_sources, landed_corpus
+from tasks.speaker_tables.build import candidate_sources
 from tasks.stage.ledger import Recipe
 from tasks.stage.progress import progress
 from tasks.stage.protocol import Built, run_stage
 from tasks.stage.stage import Output, Resources, Stage
 from tasks.stage.steps import step
+from tasks.warehouse.corpora import landed_corpus
 from tasks.warehouse.home import Warehouse
 from tasks.warehouse.partition import PartitionKey
 

@@ -7,8 +7,6 @@ from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ssrem.errors import HomeError
-from ssrem.registry import did_you_mean
 from ssrem.tables.speaker_sets import TableSettings, create_tables
 from tasks.speaker_tables.similarity import add_set_similarity
 from tasks.speaker_tables.vectors import cached_encode, encoder_for, training_texts
@@ -17,6 +15,7 @@ from tasks.stage.progress import progress
 from tasks.stage.protocol import Built, run_stage
 from tasks.stage.stage import Output, Resources, Stage
 from tasks.stage.steps import step
+from tasks.warehouse.corpora import landed_corpus
 from tasks.warehouse.home import Warehouse
 from tasks.warehouse.partition import PartitionKey
 
@@ -51,19 +50,6 @@ def build(
         return Built(True, [Output(table, PartitionKey(corpus=corpus)) for table in stage.staged])
 
     return run_stage(warehouse, "tables", recipe, build_tables, done=False, resources=resources)
-
-
-def landed_corpus(home: Warehouse, corpus: str) -> tuple[str, str]:
-    """Content hash and speaker scope of a landed corpus; HomeError, which lists the landed ones, if there is none."""
-    rows = home.query("SELECT corpus, sha256, speaker_scope FROM corpora ORDER BY landed_at")
-    for name, digest, scope in rows:
-        if name == corpus:
-            return digest, scope
-    known = ", ".join(name for name, *_ in rows) or "none yet"
-    raise HomeError(
-        f"no corpus {corpus!r} has landed in {home.root} (landed: {known})"
-        f"{did_you_mean(corpus, (name for name, *_ in rows)) or '; run ssrem ingest first'}"
-    )
 
 
 def without_tables(home: str, corpora: Sequence[str]) -> list[str]:

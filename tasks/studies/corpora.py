@@ -25,11 +25,12 @@ from ssrem.tables.candidates import load_candidates
 from tasks.scoring.batches import score_samples
 from tasks.scoring.endpoint_requests import why_private
 from tasks.scoring.signatures import Version
-from tasks.speaker_tables.build import candidate_sources, landed_corpus
+from tasks.speaker_tables.build import candidate_sources
 from tasks.stage.ledger import sources
 from tasks.stage.stage import Stage
 from tasks.studies.source import Source, StudySettings, scored_columns
-from tasks.warehouse.home import Warehouse, landed_corpora
+from tasks.warehouse.corpora import landed_corpora, landed_corpus
+from tasks.warehouse.home import Warehouse
 
 if TYPE_CHECKING:
     import duckdb

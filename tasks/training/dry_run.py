@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ssrem.evaluators import evaluator_class, route
-from tasks.speaker_tables.build import landed_corpus
 from tasks.training.versions import versions
-from tasks.warehouse.home import Warehouse, landed_corpora
+from tasks.warehouse.corpora import landed_corpora, landed_corpus
+from tasks.warehouse.home import Warehouse
 
 RESPONSES = "SELECT count(*) FROM responses WHERE split = ? AND list_contains(?, corpus)"
 

@@ -20,7 +20,7 @@ from ssrem.samples import TEST, TRAIN, VALID
 from ssrem.tables.candidates import load_candidates
 from tasks.agreement.annotated_sets import LabelledFile, human_scores
 from tasks.scoring.endpoint_requests import request_options_in, why_private
-from tasks.speaker_tables.build import candidate_sources, landed_corpus, without_tables
+from tasks.speaker_tables.build import candidate_sources, without_tables
 from tasks.speaker_tables.language_models import masked_lm_for
 from tasks.speaker_tables.vectors import encode_option, encoder_for, training_texts
 from tasks.stage.ledger import Recipe, already_done
@@ -30,6 +30,7 @@ from tasks.stage.stage import Output, Resources, Stage
 from tasks.stage.steps import step
 from tasks.training.settings import LabelOptions
 from tasks.training.versions import DECIDED, in_use, published_keys, stage_version, versions
+from tasks.warehouse.corpora import landed_corpus
 from tasks.warehouse.home import Warehouse
 from tasks.warehouse.integrity import model_damage
 from tasks.warehouse.partition import PartitionKey

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from ssrem.errors import HomeError
 from ssrem.files import expanded
-from ssrem.registry import did_you_mean
 from tasks.warehouse.catalog import (
     LAYOUT,
     DamagedCatalogError,
@@ -236,21 +235,6 @@ def _database(root: Path, partitions: tuple[Partition, ...], damaged: tuple[Dama
     """The database that readers of the newest snapshot share, and that of readers of no snapshot: a run with nothing to
     do opens dozens of connections, and creating the views takes longer than the queries."""
     return _Database(root, partitions, damaged)
-
-
-def landed_corpora(home: str, chosen: Sequence[str] | None = None) -> list[str]:
-    """Names of the corpora that have landed, oldest first; HomeError where none has, or one of `chosen` has not."""
-    warehouse = Warehouse.at(home)
-    names = [name for (name,) in warehouse.query("SELECT corpus FROM corpora ORDER BY landed_at")]
-    if not names:
-        raise HomeError(f"no corpus has landed in {warehouse.root}; run ssrem ingest SOURCE first")
-    for name in chosen or ():
-        if name not in names:
-            raise HomeError(
-                f"no corpus {name!r} has landed in {warehouse.root} (landed: {', '.join(names)})"
-                f"{did_you_mean(name, names) or '; run ssrem ingest first'}"
-            )
-    return names
 
 
 def records(connection: duckdb.DuckDBPyConnection, query: str, values: Values = ()) -> list[dict[str, Any]]:

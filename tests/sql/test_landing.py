@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -213,6 +214,47 @@ def test_the_same_content_lands_once(home: Warehouse, write_dump: Dump) -> None:
     assert home.partitions() == before
 
 
+@pytest.mark.parametrize(
+    ("options", "others", "says"),
+    [
+        (
+            {},
+            {"speakers": "conversation"},
+            "one landed with --speakers person; add --replace to land it again",
+        ),
+        (
+            {"not_people": ["bob"]},
+            {"not_people": ["ann"]},
+            "one landed with other --not-people; add --replace",
+        ),
+        ({}, {"not_people": ["ann"]}, "one landed without --not-people; add --replace"),
+        (
+            {"mapping": {"text": "text", "speaker": "speaker"}},
+            {"mapping": {"speaker": "text", "text": "speaker"}},
+            "one landed with --map speaker=speaker text=text; add --replace",
+        ),
+        ({"encoding": "utf-8"}, {"encoding": "cp1252"}, "one landed with --encoding utf-8; add --replace"),
+        ({}, {"time_format": "%d.%m.%Y"}, "one landed without --time-format; add --replace"),
+        ({"name": "one"}, {"name": "other"}, "landed as 'one'; add --replace to land it as 'other' too"),
+    ],
+)
+def test_content_that_has_landed_with_other_options_is_told_so(
+    home: Warehouse, write_dump: Dump, options: dict[str, Any], others: dict[str, Any], says: str
+) -> None:
+    rows = [said("a"), said("b", by="bob")]
+    source = write_dump(rows, "one")
+    land(source, str(home.root), **options)
+    for again in (options, {}, {"speakers": "person", "format": "jsonl"}):
+        assert land(source, str(home.root), **again) == ("one", False)
+    assert land(write_dump(rows, "two"), str(home.root), **options) == ("one", False)
+    with pytest.raises(DumpError, match=re.escape(says)) as error:
+        land(source, str(home.root), **others)
+    assert "\n" not in str(error.value)
+    corpus = others.get("name", "one")
+    assert land(source, str(home.root), **others, replace=True) == (corpus, True)
+    assert land(source, str(home.root), **others) == (corpus, False)
+
+
 def test_other_content_under_a_name_is_refused_or_replaces(home: Warehouse, write_dump: Dump) -> None:
     land(write_dump([said("a")]), str(home.root))
     before = home.partitions()
@@ -383,6 +425,13 @@ def test_a_dump_of_which_too_much_is_quarantined_is_refused(home: Warehouse, wri
     assert home.partitions() == [] and not list(home.staging.glob("*"))
     assert land(source, str(home.root), max_quarantine=0.06) == ("dump", True)
     assert fetch(home, "SELECT quarantined FROM corpora") == [(12,)]
+
+
+def test_the_entries_of_an_array_are_told_as_rows(home: Warehouse, tmp_path: Path) -> None:
+    dump = tmp_path / "dump.json"
+    dump.write_text(json.dumps([said("a"), said("b", text="")]))
+    with pytest.raises(DumpError, match=r"such as dump\.json row 2 \(no_text"):
+        land(str(dump), str(home.root))
 
 
 def test_replies_to_what_is_gone_do_not_precede_the_message_that_opens(

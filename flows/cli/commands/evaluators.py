@@ -8,7 +8,8 @@ from flows.cli import arguments, output
 from flows.cli.start import flow
 from tasks.query.summaries import summary
 from tasks.training.versions import catalogue, known_version
-from tasks.warehouse.home import Warehouse, landed_corpora
+from tasks.warehouse.corpora import landed_corpora
+from tasks.warehouse.home import Warehouse
 
 
 def list_(options: argparse.Namespace, home: Warehouse) -> None:

@@ -7,7 +7,8 @@ import argparse
 from flows.cli import arguments, output
 from flows.cli.start import flow
 from flows.orchestration.options import TableOptions
-from tasks.warehouse.home import Warehouse, landed_corpora
+from tasks.warehouse.corpora import landed_corpora
+from tasks.warehouse.home import Warehouse
 
 
 def tables(options: argparse.Namespace, home: Warehouse) -> None:

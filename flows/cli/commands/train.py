@@ -14,7 +14,8 @@ from ssrem.evaluators import DEFAULT_EVALUATORS
 from ssrem.files import read_json
 from ssrem.registry import registered
 from tasks.training.versions import version_status
-from tasks.warehouse.home import Warehouse, landed_corpora
+from tasks.warehouse.corpora import landed_corpora
+from tasks.warehouse.home import Warehouse
 
 if TYPE_CHECKING:
     from flows.orchestration.options import TrainingOptions
@@ -57,8 +58,9 @@ def train(options: argparse.Namespace, home: Warehouse) -> None:
 def _language_model(options: argparse.Namespace, home: Warehouse) -> None:
     """Fine-tune a language model, or resume its training; print where it is and how to use it."""
     from ssrem.tables.candidates import load_candidates  # imports NumPy
-    from tasks.speaker_tables.build import landed_corpus, without_tables
+    from tasks.speaker_tables.build import without_tables
     from tasks.speaker_tables.language_models import MODULES, language_model_for, settings_of
+    from tasks.warehouse.corpora import landed_corpus
 
     name, *others = options.evaluator
     if others or options.dry_run or options.labels or options.negatives:

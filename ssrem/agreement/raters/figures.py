@@ -51,9 +51,12 @@ def reliability_figures(ratings: Ratings) -> Iterator[RaterFigure]:
 def _mean_weighted_kappa(ratings: Ratings, units: int) -> RaterFigure:
     """Cohen's κ with quadratic weights, mean over the pairs of raters that have one."""
     scale = np.unique(ratings[~np.isnan(ratings)]).tolist()
+    rated = (~np.isnan(ratings)).astype(np.float64)
+    shared = rated @ rated.T  # hundreds of raters share units with few others
     kappas = {
         (one, other): cohen_kappa(ratings[one], ratings[other], weights="quadratic", categories=scale).value
         for one, other in combinations(range(len(ratings)), 2)
+        if shared[one, other]
     }
     values = {pair: value for pair, value in kappas.items() if value is not None}
     if not values:

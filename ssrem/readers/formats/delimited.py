@@ -51,7 +51,7 @@ class DelimitedReader(Reader):
 
     @classmethod
     def sniff(cls, path: Path) -> bool:
-        start = head(path)
+        start = _head(path)
         first = next((line for line in start.split(b"\n") if line.strip()), b"")
         if start.startswith(b"PAR1") or b"\0" in first or first.lstrip()[:1] in (b"", b"{", b"[", b"<"):
             return False
@@ -63,7 +63,7 @@ class DelimitedReader(Reader):
 
     @classmethod
     def near_miss(cls, path: Path) -> str | None:
-        start = head(path)
+        start = _head(path)
         number, line = next(
             ((n, line) for n, line in enumerate(start.split(b"\n"), 1) if line.strip()), (1, b"")
         )
@@ -106,7 +106,11 @@ class DelimitedReader(Reader):
             )
 
     def _delimiter(self) -> str:
-        return self.delimiter_of(next((line for line in head(self.path).split(b"\n") if line.strip()), b""))
+        return self.delimiter_of(next((line for line in _head(self.path).split(b"\n") if line.strip()), b""))
+
+    def blocks(self, path: Path) -> Iterator[bytes]:
+        bare = _has_bare_returns(head(path))
+        return (block.replace(b"\r", b"\n") if bare else block for block in super().blocks(path))
 
     def _next_rows(self, lines: Lines, delimiter: str, size: int) -> list[Row]:
         """The next rows, of this many bytes together, parsed one by one."""
@@ -182,6 +186,17 @@ class DelimitedReader(Reader):
             columns[name] = pc.if_else(pc.equal(column, ""), pa.scalar(None, pa.string()), column)
         lines = pa.array(np.array([line for line, *_ in rows], np.int64))
         return raw_batch(columns, self.layout, self.file, lines, optional=False)
+
+
+def _has_bare_returns(start: bytes) -> bool:
+    """Whether a carriage return alone ends the lines, as old programs of the Mac write them; start: the file's head."""
+    return b"\r" in start and b"\n" not in start
+
+
+def _head(path: Path) -> bytes:
+    """The head of the file, with newlines at the ends of lines."""
+    start = head(path)
+    return start.replace(b"\r", b"\n") if _has_bare_returns(start) else start
 
 
 class CsvReader(DelimitedReader):

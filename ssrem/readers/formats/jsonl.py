@@ -22,7 +22,7 @@ from ssrem.readers.fields import check_header, unknown_columns
 from ssrem.readers.files.streams import blocks, excerpt, head, is_parquet, is_utf8, text_name
 from ssrem.readers.json.learned_schema import LearnedSchema
 from ssrem.readers.json.members import parse_json
-from ssrem.readers.json.rows import first_objects, row_places
+from ssrem.readers.json.rows import first_objects, is_pair, row_places
 from ssrem.readers.metadata import encodable, escaped
 from ssrem.readers.rows import MalformedRowError, joined_text, table_batch
 from ssrem.readers.times import NotVectorisableError
@@ -224,7 +224,7 @@ class JsonlReader(Reader):
         if not isinstance(entries, list):
             yield problem("malformed_row", self.file, number, line)
             return
-        pairs = bool(entries) and all(map(_is_pair, entries))
+        pairs = bool(entries) and all(map(is_pair, entries))
         if not columns and "conversation" not in self.mapping:
             own = (self.layout.plan(tuple(entry)).sources for entry in entries if isinstance(entry, dict))
             id = None if any("conversation" in fields for fields in own) else str(number)
@@ -262,16 +262,6 @@ def _names(speakers: object) -> list[str | None]:
     MalformedRowError."""
     names = speakers if isinstance(speakers, list) else []
     return [joined_text({"speaker": name}, ("speaker",), "speaker") for name in names]
-
-
-def _is_pair(entry: object) -> bool:
-    """Whether it is a speaker and a text."""
-    return (
-        isinstance(entry, list)
-        and len(entry) == 2
-        and isinstance(entry[0], str | int)
-        and isinstance(entry[1], str)
-    )
 
 
 def _of_tree(root: dict[str, Any]) -> list[object]:

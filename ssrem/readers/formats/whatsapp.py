@@ -27,11 +27,17 @@ _HEADER = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 """`[31.12.20, 23:59:00] …` as iOS writes it, and `12/31/20, 11:59 PM - …` as Android does."""
+_DATE = re.compile(r".{,60}?(?:\]|\s[-–])")
+"""The start of such a line, in which Arabic has marks of direction."""
+_KOREAN = re.compile(r"\A(\d{4})년 (\d{1,2})월 (\d{1,2})일 (\S+ \d{1,2}:\d\d)(?:,| -)")
+"""`2023년 12월 25일 오후 9:05, …`"""
 _SPOKEN = re.compile(r"([^\n]*?):(?:\s(.*)|)", re.DOTALL)
 """Name and text; a notice has no colon before a blank."""
 _PLACEHOLDER = re.compile(
     r"<[^<>]*>|(?:IMG|VID|PTT|AUD|STK|DOC)-\d{8}-WA\d+\.\w+ \([^()]*\)|.* \(file attached\)"
 )
+_WITHOUT_TEXT = re.compile(r"null|POLL:\n.*\nOPTION: .*", re.DOTALL)
+"""What Android writes in place of a message that it cannot export, and of a poll."""
 _ATTACHED = re.compile(r"<attached: [^<>]*>")
 _NOTICE = re.compile(
     r"[\"“„«]|end-to-end encrypted| created (?:this )?group| changed (?:the|this|their|your) | added | removed | left$"
@@ -111,8 +117,10 @@ class WhatsappReader(Reader):
         spoken = _SPOKEN.fullmatch(header["rest"] or "")
         name, text = spoken.groups("") if spoken else ("", "")
         speaker = _INVISIBLE.sub("", name).strip().removeprefix("~").strip()
-        marked = text.startswith("\u200e")  # iOS marks its own texts so
-        first, newline, rest = _INVISIBLE.sub("", text).replace("\r", "").partition("\n")
+        bare = _INVISIBLE.sub("", text).replace("\r", "")
+        # iOS marks its own texts.
+        marked = text.startswith("\u200e") or _WITHOUT_TEXT.fullmatch(bare.strip()) is not None
+        first, newline, rest = bare.partition("\n")
         placeholder = _PLACEHOLDER.fullmatch(first.strip()) is not None
         caption = rest if placeholder else "" if marked else _ATTACHED.sub("", first + newline + rest)
         body = _EDITED.sub("", caption.strip())
@@ -159,7 +167,10 @@ class WhatsappReader(Reader):
 
 def _header(line: str) -> re.Match[str] | None:
     """The date and the rest of a line that begins a message; None for other lines."""
-    return _HEADER.fullmatch(line.lstrip("\u200e\u200f\ufeff").rstrip("\r"))
+    line = line.lstrip("\u200e\u200f\ufeff").rstrip("\r")
+    if date := _DATE.match(line):
+        line = _INVISIBLE.sub("", date[0]) + line[date.end() :]
+    return _HEADER.fullmatch(_KOREAN.sub(r"\1. \2. \3. \4 -", line, count=1))
 
 
 def _written(date: _Date) -> str:

@@ -51,7 +51,11 @@ def row_places(path: Path) -> tuple[str, ...]:
     firsts = {key: entries[0] for key, entries in value.items() if isinstance(entries, list) and entries}
     if value and all(isinstance(member, dict) for member in value.values()):
         return (MEMBERS,)
-    if len(value) > 1 and firsts.keys() == value.keys() and all(map(_is_turn, firsts.values())):
+    members = list(value)
+    if parse_json(start) is None:
+        del members[-1:]  # it may be cut off
+    shown = [firsts.get(key) for key in members]
+    if len(members) > 1 and (all(map(_is_turn, shown)) or _are_bare_turns(value, shown)):
         return (MEMBERS,)
     if any(map(_is_turn, firsts.values())):
         return ("",) if b"\n" in start.strip() else ()
@@ -114,6 +118,24 @@ def _is_turn(entry: object) -> bool:
         isinstance(entry, dict)
         and _is_message(entry)
         and "conversation" not in _LAYOUT.plan(tuple(entry)).sources
+    )
+
+
+def _are_bare_turns(value: dict[str, Any], firsts: list[Any]) -> bool:
+    """Whether an object's members begin with a pair of speaker and text, or with a text, and none is named like a part
+    of one conversation."""
+    if value.keys() & {*_OF_MESSAGES, "speakers"} or _LAYOUT.plan(tuple(value)).sources:
+        return False
+    return all(isinstance(first, str) or is_pair(first) for first in firsts)
+
+
+def is_pair(entry: object) -> bool:
+    """Whether it is a speaker and a text."""
+    return (
+        isinstance(entry, list)
+        and len(entry) == 2
+        and isinstance(entry[0], str | int)
+        and isinstance(entry[1], str)
     )
 
 

@@ -27,7 +27,8 @@ from ssrem.errors import HomeError
 from support.paths import ROOT
 from support.progress_lines import other_lines
 from support.small_home import Made
-from tasks.warehouse.home import Warehouse, landed_corpora
+from tasks.warehouse.corpora import landed_corpora
+from tasks.warehouse.home import Warehouse
 
 DAILYDIALOG = ROOT / ".." / "shared" / "data" / "corpora" / "dailydialog_valid.jsonl"
 MELD = DAILYDIALOG.with_name("meld_train.csv")
@@ -651,10 +652,10 @@ def rated(*ratings: str) -> str:
         ("[]", "nothing to compare with"),
         ("not json", "line 1"),
         (rated("[1]", '["good"]'), "row 2"),
-        (rated("[NaN]"), "nan"),
+        (rated("[NaN]"), "1 rating given as N/A or left empty"),
         (rated("[]"), "1 response without any rating"),
         ('[{"context": "hi", "response": "ho"}]', "no ratings"),
-        ('[{"context": "hi", "annotations": {"overall": [1]}}]', "no response"),
+        ('[{"context": "hi", "annotations": {"overall": [1]}}]', "1 row without a response"),
     ],
 )
 def test_broken_annotated_files(

@@ -82,13 +82,32 @@ def test_eval_leaves_out_and_counts_ratings_that_are_missing(tmp_path: Path) -> 
     ]
     nobody = {"context": ["a"], "response": "r", "annotations": {"overall": None}}
     annotated = read_set(written(tmp_path, [*rows, nobody, {**nobody, "annotations": {}}]))
-    assert [row.ratings.get("overall") for row in annotated.rows] == [(4.0,), None, None, None, (2.0,)]
+    assert [row.ratings.get("overall") for row in annotated.rows] == [
+        (4.0,),
+        None,
+        None,
+        None,
+        (None, 2.0),
+    ]
     assert annotated.rows[1].ratings == {"fluent": (1.0, 3.0)}
     assert annotated.summary == (
         "read as eval: 5 responses; left out: 6 ratings given as N/A or left empty, 2 responses without any rating"
     )
     message = said(written(tmp_path, [{**nobody, "annotations": {"overall": [4, "good"]}}]))
     assert "row 1: rating 'good' of 'overall' is neither a number up to 1e+09 nor N/A" in message
+
+
+def test_eval_leaves_out_rows_without_a_response_and_references_beyond_the_first(tmp_path: Path) -> None:
+    row = {"context": ["a"], "response": "r", "annotations": {"overall": [1, float("nan"), 3]}}
+    blank = [{**row, "response": None}, {**row, "response": " "}, {"context": ["a"], "annotations": {}}]
+    annotated = read_set(written(tmp_path, [*blank, {**row, "reference": ["x", "y", "z"]}]))
+    (one,) = annotated.rows
+    assert (one.dialogue_id, one.reference, one.ratings) == ("3", "x", {"overall": (1.0, None, 3.0)})
+    assert annotated.summary == (
+        "read as eval: 1 response; left out: 3 rows without a response, 2 references beyond the first of a response, "
+        "1 rating given as N/A or left empty"
+    )
+    assert "row 1: response is not text" in said(written(tmp_path, [{**row, "response": 5}]))
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ssrem.agreement.annotated import dataset_name
+from ssrem.agreement.annotated import dataset_name, labels_of
 from ssrem.annotated_sets import AnnotatedSet, read_set
 from ssrem.annotated_sets.columns import divided, parse
 from ssrem.errors import AnnotationError
@@ -59,6 +59,37 @@ def test_raters_columns_of_a_criterion(tmp_path: Path) -> None:
     assert annotated.rows[0].ratings == {"overall": (4.0, 5.0), "fluency": (1.0,)}
 
 
+def test_a_rater_without_a_score_leaves_the_others_their_columns(tmp_path: Path) -> None:
+    content = "context,response,r1,r2,r3\na,b,,5,3\nc,d,1,N/A,\n"
+    annotated = read(tmp_path, content, "score.overall=r1+r2+r3")
+    assert [row.ratings["overall"] for row in annotated.rows] == [(None, 5.0, 3.0), (1.0,)]
+    assert annotated.rows[0].scores("overall") == [5.0, 3.0]
+    assert labels_of(annotated.rows).human.tolist() == [4.0, 1.0]
+    assert annotated.left_out == {"rating given as N/A or left empty": 3}
+
+
+@pytest.mark.parametrize("name", ["t.jsonl", "t.parquet"])
+def test_a_score_that_is_nan_is_absent(tmp_path: Path, name: str) -> None:
+    row = {"context": "a", "response": "b", "r1": float("nan"), "r2": 4.0}
+    if name == "t.jsonl":
+        (tmp_path / name).write_text(json.dumps(row))
+    else:
+        pq.write_table(pa.Table.from_pylist([row]), tmp_path / name)
+    annotated = read_set(tmp_path / name, mapping=parse(["score.overall=r1+r2"]))
+    assert annotated.rows[0].ratings == {"overall": (None, 4.0)}
+    assert annotated.left_out == {"rating given as N/A or left empty": 1}
+
+
+def test_references_beyond_the_first_are_counted(tmp_path: Path) -> None:
+    rows = [
+        {"context": "a", "response": "b", "reference": ["x", "y", "z"], "rater": rater, "score": 1}
+        for rater in ("ann", "bob")
+    ]
+    annotated = read(tmp_path, "\n".join(map(json.dumps, rows)), name="t.jsonl")
+    assert [row.reference for row in annotated.rows] == ["x"]
+    assert "left out: 2 references beyond the first of a response" in annotated.summary
+
+
 def test_turns_a_column_each(tmp_path: Path) -> None:
     annotated = read(tmp_path, "t1,t2,response,score\nhi,ho,r,1\n,ho,r,2\n", "context=t1+t2")
     assert [row.context for row in annotated.rows] == [("hi", "ho"), ("ho",)]
@@ -69,7 +100,7 @@ def test_lists_in_json_lines(tmp_path: Path) -> None:
         tmp_path, '{"context": ["a\\nb", "c"], "response": "r", "score": [4, null, 5]}', name="t.jsonl"
     )
     assert annotated.rows[0].context == ("a\nb", "c")
-    assert annotated.rows[0].ratings == {"score": (4.0, 5.0)}
+    assert annotated.rows[0].ratings == {"score": (4.0, None, 5.0)}
     assert read(tmp_path, 'context;x,response,score\na,b,"[1, 2]"\n', "context=context;x").rows[
         0
     ].ratings == {"score": (1.0, 2.0)}
@@ -193,6 +224,20 @@ def test_a_rater_a_row(tmp_path: Path) -> None:
     ]
     assert annotated.rows[0].ratings == {"fluency": (4.0, 5.0), "relevance": (2.0,)}
     assert annotated.left_out == {"rating given as N/A or left empty": 1}
+
+
+def test_raters_are_numbered_by_name_whatever_the_order_of_rows(tmp_path: Path) -> None:
+    header, *lines = LONG.splitlines()
+    lines += ["a,s,gpt,fluency,2,cid"]
+    by_response = {
+        ("r", "gpt"): {"fluency": (4.0, 5.0), "relevance": (2.0,)},
+        ("s", "gpt"): {"fluency": (1.0, None, 2.0)},
+        ("r", "other"): {"fluency": (3.0,)},
+    }
+    for order in (lines, lines[::-1], [*lines[3:], *lines[:3]]):
+        annotated = read(tmp_path, "\n".join([header, *order]))
+        assert {(row.response, row.system): row.ratings for row in annotated.rows} == by_response
+        assert annotated.left_out == {"rating given as N/A or left empty": 1}
 
 
 def test_a_rater_who_scores_again(tmp_path: Path) -> None:

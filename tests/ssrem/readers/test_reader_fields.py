@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ssrem.errors import DumpError
 from ssrem.readers import parse_mapping
-from ssrem.readers.fields import Layout
+from ssrem.readers.fields import Layout, turn_text
 from ssrem.readers.metadata import canonical_object, json_objects
 
 
@@ -57,12 +57,31 @@ def test_well_known_names_need_no_mapping_and_the_best_wins() -> None:
     }
     assert plan.metadata == ("mood", "utterance")
     assert plan.ambiguous
+    assert Layout().plan(("conv_id", "msg_id", "user")).sources["id"] == ("msg_id",)
 
 
 def test_a_mapped_column_serves_no_other_field_and_no_metadata() -> None:
     plan = Layout({"conversation": ("show", "id")}).plan(("show", "id", "speaker", "text"))
     assert plan.sources == {"conversation": ("show", "id"), "speaker": ("speaker",), "text": ("text",)}
     assert plan.metadata == ()
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ([{"type": "text", "text": "Hi"}, {"type": "image_url"}, "there"], "Hi\nthere"),
+        ([{"type": "refusal", "refusal": "No."}], "No."),
+        ([{"type": "image_url"}], ""),
+        ([], ""),
+    ],
+)
+def test_the_text_of_a_turn_may_be_in_parts(content: object, text: str) -> None:
+    assert turn_text({"role": "user", "content": content}) == text
+
+
+def test_a_turn_with_parts_that_are_no_text_is_unchanged() -> None:
+    turn = {"role": "user", "content": [{"type": "text", "text": 5}]}
+    assert turn_text(turn) == turn
 
 
 def test_null_members_are_absent_at_every_depth() -> None:

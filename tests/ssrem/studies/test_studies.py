@@ -84,7 +84,7 @@ def test_identification_in_buckets() -> None:
     assert [f.value for f in findings[1:]] == sorted(f.value or 0 for f in findings[1:])
     assert [f.n for f in findings] == [80, 20, 20, 20, 20]
     first, second = study_called("corpus-buckets").sentences(findings)
-    assert "0.49" in first and "turns of the speaker: 60 to 79: 0.87 over 20" in second
+    assert "0.49" in first and "'turns of the speaker: 60 to 79', 0.87 over 20" in second
 
 
 def test_what_others_wrote_is_tried_where_they_wrote() -> None:

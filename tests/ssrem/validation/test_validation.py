@@ -75,6 +75,14 @@ def test_two_values_are_classes_and_most_raters_decide() -> None:
     assert data.passed is not None and data.passed.tolist() == [True, False] * 6
 
 
+def test_a_rater_who_gave_no_label_is_nan() -> None:
+    rows = annotated(np.arange(10.0), raters=2)
+    rows[0] = replace(rows[0], ratings={"overall": (None, 2.0)})
+    data = labelled_set(rows)
+    assert np.isnan(data.ratings).sum() == 1 and np.isnan(data.ratings[0, 0])
+    assert data.human[0] == data.ratings[1, 0] == 2
+
+
 def test_a_scale_has_classes_by_a_score_alone(quality: np.ndarray) -> None:
     rows = annotated(quality)
     assert labelled_set(rows).passed is None and "--pass SCORE" in labelled_set(rows).one_class
@@ -84,9 +92,13 @@ def test_a_scale_has_classes_by_a_score_alone(quality: np.ndarray) -> None:
 
 
 def test_too_few_or_equal_labels_are_refused() -> None:
-    with pytest.raises(AnnotationError, match="9 labelled responses are too few"):
-        labelled_set(annotated(np.arange(9.0)))
-    with pytest.raises(AnnotationError, match="the scores of 20 responses do not differ"):
+    for few in (1, 9):
+        named = rf"overall: too few labelled responses \({few}\); 10 are needed"
+        with pytest.raises(AnnotationError, match=named):
+            labelled_set(annotated(np.zeros(few), noise=0.0))
+    with pytest.raises(
+        AnnotationError, match=r"no two of the labelled responses \(20\) differ .* label more"
+    ):
         labelled_set(annotated(np.ones(20), noise=0.0))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import random
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -128,3 +129,24 @@ def test_a_folder_has_its_name_and_the_digest_of_its_files(home: Warehouse, tmp_
     (tmp_path / "chat" / "m1" / "human_score.txt").write_text("3")
     (tmp_path / "chat" / "m2" / "human_score.txt").write_text("4")
     assert len({annotated.digest, changed, annotated_file(home, str(tmp_path / "chat")).digest}) == 3
+
+
+def test_agreement_of_named_raters_does_not_depend_on_the_order_of_rows(
+    copy: Warehouse, tmp_path: Path
+) -> None:
+    draw = random.Random(1)
+    lines = [
+        f"hi {n},{'so ' * (n % 5)}{n},{rater},{n % 7 + draw.gauss(0, noise):.2f}"
+        for n in range(30)
+        for rater, noise in (("ann", 1), ("bob", 3), ("cid", 9))
+        if (n, rater) != (0, "ann")
+    ]
+    for name, order in (("ordered", lines), ("shuffled", draw.sample(lines, len(lines)))):
+        (tmp_path / f"{name}.csv").write_text("\n".join(["context,response,rater,score", *order]))
+        correlate(str(tmp_path / f"{name}.csv"), ONE, str(copy.root))
+    figures = """SELECT measure, round(value, 9), raters FROM rater_agreement
+        WHERE dataset = ? AND responses = 'compared' AND measure IN ('one_rater', 'weighted_kappa') ORDER BY ALL"""
+    raters = "SELECT rater, count(*) FROM ratings WHERE dataset = ? GROUP BY rater ORDER BY rater"
+    for query in (figures, raters):
+        assert copy.query(query, ["ordered"]) == copy.query(query, ["shuffled"])
+    assert copy.query(raters, ["ordered"]) == [(0, 29), (1, 30), (2, 30)]

@@ -216,14 +216,17 @@ def test_each_set_that_fails_is_reported_and_the_others_are_published(
 # Scores that are no numbers
 
 
-def test_an_empty_side_has_no_score_and_the_others_keep_theirs(copy: Warehouse, write_set: Any) -> None:
+def test_an_empty_context_has_no_score_and_an_empty_response_is_left_out(
+    copy: Warehouse, write_set: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
     rows = annotated_rows()
     rows[3]["response"], rows[9]["context"] = " ", [" "]
     name, _ = correlate(write_set(rows, "empty"), [("ssrem", 1)], str(copy.root))
     query = "SELECT response_id, f, g, h FROM scores WHERE evaluator = 'ssrem' AND dataset = ? ORDER BY ALL"
     scores = {row[0]: row[1:] for row in copy.query(query, [name])}
-    assert scores["3"] == scores["9"] == (None, None, None)
-    assert all(None not in score for response, score in scores.items() if response not in "39")
+    assert len(scores) == len(rows) - 1 and scores["8"] == (None, None, None)
+    assert all(None not in score for response, score in scores.items() if response != "8")
+    assert "left out: 1 row without a response" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("part", ["f", "h"])

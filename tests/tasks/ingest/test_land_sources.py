@@ -114,6 +114,7 @@ def test_a_corpus_of_several_files_is_repaired_from_them(logs: Path, tmp_path: P
     (home.root / damaged.path).write_bytes(b"damaged")
     repair(str(home.root))
     assert _ids(home) == before
+    assert land(files, str(home.root), name="both", encoding="latin-1") == ("both", False)
 
 
 @pytest.mark.parametrize("newest_first", [True, False])
@@ -141,6 +142,15 @@ def test_replies_to_what_has_not_landed_are_told(
     land(str(_write(tmp_path / "replies.jsonl", rows)), str(tmp_path / "home"))
     said = "3 of 3 replies are to messages that have not landed, such as '0-x', and so answer nothing"
     assert (said in capsys.readouterr().err) == bool(suffix)
+
+
+def test_replies_where_no_message_has_an_id_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [_row("c", "ab"[n % 2], f"{n}", number=n, reply_to=n - 1 if n else None) for n in range(4)]
+    land(str(_write(tmp_path / "replies.jsonl", rows)), str(tmp_path / "home"))
+    said = "and so answer nothing; no column is taken for the id of a message; name it with --map id=COLUMN"
+    assert said in capsys.readouterr().err
 
 
 def test_sources_without_a_name_are_one_line(tmp_path: Path) -> None:

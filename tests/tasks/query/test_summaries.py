@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import duckdb
+import pytest
 
 from sql import queries
+from support.small_home import annotated_rows
+from tasks.agreement.correlate import correlate
+from tasks.query.summaries import no_better
+from tasks.warehouse.home import Warehouse
 
 
 def test_who_is_significantly_below_the_first_is_not_tied_for_best() -> None:
@@ -26,3 +34,16 @@ def test_who_is_significantly_below_the_first_is_not_tied_for_best() -> None:
         )
         (best,) = connection.sql(queries("summaries")["best"].text).pl().rows(named=True)
     assert (best["tied_for_best"], float(best["p_holm"]), best["compared"]) == ("ssrem f, cosine f", 0.5, 3)
+
+
+@pytest.mark.parametrize(
+    ("rows", "why"),
+    [(annotated_rows()[:12], "the human scores are all the same"), (annotated_rows()[1:2], "3 are needed")],
+)
+def test_a_set_without_a_correlation_says_why(copy: Warehouse, tmp_path: Path, rows: list, why: str) -> None:
+    same = [{**row, "model": "a", "annotations": {"overall": [3]}} for row in rows]
+    (tmp_path / "same_eval.json").write_text(json.dumps(same))
+    correlate(str(tmp_path / "same_eval.json"), [("ssrem", 1)], str(copy.root))
+    (sentence,) = no_better(copy, ["same"])
+    assert sentence.startswith("ssrem f, ssrem g, ssrem h: no Spearman with human scores (same, overall): ")
+    assert sentence.endswith(f"{why}.")

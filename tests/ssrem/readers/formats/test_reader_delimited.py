@@ -263,6 +263,13 @@ def test_delimiters_and_unicode_encodings_of_other_programs(
     assert ("read as UTF-16, by its first bytes" in reader.notes) == encoding.startswith("utf-16")
 
 
+@pytest.mark.parametrize("end", ["", "\r"])
+def test_carriage_returns_alone_may_end_the_lines(tmp_path: Path, end: str) -> None:
+    path = tmp_path / "dump.csv"
+    path.write_bytes(b'conversation,speaker,text\rc,ann,x\rc,ann,"y, z"' + end.encode())
+    assert rows_of(open_dump(path)) == [_row(2, "x"), _row(3, "y, z")]
+
+
 def test_half_a_pair_in_utf_16_is_one_problem_and_half_a_unit_is_one_line(tmp_path: Path) -> None:
     text = "\ufeffconversation_id,speaker,text\nc,a,\ud800\nc,b,y\n".encode("utf-16-le", "surrogatepass")
     (tmp_path / "dump").write_bytes(text)

@@ -21,6 +21,7 @@ from ssrem.errors import DumpError
 from ssrem.readers import open_dump
 from ssrem.readers.blocks import Block
 from ssrem.readers.formats.jsonl import JsonlReader
+from ssrem.readers.json.rows import MEMBERS, row_places
 from support.reader_rows import rows_of
 
 
@@ -484,6 +485,7 @@ _SAID = [{"speaker": "ann", "text": "hi"}, {"speaker": "bob", "text": "ho"}]
         ({"title": "x", "id": "c", "people": [{"name": "ann"}], "messages": _SAID}, ["c"]),
         ({"c": {"goal": {}, "log": _SAID}, "d": {"goal": {}, "log": _SAID}}, ["c", "d"]),
         ({"c": _SAID, "d": _SAID}, ["c", "d"]),
+        ({"c": [["ann", "hi"], ["bob", "ho"]], "d": [["ann", "hi"], ["bob", "ho"]]}, ["c", "d"]),
         ([_SAID, [["ann", "hi"], ["bob", "ho"]]], ["1", "2"]),
         ({"id": "c", "personas": [["a"]], "dialog": [["ann", "hi"], ["bob", "ho"]]}, ["c"]),
     ],
@@ -497,6 +499,24 @@ def test_rows_are_found_in_one_value(tmp_path: Path, value: Any, ids: list[str],
     assert [(row["conversation_id"], row["speaker"], row["text"]) for row in said] == [
         (id, speaker, text) for id in ids for speaker, text in (("ann", "hi"), ("bob", "ho"))
     ]
+
+
+@pytest.mark.parametrize("texts", [["hi", "ho"], [["A", "hi"], ["B", "ho"]], _SAID])
+def test_conversations_by_id_may_be_long_and_of_texts(tmp_path: Path, texts: list[Any]) -> None:
+    path = tmp_path / "dump.json"
+    for size in range(1, 40):  # the bytes that the format is guessed from end in all places of a member
+        ids = ["i" * size, *map(str, range(5_000))]
+        path.write_text(json.dumps(dict.fromkeys(ids, texts)))
+        assert row_places(path) == (MEMBERS,)
+    said = [row for row in rows_of(open_dump(path)) if row["record"] == "message"]
+    assert [row["conversation_id"] for row in said[::2]] == ids
+    assert {row["text"] for row in said} == {"hi", "ho"}
+
+
+def test_lists_named_like_parts_of_a_conversation_are_one(tmp_path: Path) -> None:
+    path = tmp_path / "dump.json"
+    path.write_text(json.dumps({"speakers": ["ann", "bob"], "utterances": ["hi", "ho"]}))
+    assert [row.get("speaker") for row in rows_of(open_dump(path))] == [None, "ann", "bob"]
 
 
 def test_a_tree_of_replies_may_be_a_conversation(write: Callable[..., Path], tmp_path: Path) -> None:

@@ -53,6 +53,17 @@ def test_a_deleted_message_is_one_that_says_so_also_where_ios_marks_it(tmp_path:
     assert not reader.left_out
 
 
+def test_what_android_writes_for_a_poll_or_what_it_cannot_export_is_left_out(tmp_path: Path) -> None:
+    lines = [
+        "A: null",
+        "B: POLL:\nWhere?\nOPTION: here (1 vote)\nOPTION: there (0 votes)",
+        "A: null and void",
+    ]
+    reader = _chat(tmp_path, *(f"31.12.22, 10:00 - {line}" for line in lines))
+    assert [row["text"] for row in rows_of(reader)] == ["null and void"]
+    assert reader.left_out == {"media or notices without text": 2}
+
+
 @pytest.mark.parametrize(
     ("line", "time"),
     [
@@ -69,7 +80,11 @@ def test_a_deleted_message_is_one_that_says_so_also_where_ios_marks_it(tmp_path:
         ("[2022. 12. 31. 오전 12:05:09] A: x", "2022-12-31 00:05:09"),
         ("2022/12/31 下午9:05 - A: x", "2022-12-31 21:05:00"),
         ("2022. 12. 31. 21:05 - A: x", "2022-12-31 21:05:00"),
+        ("2022년 12월 31일 오후 9:05, A : x", "2022-12-31 21:05:00"),
+        ("2022년 12월 31일 오전 12:05 - A: x", "2022-12-31 00:05:00"),
         ("٣١/١٢/٢٠٢٢، ٩:٠٥ م - A: x", "2022-12-31 21:05:00"),
+        ("\u200f٣١\u200f/١٢\u200f/٢٠٢٢، ٩:٠٥ م - A: x", "2022-12-31 21:05:00"),
+        ("[31\u200e/12\u200e/2022, 9:05:00\u200e م] A: x", "2022-12-31 21:05:00"),
     ],
 )
 def test_dates_of_many_countries(tmp_path: Path, line: str, time: str) -> None:

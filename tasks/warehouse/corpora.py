@@ -1,0 +1,43 @@
+"""The corpora that have landed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ssrem.errors import HomeError
+from ssrem.registry import did_you_mean
+from tasks.warehouse.home import Warehouse
+
+
+def landed(home: Warehouse) -> dict[str, tuple[str, str]]:
+    """Name of each corpus, oldest first → its content hash and speaker scope."""
+    rows = home.query("SELECT corpus, sha256, speaker_scope FROM corpora ORDER BY landed_at")
+    return {name: (digest, scope) for name, digest, scope in rows}
+
+
+def chosen_corpora(home: Warehouse, chosen: Iterable[str] | None) -> list[str]:
+    """Names of the chosen corpora, by default of all, oldest first; HomeError for one that has not landed."""
+    names = list(landed(home))
+    wanted = list(chosen or names)
+    for name in wanted:
+        if name not in names:
+            raise HomeError(
+                f"no corpus {name!r} has landed in {home.root} (landed: {', '.join(names) or 'none yet'})"
+                f"{did_you_mean(name, names) or '; run ssrem ingest first'}"
+            )
+    return [name for name in names if name in wanted]
+
+
+def landed_corpora(home: str, chosen: Sequence[str] | None = None) -> list[str]:
+    """Names of all corpora, oldest first; HomeError where none has landed, or one of `chosen` has not."""
+    warehouse = Warehouse.at(home)
+    chosen_corpora(warehouse, chosen)
+    if not (names := list(landed(warehouse))):
+        raise HomeError(f"no corpus has landed in {warehouse.root}; run ssrem ingest SOURCE first")
+    return names
+
+
+def landed_corpus(home: Warehouse, corpus: str) -> tuple[str, str]:
+    """Content hash and speaker scope of a corpus; HomeError, which lists those that have landed, without it."""
+    chosen_corpora(home, [corpus])
+    return landed(home)[corpus]
