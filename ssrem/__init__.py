@@ -22,3 +22,7 @@ def __getattr__(name: str) -> Any:
     from ssrem import in_memory, model
 
     return getattr(in_memory, name, None) or getattr(model, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

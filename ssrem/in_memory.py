@@ -8,13 +8,15 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Integral, Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from schemas import TABLES
 from ssrem.errors import DumpError
 from ssrem.files import temporary_folder
-from ssrem.readers.python_data import Columns, reader_of
+from ssrem.readers.python_data import Columns, in_python, reader_of
+from ssrem.registry import did_you_mean
 from ssrem.tables.builder import TableBuilder
 from ssrem.tables.candidates import load_candidates
 from ssrem.tables.landing import create_ids, create_landed, create_raw, reject, scope_to_files, seats
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     import polars as pl
 
     from ssrem.samples import Candidates
+
+_READING = ("format", "encoding", "time_format")
 
 
 @dataclass(frozen=True)
@@ -114,11 +118,17 @@ def conversations(
 
     if speakers not in ("auto", "person", "conversation"):
         raise DumpError(f"speakers={speakers!r}: it is auto, person or conversation")
-    if not 0 <= max_quarantine <= 1:
+    if unknown := [name for name in reading if name not in _READING]:
+        known = (*(conversations.__kwdefaults__ or ()), *_READING)
+        raise DumpError(f"{unknown[0]}=…: there is no such argument{did_you_mean(unknown[0], known)}")
+    for name, number in (("context_turns", context_turns), ("seed", seed)):
+        if not isinstance(number, Integral):
+            raise DumpError(f"{name}={number!r}: it is a whole number")
+    if not isinstance(max_quarantine, Real) or not 0 <= max_quarantine <= 1:
         raise DumpError(f"max_quarantine={max_quarantine!r}: it is a share from 0 to 1")
     if isinstance(not_people, str):
         raise DumpError(f"not_people={not_people!r}: it is a list of names, such as [{not_people!r}]")
-    settings = TableSettings(seed, context_turns, addressees=addressees)
+    settings = TableSettings(int(seed), int(context_turns), addressees=addressees)
     with temporary_folder() as scratch, duckdb.connect() as connection:
         connection.execute("SET temp_directory = $folder", {"folder": f"{scratch}/spill"})
         connection.execute("SET preserve_insertion_order = false")
@@ -143,7 +153,7 @@ def conversations(
             )
         nobodies = people_notes(tables, not_people, lambda names: f"not_people={[*names]!r}")
         others = (*scoped, *nobodies, order, replies, left_out, _one_sided(frames["conversations"]))
-        notes = [*reader.all_notes(), *filter(None, others)]
+        notes = [*map(in_python, reader.all_notes()), *filter(None, others)]
         for note in notes:
             warnings.warn(note, stacklevel=2)
         return Conversations(frames, load_candidates(connection, ["conversations"]), notes)

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import math
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
+
+from ssrem.annotated_sets.columns import ContextColumns
 from ssrem.encoders import DEFAULT_ENCODER, Encoder, load_encoder
 from ssrem.errors import EvaluatorError
-from ssrem.evaluators import evaluator_class, load_evaluator, packaged, route
+from ssrem.evaluators import EVALUATORS, evaluator_class, load_evaluator, packaged, route
 from ssrem.in_memory import Conversations, conversations
 from ssrem.samples import Floats, Sample
 
 if TYPE_CHECKING:
     from ssrem.evaluators.base import Evaluator
     from ssrem.samples import Progress
+
+_CONTEXT = ContextColumns.of(("context",), None)
 
 
 class Model:
@@ -71,14 +77,20 @@ class Model:
     def score(self, responses: Iterable[Any]) -> Floats:
         """A score for each response, float64 (n,); NaN where what the evaluator needs is missing, such as a reference.
 
-        responses: `(context, response)` or `(context, response, reference)`, or dicts with these keys; a context is a
-        text or the texts of its turns, oldest first. EvaluatorError for responses of another shape.
+        responses: `(context, response)` or `(context, response, reference)`, or dicts with these keys, or a frame with
+        these columns. A context is a text with one turn per line, or a list of turns, oldest first; as in `ssrem score`
+        blank turns are left out. A reference of None or NaN is none. EvaluatorError for responses of another shape.
         """
         return self.evaluator.score(_samples(responses))
 
     def save(self, folder: Path | str) -> None:
-        """Write the evaluator into a folder, for `ssrem.load`."""
-        self.evaluator.save(Path(folder))
+        """Write the evaluator into a folder, for `ssrem.load`. EvaluatorError if it cannot be written."""
+        try:
+            self.evaluator.save(Path(folder))
+        except OSError as error:
+            raise EvaluatorError(
+                f"{folder} cannot be written ({error.strerror or error}); give the path of a folder"
+            ) from error
 
 
 class SSREM(Model):
@@ -93,11 +105,21 @@ def load(where: Path | str = "ssrem") -> Model:
 
     EvaluatorError if there is none.
     """
+    if not isinstance(where, str | Path):
+        raise EvaluatorError(f"{where!r:.60} is neither a folder nor a name; {_trained()}")
+    if where in EVALUATORS and where not in packaged() and not Path(where).exists():
+        if evaluator_class(str(where)).learns_from:
+            raise EvaluatorError(f"{where} does not come trained; {_trained()}")
+        raise EvaluatorError(f"{where} needs no training; use ssrem.Model({where!r})")
     evaluator = load_evaluator(where)
     model = Model.__new__(Model)  # what is ready needs no settings
     model._set(evaluator.name, {})
     model._evaluator = evaluator
     return model
+
+
+def _trained() -> str:
+    return f"give a folder that save wrote, or what comes trained: {', '.join(packaged())}"
 
 
 @dataclass(frozen=True)
@@ -122,9 +144,21 @@ class _Provider:
 
 
 def _samples(responses: Iterable[Any]) -> list[Sample]:
+    if hasattr(responses, "__arrow_c_stream__") and hasattr(responses, "columns"):  # a column has no columns
+        responses = _rows(responses)
     if isinstance(responses, str | bytes | Mapping) or not isinstance(responses, Iterable):
         raise _shape(f"the responses are {responses!r:.60}")
     return [_sample(item, f"response {number}") for number, item in enumerate(responses, 1)]
+
+
+def _rows(frame: Any) -> list[dict[str, Any]]:
+    import pyarrow as pa
+
+    try:
+        rows: list[dict[str, Any]] = pa.table(frame).to_pylist()
+    except (pa.ArrowException, TypeError) as error:
+        raise _shape(f"a column of the frame holds values of several types ({error})") from error
+    return rows
 
 
 def _sample(item: Any, where: str) -> Sample:
@@ -134,19 +168,27 @@ def _sample(item: Any, where: str) -> Sample:
         if not {"context", "response"} <= item.keys():
             raise _shape(f"{where} has the keys {', '.join(map(str, item))}")
         item = (item["context"], item["response"], item.get("reference"))
-    if not isinstance(item, Sequence) or isinstance(item, str) or len(item) not in (2, 3):
+    item = _listed(item)
+    if not isinstance(item, list | tuple) or len(item) not in (2, 3):
         raise _shape(f"{where} is {item!r:.60}")
     context, response, reference = (*item, None)[:3]
-    turns = (context,) if isinstance(context, str) else context
-    if not isinstance(turns, Sequence) or not all(isinstance(turn, str) for turn in turns):
-        raise _shape(f"{where}: the context is {context!r:.60}")
+    try:
+        turns = _CONTEXT.turns({"context": _listed(context)})
+    except ValueError:
+        raise _shape(f"{where}: the context is {context!r:.60}") from None
+    if isinstance(reference, float) and math.isnan(reference):
+        reference = None
     if not isinstance(response, str) or not isinstance(reference, str | None):
         raise _shape(f"{where}: the response and reference are {response!r:.60} and {reference!r:.60}")
-    return Sample(tuple(turns), response, reference)
+    return Sample(turns, response, reference)
+
+
+def _listed(value: Any) -> Any:
+    return value.tolist() if isinstance(value, np.ndarray) else value
 
 
 def _shape(fault: str) -> EvaluatorError:
     return EvaluatorError(
         f"{fault}; give a list of (context, response) or (context, response, reference), where a context is a text or "
-        "a list of texts"
+        "a list of texts, or a frame with the columns context, response and reference"
     )

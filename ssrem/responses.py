@@ -148,6 +148,7 @@ class _Source:
         listed = list(rows)
         header = list(dict.fromkeys(name for _, row in listed if isinstance(row, Mapping) for name in row))
         columns = self._columns(header) if header else None
+        several = 0
         for where, row in listed:
             if isinstance(row, str) or columns is None:
                 yield Row(where, fault=row if isinstance(row, str) else "no column")
@@ -156,8 +157,12 @@ class _Source:
             label = None if id is None else str(id)
             try:
                 yield Row(where, label, columns.sample(row))
+                references = row.get(columns.reference) if columns.reference else None
+                several += isinstance(references, list | tuple) and len(references) > 1
             except MalformedError as error:
                 yield Row(where, label, fault=str(error))
+        if several:
+            say(f"{self.name}: rows with several references: {several:,}; the first of them is read")
 
     def _columns(self, header: Sequence[str]) -> _Columns:
         fields = {name: tuple(text.split("+")) for name, text in self.mapping.items() if name != _SEPARATOR}

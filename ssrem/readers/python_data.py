@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from numbers import Integral
 from pathlib import Path
@@ -23,25 +24,47 @@ Columns = Mapping[str, str | Sequence[str]]
 _LISTS = ("utterances", "messages", "conversations", "conversation")
 """Keys of a row that may hold the messages of a whole conversation, as the readers of `jsonl` and of chat logs take."""
 
+_FILE = "data"
+_ARGUMENTS = (
+    (r"--map (\w+)=([^\s:;,]+)", r"columns={'\1': '\2'}"),
+    (r"--map\b", "columns={…}"),
+    (r"--encoding (\S+):", r"encoding='\1':"),
+    (r"--time-format (.+?):(?= )", r"time_format='\1':"),
+    (r"--(format|encoding)\b", r"\1=…"),
+)
+"""Option of the command line → argument of `ssrem.conversations`."""
+
 
 def reader_of(data: Any, columns: Columns | None, reading: Mapping[str, Any], folder: Path) -> Reader:
     """A reader of data as `ssrem.conversations` takes them. Unless they are a dump, they are written into `folder`.
 
     columns: field → column or columns. reading: further arguments of `open_dump`. DumpError for data of another shape.
     """
-    import pyarrow as pa
+    try:
+        return _reader_of(data, columns, reading, folder)
+    except DumpError as error:
+        raise DumpError(in_python(str(error)).replace(f"{folder / _FILE}: ", "")) from error.__cause__
 
+
+def in_python(message: str) -> str:
+    """A reader's message with arguments of `ssrem.conversations` in place of options of the command line."""
+    for option, argument in _ARGUMENTS:
+        message = re.sub(option, argument, message)
+    return message
+
+
+def _reader_of(data: Any, columns: Columns | None, reading: Mapping[str, Any], folder: Path) -> Reader:
     fields = checked_mapping(columns)
     if isinstance(data, str | Path):
         return open_dump(data, mapping=fields, **reading)
     if hasattr(data, "__arrow_c_stream__"):
         table = _table(data)
-        if not any(pa.types.is_list(part.type) for part in table.schema if part.name in _LISTS):
+        if not any(_is_list(part.type) for part in table.schema if part.name in _LISTS):
             return open_dump(
                 _parquet(table, fields, folder), mapping=fields, **{"format": "parquet", **reading}
             )
         data = table.to_pylist()
-    path = folder / "data"
+    path = folder / _FILE
     with path.open("wb") as file:
         file.writelines(escaped(row) + b"\n" for row in _rows(data, Layout(fields)))
     return open_dump(path, mapping=fields, **{"format": guess_format(path), **reading})
@@ -56,6 +79,14 @@ def _table(data: Any) -> pa.Table:
         raise DumpError(f"a column of the frame holds values of several types: {error}") from error
 
 
+def _is_list(kind: pa.DataType) -> bool:
+    """Whether Arrow, pandas or Polars write lists of any length as this type."""
+    import pyarrow as pa
+
+    known = (pa.types.is_list, pa.types.is_large_list, pa.types.is_list_view, pa.types.is_large_list_view)
+    return any(is_kind(kind) for is_kind in known)
+
+
 def _parquet(table: pa.Table, fields: Mapping[str, tuple[str, ...]], folder: Path) -> Path:
     """The file of a table of messages."""
     import pyarrow as pa
@@ -64,14 +95,13 @@ def _parquet(table: pa.Table, fields: Mapping[str, tuple[str, ...]], folder: Pat
     if not table.num_rows:
         raise DumpError("the frame has no row; give conversations with at least two messages")
     layout = Layout(fields)
-    sources = layout.plan(tuple(table.column_names)).sources
-    _check_fields(sources, table.column_names, layout.needed)
+    sources = _sources(layout, table.column_names, layout.needed)
     for name in sources["text"]:
         kind = table.schema.field(name).type
         kind = kind.value_type if pa.types.is_dictionary(kind) else kind
         if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)):
             raise DumpError(f"the column {name!r} of the texts holds values of type {kind}, not texts")
-    path = folder / "data"
+    path = folder / _FILE
     pyarrow.parquet.write_table(table, path)
     return path
 
@@ -97,8 +127,7 @@ def _rows(data: Any, layout: Layout) -> Iterator[Mapping[str, Any]]:
 def _row(row: dict[str, Any], layout: Layout, where: str) -> Mapping[str, Any]:
     """A message, or a conversation, as the readers of JSON lines and of chat logs take it."""
     if not any(isinstance(row.get(name), list) for name in _LISTS):
-        sources = layout.plan(tuple(row)).sources
-        _check_fields(sources, list(row), layout.needed, f"{where}: ")
+        sources = _sources(layout, list(row), layout.needed, f"{where}: ")
         _check_text([row[name] for name in sources["text"]], where)
     return row
 
@@ -116,8 +145,7 @@ def _conversation(messages: Sequence[Any], layout: Layout, where: str, id: str) 
 def _message(message: Any, layout: Layout, where: str) -> dict[str, Any]:
     if isinstance(message, dict):
         entry = message
-        sources = layout.plan(tuple(message)).sources
-        _check_fields(sources, list(message), ("speaker", "text"), f"{where}: ")
+        sources = _sources(layout, list(message), ("speaker", "text"), f"{where}: ")
         speaker, texts = message[sources["speaker"][0]], [message[name] for name in sources["text"]]
     elif isinstance(message, Sequence) and not isinstance(message, str) and len(message) == 2:
         speaker, texts = message[0], [message[1]]
@@ -139,14 +167,24 @@ def _check_text(values: Iterable[Any], where: str) -> None:
             raise DumpError(f"{where}: the text is {_called(value)}, not a string")
 
 
-def _check_fields(
-    sources: Mapping[str, Any], names: Sequence[Any], needed: Iterable[str], where: str = ""
-) -> None:
-    if missing := [name for name in needed if name not in sources]:
+def _sources(
+    layout: Layout, names: Sequence[Any], needed: Iterable[str], where: str = ""
+) -> Mapping[str, tuple[str, ...]]:
+    """Field → its columns among the names; DumpError unless the needed fields have some."""
+    sources = layout.plan(tuple(names)).sources
+    missing = [name for name in needed if name not in sources]
+    listed = f"the columns are {', '.join(map(str, names))}"
+    for field in missing:
+        if absent := [name for name in layout.mapping.get(field, ()) if name not in names]:
+            raise DumpError(
+                f"{where}columns={{{field!r}: …}} names {absent[0]!r}, which is not there; {listed}"
+            )
+    if missing:
         raise DumpError(
-            f"{where}nothing is known as {' or '.join(missing)}; the columns are {', '.join(map(str, names))}; say "
-            f"which is which, for example columns={{{missing[0]!r}: 'NAME'}}"
+            f"{where}nothing is known as {' or '.join(missing)}; {listed}; say which is which, for example "
+            f"columns={{{missing[0]!r}: 'NAME'}}"
         )
+    return sources
 
 
 def _shape(fault: str) -> DumpError:

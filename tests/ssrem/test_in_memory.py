@@ -20,6 +20,7 @@ import pytest
 import ssrem
 from schemas import TABLES
 from ssrem.errors import DumpError, EvaluatorError, SsremError
+from ssrem.responses import read_responses
 from ssrem.tables.speaker_sets import DRAWS
 from support.small_home import Made, made
 from tasks.ingest.land import land
@@ -167,6 +168,16 @@ def test_a_row_may_be_a_conversation() -> None:
     assert log.frames["turns"]["speaker"].unique().sort().to_list() == ["assistant", "user"]
 
 
+@pytest.mark.parametrize("kind", [pa.list_, pa.large_list, pa.list_view, pa.large_list_view])
+def test_lists_of_any_kind_may_hold_a_conversation(kind: Callable[[pa.DataType], pa.DataType]) -> None:
+    said = [{"speaker": "Ann", "text": "Hi"}, {"speaker": "Ben", "text": "Hello"}]
+    rows = {"conversation_id": ["a", "b"], "utterances": [said, said]}
+    entry = pa.struct({"speaker": pa.string(), "text": pa.string()})
+    schema = pa.schema({"conversation_id": pa.string(), "utterances": kind(entry)})
+    for data in (pa.table(rows, schema=schema), pl.DataFrame(rows)):
+        assert ssrem.conversations(data).frames["turns"]["text"].to_list() == ["Hi", "Hello"] * 2
+
+
 def test_a_tree_of_replies_may_be_a_conversation() -> None:
     said = [
         {"id": "1", "author_id": "a", "text": "x", "in_reply_to_status_id": None},
@@ -258,6 +269,46 @@ def test_another_shape_is_refused_in_one_line(data: Any, message: str) -> None:
     assert "\n" not in str(raised.value) and "--" not in str(raised.value)
 
 
+ROWS = [{"conversation": 1, "speaker": who, "text": text} for who, text in TALK]
+
+
+@pytest.mark.parametrize("shape", [list, pl.DataFrame, Path])
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (
+            {"columns": {"speaker": "nope"}},
+            "names .*'nope', which is not there; the .* are conversation, spea",
+        ),
+        (
+            {"columns": {"time": "nope"}},
+            r"columns={…} names the .* 'nope', which is not there; the .* are con",
+        ),
+        ({"columns": {"spk": "x"}}, "^columns={'spk': '…'}: there is no field 'spk'; did you mean speaker"),
+        ({"encoding": "foo"}, "^encoding='foo': there is no such encoding"),
+        ({"time_format": "%q %d"}, "^time_format='%q %d': "),
+        ({"sead": 1}, "^sead=…: there is no such argument; did you mean seed"),
+        ({"seed": "x"}, "^seed='x': it is a whole number"),
+        ({"context_turns": "5"}, "^context_turns='5': it is a whole number"),
+        ({"max_quarantine": "x"}, "^max_quarantine='x': it is a share"),
+    ],
+)
+def test_wrong_arguments_are_named_as_python_has_them(
+    tmp_path: Path, shape: Callable[[Any], Any], wrong: dict[str, Any], message: str
+) -> None:
+    pl.DataFrame(ROWS).write_csv(tmp_path / "talk.csv")
+    data = tmp_path / "talk.csv" if shape is Path else shape(ROWS)
+    with pytest.raises(DumpError, match=message) as raised:
+        ssrem.conversations(data, **wrong)
+    assert "--" not in str(raised.value) and "/data" not in str(raised.value)
+
+
+def test_notes_name_no_options_of_the_command_line(tmp_path: Path) -> None:
+    pl.DataFrame(ROWS).write_csv(tmp_path / "talk.txt")
+    with pytest.warns(UserWarning, match="read as csv, by its content: .*; format=… overrides"):
+        ssrem.conversations(tmp_path / "talk.txt")
+
+
 @pytest.mark.parametrize(
     "wrong",
     [{"speakers": "seat"}, {"not_people": "bot"}, {"max_quarantine": 5}, {"seed": -1}, {"context_turns": 0}],
@@ -286,6 +337,31 @@ def test_a_model_scores_saves_and_loads(tmp_path: Path) -> None:
     assert ssrem.load(tmp_path / "judge").evaluator.signature == judge.evaluator.signature
 
 
+def test_a_context_has_a_turn_a_line_as_in_ssrem_score(tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_text(json.dumps([{"context": "Hi!\n\n Any pets?", "response": "A cat"}]))
+    (row,) = read_responses(str(tmp_path / "x.json")).rows
+    message = {"role": "user", "content": [{"type": "text", "text": "Any pets?"}]}
+    contexts = [
+        "Hi!\n\n Any pets?",
+        ["Hi!", "", "Any pets?"],
+        np.array(["Hi!", "Any pets?"]),
+        ["Hi!", message],
+    ]
+    scores = ssrem.load().score([row.sample, *((context, "A cat") for context in contexts)])
+    assert (scores == scores[0]).all() and scores[0] != ssrem.load().score([("Any pets?", "A cat")])[0]
+
+
+def test_frames_are_scored() -> None:
+    model = ssrem.Model("rouge-l")
+    rows = {"context": [["Hi!"], ["Hi!", "Tea?"]], "response": ["Yes", "No"], "reference": [None, "No"]}
+    arrays = pd.DataFrame({**rows, "context": [np.array(turns) for turns in rows["context"]]})
+    for data in (pd.DataFrame(rows), arrays, pl.DataFrame(rows), pa.table(rows), arrays.to_numpy()):
+        assert np.array_equal(model.score(data), [np.nan, 1], equal_nan=True)
+    assert np.isnan(model.score([("Hi!", "Yes", float("nan"))])).all()
+    assert model.score(pd.Series([("Hi!", "Yes", "Yes")])).tolist() == [1]
+    assert np.isnan(model.score(pl.DataFrame(rows).drop("reference"))).all()
+
+
 @pytest.mark.parametrize(
     ("use", "message"),
     [
@@ -305,7 +381,23 @@ def test_a_model_scores_saves_and_loads(tmp_path: Path) -> None:
         ),
         (lambda: ssrem.Model("length").score([(5, "Hi")]), "response 1: the context is 5"),
         (lambda: ssrem.Model("length").score([{"response": "Hi"}]), "response 1 has the keys response"),
+        (
+            lambda: ssrem.Model("length").score([("Hi", "Yes", 5)]),
+            "the response and reference are 'Yes' and 5",
+        ),
+        (
+            lambda: ssrem.Model("length").score(pd.DataFrame({"response": ["Hi"]})),
+            "response 1 has the keys response; .* or a frame with the columns context, response",
+        ),
+        (
+            lambda: ssrem.Model("length").score(pd.DataFrame({"context": ["a", ["b"]], "response": "c"})),
+            "a column of the frame holds values of several types",
+        ),
+        (lambda: ssrem.Model("length").save(__file__), "py cannot be written .*; give the path of a folder"),
         (lambda: ssrem.load("nowhere"), "nowhere"),
+        (lambda: ssrem.load(None), "None is neither a folder nor a name; .* comes trained: .*ssrem"),  # type: ignore[arg-type]
+        (lambda: ssrem.load("cosine"), r"cosine needs no training; use ssrem.Model\('cosine'\)"),
+        (lambda: ssrem.load("ruber"), "ruber does not come trained; .* comes trained: .*ssrem"),
     ],
 )
 def test_wrong_uses_of_a_model_are_refused(use: Callable[[], object], message: str) -> None:
@@ -315,6 +407,7 @@ def test_wrong_uses_of_a_model_are_refused(use: Callable[[], object], message: s
 
 def test_importing_ssrem_is_light() -> None:
     heavy = "{'numpy', 'duckdb', 'polars', 'torch', 'pyarrow'}"
+    assert {*ssrem.__all__} <= {*dir(ssrem)}
     script = (
         f"import sys, ssrem; assert not {heavy} & sys.modules.keys(); ssrem.conversations; assert 'duckdb'"
     )

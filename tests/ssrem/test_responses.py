@@ -88,6 +88,27 @@ def test_columns_by_mapping(tmp_path: Path) -> None:
     assert row == Row("line 2", "7", Sample(("Hi!", "How are you?"), "Fine"))
 
 
+def test_messages_in_parts(tmp_path: Path) -> None:
+    said = [{"role": "user", "content": [{"type": "text", "text": "Any pets?"}]}]
+    answer = {"role": "assistant", "content": [{"type": "text", "text": "Two cats"}]}
+    (tmp_path / "x.json").write_text(json.dumps([{"context": said, "response": answer}]))
+    (row,) = read_responses(str(tmp_path / "x.json")).rows
+    assert row.sample == SAMPLES[1]
+
+
+def test_the_first_of_several_references_is_read_and_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    row = {"context": "Hi!", "response": "Yes"}
+    rows = [{**row, "reference": references} for references in (["a", "b"], ["c"], [], ["d", "e"])]
+    (tmp_path / "x.json").write_text(json.dumps(rows))
+    read = read_responses(str(tmp_path / "x.json")).rows
+    assert [row.sample and row.sample.reference for row in read] == ["a", "c", None, "d"]
+    said = capsys.readouterr().err
+    assert "x.json: rows with several references: 2; the first of them is read" in said
+    assert said.count("\n") == 1
+
+
 def test_cp1252_is_read_and_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "x.csv").write_bytes("context,response\nmüde,ja\nwach,nein\n".encode("cp1252"))
     first, _ = read_responses(str(tmp_path / "x.csv")).rows

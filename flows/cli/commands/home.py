@@ -7,6 +7,7 @@ from pathlib import Path
 
 from flows.cli import output
 from flows.cli.start import flow
+from ssrem.errors import HomeError
 from tasks.maintenance.backup import Saved, back_up
 from tasks.maintenance.backup import restore as restore_home
 from tasks.maintenance.repair import repair as repair_home
@@ -23,8 +24,10 @@ def prune(options: argparse.Namespace, home: Warehouse) -> None:
 
 
 def repair(options: argparse.Namespace, home: Warehouse) -> None:
-    """Repair damaged tables; print what was damaged and how it was repaired."""
-    repaired = repair_home(str(home.root)) if home.root.exists() else []
+    """Repair damaged tables; print what was damaged and how it was repaired. HomeError if there is no home folder."""
+    if not home.root.exists():
+        raise HomeError(f"{home.root} does not exist; name a home folder with --home")
+    repaired = repair_home(str(home.root))
     if options.json:
         output.as_json({"repaired": repaired})
     elif not repaired:

@@ -31,8 +31,11 @@ if TYPE_CHECKING:
 MALFORMED = "malformed row"
 
 
-def score(options: argparse.Namespace, home: Warehouse) -> None:
-    """Print or write a score for each response; a response that cannot be scored has the reason instead."""
+def score(options: argparse.Namespace, home: Warehouse) -> int:
+    """Print or write a score for each response; a response that cannot be scored has the reason instead.
+
+    The exit status is 1 if that is the only response, given by `--response`.
+    """
     target = Path(options.output) if options.output else None
     with output.writing(target):
         if target:
@@ -51,7 +54,7 @@ def score(options: argparse.Namespace, home: Warehouse) -> None:
         if options.dry_run:
             samples = [row.sample for row in rows if row.sample is not None]
             bills.show_rows([bill_row(name, evaluator, samples, source)], options)
-            return
+            return 0
         notes += [f"scoring with {line}"] if line else []
         for note in notes:  # only now: an error prints one line alone
             say(note)
@@ -64,6 +67,8 @@ def score(options: argparse.Namespace, home: Warehouse) -> None:
             draft.write_text(text, encoding="utf-8")
     if options.response is None:
         say(_summary(scored, rows, f"{source} with {name}"))
+        return 0
+    return 1 if scored[0]["score"] is None else 0
 
 
 def score_corpus(options: argparse.Namespace, home: Warehouse) -> None:
@@ -80,14 +85,17 @@ def score_corpus(options: argparse.Namespace, home: Warehouse) -> None:
 
 def _rows(options: argparse.Namespace) -> tuple[Sequence[Row], str, list[str]]:
     """The rows to score, the name of their source in messages, and notes about it."""
-    single = options.response is not None
-    if single == (options.file is not None):
-        raise SsremError("give a file of responses, - for standard input, or one response by --response")
-    if single:
-        sample = Sample(tuple(options.context or ()), options.response, options.reference)
+    if options.response is not None:
+        if options.file is not None:
+            raise SsremError(f"{options.file} and --response: give a file, or one response, not both")
+        turns = "\n".join(options.context or ()).split("\n")
+        sample = Sample(tuple(filter(None, map(str.strip, turns))), options.response, options.reference)
         return [Row("--response", None, sample)], "--response", []
     if options.context or options.reference:
-        raise SsremError("--context and --reference belong to --response; a file has its own")
+        way_out = "give it, too" if options.file is None else "a file has its own"
+        raise SsremError(f"--context and --reference belong to --response; {way_out}")
+    if options.file is None:
+        raise SsremError("give a file of responses, - for standard input, or one response by --response")
     responses = read_responses(options.file, options.format, parse(options.map, FIELDS))
     source = "standard input" if options.file == "-" else options.file
     notes = [f"{source}: read as {responses.guessed}; --format overrides"] if responses.guessed else []

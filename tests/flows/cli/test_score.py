@@ -83,8 +83,15 @@ def test_one_response(responses: str, capsys: pytest.CaptureFixture[str]) -> Non
     arguments = ["score", "--context", "Hi!", "--context", "Any pets?", "--evaluator", "length", "--response"]
     assert main([*arguments, "Two cats"]) == 0
     assert capsys.readouterr().out == "1.098612\n"
-    assert main([*arguments, " "]) == 0
+    lines = ["score", "--context", "Hi!\n\nAny pets?", "--evaluator", "cosine", "--response", "Two cats"]
+    turns = ["score", "--context", "Hi!", "--context", "Any pets?", *lines[3:]]
+    assert main(lines) == main(turns) == 0
+    first, second = capsys.readouterr().out.splitlines()
+    assert first == second
+    assert main([*arguments, " "]) == 1
     assert capsys.readouterr().out == "no score: empty response\n"
+    assert main(["score", "--context", "", "--response", "Two cats", "--evaluator", "cosine"]) == 1
+    assert capsys.readouterr().out == "no score: empty context\n"
     assert main([*arguments, "Two cats", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["score"] == pytest.approx(1.098612, abs=1e-6)
 
@@ -93,7 +100,8 @@ def test_one_response(responses: str, capsys: pytest.CaptureFixture[str]) -> Non
     ("arguments", "said"),
     [
         ([], "give a file of responses"),
-        (["x.json", "--response", "a"], "give a file of responses"),
+        (["x.json", "--response", "a"], "x.json and --response: give a file, or one response, not both"),
+        (["--context", "a"], "belong to --response; give it, too"),
         (["x.json", "--context", "a"], "belong to --response"),
         (["x.json", "--map", "answer=a"], "there is no field 'answer'"),
         (["x.json", "--map", "response=a"], "names the column 'a', which is not there"),

@@ -49,6 +49,16 @@ def test_back_up_and_restore(
     assert "is not empty" in capsys.readouterr().err
 
 
+def test_a_home_folder_that_does_not_exist_is_not_repaired(
+    published: Warehouse, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["home", "repair", "--home", str(tmp_path / "none")]) == 1
+    assert f"{tmp_path / 'none'} does not exist" in capsys.readouterr().err
+    assert not (tmp_path / "none").exists()
+    assert main(["home", "repair", "--home", str(published.root)]) == 0
+    assert "is damaged" in capsys.readouterr().out
+
+
 def test_wait_is_how_long_the_lock_is_waited_for(
     published: Warehouse, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
