@@ -22,8 +22,8 @@ from ssrem.tables.landing import create_ids, create_landed, create_raw, reject, 
 from ssrem.tables.people import people_notes
 from ssrem.tables.places import order_note, replies_note
 from tasks.ingest.dataset_names import as_text, checked_name, corpus_name
+from tasks.ingest.landed_before import landed_as
 from tasks.privacy.ingest_filter import check_same_way, key_for, private
-from tasks.privacy.people import last_parameters
 from tasks.privacy.purge import derived_partitions, held_texts, purge, schedule_purge
 from tasks.stage.ledger import Recipe
 from tasks.stage.progress import progress
@@ -184,31 +184,15 @@ class _Landing:
     def landed_before(self, recipe: Recipe) -> tuple[str, bool] | None:
         """The name under which the content has landed and False; None if it has not, or is to land anew.
 
-        DumpError if other content has landed under the name of the corpus, or this content with other options.
+        DumpError as `landed_as`, and for another choice of pseudonyms.
         """
         if self.replace:
             return None
-        # A damaged corpus may land again.
-        rows = self.home.query("SELECT corpus, sha256, speaker_scope FROM corpora", partial=True)
-        scopes = {name: scope for name, digest, scope in rows if digest == self.digest}
-        known = self.corpus if self.corpus in scopes else next(iter(scopes), None)
-        if known is None or (known != self.corpus and "corpus" in self.given):
-            if any(name == self.corpus for name, *_ in rows):
-                raise DumpError(
-                    f"a corpus {self.corpus!r} with other content has landed before; give this one a name of its own "
-                    "with --name, or take the other's place with --replace"
-                )
-            if known is None:
-                return None
-            raise DumpError(
-                f"this content has landed as {known!r}; add --replace to land it as {self.corpus!r} too"
-            )
+        given = {parameter: recipe.parameters.get(parameter) for parameter in self.given}
+        known = landed_as(self.home, self.corpus, self.digest, given)
+        if known is None:
+            return None
         check_same_way(self.home, known, self.key)
-        landed = last_parameters(self.home, known, "ingest") | {"corpus": known, "speakers": scopes[known]}
-        for parameter in self.given:
-            if recipe.parameters.get(parameter) != landed.get(parameter):
-                how = _option(parameter, landed.get(parameter))
-                raise DumpError(f"{known} landed {how}; add --replace to land it again")
         return known, False
 
     def build(self, stage: Stage) -> Built[tuple[str, bool]]:
@@ -322,18 +306,6 @@ class _Landing:
 
     def _say(self, note: str) -> None:
         say(f"{self.source}: {note}")
-
-
-def _option(parameter: str, value: Any) -> str:
-    """With which value of a parameter a corpus landed, as the command line has it."""
-    option = "--map" if parameter == "mapping" else f"--{parameter.replace('_', '-')}"
-    if value is None:
-        return f"without {option}"
-    if parameter == "not_people":  # the value is a fingerprint
-        return f"with other {option}"
-    if parameter == "mapping":
-        value = " ".join(f"{field}={columns}" for field, columns in value.items())
-    return f"with {option} {value}"
 
 
 def _shown(sources: Sequence[str]) -> str:

@@ -75,7 +75,7 @@ def test_an_operators_day(server: PrefectServer, home: Warehouse, tmp_path: Path
     server.start()
     deploy(server, home, tmp_path)
     server.start_worker()
-    wait_for(lambda: server.runs("pipeline") and server.runs("prune"), 60)  # of the schedules
+    wait_for(lambda: server.runs("pipeline") and server.runs("prune"), 180)  # of the schedules
 
     # Of two dumps in the drop folder one is refused, with its rows, and one lands.
     inbox = tmp_path / "inbox"
@@ -90,7 +90,7 @@ def test_an_operators_day(server: PrefectServer, home: Warehouse, tmp_path: Path
     assert (inbox / "done" / "second.jsonl").exists()
 
     # The event of the landed one starts a retraining, which is promoted or refused with its reason.
-    wait_for(lambda: server.runs("retrain"), 60)
+    wait_for(lambda: server.runs("retrain"), 180)
     (retraining,) = server.runs("retrain")
     assert retraining["parameters"]["home"] == str(home.root)
     assert server.finish(retraining["id"]) == "COMPLETED"
@@ -114,7 +114,7 @@ def test_an_operators_day(server: PrefectServer, home: Warehouse, tmp_path: Path
         "payload": {"name": "second", "home": str(home.root)},
     }
     server.emit(3, **event)
-    wait_for(lambda: len(server.runs("retrain")) == 4, 60)
+    wait_for(lambda: len(server.runs("retrain")) == 4, 180)
     assert [server.finish(run["id"]) for run in server.runs("retrain")] == ["COMPLETED"] * 4
     assert home.partitions() == after
 
