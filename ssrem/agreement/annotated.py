@@ -38,7 +38,8 @@ LARGEST_RATING = 1e9
 
 @dataclass(frozen=True)
 class Annotated:
-    """A response that people scored. `ratings`: criterion to each rater's raw score, None from whom gave none."""
+    """A response that people scored. `ratings`: criterion to each rater's score as given, None for a rater who gave
+    none."""
 
     dialogue_id: str
     context: tuple[str, ...]
