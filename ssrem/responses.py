@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ssrem.agreement.annotated import file_content, one_value
+from ssrem.annotated_sets.base import more_references
 from ssrem.annotated_sets.columns import ALIASES, ContextColumns
 from ssrem.annotated_sets.tables import parquet_table
 from ssrem.errors import AnnotationError, say
@@ -158,7 +159,7 @@ class _Source:
             try:
                 yield Row(where, label, columns.sample(row))
                 references = row.get(columns.reference) if columns.reference else None
-                several += isinstance(references, list | tuple) and len(references) > 1
+                several += more_references(references) > 0
             except MalformedError as error:
                 yield Row(where, label, fault=str(error))
         if several:

@@ -29,7 +29,7 @@ _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
 NO_RESPONSE = "row without a response"
 UNRATED = "response without any rating"
 NOT_APPLICABLE = "rating given as N/A or left empty"
-MORE_REFERENCES = "reference beyond the first of a response"
+_MORE_REFERENCES = "reference beyond the first of a response"
 
 
 @dataclass(frozen=True)
@@ -160,6 +160,10 @@ class Layout(ABC):
                 ) from None
         return result
 
+    def _count_references(self, written: object) -> None:
+        """Count the references of a response beyond the first as left out."""
+        self.left_out[_MORE_REFERENCES] += more_references(written)
+
     def _rated(self, response: Response) -> Annotated | None:
         """The response with its ratings as numbers; None if nobody rated it."""
         where, ratings = response.where, {}
@@ -192,7 +196,7 @@ def counted(number: int, what: str) -> str:
 
 def more_references(written: object) -> int:
     """How many references follow the first, which alone is read, where a row has a list of them."""
-    return max(0, len(written) - 1) if isinstance(written, list) else 0
+    return max(0, len(written) - 1) if isinstance(written, list | tuple) else 0
 
 
 def turns(context: str, separator: str = "\n") -> tuple[str, ...]:

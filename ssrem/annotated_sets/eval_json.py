@@ -6,14 +6,7 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from ssrem.agreement.annotated import eval_objects, unrated
-from ssrem.annotated_sets.base import (
-    MORE_REFERENCES,
-    NO_RESPONSE,
-    Content,
-    Layout,
-    Response,
-    more_references,
-)
+from ssrem.annotated_sets.base import NO_RESPONSE, Content, Layout, Response
 
 
 class EvalLayout(Layout):
@@ -34,7 +27,7 @@ class EvalLayout(Layout):
             if text is None or (isinstance(text, str) and not text.strip()):
                 self.left_out[NO_RESPONSE] += 1
                 continue
-            self.left_out[MORE_REFERENCES] += more_references(written.get("reference"))
+            self._count_references(written.get("reference"))
             row, annotations = unrated(where, str(number), written)
             scores, dialogue = dict(annotations), row.dialogue_id
             yield Response(where, dialogue, row.context, row.response, scores, row.system, row.reference)

@@ -10,14 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ssrem.agreement.annotated import file_text, json_objects
-from ssrem.annotated_sets.base import (
-    MORE_REFERENCES,
-    NO_RESPONSE,
-    Content,
-    Layout,
-    Response,
-    more_references,
-)
+from ssrem.annotated_sets.base import NO_RESPONSE, Content, Layout, Response
 from ssrem.annotated_sets.columns import Columns
 from ssrem.errors import AnnotationError, one_line
 from ssrem.readers.cells import names_delimiter
@@ -54,9 +47,7 @@ class _TableLayout(Layout):
             dialogue = row.get(columns.single.get("dialogue", ""))
             key = (dialogue, one.context, one.text, one.system, one.reference) if long else (number,)
             if key not in responses:
-                self.left_out[MORE_REFERENCES] += more_references(
-                    row.get(columns.single.get("reference", ""))
-                )
+                self._count_references(row.get(columns.single.get("reference", "")))
             response = responses.setdefault(key, one)
             for rater, criterion, scores in _scores(where, row, columns):
                 response.scores.setdefault(criterion, []).extend(scores)

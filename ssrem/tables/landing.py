@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -136,15 +136,15 @@ def create_ids(tables: TableBuilder, *, unique: bool) -> str | None:
     )
 
 
-def reject(tables: TableBuilder, number_of: str = "line") -> Rejected:
-    """Create the tables of messages that cannot land. number_of: what `line` of a record counts, for the examples."""
+def reject(tables: TableBuilder, number_of: Callable[[], str] = lambda: "line") -> Rejected:
+    """Create the tables of messages that cannot land. number_of: gives what `line` of a record counts, for examples."""
     for table in ("replies", "reply_cycles", "rejected", "conversation_ranks", "spoken"):
         tables.create(table, f"1_ingest/{table}")
     query = "SELECT count(*) FROM raw WHERE record = 'message'"
     ((messages,),) = tables.connection.execute(query).fetchall()
     query = "SELECT reason, count(*) FROM rejected GROUP BY ALL ORDER BY count(*) DESC, reason"
     reasons = dict(tables.connection.execute(query).fetchall())
-    return Rejected(messages, reasons, _examples(tables, number_of) if reasons else "")
+    return Rejected(messages, reasons, _examples(tables, number_of()) if reasons else "")
 
 
 def _examples(tables: TableBuilder, number_of: str) -> str:

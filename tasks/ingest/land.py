@@ -257,7 +257,7 @@ class _Landing:
     def _reject(self, stage: Stage) -> None:
         """Create the tables of messages that cannot land; DumpError if they are too many."""
         reader, source = self.reader, self.source
-        rejected = reject(stage, reader.number_of)
+        rejected = reject(stage, lambda: reader.number_of)  # which may look through the file
         messages = rejected.messages
         if messages == 0:
             raise DumpError(

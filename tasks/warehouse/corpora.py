@@ -17,27 +17,32 @@ def landed(home: Warehouse) -> dict[str, tuple[str, str]]:
 
 def chosen_corpora(home: Warehouse, chosen: Iterable[str] | None) -> list[str]:
     """Names of the chosen corpora, by default of all, oldest first; HomeError for one that has not landed."""
-    names = list(landed(home))
-    wanted = list(chosen or names)
-    for name in wanted:
-        if name not in names:
-            raise HomeError(
-                f"no corpus {name!r} has landed in {home.root} (landed: {', '.join(names) or 'none yet'})"
-                f"{did_you_mean(name, names) or '; run ssrem ingest first'}"
-            )
-    return [name for name in names if name in wanted]
+    names, wanted = list(landed(home)), list(chosen or ())
+    _check(home, names, wanted)
+    return [name for name in names if not wanted or name in wanted]
 
 
 def landed_corpora(home: str, chosen: Sequence[str] | None = None) -> list[str]:
     """Names of all corpora, oldest first; HomeError where none has landed, or one of `chosen` has not."""
     warehouse = Warehouse.at(home)
-    chosen_corpora(warehouse, chosen)
     if not (names := list(landed(warehouse))):
         raise HomeError(f"no corpus has landed in {warehouse.root}; run ssrem ingest SOURCE first")
+    _check(warehouse, names, chosen or ())
     return names
 
 
 def landed_corpus(home: Warehouse, corpus: str) -> tuple[str, str]:
     """Content hash and speaker scope of a corpus; HomeError, which lists those that have landed, without it."""
-    chosen_corpora(home, [corpus])
-    return landed(home)[corpus]
+    corpora = landed(home)
+    _check(home, list(corpora), [corpus])
+    return corpora[corpus]
+
+
+def _check(home: Warehouse, names: Sequence[str], chosen: Iterable[str]) -> None:
+    """HomeError for a chosen name that is not among those of the landed corpora."""
+    for name in chosen:
+        if name not in names:
+            raise HomeError(
+                f"no corpus {name!r} has landed in {home.root} (landed: {', '.join(names) or 'none yet'})"
+                f"{did_you_mean(name, names) or '; run ssrem ingest first'}"
+            )

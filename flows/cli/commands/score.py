@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from flows.cli import arguments, bills, output
 from flows.cli.start import flow
+from ssrem.annotated_sets.base import turns
 from ssrem.annotated_sets.columns import parse
 from ssrem.errors import SsremError, printable, say
 from ssrem.evaluators import packaged
@@ -88,8 +89,8 @@ def _rows(options: argparse.Namespace) -> tuple[Sequence[Row], str, list[str]]:
     if options.response is not None:
         if options.file is not None:
             raise SsremError(f"{options.file} and --response: give a file, or one response, not both")
-        turns = "\n".join(options.context or ()).split("\n")
-        sample = Sample(tuple(filter(None, map(str.strip, turns))), options.response, options.reference)
+        context = turns("\n".join(options.context or ()))
+        sample = Sample(context, options.response, options.reference)
         return [Row("--response", None, sample)], "--response", []
     if options.context or options.reference:
         way_out = "give it, too" if options.file is None else "a file has its own"

@@ -49,10 +49,11 @@ class HeldOutSplit:
         scores = on_scale(name, ordered, scale)
         samples = [sample for sample, _ in ordered]
         check_enough(name, samples, kind)
-        contexts = list(dict.fromkeys(context_key(sample.context) for sample in samples))
+        keys = [context_key(sample.context) for sample in samples]
+        contexts = list(dict.fromkeys(keys))
         order = np.random.default_rng(seed).permutation(len(contexts))
         chosen = {contexts[at] for at in order[: max(1, round(share * len(contexts)))].tolist()}
-        held_out = np.array([context_key(sample.context) in chosen for sample in samples], dtype=bool)
+        held_out = np.array([key in chosen for key in keys], dtype=bool)
         note = f"learned from human scores from {low:g} to {high:g}; validation has contexts of its own"
         return cls(samples, (scores - low) / (high - low), held_out, note)
 
