@@ -19,6 +19,8 @@ import psutil
 
 from support.paths import ROOT
 
+ANSWER_SECONDS = 60
+
 QUIET = {
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
     "DO_NOT_TRACK": "1",
@@ -87,7 +89,7 @@ class PrefectServer:
     def post(self, path: str, body: Any) -> Any:
         """POST to the API; again where its database is busy, as Prefect's own client does."""
         for pause in (1, 2, 4, 8, 0):
-            answer = httpx.post(f"{self.url}/{path}", json=body, timeout=60)
+            answer = httpx.post(f"{self.url}/{path}", json=body, timeout=ANSWER_SECONDS)
             if answer.status_code != 503:
                 break
             time.sleep(pause)
@@ -96,14 +98,14 @@ class PrefectServer:
 
     def run(self, deployment: str, **parameters: Any) -> str:
         """Ask for a run of `FLOW/DEPLOYMENT`; its id."""
-        found = httpx.get(f"{self.url}/deployments/name/{deployment}", timeout=60)
+        found = httpx.get(f"{self.url}/deployments/name/{deployment}", timeout=ANSWER_SECONDS)
         found.raise_for_status()
         body = {"parameters": parameters, "state": {"type": "SCHEDULED"}}
         return str(self.post(f"deployments/{found.json()['id']}/create_flow_run", body)["id"])
 
     def state(self, run: str) -> str:
         """Type of a run's state, such as COMPLETED."""
-        answer = httpx.get(f"{self.url}/flow_runs/{run}", timeout=60)
+        answer = httpx.get(f"{self.url}/flow_runs/{run}", timeout=ANSWER_SECONDS)
         answer.raise_for_status()
         return str(answer.json()["state_type"])
 
@@ -142,8 +144,11 @@ class PrefectServer:
 
 
 def wait_for(true: Callable[[], Any], timeout: float) -> None:
-    """Return once it is true; fail after `timeout` seconds."""
+    """Return once it is true; fail after `timeout` seconds. A server that is too busy to answer is asked again."""
     until = time.monotonic() + timeout
-    while not true():
+    while True:
+        with suppress(httpx.ReadTimeout):
+            if true():
+                return
         assert time.monotonic() < until, f"not within {timeout:g} s"
         time.sleep(0.3)
