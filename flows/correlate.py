@@ -57,6 +57,7 @@ def correlate(
                     permutations=agreement.permutations,
                     layout=annotated_sets.layout,
                     mapping=annotated_sets.mapping,
+                    replace=annotated_sets.replace,
                     resources=resources,
                 )
                 new[dataset] = is_new

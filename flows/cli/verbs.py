@@ -181,6 +181,10 @@ SINGLE_VERBS: Verbs = {
             "which column of a table is which field: context response score criterion rater model reference "
             "dialogue; score.NAME=A+B for raters' columns; separator=TEXT between turns (default: a line break)",
         ),
+        flag(
+            "--replace",
+            "replace a set of the same name with other content; all evaluators that scored it score it again",
+        ),
         EVALUATORS,
         flag("--keep-ground-truth", "correlate ground-truth responses too (default: left out)"),
         lambda verb: verb.add_argument(

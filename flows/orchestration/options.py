@@ -96,6 +96,9 @@ class AnnotatedSetOptions(Options):
     files: list[str] = Field([], description="Files, folders or names of pulled sets")
     layout: str | None = Field(None, description="Layout of the files; by default guessed from the content")
     mapping: dict[str, str] | None = Field(None, description="Field to column, where the layout is a table")
+    replace: bool = Field(
+        False, description="Replace sets of the same names with other content, and score these again"
+    )
 
 
 class PipelineOptions(TableOptions):

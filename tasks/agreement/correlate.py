@@ -55,6 +55,7 @@ def correlate(
     permutations: int | None = None,
     layout: str | None = None,
     mapping: Mapping[str, str] | None = None,
+    replace: bool = False,
     resources: Resources | None = None,
 ) -> tuple[str, bool]:
     """Land the annotated set, score it with the evaluators (name, version) and publish their agreement with people;
@@ -64,18 +65,20 @@ def correlate(
     scored in any case. systems_forced: compute figures at system level even of too few systems. test: compares the
     evaluators, one of `tasks.agreement.pairwise.TESTS`. permutations: of the test of no agreement behind p_permuted.
     None for one of these three: as in the set's last run, at first False, DEFAULT_TEST and 0. layout, mapping: as
-    `read_set` takes them. Raises AnnotationError if the set cannot be read, or a set of that name with other content
+    `read_set` takes them. replace: a set of that name with other content is replaced, and scored again by all
+    evaluators that scored it. Raises AnnotationError if the set cannot be read, or, without `replace`, such a set
     has landed.
     """
     warehouse = Warehouse.at(home)
     source = annotated_file(warehouse, file, layout, mapping)
     dataset = checked_name(source.name, "an annotated set", "rename the file", AnnotationError)
-    _check_name(warehouse, dataset, source)
-    if source.read.layout != EVAL or source.read.left_out:
-        say(f"{file}: {source.read.summary}")
     options = dict.fromkeys(evaluators, ground_truth_kept)
     chosen = {"systems_forced": systems_forced, "test": test, "permutations": permutations}
-    return dataset, _Job(warehouse, dataset, options, chosen, source).run(resources)
+    job = _Job(warehouse, dataset, options, chosen, source, replace)
+    job.check_name()
+    if source.read.layout != EVAL or source.read.left_out:
+        say(f"{file}: {source.read.summary}")
+    return dataset, job.run(resources)
 
 
 @step("correlate landed set")
@@ -119,7 +122,8 @@ class _Job:
     """An annotated set to land, if it has not, and whose scores and figures to bring up to date.
 
     wanted: version → whether its figures include ground truth; chosen: option → its value; None in either: as in the
-    last run. source: None for a landed set. outdated: the versions to score or measure, filled by `done`.
+    last run. source: None for a landed set. replace: whether it may take the place of other content of that name.
+    outdated: the versions to score or measure, filled by `done`.
     """
 
     home: Warehouse
@@ -127,6 +131,7 @@ class _Job:
     wanted: Mapping[Version, bool | None]
     chosen: Mapping[str, bool | str | int | None]
     source: AnnotatedFile | None
+    replace: bool = False
     outdated: list[Version] = field(default_factory=list)
 
     def run(self, resources: Resources | None) -> bool:
@@ -136,8 +141,7 @@ class _Job:
     def recipe(self) -> Recipe:
         """What determines the figures: the set's content, the versions and the options, as wanted or as before."""
         dataset, source = self.dataset, self.source
-        if source is not None:
-            _check_name(self.home, dataset, source)
+        self.check_name()
         with self.home.reader() as connection:
             digest = source.digest if source else landed_sets(connection).get(dataset)
             options = published_options(connection, dataset)
@@ -169,20 +173,39 @@ class _Job:
             parameters["private"] = True
         return Recipe(parameters, {dataset: digest})  # without its path: a copy elsewhere is the same set
 
+    @property
+    def landed(self) -> str | None:
+        """Digest of the content that has landed under the name."""
+        with self.home.reader() as connection:
+            return landed_sets(connection).get(self.dataset)
+
+    @property
+    def replaces(self) -> bool:
+        """Whether other content of that name has landed, which the source replaces."""
+        return self.source is not None and self.landed not in (None, self.source.digest)
+
+    def check_name(self) -> None:
+        """AnnotationError where other content of that name has landed, and is not to be replaced."""
+        if self.source and self.replaces and not self.replace:
+            raise AnnotationError(
+                f"{self.source.path}: another annotated set named {self.dataset!r} is in {self.home.root}; replace it "
+                "with --replace, or rename the file to keep both"
+            )
+
     def done(self, current: Recipe) -> bool | None:
         """False where scores and figures of this recipe are published; AnnotationError if the set has not landed."""
         if current.inputs[self.dataset] is None:
             raise AnnotationError(f"no annotated set {self.dataset!r} has landed in {self.home.root}")
-        self.outdated[:] = _outdated(self.home, current)
+        outdated = current.parameters["evaluators"] if self.replaces else _outdated(self.home, current)
+        self.outdated[:] = [(name, number) for name, number in outdated]
         return None if self.outdated or not already_done(self.home, "correlate", current) else False
 
     def build(self, stage: Stage) -> Built[bool]:
         """Stage the set, unless it has landed, with the missing scores and the outdated figures."""
         dataset, source = self.dataset, self.source
         outputs: list[Output] = []
-        with self.home.reader() as connection:
-            has_landed = dataset in landed_sets(connection)
-        if not has_landed and source is not None:
+        replaces, landed = self.replaces, self.landed
+        if source is not None and (replaces or landed is None):
             rows = source.read.rows
             stage.create_from_rows("rated_responses", list(response_rows(dataset, source.digest, rows)))
             stage.create_from_rows("ratings", list(rating_rows(dataset, rows)))
@@ -190,23 +213,14 @@ class _Job:
             outputs += [Output(table, PartitionKey(dataset=dataset)) for table in LANDED_TABLES]
         data = scored_set(stage.connection, dataset)
         assert data is not None  # it has landed, or just been staged
-        scored = _intact(self.home, "scores", dataset)
+        scored = {} if replaces else _intact(self.home, "scores", dataset)
         outputs += stage_scores(
             stage, dataset, [version for version in self.outdated if version not in scored]
         )
         with progress(f"measuring agreement on {dataset}"), threadpool_limits(1, "blas"):
             outputs += stage_figures(stage, data, self.outdated)
-        return Built(True, outputs)
-
-
-def _check_name(home: Warehouse, dataset: str, source: AnnotatedFile) -> None:
-    with home.reader() as connection:
-        digest = landed_sets(connection).get(dataset)
-    if digest not in (None, source.digest):
-        raise AnnotationError(
-            f"{source.path}: another annotated set named {dataset!r} is in {home.root}; rename the file to tell them "
-            "apart"
-        )
+        outdated = [p.address for p in stage.partitions if p.key.dataset == dataset] if replaces else []
+        return Built(True, outputs, retired=outdated)
 
 
 def _intact(home: Warehouse, table: str, dataset: str) -> dict[Version, str]:

@@ -121,7 +121,7 @@ def import_(options: argparse.Namespace, home: Warehouse) -> None:
         from flows.cli.commands.correlate import correlate
         from flows.cli.parser import parse
 
-        defaults = parse(["correlate", "--", str(file)])
+        defaults = parse(["correlate", "--replace", "--", str(file)])  # of fewer answers, if it has landed
         correlate(argparse.Namespace(**{**vars(defaults), **vars(options)}), home)
 
 

@@ -20,8 +20,11 @@ from ssrem.errors import AnnotationError, EvaluatorError, GateError
 from support.small_home import Made, annotated_rows
 from support.stages import query
 from tasks.agreement.correlate import correlate
+from tasks.studies.source import StudySettings
+from tasks.studies.study import study
 from tasks.training.versions import promoted
 from tasks.warehouse.home import Warehouse
+from tasks.warehouse.partition import PartitionKey
 
 BOTH = [("rsrem", 1), ("ssrem", 1)]
 
@@ -178,9 +181,33 @@ def test_the_same_set_again_is_a_no_op_wherever_it_lies(copy: Warehouse, made: M
 
 def test_the_same_name_with_other_content_is_refused(copy: Warehouse, write_set: Any) -> None:
     before = copy.partitions()
-    with pytest.raises(AnnotationError, match="rename the file"):
+    with pytest.raises(AnnotationError, match="replace it with --replace, or rename the file"):
         correlate(write_set(annotated_rows()[:-1], "people"), BOTH, str(copy.root))
     assert copy.partitions() == before
+
+
+def test_other_content_replaces_a_set_and_all_that_was_made_of_it(copy: Warehouse, write_set: Any) -> None:
+    root, rows = str(copy.root), annotated_rows()
+    study("people", BOTH, root, StudySettings("length"))
+    corrected = rows[1:]
+    corrected[0] |= {"response": "i like to cook pizza", "annotations": {"overall": [5, 5, 4, 5]}}
+    file = write_set(corrected, "people")
+    others = [p for p in copy.partitions() if p.key.dataset != "people" and p.key != PartitionKey()]
+    assert correlate(file, [("ssrem", 1)], root, replace=True) == ("people", True)
+    after = copy.partitions()
+    assert [p for p in after if p.key.dataset != "people" and p.key != PartitionKey()] == others
+    assert query(copy, "SELECT count(*) FROM studies WHERE dataset = 'people'") == [(0,)]
+    # Every evaluator has the scores and figures that it would have of a new set.
+    correlate(write_set(corrected, "new"), promoted(copy), root)
+    of_people, of_agreement = ("rated_responses", "ratings", "human_scores"), ("comparisons", "rankings")
+    for table in (*of_people, "scores", "agreement", *of_agreement, "rater_agreement"):
+        columns = "COLUMNS(lambda c: c NOT IN ('dataset', 'signature'))"
+        of_set = f"SELECT {columns} FROM {table} WHERE dataset = ? ORDER BY ALL"
+        assert query(copy, of_set, "people") == query(copy, of_set, "new") != []
+    for replace in (True, False):
+        assert correlate(file, promoted(copy), root, replace=replace) == ("people", False)
+    longer = write_set(rows, "people")
+    assert correlate(longer, promoted(copy), root, replace=True) == ("people", True)
 
 
 def test_a_set_named_as_a_corpus_leaves_the_corpus_its_scores(copy: Warehouse, write_set: Any) -> None:
