@@ -194,7 +194,8 @@ def _weights(done: Done) -> list[str]:
     lines = []
     for entry, runs in done:
         if runs[0].get("weights"):
-            shares = ", ".join(f"{part} {_two(weight)}" for part, weight in runs[0]["weights"].items())
+            weights = {part: weight for part, weight in runs[0]["weights"].items() if weight}
+            shares = ", ".join(f"{part} {_two(weight)}" for part, weight in weights.items())
             lines += [f"Weights of {entry.label}, learned without a human score: {shares}.", ""]
     return lines
 

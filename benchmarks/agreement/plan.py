@@ -9,7 +9,6 @@ from typing import Any
 
 from ssrem.encoders import DEFAULT_ENCODER
 from ssrem.evaluators import MANIFEST, PACKAGED, evaluator_class
-from ssrem.evaluators.blend.config import FAST
 from ssrem.evaluators.language_model.fine_tune import LmSettings
 from ssrem.files import read_json
 from ssrem.negatives.tied_head.settings import TiedHeadSettings
@@ -289,17 +288,6 @@ def _labelled() -> Iterator[Entry]:
     for name, minutes in (("blend-fast", 2), ("blend", 30)):
         label = f"`{name}`, every other set"
         yield Entry("transfer", f"{name}-others", label, name, learn="labels", sources="*", minutes=minutes)
-    label, longer = "`blend-fast` with `length`, every other set", {"parts": f"{FAST}+length"}
-    yield Entry(
-        "transfer",
-        "blend-fast-length-others",
-        label,
-        "blend-fast",
-        longer,
-        learn="labels",
-        sources="*",
-        minutes=2,
-    )
     sets = {"DD": "dailydialog-zhao", "PC": "persona-zhao"}
     for name, minutes in (("blend", 20), ("roberta-eval", 15)):
         for one, other in (("DD", "PC"), ("PC", "DD")):

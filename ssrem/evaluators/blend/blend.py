@@ -38,8 +38,8 @@ class Blend(Fitted[State]):
     learns them from human scores: f predicts the score on the unit range, and may exceed it. The default parts are
     those of `BlendFast` and `lm-pmi`, how much likelier the context makes the response, as a mean over its
     tokens, which favours short responses, and as their sum, which favours long ones. The mean log-probability
-    itself is left out, because it follows wording and length. A part `length` has no weight until human scores
-    tell whether long responses are better or worse.
+    itself, `lm-coherence`, follows wording and length. Like `length` it is a control, which has no weight until
+    human scores tell whether much of it is good.
 
     members: evaluators that are ready to score, by part or as a list; they decide the parts. The others are built from
     the settings. A sample's reference is not read. Parts with one language model share its passes, and the latest
@@ -181,7 +181,7 @@ class BlendFast(Blend):
     """A `Blend` without a language model.
 
     Its parts: the cosine of a sentence encoder with the last turn, `ssrem-minilm`, and three that recognise faults:
-    `novelty` (copied words), `own-turn` (the speaker's own turn again), `fluency` (word order).
+    `novelty` (copied words), `own-turn` (the speaker's own turn again), `fluency` (word order). `length` is a control.
     """
 
     name: ClassVar[str] = "blend-fast"

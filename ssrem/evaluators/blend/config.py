@@ -27,29 +27,25 @@ VARIANTS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
 }
 """Parts that are an evaluator under other settings: name → evaluator and settings."""
 
-CONTROL = "length"
+_LENGTH, _CONTROL = "length", ":control"
 
 FAULTS = "novelty,own-turn,fluency"
 """The parts that recognise faults of a response, each of another kind."""
-FAST = f"cosine-last+ssrem-minilm+{FAULTS}"
-"""The parts that need no language model. Faults have a third of the weight: most responses have none."""
-
-_PART = re.compile(r"(?:([a-z0-9][a-z0-9-]*)=)?([a-z0-9][a-z0-9-]*)")
+_PART = re.compile(rf"(?:([a-z0-9][a-z0-9-]*)=)?([a-z0-9][a-z0-9-]*)({_CONTROL})?")
 
 
 @dataclass(frozen=True)
 class Part:
-    """One part of a blend: its own name, the evaluator's name, the evaluator's settings, and its group's number."""
+    """One part of a blend: its own name, the evaluator's name, the evaluator's settings and its group's number.
+
+    is_control: whether only human scores may give it a weight.
+    """
 
     name: str
     evaluator: str
     settings: Mapping[str, Any] = field(default_factory=dict)
     group: int = 0
-
-    @property
-    def is_control(self) -> bool:
-        """Whether it judges nothing, so that only human scores may give it a weight."""
-        return self.evaluator == CONTROL
+    is_control: bool = False
 
     @property
     def must_be_trained(self) -> bool:
@@ -86,7 +82,9 @@ class BlendConfig(Config):
     """Settings of a fit; all of them are saved with the model.
 
     parts: names of evaluators or of VARIANTS, joined by "+", or by "," to those that are one kind of evidence;
-    OWN=NAME gives a part a name of its own. `length` is a control: its weight is 0 unless human scores give it one.
+    OWN=NAME gives a part a name of its own. NAME:control is a control, as `length` always is: its weight is 0 unless
+    human scores give it one. The default controls follow length and wording, of which only human scores tell
+    whether much is good.
     settings: a JSON object, part → settings of its evaluator; {"folder": PATH} takes a saved evaluator.
 
     negatives: what the true responses are told from: a spec of `ssrem.negatives.load_generator`, in which 'drawn'
@@ -105,7 +103,7 @@ class BlendConfig(Config):
     cross-validation where human scores are learned.
     """
 
-    parts: str = f"cosine-last,ssrem-minilm+{FAULTS}+lm-pmi,lm-pmi-sum"
+    parts: str = f"cosine-last,ssrem-minilm+{FAULTS}+lm-pmi,lm-pmi-sum+lm-coherence:control+length"
     settings: str = "{}"
     negatives: str = "drawn+copied+own+generic+shuffle-golden+other-question"
     generator_settings: str = "{}"
@@ -147,7 +145,8 @@ class BlendConfig(Config):
             matched = _PART.fullmatch(text.strip())
             if matched is None:
                 raise EvaluatorError(
-                    f"parts {self.parts!r}: {text.strip()!r} is no name; expected NAME or OWN=NAME, joined by +"
+                    f"parts {self.parts!r}: {text.strip()!r} is no name; expected NAME, OWN=NAME or NAME:control, "
+                    "joined by +"
                 )
             own, name = matched[1] or matched[2], matched[2]
             if own in parts:
@@ -155,14 +154,16 @@ class BlendConfig(Config):
             if name.split("-")[0] == "blend":
                 raise EvaluatorError("parts: a blend is no part of a blend; name its parts")
             evaluator, settings = VARIANTS.get(name, (name, {}))
-            parts[own] = Part(own, evaluator, {**settings, **settings_of.get(own, {})}, number)
+            settings = {**settings, **settings_of.get(own, {})}
+            control = matched[3] is not None or evaluator == _LENGTH
+            parts[own] = Part(own, evaluator, settings, number, control)
             if parts[own].learns and parts[own].settings:
                 raise EvaluatorError(
                     f"settings: part {own} has learned already; give it none, or the folder of another one, "
                     '{"folder": "PATH"}'
                 )
         if all(part.is_control for part in parts.values()):
-            raise EvaluatorError(f"parts {self.parts!r}: {CONTROL} alone judges nothing; add an evaluator")
+            raise EvaluatorError(f"parts {self.parts!r}: a control alone judges nothing; add an evaluator")
         if unknown := [name for name in settings_of if name not in parts]:
             raise EvaluatorError(f"settings: no part {', '.join(unknown)}; there are {', '.join(parts)}")
         return tuple(parts.values())
@@ -202,7 +203,7 @@ class BlendConfig(Config):
 class BlendFastConfig(BlendConfig):
     """Settings of a fit of blend-fast: without a language model, it can learn from more responses."""
 
-    parts: str = FAST
+    parts: str = f"cosine-last+ssrem-minilm+{FAULTS}+length"
     contexts: int = 1500
     valid_contexts: int = 500
 

@@ -193,6 +193,22 @@ def test_length_has_a_weight_from_human_scores_alone() -> None:
     ]
 
 
+def test_any_part_can_be_a_control() -> None:
+    config = replace(CONFIG, parts="good=number+noise=number:control")
+    members = numbers("good", "noise")
+    blend = Blend(None, config, members=members)
+    blend.fit(planted([0.5, 2.0]))  # the control tells true responses best
+    assert blend.weights == {"good": 1.0, "noise": 0.0}
+    generator = np.random.default_rng(1)
+    values = generator.normal(size=(120, 2))
+    pairs = [
+        (Sample((f"hi {row}",), text(two.tolist())), float(np.clip(3 - two[1], 1, 5)))
+        for row, two in enumerate(values)
+    ]
+    for before in (blend, Blend(None, config, members=members)):
+        assert before.fine_tuned(pairs).weights["noise"] < -0.8
+
+
 def test_strong_regularisation_gives_equal_weights() -> None:
     weights = fitted(planted([2.0, 0.5]), replace(CONFIG, l2="100000")).weights
     assert weights == pytest.approx({"good": 0.5, "noise": 0.5}, abs=1e-3)
@@ -292,8 +308,10 @@ def test_the_packaged_one_without_a_language_model(monkeypatch: pytest.MonkeyPat
     monkeypatch.delattr(likelihood, "gemma_folder")
     blend = load_evaluator("blend-fast")
     assert isinstance(blend, BlendFast) and BlendFast.missing_packages(PACKAGED / "blend-fast") == []
-    assert list(blend.weights) == [part.name for part in BlendFastConfig().members]
-    assert min(blend.weights.values()) > 0.1 and max(blend.weights.values()) < 0.4
+    weights = blend.weights
+    assert list(weights) == [part.name for part in BlendFastConfig().members]
+    assert weights.pop("length") == 0
+    assert min(weights.values()) > 0.1 and max(weights.values()) < 0.4
     assert json.loads((PACKAGED / "blend-fast" / "card.json").read_text())["human_scores"] == 0
     pairs = everyday_pairs()[::3]
     samples = [Sample(pair.context, said) for pair in pairs for said in (pair.better, pair.worse)]
@@ -432,9 +450,13 @@ def test_parts_by_name_and_settings() -> None:
     blend = Blend(None, config)
     assert blend.members.scores([Sample((), "3")]).values.tolist() == [[3.0, 6.0]]
     default = BlendConfig().members
-    assert [part.name for part in default][-2:] == ["lm-pmi", "lm-pmi-sum"]
-    assert {part.name for part in default[:-2]} == {part.name for part in BlendFastConfig().members}
-    assert default[-1] == Part("lm-pmi-sum", "lm-pmi", {"aggregate": "sum"}, 2)
+    with_model = {part.name for part in default} - {part.name for part in BlendFastConfig().members}
+    assert with_model == {"lm-pmi", "lm-pmi-sum", "lm-coherence"}
+    assert default[-3:] == (
+        Part("lm-pmi-sum", "lm-pmi", {"aggregate": "sum"}, 2),
+        Part("lm-coherence", "lm-coherence", {}, 3, is_control=True),
+        Part("length", "length", {}, 4, is_control=True),
+    )
     assert {
         name: round(float(weight), 2)
         for name, weight in zip((part.name for part in default), BlendConfig().prior, strict=True)
@@ -446,6 +468,8 @@ def test_parts_by_name_and_settings() -> None:
         "fluency": 0.11,
         "lm-pmi": 0.17,
         "lm-pmi-sum": 0.17,
+        "lm-coherence": 0.0,
+        "length": 0.0,
     }
 
 
@@ -456,7 +480,7 @@ def test_parts_by_name_and_settings() -> None:
         ({"parts": "Number/../x"}, "is no name"),
         ({"parts": "number+number"}, "number stands there twice; write OWN=number"),
         ({"parts": "number+blend"}, "a blend is no part of a blend"),
-        ({"parts": "length"}, "length alone judges nothing"),
+        ({"parts": "length+number:control"}, "a control alone judges nothing"),
         ({"settings": "[1]"}, "settings is '\\[1\\]'; expected a JSON object"),
         ({"settings": '{"cosine": 1}'}, "cosine has 1; expected an object"),
         (
