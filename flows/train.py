@@ -18,7 +18,7 @@ from tasks.training.promotion import challenges
 from tasks.training.settings import Margins
 from tasks.training.train import register
 from tasks.training.train import train as train_evaluator
-from tasks.warehouse.corpora import landed_corpora
+from tasks.warehouse.corpora import corpora_to_learn_from
 from tasks.warehouse.home import Warehouse
 
 
@@ -35,8 +35,8 @@ def train(
     """Train evaluators and score their test splits; returns each evaluator's version and whether it is new.
 
     Speaker tables that are missing are built first, with default settings. Evaluators that learn nothing are
-    registered and need no corpus. A version that is not an evaluator's first is compared with the one in use, and
-    promoted if it is not worse.
+    registered, and need no corpus, nor does learning from human scores alone. A version that is not an evaluator's
+    first is compared with the one in use, and promoted if it is not worse.
 
     Args:
         evaluators: Names of evaluators; by default ssrem and rsrem
@@ -55,12 +55,11 @@ def train(
     }
     if len(trained) == len(names):
         return trained
-    learned_from = corpora or landed_corpora(home)
+    alone = training.labels is not None and training.labels.alone
+    learned_from = corpora_to_learn_from(Warehouse.at(home), corpora, labels_alone=alone)
     if missing := without_tables(home, learned_from):
         tables(home, missing, TableOptions(encoder=training.encoder), resources)
-    if not (training.labels and training.labels.alone) and (
-        warning := too_small(Warehouse.at(home), learned_from)
-    ):
+    if not alone and (warning := too_small(Warehouse.at(home), learned_from)):
         say(warning)
     with stage_artifacts(home, "train", ["evaluators", "identification"]):
         for name in names:

@@ -21,7 +21,7 @@ from ssrem.readers.files.sources import is_remote
 from ssrem.readers.times import checked_format
 from tasks.ingest.dataset_names import checked_name, corpus_name
 from tasks.privacy.ingest_filter import key_for
-from tasks.warehouse.corpora import landed_corpora
+from tasks.warehouse.corpora import corpora_to_learn_from
 from tasks.warehouse.home import Warehouse
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def training(options: argparse.Namespace, home: Warehouse, names: Sequence[str])
     config |= {key: value for key, value in shortcuts.items() if value is not None}
     route(names, config)
     if any(evaluator_class(name).learns_from for name in names):
-        landed_corpora(str(home.root))
+        corpora_to_learn_from(home, labels_alone=options.labels_only)
     labels = _labels(options, home)
     for name in names:
         evaluator_class(name).check_labels(len(labels.files) if labels else 0, bool(labels and labels.alone))

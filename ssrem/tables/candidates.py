@@ -19,6 +19,9 @@ SPLIT_CODES = {"train": 0, "valid": 1, "test": 2}
 
 def load_candidates(connection: duckdb.DuckDBPyConnection, corpora: Sequence[str]) -> Candidates:
     """The published candidates of the corpora, corpus by corpus, in order of response."""
+    if not corpora:
+        none = np.empty(0, dtype=np.int64)
+        return Candidates([], none, none, none, {}, np.empty(0, dtype=np.uint8))
     parts = [_load(connection, corpus) for corpus in corpora]
     if len(parts) == 1:
         return parts[0]

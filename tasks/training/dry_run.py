@@ -7,7 +7,7 @@ from typing import Any
 
 from ssrem.evaluators import evaluator_class, route
 from tasks.training.versions import versions
-from tasks.warehouse.corpora import landed_corpora, landed_corpus
+from tasks.warehouse.corpora import corpora_to_learn_from
 from tasks.warehouse.home import Warehouse
 
 RESPONSES = "SELECT count(*) FROM responses WHERE split = ? AND list_contains(?, corpus)"
@@ -28,6 +28,8 @@ def dry_run(
     config: Mapping[str, Any],
     encoder: str | None,
     labels: str | None,
+    *,
+    labels_alone: bool = False,
 ) -> list[dict[str, Any]]:
     """A row for each evaluator: data, encoder, settings and version of the training that `ssrem train` would run.
 
@@ -37,9 +39,7 @@ def dry_run(
     rows = []
     for name in names:
         kind = evaluator_class(name)
-        sources = list(corpora or landed_corpora(str(home.root))) if kind.learns_from else []
-        for corpus in sources:
-            landed_corpus(home, corpus)
+        sources = corpora_to_learn_from(home, corpora, labels_alone=labels_alone) if kind.learns_from else []
         full = kind.check_settings(settings[name])
         rows.append(
             {

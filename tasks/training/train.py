@@ -134,7 +134,7 @@ class _Job:
         # Another run may have replaced a corpus meanwhile.
         missing = without_tables(str(self.home.root), self.corpora)
         candidates = load_candidates(stage.connection, self.corpora)
-        if missing or len(candidates) == 0:
+        if missing or (len(candidates) == 0 and not self.alone):
             names = ", ".join(missing or self.corpora)
             raise EvaluatorError(f"{names}: no response to learn from; run ssrem tables first")
         learned_from = self.digests()

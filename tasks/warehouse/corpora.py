@@ -31,6 +31,18 @@ def landed_corpora(home: str, chosen: Sequence[str] | None = None) -> list[str]:
     return names
 
 
+def corpora_to_learn_from(
+    home: Warehouse, chosen: Sequence[str] | None = None, *, labels_alone: bool = False
+) -> list[str]:
+    """Names of the chosen corpora, by default of all, oldest first.
+
+    HomeError for one that has not landed, or where none has, unless human scores alone are learned from.
+    """
+    if not labels_alone:
+        landed_corpora(str(home.root))
+    return chosen_corpora(home, chosen)
+
+
 def landed_corpus(home: Warehouse, corpus: str) -> tuple[str, str]:
     """Content hash and speaker scope of a corpus; HomeError, which lists those that have landed, without it."""
     corpora = landed(home)

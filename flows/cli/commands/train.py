@@ -47,12 +47,8 @@ def train(options: argparse.Namespace, home: Warehouse) -> None:
     }
     output.outcome(options, home, ["evaluators", "identification"], outcomes)
     for name, (version, _) in trained.items():
-        if len(options.labels) > 1:
-            say(_left_out(home, name, version))
-        elif options.labels:
-            say(
-                f"{name} learned from one annotated set; several show how it does on one that it has not seen"
-            )
+        if options.labels:
+            say(_held_out(home, name, version))
 
 
 def _language_model(options: argparse.Namespace, home: Warehouse) -> None:
@@ -91,10 +87,17 @@ def _language_model(options: argparse.Namespace, home: Warehouse) -> None:
     )
 
 
-def _left_out(home: Warehouse, name: str, version: int) -> str:
-    """How an evaluator that learned from several annotated sets agrees with each when it does not learn from it."""
+def _held_out(home: Warehouse, name: str, version: int) -> str:
+    """How an evaluator that learned human scores agrees with scores that it did not learn from, if that is known."""
     card = read_json(home.models / name / str(version) / "card.json", ("figures", "human_scores"))
     figures, sets = card["figures"], [*card["human_scores"], "mean"]
+    if "out_of_fold" in figures:
+        return (
+            f"{name}: Spearman on {sets[0]}, each context scored by weights learned from the other ones: "
+            f"{figures['out_of_fold']:.2f} (before learning {figures['unlearned']:.2f})"
+        )
+    if len(sets) == 2:
+        return f"{name} learned from {sets[0]}, so its agreement with this set shows nothing; use another one"
     listed = ", ".join(
         f"{one} {figures[f'left_out {one}']:.2f} ({figures[f'unlearned {one}']:.2f})" for one in sets
     )
@@ -108,7 +111,13 @@ def _show_plan(
     from tasks.training.dry_run import dry_run, too_small  # imports Pydantic
 
     rows = dry_run(
-        home, names, options.corpus, training.config, training.encoder, ", ".join(options.labels) or None
+        home,
+        names,
+        options.corpus,
+        training.config,
+        training.encoder,
+        ", ".join(options.labels) or None,
+        labels_alone=options.labels_only,
     )
     if options.json:
         output.as_json(rows)

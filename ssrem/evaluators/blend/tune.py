@@ -35,7 +35,8 @@ def tune(
 
     w = a w₀ + d, where w₀ are the weights of the state `before` (without one those of `BlendConfig.prior`): a is
     free, l2 Σ d² is added to the mean squared error, and l2 is chosen by cross-validation by context. Without a state
-    before, the parts are standardised by the annotated samples.
+    before, the parts are standardised by the annotated samples. Figures: `out_of_fold`, Spearman where each context is
+    scored by weights and an l2 that were learned from the other folds, and `unlearned`, by the weights before.
     """
     began = time.perf_counter()
     low, high = scale
@@ -47,9 +48,13 @@ def tune(
     fold = parts.folds(samples, config)
     path = _Path.of(parts.z, target, fold, parts.prior, began, progress)
     weights, offset = _ridge(parts.z, target, parts.prior, path.strength)
+    figures = {
+        "out_of_fold": _spearman(_out_of_fold(parts, samples, target, fold, config), target),
+        "unlearned": _spearman(parts.z @ parts.prior, target),
+    }
     note = f"learned from human scores from {low:g} to {high:g}; validation has contexts of its own"
     rows = {"train": len(samples), "contexts": len({sample.context for sample in samples})}
-    return _learned(members, parts, weights, offset, path.training(began, rows, {}, (note, *left_out)))
+    return _learned(members, parts, weights, offset, path.training(began, rows, figures, (note, *left_out)))
 
 
 def tune_on_sets(
@@ -92,7 +97,7 @@ def tune_on_sets(
         path = _Path.of(z[rest], target[rest], fold, parts.prior, began, None)
         weights, _ = _ridge(z[rest], target[rest], parts.prior, path.strength)
         for figure, learned in (("left_out", weights), ("unlearned", parts.prior)):
-            figures[f"{figure} {dataset}"] = spearman(parts.z[left] @ learned, human[left]).statistic or 0.0
+            figures[f"{figure} {dataset}"] = _spearman(parts.z[left] @ learned, human[left])
     for figure in ("left_out", "unlearned"):
         figures[f"{figure} mean"] = float(np.mean([figures[f"{figure} {dataset}"] for dataset in sets]))
     path = _Path.of(z, target, own, parts.prior, began, progress)
@@ -201,6 +206,25 @@ def _learned(
     bounds = Bounds.of(offset + parts.z @ weights)
     state = State(weights, parts.centre, parts.spread, offset, bounds, tuned=len(parts.z))
     return state, replace(training, figures={**training.figures, **shares})
+
+
+def _out_of_fold(
+    parts: _Parts, samples: Sequence[Sample], target: Floats, fold: Rows, config: BlendConfig
+) -> Floats:
+    """f (n,) of each sample by weights, and an l2, that were learned from the other folds."""
+    held = np.zeros(len(target))
+    for out in np.unique(fold).tolist():
+        rest = fold != out
+        inner = parts.folds([sample for sample, at in zip(samples, rest, strict=True) if at], config)
+        path = _Path.of(parts.z[rest], target[rest], inner, parts.prior, 0.0, None)
+        weights, offset = _ridge(parts.z[rest], target[rest], parts.prior, path.strength)
+        held[~rest] = offset + parts.z[~rest] @ weights
+    return held
+
+
+def _spearman(one: Floats, other: Floats) -> float:
+    """0 where it is undefined, as one side is the same for all."""
+    return spearman(one, other).statistic or 0.0
 
 
 def _standardised(human: Floats) -> Floats:

@@ -107,6 +107,25 @@ def test_annotated_sets_that_cannot_be_learned_from_together(
     assert [one.labels.criterion for one in human_scores(home, both, None).values()] == ["overall", "humour"]
 
 
+def test_human_scores_alone_need_no_corpus(
+    labels: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home, parts = str(tmp_path / "new"), ["--set", "parts=specificity+fluency+length"]
+    learn = ["train", "blend", *parts, "--labels", labels, "--home", home]
+    assert main(learn) == 1
+    assert "no corpus has landed in" in capsys.readouterr().err
+    assert main([*learn, "--labels-only"]) == 0
+    said = capsys.readouterr()
+    assert "blend: trained; version 1, in use: first version" in said.out
+    assert "blend: Spearman on labels, each context scored by weights learned from the other ones: " in said.err
+    blend = load_evaluator(tmp_path / "new" / "models" / "blend" / "1")
+    assert isinstance(blend, Blend) and blend.weights["length"] > 0
+    assert main([*learn, "--labels-only"]) == 0
+    assert "nothing new to train; version 1" in capsys.readouterr().out
+    assert main([*learn, "--labels-only", "--corpus", "none"]) == 1
+    assert "no corpus has landed in" in capsys.readouterr().err
+
+
 def test_a_criterion_that_is_not_there(copy: Warehouse, labels: str) -> None:
     with pytest.raises(AnnotationError, match=r"no criterion 'humour'; name one of overall"):
         train("ruber-unref", ["tiny"], str(copy.root), labels=LabelOptions((labels,), "humour"))

@@ -14,6 +14,7 @@ import pytest
 from numpy.typing import NDArray
 
 from ssrem.agreement.annotated import Labels
+from ssrem.agreement.correlation import spearman
 from ssrem.agreement.cross_validation import out_of_fold
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import EVALUATORS, PACKAGED, evaluator_class, load_evaluator
@@ -616,6 +617,21 @@ def test_fine_tuned_learns_the_planted_rule() -> None:
     assert training is not None and training.figures["l2"] == 0.001
     assert training.figures["weight good"] == pytest.approx(tuned.weights["good"])
     assert training.rows == {"train": 120, "contexts": 40}
+
+
+def test_the_figure_out_of_fold_is_that_of_a_cross_validation() -> None:
+    blend = fitted(planted([1.0, 1.0]))
+    noise = np.random.default_rng(2).normal(size=120)
+    pairs = [
+        (sample, one + error) for (sample, one), error in zip(human(lambda a, b: a - b), noise, strict=True)
+    ]
+    training = blend.fine_tuned(pairs, scale=(-9, 9)).training
+    assert training is not None
+    scores = out_of_fold(lambda some: blend.fine_tuned(some, scale=(-9, 9)), pairs, CONFIG.folds, CONFIG.seed)
+    humans = np.array([one for _, one in pairs])
+    assert training.figures["out_of_fold"] == pytest.approx(spearman(scores, humans).statistic)
+    before = blend.score([sample for sample, _ in pairs])
+    assert training.figures["unlearned"] == pytest.approx(spearman(before, humans).statistic)
 
 
 def scored_sets(**rules: Callable[[float, float], float]) -> dict[str, Labels]:
