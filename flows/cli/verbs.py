@@ -123,6 +123,9 @@ SINGLE_VERBS: Verbs = {
             "annotated set whose human scores to learn from as well; blends learn from several sets at once, and are "
             "tested on each without its scores",
         ),
+        several(
+            "--map FIELD=COLUMN", "which column of a table of --labels is which field, as in ssrem correlate"
+        ),
         text("--criterion NAME", "criterion of --labels to learn (default: overall)"),
         flag("--labels-only", "learn from the human scores, not from the corpora"),
         flag("--dry-run", "show what would be trained on what, and train nothing"),

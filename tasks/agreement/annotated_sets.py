@@ -65,14 +65,17 @@ def annotated_file(
     return AnnotatedFile(f"{name}{part}", path, _digest(path, annotated, mapping), annotated)
 
 
-def human_scores(home: Warehouse, files: Sequence[str], criterion: str | None) -> dict[str, LabelledFile]:
+def human_scores(
+    home: Warehouse, files: Sequence[str], criterion: str | None, mapping: Mapping[str, str] | None = None
+) -> dict[str, LabelledFile]:
     """Annotated sets by name, each with the human scores of a criterion, by default 'overall' or its only one.
 
-    AnnotationError, naming the file, for a set without the criterion, two files of equal content, or two of one name.
+    mapping: as `read_set` takes it. AnnotationError, naming the file, for a set without the criterion, two files of
+    equal content, or two of one name.
     """
     scored: dict[str, LabelledFile] = {}
     for file in files:
-        read = annotated_file(home, file)
+        read = annotated_file(home, file, mapping=mapping)
         for name, other in scored.items():
             if read.digest == other.digest:
                 raise AnnotationError(f"{file} is the annotated set {name} once more; name each set once")

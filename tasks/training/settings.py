@@ -20,6 +20,7 @@ class LabelOptions:
     )
     criterion: str | None = Field(None, description="Criterion to learn; by default overall")
     alone: bool = Field(False, description="Learn from the human scores alone, not from the corpora")
+    mapping: dict[str, str] | None = Field(None, description="Field to column, where a set is a table")
 
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid"))

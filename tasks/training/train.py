@@ -65,7 +65,7 @@ def train(
     kind: Any = evaluator_class(name)
     settings = kind.check_settings(config or {})
     kind.check_labels(len(labels.files) if labels else 0, labels is not None and labels.alone)
-    labelled = human_scores(warehouse, labels.files, labels.criterion) if labels else {}
+    labelled = human_scores(warehouse, labels.files, labels.criterion, labels.mapping) if labels else {}
     spec = kind.encoder_spec(encoder)
     parameters: dict[str, Any] = {"evaluator": name, "encoder": spec, "config": settings}
     if labels:

@@ -117,13 +117,41 @@ def test_human_scores_alone_need_no_corpus(
     assert main([*learn, "--labels-only"]) == 0
     said = capsys.readouterr()
     assert "blend: trained; version 1, in use: first version" in said.out
-    assert "blend: Spearman on labels, each context scored by weights learned from the other ones: " in said.err
+    assert (
+        "blend: Spearman on labels, each context scored by weights learned from the other ones: " in said.err
+    )
     blend = load_evaluator(tmp_path / "new" / "models" / "blend" / "1")
     assert isinstance(blend, Blend) and blend.weights["length"] > 0
     assert main([*learn, "--labels-only"]) == 0
     assert "nothing new to train; version 1" in capsys.readouterr().out
     assert main([*learn, "--labels-only", "--corpus", "none"]) == 1
     assert "no corpus has landed in" in capsys.readouterr().err
+
+
+def test_human_scores_of_a_table(labels: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [
+        (row["context"][0], row["response"], row["annotations"]["overall"][0])
+        for row in json.loads(Path(labels).read_text())
+    ]
+    table = tmp_path / "table.csv"
+    lines = (f"{context},{response},{'pass' if score > 2 else 'fail'}" for context, response, score in rows)
+    table.write_text("\n".join(["context,response,verdict", *lines]))
+    learn = [
+        "train",
+        "blend",
+        "--set",
+        "parts=specificity+fluency+length",
+        "--labels-only",
+        "--home",
+        str(tmp_path),
+    ]
+    assert main([*learn, "--labels", str(table)]) == 1
+    assert "no column is known as score" in capsys.readouterr().err
+    assert main([*learn, "--labels", labels, "--map", "score=verdict"]) == 1
+    assert "--map does not apply to eval" in capsys.readouterr().err
+    assert main([*learn, "--labels", str(table), "--map", "score=verdict"]) == 0
+    card = json.loads((tmp_path / "models" / "blend" / "1" / "card.json").read_text())
+    assert card["human_scores"]["table"] == {"criterion": "verdict", "responses": 24, "scale": [0.0, 1.0]}
 
 
 def test_a_criterion_that_is_not_there(copy: Warehouse, labels: str) -> None:
