@@ -125,6 +125,8 @@ class Evaluator(ABC):
     """What it can learn from: "candidates" (`fit`), "labels" (`fine_tuned`); empty: it needs no training."""
     several_sets: ClassVar[bool] = False
     """Whether it learns from the human scores of several annotated sets at once."""
+    candidates_first: ClassVar[bool] = False
+    """Whether it can learn human scores only after it has learned from candidates."""
     test_sample: ClassVar[int | None] = None
     """Number of test responses that are scored for the identification figures of a slow evaluator; None: all."""
     shard: ClassVar[int] = 5_000
@@ -172,6 +174,10 @@ class Evaluator(ABC):
         if labels > 1 and not cls.several_sets:
             raise EvaluatorError(
                 f"{cls.name} learns from one annotated set at a time; give one, or train a blend, which takes several"
+            )
+        if labels and alone and cls.candidates_first:
+            raise EvaluatorError(
+                f"{cls.name} learns human scores after it has learned from corpora; leave --labels-only out"
             )
         if cls.learns_from and "candidates" not in cls.learns_from and not (labels and alone):
             missing = "add --labels-only" if labels else "give an annotated set, --labels FILE --labels-only"

@@ -46,6 +46,7 @@ class Adem(Encoding[State]):
     source: ClassVar[str] = "Lowe et al. 2017, section 4, eq. 1 and 2; pretraining of Serban et al. 2017"
     parts: ClassVar[tuple[str, ...]] = ("f", "g", "h")
     learns_from: ClassVar[frozenset[str]] = frozenset({"candidates", "labels"})
+    candidates_first: ClassVar[bool] = True
     config_class: ClassVar[type[Any]] = AdemConfig
     form: ClassVar[str] = "ssrem-adem-1"
     config: AdemConfig

@@ -122,7 +122,7 @@ class Fitted(Evaluator, Generic[S]):
 
         EvaluatorError for several sets and an evaluator that learns from one.
         """
-        self.check_labels(len(sets), alone=True)
+        self.check_labels(len(sets), alone=not self.candidates_first)
         (labels,) = sets.values()
         return self.fine_tuned(labels.pairs, scale=labels.scale, progress=progress)
 

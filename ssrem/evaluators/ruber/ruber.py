@@ -41,6 +41,7 @@ class RuberUnref(Encoding[NetworkState]):
     source: ClassVar[str] = "Tao et al. 2018, unreferenced metric; turns and schedule of Zhao et al. 2020"
     parts: ClassVar[tuple[str, ...]] = ("f",)
     learns_from: ClassVar[frozenset[str]] = frozenset({"candidates", "labels"})
+    candidates_first: ClassVar[bool] = True
     config_class: ClassVar[type[Any]] = RuberConfig
     form: ClassVar[str] = "ssrem-ruber-2"
     config: RuberConfig

@@ -69,17 +69,23 @@ def test_human_scores_are_learned_from_after_the_corpus(copy: Warehouse, labels:
 
 
 @pytest.mark.parametrize(
-    ("name", "human", "said"),
+    ("name", "human", "alone", "said"),
     [
-        ("ssrem", True, "ssrem does not learn from human scores"),
-        ("blend-ref", False, "blend-ref learns from human scores alone; give an annotated set"),
+        ("ssrem", True, False, "ssrem does not learn from human scores"),
+        ("blend-ref", False, False, "blend-ref learns from human scores alone; give an annotated set"),
+        (
+            "ruber",
+            True,
+            True,
+            "ruber learns human scores after it has learned from corpora; leave --labels-only out",
+        ),
     ],
 )
 def test_labels_that_do_not_fit_the_evaluator(
-    name: str, human: bool, said: str, copy: Warehouse, labels: str
+    name: str, human: bool, alone: bool, said: str, copy: Warehouse, labels: str
 ) -> None:
     with pytest.raises(EvaluatorError, match=said):
-        train(name, ["tiny"], str(copy.root), labels=LabelOptions((labels,)) if human else None)
+        train(name, ["tiny"], str(copy.root), labels=LabelOptions((labels,), alone=alone) if human else None)
 
 
 def test_annotated_sets_that_cannot_be_learned_from_together(
