@@ -210,6 +210,7 @@ ONLY_PARSED = {
     "ssrem train retrieval --set negatives=random-1+sc": "a transformer",
     "ssrem train ssrem-minilm": "more than an hour",
     "ssrem train blend-fast --labels one_eval.json two_eval.json": "a transformer",
+    "ssrem train blend-fast --labels labels.csv --map score=label --labels-only": "a transformer",
     "ssrem train lm": "hours",
     "ssrem train lm-pmi --set model=FOLDER": "a language model",
     "ssrem train masked-lm": "hours",

@@ -185,12 +185,14 @@ def test_layout_and_mapping_reach_the_flow_correlate(
     table = tmp_path / "table.csv"
     table.write_text("before,answer,r1,r2\nhi,ho,4,5\n")
     pairs = ["context=before", "response=answer", "score.overall=r1+r2", r"separator=\t"]
-    arguments = ["correlate", str(table), "--layout", "csv", "--map", *pairs, "--home", str(made.home.root)]
+    home = str(made.home.root)
+    arguments = ["correlate", str(table), "--layout", "csv", "--map", *pairs, "--replace", "--home", home]
     assert main(arguments) == 0
     assert called["correlate"]["annotated_sets"].model_dump() == {
         "files": [str(table)],
         "layout": "csv",
         "mapping": dict(pair.split("=") for pair in pairs),
+        "replace": True,
     }
     assert capsys.readouterr().err == "ssrem: beside the untrained baselines cosine and length\n"
 
