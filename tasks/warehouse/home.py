@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
@@ -56,7 +57,7 @@ class Warehouse:
     def at(cls, root: str | Path) -> Warehouse:
         """The home folder at `root`, which need not exist yet; HomeError if it is no folder, or DuckDB cannot read such
         a path."""
-        path = expanded(root, HomeError).resolve()
+        path = Path(os.path.realpath(expanded(root, HomeError)))
         text = str(path)
         if unreadable := next(
             (sign for sign in text if sign in _PATTERN_SIGNS or not sign.isprintable()), None
@@ -66,7 +67,7 @@ class Warehouse:
                 f"a home folder cannot lie at {shown!r}: DuckDB does not read paths with {unreadable!r}; choose "
                 "another --home"
             )
-        if path.exists() and not path.is_dir():
+        if path.is_symlink() or (path.exists() and not path.is_dir()):  # a link in a circle stays one
             raise HomeError(f"{path} is not a folder; choose another --home")
         return cls(path)
 

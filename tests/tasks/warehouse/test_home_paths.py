@@ -37,3 +37,13 @@ def test_the_folder_of_an_unknown_user_is_refused(capsys: pytest.CaptureFixture[
     assert main(["status", "--home", "~nouser/x"]) == 1
     message = "~nouser/x: the home folder ~nouser is not known; write the path without ~nouser"
     assert capsys.readouterr().err == f"ssrem: {message}\n"
+
+
+@pytest.mark.parametrize("verb", [["ingest", "chitchat"], ["status"], ["sql", "SELECT 1"]])
+def test_a_link_to_itself_is_refused(
+    tmp_path: Path, verb: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    assert main([*verb, "--home", str(loop)]) == 1
+    assert capsys.readouterr().err == f"ssrem: {loop} is not a folder; choose another --home\n"
