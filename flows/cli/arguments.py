@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         RunnerOptions,
         TrainingOptions,
     )
+    from tasks.agreement.annotated_sets import AnnotatedFile
     from tasks.stage.stage import Resources
     from tasks.training.settings import LabelOptions, Margins
 
@@ -80,27 +81,27 @@ def annotated_sets(
     """The annotated sets; pairs: their `--map`. AnnotationError if one cannot be read, or none takes a mapping."""
     from flows.orchestration.options import AnnotatedSetOptions
 
-    mapping = _mapping(home, files, pairs, "--annotations", options.layout)
+    _, mapping = mapped_sets(home, files, pairs, "--annotations", options.layout)
     return filled(AnnotatedSetOptions, options, files=list(files), mapping=mapping)
 
 
-def _mapping(
+def mapped_sets(
     home: Warehouse, files: Sequence[str], pairs: Sequence[str], given_by: str, layout: str | None = None
-) -> dict[str, str] | None:
-    """`--map` of annotated sets. AnnotationError as `annotated_sets`."""
+) -> tuple[list[AnnotatedFile], dict[str, str] | None]:
+    """The annotated sets of these files, and their `--map`, which `pairs` are. AnnotationError as `annotated_sets`."""
     from ssrem.annotated_sets.columns import parse  # imports NumPy
     from tasks.agreement.annotated_sets import annotated_file
 
     mapping = parse(pairs)
-    sets = [annotated_file(home, file, layout, mapping).read for file in files]
+    sets = [annotated_file(home, file, layout, mapping) for file in files]
     if mapping and not files:
         raise AnnotationError(
             f"--map {next(iter(mapping))}=… is about annotated sets; give one with {given_by}"
         )
-    if mapping and not any(read.mapped for read in sets):
-        layouts = ", ".join(dict.fromkeys(read.layout for read in sets))
+    if mapping and not any(one.read.mapped for one in sets):
+        layouts = ", ".join(dict.fromkeys(one.read.layout for one in sets))
         raise AnnotationError(f"--map does not apply to {layouts}, whose fields are known; leave it out")
-    return mapping or None
+    return sets, mapping or None
 
 
 def training(options: argparse.Namespace, home: Warehouse, names: Sequence[str]) -> TrainingOptions:
@@ -124,7 +125,7 @@ def training(options: argparse.Namespace, home: Warehouse, names: Sequence[str])
 
 
 def _labels(options: argparse.Namespace, home: Warehouse) -> LabelOptions | None:
-    mapping = _mapping(home, options.labels, options.map, "--labels")
+    sets, mapping = mapped_sets(home, options.labels, options.map, "--labels")
     if not options.labels:
         if options.criterion or options.labels_only:
             raise SsremError("--criterion and --labels-only need --labels FILE")
@@ -134,6 +135,8 @@ def _labels(options: argparse.Namespace, home: Warehouse) -> LabelOptions | None
 
     labels = LabelOptions(tuple(options.labels), options.criterion, options.labels_only, mapping)
     human_scores(home, labels.files, labels.criterion, mapping)
+    for one in sets:
+        one.say_how_read()
     return labels
 
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ssrem.agreement.annotated import Labels, dataset_name, labels_of
-from ssrem.annotated_sets import AnnotatedSet, read_set
+from ssrem.annotated_sets import EVAL, AnnotatedSet, read_set
 from ssrem.annotated_sets.known import known_set, known_sets
-from ssrem.errors import AnnotationError
+from ssrem.errors import AnnotationError, say
 from ssrem.files import sha256
 from tasks.warehouse.home import Warehouse
 
@@ -24,6 +24,11 @@ class AnnotatedFile:
     path: Path
     digest: str
     read: AnnotatedSet
+
+    def say_how_read(self) -> None:
+        """Print the layout and what was left out, unless the layout is `eval` and nothing was."""
+        if self.read.layout != EVAL or self.read.left_out:
+            say(f"{self.path}: {self.read.summary}")
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from threadpoolctl import threadpool_limits
 
 from ssrem.agreement.figures import RESAMPLES, SEED
-from ssrem.annotated_sets import EVAL
 from ssrem.errors import AnnotationError, EvaluatorError, GateError, say
 from tasks.agreement.annotated_sets import AnnotatedFile, annotated_file
 from tasks.agreement.landed_set import (
@@ -76,8 +75,7 @@ def correlate(
     chosen = {"systems_forced": systems_forced, "test": test, "permutations": permutations}
     job = _Job(warehouse, dataset, options, chosen, source, replace)
     job.check_name()
-    if source.read.layout != EVAL or source.read.left_out:
-        say(f"{file}: {source.read.summary}")
+    source.say_how_read()
     return dataset, job.run(resources)
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from flows.cli import arguments, bills, output
-from ssrem.annotated_sets.columns import parse
 from ssrem.errors import AnnotationError, say
 from ssrem.evaluators import BASELINES, evaluator_class
 from ssrem.report.numbers import interval, real
@@ -20,7 +19,7 @@ from ssrem.validation.rates import Estimate
 from ssrem.validation.validation import Judged, Settings, Validation
 from ssrem.validation.validation import validate as validation_of
 from ssrem.validation.verdict import unmet, verdict
-from tasks.agreement.annotated_sets import AnnotatedFile, annotated_file
+from tasks.agreement.annotated_sets import AnnotatedFile
 from tasks.scoring.endpoint_requests import bill_row, request_options_in, split_settings, why_marked
 from tasks.stage.progress import progress
 from tasks.training.versions import best_line, created
@@ -89,13 +88,14 @@ def validate(options: argparse.Namespace, home: Warehouse) -> int:
 
 def _labelled(options: argparse.Namespace, home: Warehouse) -> tuple[AnnotatedFile, LabelledSet]:
     """The labelled responses, and their file; AnnotationError if an option does not fit them."""
-    source = annotated_file(home, options.file, options.layout, parse(options.map))
+    (source,), _ = arguments.mapped_sets(home, [options.file], options.map, "FILE", options.layout)
     data = labelled_set(source.read.rows, options.criterion, options.passed_from)
     if options.precision and data.passed is None:
         raise AnnotationError(f"--precision needs labels that pass and fail responses: {data.one_class}")
     if unknown := sorted(set(options.own or ()) - set(data.systems)):
         known = ", ".join(sorted(filter(None, set(data.systems)))) or "none"
         raise AnnotationError(f"--own {unknown[0]}: {options.file} has no such system; it has {known}")
+    source.say_how_read()
     return source, data
 
 
