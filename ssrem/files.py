@@ -8,6 +8,7 @@ import errno
 import fcntl
 import hashlib
 import json
+import os
 import shutil
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
@@ -36,6 +37,11 @@ def expanded(path: str | Path, error: type[SsremError] = EvaluatorError) -> Path
     except RuntimeError:
         user = Path(path).parts[0]
         raise error(f"{path}: the home folder {user} is not known; write the path without {user}") from None
+
+
+def resolved(path: str | Path, error: type[SsremError] = EvaluatorError) -> Path:
+    """The path as `expanded`, absolute and without links; of links in a circle one stays."""
+    return Path(os.path.realpath(expanded(path, error)))
 
 
 def sha256(path: Path) -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ssrem.errors import AnnotationError, DumpError, SsremError
 from ssrem.evaluators import evaluator_class, route
 from ssrem.evaluators.core.archive import unpack
-from ssrem.files import expanded, temporary_folder
+from ssrem.files import resolved, temporary_folder
 from ssrem.readers import open_dump, parse_mapping
 from ssrem.readers.files.encodings import checked_encoding
 from ssrem.readers.files.sources import is_remote
@@ -65,7 +65,7 @@ def dump(options: argparse.Namespace, home: Warehouse, pairs: Sequence[str]) -> 
         )
     from flows.orchestration.options import DumpOptions
 
-    file = str(expanded(key).resolve()) if key else None
+    file = str(resolved(key)) if key else None
     return filled(DumpOptions, options, mapping=mapping, pseudonym_key_file=file)
 
 
@@ -134,7 +134,7 @@ def _labels(options: argparse.Namespace, home: Warehouse) -> LabelOptions | None
     from tasks.training.settings import LabelOptions
 
     labels = LabelOptions(tuple(options.labels), options.criterion, options.labels_only, mapping)
-    human_scores(home, labels.files, labels.criterion, mapping)
+    human_scores(sets, labels.criterion)
     for one in sets:
         one.say_how_read()
     return labels

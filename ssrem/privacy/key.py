@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ssrem.errors import PrivacyError, SsremError
-from ssrem.files import check_regular, expanded
+from ssrem.files import check_regular, resolved
 
 VARIABLE = "SSREM_PSEUDONYM_KEY"
 
@@ -54,7 +54,7 @@ def load_key(
         # A message on a file that cannot be read does not repeat the value: a user may have given the key itself, which
         # must not get into logs.
         try:
-            path = expanded(file).resolve()
+            path = resolved(file)
         except SsremError:
             raise PrivacyError(
                 f"--pseudonym-key: its file cannot be read (unknown home folder); {WAY_OUT}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,8 +18,10 @@ from tasks.warehouse.home import Warehouse
 
 @dataclass(frozen=True)
 class AnnotatedFile:
-    """An annotated set. name: the one it lands under; digest: of its content and of how it is read."""
+    """An annotated set. given: as the user named it; name: the one it lands under; digest: of its content and of how it
+    is read."""
 
+    given: str
     name: str
     path: Path
     digest: str
@@ -28,7 +30,7 @@ class AnnotatedFile:
     def say_how_read(self) -> None:
         """Print the layout and what was left out, unless the layout is `eval` and nothing was."""
         if self.read.layout != EVAL or self.read.left_out:
-            say(f"{self.path}: {self.read.summary}")
+            say(f"{self.given}: {self.read.summary}")
 
 
 @dataclass(frozen=True)
@@ -67,31 +69,29 @@ def annotated_file(
     annotated = read_set(path, layout, mapping)
     part = f"-{annotated.part}" if annotated.part and known is None else ""
     name = known.name if known else dataset_name(path.resolve() if path.is_dir() else path)
-    return AnnotatedFile(f"{name}{part}", path, _digest(path, annotated, mapping), annotated)
+    return AnnotatedFile(file, f"{name}{part}", path, _digest(path, annotated, mapping), annotated)
 
 
-def human_scores(
-    home: Warehouse, files: Sequence[str], criterion: str | None, mapping: Mapping[str, str] | None = None
-) -> dict[str, LabelledFile]:
+def human_scores(sets: Iterable[AnnotatedFile], criterion: str | None) -> dict[str, LabelledFile]:
     """Annotated sets by name, each with the human scores of a criterion, by default 'overall' or its only one.
 
-    mapping: as `read_set` takes it. AnnotationError, naming the file, for a set without the criterion, two files of
-    equal content, or two of one name.
+    AnnotationError, naming the file, for a set without the criterion, two files of equal content, or two of one name.
     """
     scored: dict[str, LabelledFile] = {}
-    for file in files:
-        read = annotated_file(home, file, mapping=mapping)
+    for one in sets:
         for name, other in scored.items():
-            if read.digest == other.digest:
-                raise AnnotationError(f"{file} is the annotated set {name} once more; name each set once")
-            if read.name == name:
+            if one.digest == other.digest:
                 raise AnnotationError(
-                    f"{file}: another annotated set is called {name} too; rename one of the files"
+                    f"{one.given} is the annotated set {name} once more; name each set once"
+                )
+            if one.name == name:
+                raise AnnotationError(
+                    f"{one.given}: another annotated set is called {name} too; rename one of the files"
                 )
         try:
-            scored[read.name] = LabelledFile(read.digest, labels_of(read.read.rows, criterion))
+            scored[one.name] = LabelledFile(one.digest, labels_of(one.read.rows, criterion))
         except AnnotationError as error:
-            raise AnnotationError(f"{file}: {error}") from None
+            raise AnnotationError(f"{one.given}: {error}") from None
     return scored
 
 

@@ -18,7 +18,7 @@ from ssrem.errors import EvaluatorError, say
 from ssrem.evaluators import evaluator_class
 from ssrem.samples import TEST, TRAIN, VALID
 from ssrem.tables.candidates import load_candidates
-from tasks.agreement.annotated_sets import LabelledFile, human_scores
+from tasks.agreement.annotated_sets import LabelledFile, annotated_file, human_scores
 from tasks.scoring.endpoint_requests import request_options_in, why_private
 from tasks.speaker_tables.build import candidate_sources, without_tables
 from tasks.speaker_tables.language_models import masked_lm_for
@@ -65,7 +65,10 @@ def train(
     kind: Any = evaluator_class(name)
     settings = kind.check_settings(config or {})
     kind.check_labels(len(labels.files) if labels else 0, labels is not None and labels.alone)
-    labelled = human_scores(warehouse, labels.files, labels.criterion, labels.mapping) if labels else {}
+    labelled = {}
+    if labels:
+        sets = (annotated_file(warehouse, file, mapping=labels.mapping) for file in labels.files)
+        labelled = human_scores(sets, labels.criterion)
     spec = kind.encoder_spec(encoder)
     parameters: dict[str, Any] = {"evaluator": name, "encoder": spec, "config": settings}
     if labels:

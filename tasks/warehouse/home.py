@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
@@ -12,7 +11,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from ssrem.errors import HomeError
-from ssrem.files import expanded
+from ssrem.files import resolved
 from tasks.warehouse.catalog import (
     LAYOUT,
     DamagedCatalogError,
@@ -57,7 +56,7 @@ class Warehouse:
     def at(cls, root: str | Path) -> Warehouse:
         """The home folder at `root`, which need not exist yet; HomeError if it is no folder, or DuckDB cannot read such
         a path."""
-        path = Path(os.path.realpath(expanded(root, HomeError)))
+        path = resolved(root, HomeError)
         text = str(path)
         if unreadable := next(
             (sign for sign in text if sign in _PATTERN_SIGNS or not sign.isprintable()), None
@@ -67,7 +66,7 @@ class Warehouse:
                 f"a home folder cannot lie at {shown!r}: DuckDB does not read paths with {unreadable!r}; choose "
                 "another --home"
             )
-        if path.is_symlink() or (path.exists() and not path.is_dir()):  # a link in a circle stays one
+        if path.is_symlink() or (path.exists() and not path.is_dir()):  # a link to itself
             raise HomeError(f"{path} is not a folder; choose another --home")
         return cls(path)
 

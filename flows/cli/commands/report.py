@@ -10,7 +10,7 @@ from pathlib import Path
 from flows.cli import output
 from flows.cli.start import flow
 from ssrem.errors import SsremError
-from ssrem.files import expanded
+from ssrem.files import resolved
 from tasks.warehouse.home import Warehouse
 
 
@@ -36,8 +36,8 @@ def report(options: argparse.Namespace, home: Warehouse) -> None:
 
 def _folder(path: Path) -> Path:
     """The path, resolved; SsremError where no folder can be made."""
-    folder = expanded(path, SsremError).resolve()
-    nearest = next(place for place in (folder, *folder.parents) if place.exists())
+    folder = resolved(path, SsremError)
+    nearest = next(place for place in (folder, *folder.parents) if place.exists() or place.is_symlink())
     if not nearest.is_dir():
         raise SsremError(f"cannot write figures into {path}: {nearest} is not a folder; name another folder")
     return folder

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 
 import numpy as np
 
@@ -45,7 +46,7 @@ def tune(
     usable, left_out = _scored(name, members, pairs)
     samples, target = [sample for sample, _ in usable], np.array([score for _, score in usable])
     parts = _Parts.of(members, samples, before, config)
-    fold = parts.folds(samples, config)
+    fold = _folds(samples, config)
     path = _Path.of(parts.z, target, fold, parts.prior, began, progress)
     weights, offset = _ridge(parts.z, target, parts.prior, path.strength)
     figures = {
@@ -89,13 +90,8 @@ def tune_on_sets(
     figures = {}
     for one, dataset in enumerate(sets):
         rest, left = own != one, own == one
-        fold = (
-            own[rest]
-            if len(sets) > 2
-            else parts.folds([s for s, at in zip(samples, rest, strict=True) if at], config)
-        )
-        path = _Path.of(z[rest], target[rest], fold, parts.prior, began, None)
-        weights, _ = _ridge(z[rest], target[rest], parts.prior, path.strength)
+        fold = own[rest] if len(sets) > 2 else _folds([*compress(samples, rest)], config)
+        weights, _ = _chosen_ridge(z[rest], target[rest], fold, parts.prior)
         for figure, learned in (("left_out", weights), ("unlearned", parts.prior)):
             figures[f"{figure} {dataset}"] = _spearman(parts.z[left] @ learned, human[left])
     for figure in ("left_out", "unlearned"):
@@ -129,10 +125,6 @@ class _Parts:
         centre, spread = (before.centre, before.spread) if before else scales(values, values)
         prior = before.weights if before else config.prior
         return cls(standardised(values, centre, spread, config.limits), centre, spread, prior)
-
-    def folds(self, samples: Sequence[Sample], config: BlendConfig) -> Rows:
-        """Folds by context, int64 (n,)."""
-        return folds_by_context(samples, min(config.folds, number_of_contexts(samples)), config.seed)
 
 
 @dataclass(frozen=True)
@@ -215,11 +207,15 @@ def _out_of_fold(
     held = np.zeros(len(target))
     for out in np.unique(fold).tolist():
         rest = fold != out
-        inner = parts.folds([sample for sample, at in zip(samples, rest, strict=True) if at], config)
-        path = _Path.of(parts.z[rest], target[rest], inner, parts.prior, 0.0, None)
-        weights, offset = _ridge(parts.z[rest], target[rest], parts.prior, path.strength)
+        inner = _folds([*compress(samples, rest)], config)
+        weights, offset = _chosen_ridge(parts.z[rest], target[rest], inner, parts.prior)
         held[~rest] = offset + parts.z[~rest] @ weights
     return held
+
+
+def _folds(samples: Sequence[Sample], config: BlendConfig) -> Rows:
+    """Folds by context, int64 (n,)."""
+    return folds_by_context(samples, min(config.folds, number_of_contexts(samples)), config.seed)
 
 
 def _spearman(one: Floats, other: Floats) -> float:
@@ -240,3 +236,8 @@ def _ridge(z: Floats, target: Floats, prior: Floats, strength: float) -> tuple[F
     solved = np.linalg.pinv(design.T @ design / len(z) + penalty) @ (design.T @ (target - mean) / len(z))
     weights = solved[0] * prior + solved[1:]
     return weights, float(mean - middle @ weights)
+
+
+def _chosen_ridge(z: Floats, target: Floats, fold: Rows, prior: Floats) -> tuple[Floats, float]:
+    """`_ridge` with the strength that is best out of fold."""
+    return _ridge(z, target, prior, _Path.of(z, target, fold, prior, 0.0, None).strength)

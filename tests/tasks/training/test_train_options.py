@@ -16,7 +16,7 @@ from ssrem.evaluators import load_evaluator, route
 from ssrem.evaluators.blend.blend import Blend
 from support.small_home import COMMON
 from support.tiny_transformer import write_bert
-from tasks.agreement.annotated_sets import human_scores
+from tasks.agreement.annotated_sets import annotated_file, human_scores
 from tasks.scoring.test_split import score_corpus
 from tasks.stage.stage import Stage
 from tasks.training.dry_run import dry_run
@@ -106,11 +106,11 @@ def test_annotated_sets_that_cannot_be_learned_from_together(
         (folder / "labels.json", "another annotated set is called labels too"),
     ):
         with pytest.raises(AnnotationError, match=said):
-            human_scores(home, [labels, str(other)], None)
-    both = [labels, str(tmp_path / "humour.json")]
+            human_scores([annotated_file(home, file) for file in (labels, str(other))], None)
+    both = [annotated_file(home, file) for file in (labels, str(tmp_path / "humour.json"))]
     with pytest.raises(AnnotationError, match=r"humour\.json: the annotated set has no criterion 'overall'"):
-        human_scores(home, both, "overall")
-    assert [one.labels.criterion for one in human_scores(home, both, None).values()] == ["overall", "humour"]
+        human_scores(both, "overall")
+    assert [one.labels.criterion for one in human_scores(both, None).values()] == ["overall", "humour"]
 
 
 def test_human_scores_alone_need_no_corpus(
