@@ -33,7 +33,7 @@ benchmarks: $(VENV)/.installed  ## measure the speed table of docs/results.md (m
 	$(BIN)/python -m benchmarks.speed --write $(ARGS)
 
 docs: $(VENV)/.installed  ## renew the generated parts of docs/sql.md
-	$(BIN)/python -m tasks.report.sql_docs docs/sql.md
+	$(BIN)/python -m ssrem.tasks.report.sql_docs docs/sql.md
 
 lint: $(VENV)/.installed-dev  ## run ruff, sqlfluff and lint-imports (the contracts of imports)
 	$(BIN)/ruff check .

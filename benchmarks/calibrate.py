@@ -9,7 +9,7 @@ import numpy as np
 from ssrem.evaluators.language_model.likelihood import LmSum
 from ssrem.samples import VALID, Sample
 from ssrem.tables.candidates import load_candidates
-from tasks.warehouse.home import Warehouse
+from ssrem.tasks.warehouse.home import Warehouse
 
 RESPONSES = 300
 

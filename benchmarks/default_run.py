@@ -15,8 +15,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from schemas import TABLES, VIEWS
-from tasks.warehouse.home import Warehouse
+from ssrem.schemas import TABLES, VIEWS
+from ssrem.tasks.warehouse.home import Warehouse
 
 ROOT = Path(__file__).resolve().parents[1]
 EXPECTED = Path(__file__).with_suffix(".json")
@@ -49,7 +49,7 @@ def run(home: Path) -> None:
     """Run `ssrem run` in a process of its own, computing on one thread; CalledProcessError where it fails."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("PREFECT_", "SSREM_"))}
     subprocess.run(
-        [sys.executable, "-m", "flows.cli", "run", "--home", str(home)],
+        [sys.executable, "-m", "ssrem.cli", "run", "--home", str(home)],
         env={**environment, "OMP_NUM_THREADS": "1"},
         cwd=ROOT,
         check=True,

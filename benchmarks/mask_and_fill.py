@@ -23,7 +23,7 @@ from benchmarks.negative_statistics import PAPER, negative_statistics
 from ssrem.negatives import load_generator
 from ssrem.samples import TRAIN
 from ssrem.tables.candidates import load_candidates
-from tasks.warehouse.home import Warehouse
+from ssrem.tasks.warehouse.home import Warehouse
 
 # The tagger's tags (CLAWS 5) by their beginnings; the first that fits counts.
 UNIVERSAL = {

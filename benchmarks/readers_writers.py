@@ -24,11 +24,11 @@ from typing import Any
 
 import duckdb
 
-from tasks.query.sandbox import ask
-from tasks.stage.ledger import Recipe
-from tasks.stage.stage import Output, Resources, open_stage
-from tasks.warehouse.home import Warehouse
-from tasks.warehouse.partition import PartitionKey
+from ssrem.tasks.query.sandbox import ask
+from ssrem.tasks.stage.ledger import Recipe
+from ssrem.tasks.stage.stage import Output, Resources, open_stage
+from ssrem.tasks.warehouse.home import Warehouse
+from ssrem.tasks.warehouse.partition import PartitionKey
 
 ROOT = Path(__file__).parent.parent
 GENERATIONS = (

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import duckdb
 
-from tasks.warehouse.home import Warehouse
+from ssrem.tasks.warehouse.home import Warehouse
 
 GROUPS = {
     "landed": ("corpora", "conversations", "utterances", "quarantine"),

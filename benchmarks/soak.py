@@ -21,10 +21,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tasks.ingest.land import land
-from tasks.stage.stage import Resources
-from tasks.warehouse import garbage
-from tasks.warehouse.home import Warehouse
+from ssrem.tasks.ingest.land import land
+from ssrem.tasks.stage.stage import Resources
+from ssrem.tasks.warehouse import garbage
+from ssrem.tasks.warehouse.home import Warehouse
 
 WORDS = [f"word{n}" for n in range(2000)]
 
@@ -72,7 +72,7 @@ def soak(root: Path, corpora: int, messages: int, tables: bool = False) -> Itera
         corpus, new = land(str(dump), str(home.root), resources=Resources(threads=1))
         if tables:
             from ssrem.tables.speaker_sets import TableSettings
-            from tasks.speaker_tables.build import build
+            from ssrem.tasks.speaker_tables.build import build
 
             build(corpus, str(home.root), settings=TableSettings(encoder="glove-6b-50d"))
         taken = time.perf_counter() - wall, time.process_time() - cpu

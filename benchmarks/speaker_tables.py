@@ -19,9 +19,9 @@ from benchmarks.measure import measure
 def build(home: str, corpus: str) -> None:
     """Build the tables in a stage that publishes nothing; print seconds and peak memory."""
     from ssrem.tables.speaker_sets import TableSettings, create_tables
-    from tasks.stage.ledger import Recipe
-    from tasks.stage.stage import open_stage
-    from tasks.warehouse.home import Warehouse
+    from ssrem.tasks.stage.ledger import Recipe
+    from ssrem.tasks.stage.stage import open_stage
+    from ssrem.tasks.warehouse.home import Warehouse
 
     with open_stage(Warehouse.at(home), "tables", lambda: Recipe({}, {})) as stage:
         start = time.perf_counter()
@@ -55,7 +55,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         home = arguments.home or scratch
         for dump in arguments.dump:
-            from tasks.ingest.land import land
+            from ssrem.tasks.ingest.land import land
 
             corpus, _ = land(dump, home)
             for _ in range(arguments.rounds):

@@ -41,7 +41,7 @@ class Row:
 
 def command(*arguments: str) -> Measured:
     """A whole `ssrem` command."""
-    return measure(["-m", "flows.cli", *arguments])
+    return measure(["-m", "ssrem.cli", *arguments])
 
 
 def number(name: str, text: str) -> str:

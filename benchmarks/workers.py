@@ -19,16 +19,16 @@ from typing import Any
 
 import numpy as np
 
-from flows.orchestration.options import RunnerOptions
-from flows.orchestration.workers import opened
 from ssrem.encoders import load_encoder
 from ssrem.evaluators import load_evaluator
+from ssrem.flows.orchestration.options import RunnerOptions
+from ssrem.flows.orchestration.workers import opened
 from ssrem.samples import TEST, TRAIN, Candidates
 from ssrem.tables.candidates import load_candidates
-from tasks.scoring.batches import score_candidates
-from tasks.speaker_tables import vectors
-from tasks.speaker_tables.similarity import similarity_in_shards
-from tasks.warehouse.home import Warehouse
+from ssrem.tasks.scoring.batches import score_candidates
+from ssrem.tasks.speaker_tables import vectors
+from ssrem.tasks.speaker_tables.similarity import similarity_in_shards
+from ssrem.tasks.warehouse.home import Warehouse
 
 CORPUS = "chitchat"
 WORKS = ("encoding", "scoring", "similarity")

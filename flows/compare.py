@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from flows.orchestration.artifacts import link_report
-from tasks.maintenance.repair import repair
-from tasks.report.compare_runs import write_run_comparison
+from ssrem.flows.orchestration.artifacts import link_report
+from ssrem.tasks.maintenance.repair import repair
+from ssrem.tasks.report.compare_runs import write_run_comparison
 
 
 def compare(first: str, second: str, home: str = "warehouse") -> str:

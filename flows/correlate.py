@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from flows.orchestration.artifacts import stage_artifacts
-from flows.orchestration.options import AgreementOptions, AnnotatedSetOptions, RunnerOptions
-from flows.orchestration.workers import on_workers
 from ssrem.errors import say
 from ssrem.evaluators.judge.request_options import request_options
-from tasks.agreement.correlate import SET_ERRORS
-from tasks.agreement.correlate import correlate as correlate_set
-from tasks.maintenance.repair import repair
-from tasks.scoring.endpoint_requests import split_settings
-from tasks.stage.stage import Resources
-from tasks.training.transfer import registered
-from tasks.training.versions import to_correlate
-from tasks.warehouse.home import Warehouse
+from ssrem.flows.orchestration.artifacts import stage_artifacts
+from ssrem.flows.orchestration.options import AgreementOptions, AnnotatedSetOptions, RunnerOptions
+from ssrem.flows.orchestration.workers import on_workers
+from ssrem.tasks.agreement.correlate import SET_ERRORS
+from ssrem.tasks.agreement.correlate import correlate as correlate_set
+from ssrem.tasks.maintenance.repair import repair
+from ssrem.tasks.scoring.endpoint_requests import split_settings
+from ssrem.tasks.stage.stage import Resources
+from ssrem.tasks.training.transfer import registered
+from ssrem.tasks.training.versions import to_correlate
+from ssrem.tasks.warehouse.home import Warehouse
 
 
 @on_workers

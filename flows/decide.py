@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from flows.orchestration.artifacts import stage_artifacts
 from ssrem.evaluators import evaluator_class
-from tasks.agreement.correlate import correlate_all, correlate_landed, left_out
-from tasks.maintenance.repair import repair
-from tasks.scoring.test_split import score_corpus
-from tasks.stage.stage import Resources
-from tasks.training.promotion import Challenge, challenges
-from tasks.training.promotion import decide as decide_on
-from tasks.training.settings import Margins
-from tasks.warehouse.home import Warehouse
+from ssrem.flows.orchestration.artifacts import stage_artifacts
+from ssrem.tasks.agreement.correlate import correlate_all, correlate_landed, left_out
+from ssrem.tasks.maintenance.repair import repair
+from ssrem.tasks.scoring.test_split import score_corpus
+from ssrem.tasks.stage.stage import Resources
+from ssrem.tasks.training.promotion import Challenge, challenges
+from ssrem.tasks.training.promotion import decide as decide_on
+from ssrem.tasks.training.settings import Margins
+from ssrem.tasks.warehouse.home import Warehouse
 
 
 def decide(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from flows.ingest import ingest
-from flows.orchestration.options import DumpOptions
 from ssrem.errors import DumpError, GateError
-from tasks.ingest.drop_folder import DONE, REJECTED, RejectedError, complete, file_away
-from tasks.stage.stage import Resources
+from ssrem.flows.ingest import ingest
+from ssrem.flows.orchestration.options import DumpOptions
+from ssrem.tasks.ingest.drop_folder import DONE, REJECTED, RejectedError, complete, file_away
+from ssrem.tasks.stage.stage import Resources
 
 
 def drop_folder(

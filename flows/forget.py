@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from flows.orchestration.options import TableOptions
-from flows.tables import tables
-from tasks.maintenance.repair import repair
-from tasks.privacy.forget import forget as forget_people
-from tasks.privacy.forget import unbuilt_tables
-from tasks.stage.stage import Resources
-from tasks.warehouse.home import Warehouse
+from ssrem.flows.orchestration.options import TableOptions
+from ssrem.flows.tables import tables
+from ssrem.tasks.maintenance.repair import repair
+from ssrem.tasks.privacy.forget import forget as forget_people
+from ssrem.tasks.privacy.forget import unbuilt_tables
+from ssrem.tasks.stage.stage import Resources
+from ssrem.tasks.warehouse.home import Warehouse
 
 
 def forget(
@@ -24,7 +24,7 @@ def forget(
     Speaker tables are rebuilt with their previous settings, also those that a killed run has not rebuilt.
 
     Args:
-        people: Digests of speaker ids (tasks.privacy.people.who_is), not the ids: Prefect stores parameters
+        people: Digests of speaker ids (ssrem.tasks.privacy.people.who_is), not the ids: Prefect stores parameters
         corpora: Names of corpora; by default all that have landed
     """
     repair(home)

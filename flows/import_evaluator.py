@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tasks.maintenance.repair import repair
-from tasks.stage.stage import Resources
-from tasks.training.transfer import import_evaluator as publish
+from ssrem.tasks.maintenance.repair import repair
+from ssrem.tasks.stage.stage import Resources
+from ssrem.tasks.training.transfer import import_evaluator as publish
 
 
 def import_evaluator(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from flows.orchestration.artifacts import stage_artifacts
-from flows.orchestration.options import DumpOptions
-from tasks.ingest.land import land
-from tasks.maintenance.repair import repair
-from tasks.stage.stage import Resources
-from tasks.stage.steps import in_flow_run
-from tasks.warehouse.home import Warehouse
+from ssrem.flows.orchestration.artifacts import stage_artifacts
+from ssrem.flows.orchestration.options import DumpOptions
+from ssrem.tasks.ingest.land import land
+from ssrem.tasks.maintenance.repair import repair
+from ssrem.tasks.stage.stage import Resources
+from ssrem.tasks.stage.steps import in_flow_run
+from ssrem.tasks.warehouse.home import Warehouse
 
 
 def ingest(

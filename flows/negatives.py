@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from flows.tables import tables
-from tasks.maintenance.repair import repair
-from tasks.speaker_tables.build import without_tables
-from tasks.speaker_tables.negatives import NegativeSettings, make_negatives
-from tasks.stage.stage import Resources
-from tasks.warehouse.corpora import landed_corpora
+from ssrem.flows.tables import tables
+from ssrem.tasks.maintenance.repair import repair
+from ssrem.tasks.speaker_tables.build import without_tables
+from ssrem.tasks.speaker_tables.negatives import NegativeSettings, make_negatives
+from ssrem.tasks.stage.stage import Resources
+from ssrem.tasks.warehouse.corpora import landed_corpora
 
 
 def negatives(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from flows.correlate import correlate
-from flows.drop_folder import drop_folder
-from flows.ingest import ingest
-from flows.orchestration.options import (
+from ssrem.errors import DumpError
+from ssrem.flows.correlate import correlate
+from ssrem.flows.drop_folder import drop_folder
+from ssrem.flows.ingest import ingest
+from ssrem.flows.orchestration.options import (
     AnnotatedSetOptions,
     DumpOptions,
     PipelineOptions,
@@ -13,17 +14,16 @@ from flows.orchestration.options import (
     TableOptions,
     TrainingOptions,
 )
-from flows.orchestration.workers import on_workers
-from flows.report import report
-from flows.retrain import retrain
-from flows.tables import tables
-from flows.train import train
-from ssrem.errors import DumpError
-from tasks.agreement.annotated_sets import annotated_file
-from tasks.agreement.correlate import correlate_all
-from tasks.stage.stage import Resources
-from tasks.studies.study import study_behaviour
-from tasks.warehouse.home import Warehouse
+from ssrem.flows.orchestration.workers import on_workers
+from ssrem.flows.report import report
+from ssrem.flows.retrain import retrain
+from ssrem.flows.tables import tables
+from ssrem.flows.train import train
+from ssrem.tasks.agreement.annotated_sets import annotated_file
+from ssrem.tasks.agreement.correlate import correlate_all
+from ssrem.tasks.stage.stage import Resources
+from ssrem.tasks.studies.study import study_behaviour
+from ssrem.tasks.warehouse.home import Warehouse
 
 
 @on_workers

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tasks.agreement.correlate import correlate_all
-from tasks.maintenance.repair import repair
-from tasks.stage.stage import Resources
-from tasks.training.promotion import promote as promote_version
+from ssrem.tasks.agreement.correlate import correlate_all
+from ssrem.tasks.maintenance.repair import repair
+from ssrem.tasks.stage.stage import Resources
+from ssrem.tasks.training.promotion import promote as promote_version
 
 
 def promote(

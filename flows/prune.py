@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tasks.warehouse.garbage import KEPT_FAILURES, KEPT_RUNS
-from tasks.warehouse.garbage import prune as delete_unused
-from tasks.warehouse.home import Warehouse
+from ssrem.tasks.warehouse.garbage import KEPT_FAILURES, KEPT_RUNS
+from ssrem.tasks.warehouse.garbage import prune as delete_unused
+from ssrem.tasks.warehouse.home import Warehouse
 
 
 def prune(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from flows.orchestration.artifacts import link_report
-from tasks.maintenance.repair import repair
-from tasks.report.report import write_figures, write_report
+from ssrem.flows.orchestration.artifacts import link_report
+from ssrem.tasks.maintenance.repair import repair
+from ssrem.tasks.report.report import write_figures, write_report
 
 
 def report(home: str = "warehouse", figures: str | None = None, raw: bool = False, anew: bool = True) -> str:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from flows.orchestration.options import RunnerOptions, TrainingOptions
-from flows.orchestration.workers import on_workers
-from flows.train import train
 from ssrem.evaluators import DEFAULT_EVALUATORS
-from tasks.maintenance.repair import repair
-from tasks.stage.stage import Resources
-from tasks.training.outdated import outdated
-from tasks.training.settings import Margins
-from tasks.training.versions import any_trained, version_status
-from tasks.warehouse.home import Warehouse
+from ssrem.flows.orchestration.options import RunnerOptions, TrainingOptions
+from ssrem.flows.orchestration.workers import on_workers
+from ssrem.flows.train import train
+from ssrem.tasks.maintenance.repair import repair
+from ssrem.tasks.stage.stage import Resources
+from ssrem.tasks.training.outdated import outdated
+from ssrem.tasks.training.settings import Margins
+from ssrem.tasks.training.versions import any_trained, version_status
+from ssrem.tasks.warehouse.home import Warehouse
 
 
 @on_workers

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from flows.orchestration.artifacts import stage_artifacts
-from flows.orchestration.options import RunnerOptions, TableOptions
-from flows.orchestration.workers import on_workers
-from flows.tables import tables
 from ssrem.errors import EvaluatorError
 from ssrem.evaluators import check_name, evaluator_class
-from tasks.maintenance.repair import repair
-from tasks.scoring.endpoint_requests import asks
-from tasks.scoring.test_split import score_corpus as score_test_split
-from tasks.speaker_tables.build import without_tables
-from tasks.stage.stage import Resources
-from tasks.training.transfer import registered
-from tasks.warehouse.corpora import landed_corpora
-from tasks.warehouse.home import Warehouse
+from ssrem.flows.orchestration.artifacts import stage_artifacts
+from ssrem.flows.orchestration.options import RunnerOptions, TableOptions
+from ssrem.flows.orchestration.workers import on_workers
+from ssrem.flows.tables import tables
+from ssrem.tasks.maintenance.repair import repair
+from ssrem.tasks.scoring.endpoint_requests import asks
+from ssrem.tasks.scoring.test_split import score_corpus as score_test_split
+from ssrem.tasks.speaker_tables.build import without_tables
+from ssrem.tasks.stage.stage import Resources
+from ssrem.tasks.training.transfer import registered
+from ssrem.tasks.warehouse.corpora import landed_corpora
+from ssrem.tasks.warehouse.home import Warehouse
 
 
 @on_workers

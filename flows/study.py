@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from flows.orchestration.artifacts import stage_artifacts
 from ssrem.evaluators.judge.request_options import request_options
-from tasks.maintenance.repair import repair
-from tasks.scoring.endpoint_requests import split_settings
-from tasks.stage.stage import Resources
-from tasks.studies.source import StudySettings
-from tasks.studies.study import datasets_of, write_study
-from tasks.studies.study import study as study_dataset
-from tasks.training.transfer import registered
-from tasks.training.versions import to_study
-from tasks.warehouse.home import Warehouse
+from ssrem.flows.orchestration.artifacts import stage_artifacts
+from ssrem.tasks.maintenance.repair import repair
+from ssrem.tasks.scoring.endpoint_requests import split_settings
+from ssrem.tasks.stage.stage import Resources
+from ssrem.tasks.studies.source import StudySettings
+from ssrem.tasks.studies.study import datasets_of, write_study
+from ssrem.tasks.studies.study import study as study_dataset
+from ssrem.tasks.training.transfer import registered
+from ssrem.tasks.training.versions import to_study
+from ssrem.tasks.warehouse.home import Warehouse
 
 
 def study(

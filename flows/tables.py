@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from flows.orchestration.artifacts import stage_artifacts
-from flows.orchestration.options import RunnerOptions, TableOptions
-from flows.orchestration.workers import on_workers
 from ssrem.encoders import DEFAULT_ENCODER
+from ssrem.flows.orchestration.artifacts import stage_artifacts
+from ssrem.flows.orchestration.options import RunnerOptions, TableOptions
+from ssrem.flows.orchestration.workers import on_workers
 from ssrem.tables.speaker_sets import TableSettings
-from tasks.maintenance.repair import repair
-from tasks.speaker_tables.build import build
-from tasks.stage.stage import Resources
-from tasks.warehouse.corpora import landed_corpora
+from ssrem.tasks.maintenance.repair import repair
+from ssrem.tasks.speaker_tables.build import build
+from ssrem.tasks.stage.stage import Resources
+from ssrem.tasks.warehouse.corpora import landed_corpora
 
 
 @on_workers

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from flows.decide import decide
-from flows.orchestration.artifacts import stage_artifacts
-from flows.orchestration.options import RunnerOptions, TableOptions, TrainingOptions
-from flows.orchestration.workers import on_workers
-from flows.tables import tables
 from ssrem.errors import say
 from ssrem.evaluators import DEFAULT_EVALUATORS, evaluator_class, route
-from tasks.maintenance.repair import repair
-from tasks.scoring.test_split import score_corpus
-from tasks.speaker_tables.build import without_tables
-from tasks.stage.stage import Resources
-from tasks.training.dry_run import too_small
-from tasks.training.promotion import challenges
-from tasks.training.settings import Margins
-from tasks.training.train import register
-from tasks.training.train import train as train_evaluator
-from tasks.warehouse.corpora import corpora_to_learn_from
-from tasks.warehouse.home import Warehouse
+from ssrem.flows.decide import decide
+from ssrem.flows.orchestration.artifacts import stage_artifacts
+from ssrem.flows.orchestration.options import RunnerOptions, TableOptions, TrainingOptions
+from ssrem.flows.orchestration.workers import on_workers
+from ssrem.flows.tables import tables
+from ssrem.tasks.maintenance.repair import repair
+from ssrem.tasks.scoring.test_split import score_corpus
+from ssrem.tasks.speaker_tables.build import without_tables
+from ssrem.tasks.stage.stage import Resources
+from ssrem.tasks.training.dry_run import too_small
+from ssrem.tasks.training.promotion import challenges
+from ssrem.tasks.training.settings import Margins
+from ssrem.tasks.training.train import register
+from ssrem.tasks.training.train import train as train_evaluator
+from ssrem.tasks.warehouse.corpora import corpora_to_learn_from
+from ssrem.tasks.warehouse.home import Warehouse
 
 
 @on_workers

@@ -2,8 +2,8 @@
 
 import hashlib
 
-from schemas import agreement, evaluators, human_ratings, ingest, ledger, speaker_tables
-from schemas.contract import Table, View
+from ssrem.schemas import agreement, evaluators, human_ratings, ingest, ledger, speaker_tables
+from ssrem.schemas.contract import Table, View
 
 _CONTRACTS = [
     contract

@@ -1,8 +1,18 @@
 """How evaluators agree with people (`agreement`, `correlations`, `comparisons`, `rankings`), how people agree with each
 other (`rater_agreement`), and what else scores depend on (`studies`)."""
 
-from schemas.contract import Between, Finite, NotEmpty, OneOf, References, Table, View, at_least, columns
-from schemas.human_ratings import AGGREGATIONS
+from ssrem.schemas.contract import (
+    Between,
+    Finite,
+    NotEmpty,
+    OneOf,
+    References,
+    Table,
+    View,
+    at_least,
+    columns,
+)
+from ssrem.schemas.human_ratings import AGGREGATIONS
 
 OUTCOME = OneOf(
     "outcome", ("ok", "constant", "too_few", "too_many", "too_few_systems", "uneven", "degenerate")

@@ -1,7 +1,7 @@
 """`evaluators`, the `learning_curves` of their training, their `scores`, and `identification`: how well they tell
 the true response from each kind of negative (Bak and Oh 2020, section 6)."""
 
-from schemas.contract import Between, Finite, OneOf, References, Table, WithinBounds, at_least, columns
+from ssrem.schemas.contract import Between, Finite, OneOf, References, Table, WithinBounds, at_least, columns
 
 EVALUATORS = Table(
     name="evaluators",

@@ -1,6 +1,6 @@
 """`rated_responses`, `ratings`, `human_scores`: responses that people rated, every rating, and its aggregations."""
 
-from schemas.contract import Finite, NotEmpty, OneOf, References, Table, at_least, columns
+from ssrem.schemas.contract import Finite, NotEmpty, OneOf, References, Table, at_least, columns
 
 AGGREGATIONS = ("mean", "median", "mode", "mad_mean")
 

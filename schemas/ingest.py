@@ -1,6 +1,6 @@
 """Tables that ingest fills: `corpora`, `conversations`, `utterances` and `quarantine`."""
 
-from schemas.contract import NotEmpty, OneOf, References, Table, at_least, columns
+from ssrem.schemas.contract import NotEmpty, OneOf, References, Table, at_least, columns
 
 CORPORA = Table(
     name="corpora",

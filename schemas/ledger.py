@@ -1,6 +1,6 @@
 """`runs`, `check_results`: the runs that published, and the results of their gates."""
 
-from schemas.contract import OneOf, Table, at_least, columns
+from ssrem.schemas.contract import OneOf, Table, at_least, columns
 
 RUNS = Table(
     name="runs",

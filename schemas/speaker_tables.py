@@ -1,7 +1,7 @@
 """Tables derived from the messages: `turns`, `responses`, the sets of turns of each speaker (Bak and Oh 2020, section
 3.1), `candidates` drawn from them, generated `negatives`, and `set_similarity` (Table 2 of the paper)."""
 
-from schemas.contract import Between, Finite, NotEmpty, OneOf, References, Table, at_least, columns
+from ssrem.schemas.contract import Between, Finite, NotEmpty, OneOf, References, Table, at_least, columns
 
 SPLITS = ("train", "valid", "test")
 ADDRESSEE_FROM = ("stated", "reply", "previous_speaker")

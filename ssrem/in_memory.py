@@ -12,11 +12,11 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from schemas import TABLES
 from ssrem.errors import DumpError
 from ssrem.files import temporary_folder
 from ssrem.readers.python_data import Columns, in_python, reader_of
 from ssrem.registry import did_you_mean
+from ssrem.schemas import TABLES
 from ssrem.tables.builder import TableBuilder
 from ssrem.tables.candidates import load_candidates
 from ssrem.tables.landing import create_ids, create_landed, create_raw, reject, scope_to_files, seats
@@ -128,7 +128,7 @@ def conversations(
         raise DumpError(f"max_quarantine={max_quarantine!r}: it is a share from 0 to 1")
     if isinstance(not_people, str):
         raise DumpError(f"not_people={not_people!r}: it is a list of names, such as [{not_people!r}]")
-    settings = TableSettings(int(seed), int(context_turns), addressees=addressees)
+    settings = TableSettings(seed=int(seed), context_turns=int(context_turns), addressees=addressees)
     with temporary_folder() as scratch, duckdb.connect() as connection:
         connection.execute("SET temp_directory = $folder", {"folder": f"{scratch}/spill"})
         connection.execute("SET preserve_insertion_order = false")

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from flows.cli.main import close_stderr
-from tasks.warehouse.home import Warehouse
+from ssrem.cli.main import close_stderr
+from ssrem.tasks.warehouse.home import Warehouse
 
 atexit.register(close_stderr)
 

@@ -21,14 +21,14 @@ from typing import Any
 
 import pytest
 
-from flows.cli.main import main
-from flows.cli.parser import VERBS, parse
 from ssrem.annotation.items import Batch
 from ssrem.annotation.page import ANSWERS_FORMAT
+from ssrem.cli.main import main
+from ssrem.cli.parser import VERBS, parse
 from ssrem.evaluators import BASELINES
+from ssrem.tasks.warehouse.home import Warehouse
 from support.paths import ROOT, SHARED
 from support.small_home import Made, annotated_rows, made, write_conversations
-from tasks.warehouse.home import Warehouse
 
 __all__ = ["made"]
 
@@ -270,7 +270,7 @@ class Desk:
         if SHELL.search(line) or not line.startswith("ssrem "):
             shims = self.folder / "bin"
             shims.mkdir(exist_ok=True)
-            for name, module in (("ssrem", "-m flows.cli "), ("python", "")):
+            for name, module in (("ssrem", "-m ssrem.cli "), ("python", "")):
                 (shims / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" {module}"$@"\n')
                 (shims / name).chmod(0o755)
             path = {
@@ -403,7 +403,7 @@ def desk(
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("webbrowser.open", lambda address: True)
-    monkeypatch.setattr("flows.cli.commands.ingest.time", SimpleNamespace(sleep=interrupted))
+    monkeypatch.setattr("ssrem.cli.commands.ingest.time", SimpleNamespace(sleep=interrupted))
     return Desk(tmp_path, made, capsys)
 
 

@@ -13,18 +13,17 @@ import duckdb
 import numpy as np
 import pytest
 
-import sql
-from schemas import TABLES
 from ssrem.annotated_sets import read_set
 from ssrem.encoders import load_encoder, load_saved
 from ssrem.evaluators import evaluator_class, load_evaluator
 from ssrem.negatives import load_generator
 from ssrem.readers import open_dump
 from ssrem.samples import Candidates, Sample
+from ssrem.schemas import TABLES
 from ssrem.studies import study_called
 from ssrem.studies.scored import Scored
+from ssrem.tasks.stage.gate import check_tables
 from support.paths import ROOT
-from tasks.stage.gate import check_tables
 
 PAGE = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
 FILE = re.compile(r"^`(?P<path>\S+)`:\n\n```\w+\n(?P<code>.*?)```$", re.MULTILINE | re.DOTALL)
@@ -146,7 +145,7 @@ def test_a_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copytree(ROOT / "sql", tmp_path / "sql")
     example = EXAMPLES["A check"]
     (tmp_path / example.path).write_text(example.code, encoding="utf-8")
-    monkeypatch.setattr(sql, "files", lambda package: tmp_path / package)
+    monkeypatch.setattr("ssrem.sql.files", lambda package: tmp_path / package)
     with duckdb.connect() as connection:
         connection.execute("CREATE SCHEMA published")
         for table in TABLES.values():

@@ -22,8 +22,8 @@ from ssrem.errors import SsremError
 from ssrem.files import sha256
 from ssrem.samples import Candidates
 from ssrem.tables.candidates import load_candidates
-from tasks.warehouse.corpora import landed_corpus
-from tasks.warehouse.home import Warehouse
+from ssrem.tasks.warehouse.corpora import landed_corpus
+from ssrem.tasks.warehouse.home import Warehouse
 
 
 def main() -> int:

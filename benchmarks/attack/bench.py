@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.attack.inputs import content, write_answers, write_dump, write_rated
-from tasks.warehouse.home import Warehouse
+from ssrem.tasks.warehouse.home import Warehouse
 
 FAST = "--encoder word2vec"
 TRAIN = f"train ssrem {FAST} --set epochs=3"

@@ -27,16 +27,16 @@ import duckdb
 
 from benchmarks.attack.bench import VERBS, Bench
 from benchmarks.attack.samples import DUMPS, NASTY, SETS, SQL, VALUES, WORDS
-from flows.cli.parser import parse
-from schemas import TABLES
 from ssrem.annotated_sets import LAYOUTS, read_set
+from ssrem.cli.parser import parse
 from ssrem.errors import SsremError
 from ssrem.evaluators.core.archive import unpack
 from ssrem.readers import FORMATS, open_dump
-from tasks.ingest.land import land
-from tasks.query.sandbox import _answer, _one_line, confined
-from tasks.training.transfer import _checked
-from tasks.warehouse.home import Warehouse
+from ssrem.schemas import TABLES
+from ssrem.tasks.ingest.land import land
+from ssrem.tasks.query.sandbox import _answer, _one_line, confined
+from ssrem.tasks.training.transfer import _checked
+from ssrem.tasks.warehouse.home import Warehouse
 
 PATIENCE = 20.0
 """Seconds after which an input counts as one that hangs."""

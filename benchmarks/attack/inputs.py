@@ -7,11 +7,11 @@ import json
 import random
 from pathlib import Path
 
-from schemas import TABLES
 from ssrem.annotation.items import Batch
 from ssrem.annotation.page import ANSWERS_FORMAT
-from tasks.warehouse.home import Warehouse
-from tasks.warehouse.snapshot import Snapshot
+from ssrem.schemas import TABLES
+from ssrem.tasks.warehouse.home import Warehouse
+from ssrem.tasks.warehouse.snapshot import Snapshot
 
 WORDS = """
 pizza bread cheese soup dinner cook guitar song band piano concert sing football goal team coach match beach hotel city

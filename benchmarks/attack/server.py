@@ -72,7 +72,7 @@ def main() -> int:
         if not (process := os.fork()):
             job = json.loads(line)
             begin(job)
-            from flows.cli.main import main as command
+            from ssrem.cli.main import main as command
 
             status = command()
             if job.get("watch"):

@@ -29,7 +29,7 @@ from pathlib import Path
 from benchmarks.faults import damage
 from benchmarks.faults.child import STAGES
 from benchmarks.faults.home import Bench, Child, Outcome, write_inputs
-from tasks.warehouse.home import Warehouse
+from ssrem.tasks.warehouse.home import Warehouse
 
 PUBLISHING = 0.2
 """Share of the kills that fall into the time in which a stage publishes."""

@@ -26,15 +26,15 @@ CORPUS = "tiny"
 def run_stage(stage: str, home: str, dump: str, annotated: str) -> None:
     """One stage as its flow calls it, without Prefect."""
     from ssrem.tables.speaker_sets import TableSettings
-    from tasks.agreement.correlate import correlate
-    from tasks.ingest.land import land
-    from tasks.maintenance.repair import repair
-    from tasks.report.report import write_report
-    from tasks.scoring.test_split import score_corpus
-    from tasks.speaker_tables.build import build
-    from tasks.training.train import train
-    from tasks.training.versions import promoted
-    from tasks.warehouse.home import Warehouse
+    from ssrem.tasks.agreement.correlate import correlate
+    from ssrem.tasks.ingest.land import land
+    from ssrem.tasks.maintenance.repair import repair
+    from ssrem.tasks.report.report import write_report
+    from ssrem.tasks.scoring.test_split import score_corpus
+    from ssrem.tasks.speaker_tables.build import build
+    from ssrem.tasks.training.train import train
+    from ssrem.tasks.training.versions import promoted
+    from ssrem.tasks.warehouse.home import Warehouse
 
     repair(home)
     if stage == "ingest":
@@ -55,17 +55,17 @@ def run_stage(stage: str, home: str, dump: str, annotated: str) -> None:
 
 def _shift_clock(seconds: float) -> None:
     """Shift every clock that ssrem reads by `seconds`."""
-    import tasks.maintenance.repair
-    import tasks.report.report
-    import tasks.stage.stage
-    import tasks.warehouse.home
+    import ssrem.tasks.maintenance.repair
+    import ssrem.tasks.report.report
+    import ssrem.tasks.stage.stage
+    import ssrem.tasks.warehouse.home
 
-    true_now, true_time = tasks.warehouse.home.utc_now, time.time
+    true_now, true_time = ssrem.tasks.warehouse.home.utc_now, time.time
     for module in (
-        tasks.warehouse.home,
-        tasks.maintenance.repair,
-        tasks.report.report,
-        tasks.stage.stage,
+        ssrem.tasks.warehouse.home,
+        ssrem.tasks.maintenance.repair,
+        ssrem.tasks.report.report,
+        ssrem.tasks.stage.stage,
     ):
         module.utc_now = lambda: true_now() + timedelta(seconds=seconds)  # type: ignore[attr-defined]
     time.time = lambda: true_time() + seconds
@@ -73,7 +73,7 @@ def _shift_clock(seconds: float) -> None:
 
 def _time_publishing(moments: list[tuple[str, float]]) -> None:
     """Record when each publish begins and ends."""
-    from tasks.stage.stage import Stage
+    from ssrem.tasks.stage.stage import Stage
 
     publish = Stage.publish
 
@@ -127,9 +127,9 @@ def main() -> None:
             "great_expectations",
             "gensim.models",
             "torch",
-            "tasks.agreement.correlate",
-            "tasks.report.report",
-            "tasks.training.train",
+            "ssrem.tasks.agreement.correlate",
+            "ssrem.tasks.report.report",
+            "ssrem.tasks.training.train",
         ]
     )
     for line in sys.stdin:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from benchmarks.faults.child import STAGES
 from benchmarks.faults.home import Bench, Outcome, litter
-from tasks.warehouse.partition import Partition
+from ssrem.tasks.warehouse.partition import Partition
 
 YEARS = 10 * 365 * 24 * 3600.0
 

@@ -18,12 +18,12 @@ from typing import Any
 
 from benchmarks.attack.inputs import content, write_dump, write_rated
 from benchmarks.faults.child import CORPUS, STAGES
-from schemas import TABLES
 from ssrem.errors import SsremError
-from tasks.maintenance.health import health
-from tasks.query.sandbox import ask
-from tasks.warehouse.home import Warehouse
-from tasks.warehouse.partition import Partition
+from ssrem.schemas import TABLES
+from ssrem.tasks.maintenance.health import health
+from ssrem.tasks.query.sandbox import ask
+from ssrem.tasks.warehouse.home import Warehouse
+from ssrem.tasks.warehouse.partition import Partition
 
 ROOT = Path(__file__).parents[2]
 

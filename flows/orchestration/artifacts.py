@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from ssrem.errors import GateError
-from tasks.query.summaries import gate_results, summary, title
-from tasks.stage.progress import Advance, listening
-from tasks.stage.steps import in_flow_run
-from tasks.warehouse.home import Warehouse
+from ssrem.tasks.query.summaries import gate_results, summary, title
+from ssrem.tasks.stage.progress import Advance, listening
+from ssrem.tasks.stage.steps import in_flow_run
+from ssrem.tasks.warehouse.home import Warehouse
 
 SHOWN_ROWS = 20
 """Rows shown of each file that a failed gate wrote."""

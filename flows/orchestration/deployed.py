@@ -12,7 +12,7 @@ from importlib.util import find_spec
 
 from prefect import Flow, flow
 
-from flows.orchestration.failure_hook import notify
+from ssrem.flows.orchestration.failure_hook import notify
 
 
 @cache

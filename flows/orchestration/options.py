@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field, model_validator
 
 from ssrem.config import SIMILARITY_SPEAKERS
 from ssrem.errors import RunnerError
-from tasks.training.settings import LabelOptions, Margins
+from ssrem.tasks.training.settings import LabelOptions, Margins
 
 Seed = Field(0, ge=0, description="Seed of every draw")
 

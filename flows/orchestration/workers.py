@@ -9,9 +9,9 @@ from functools import wraps
 from inspect import signature
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from flows.orchestration.options import RunnerOptions
 from ssrem.errors import RunnerError, one_line
-from tasks.stage.shards import distributed, workers
+from ssrem.flows.orchestration.options import RunnerOptions
+from ssrem.tasks.stage.shards import distributed, workers
 
 if TYPE_CHECKING:
     from distributed import Client

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from schemas import TABLES
-from sql import statement
+from ssrem.schemas import TABLES
+from ssrem.sql import statement
 
 if TYPE_CHECKING:
     import duckdb

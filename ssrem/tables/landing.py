@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sql import statement
 from ssrem.privacy.record_batches import FORGOTTEN
+from ssrem.sql import statement
 from ssrem.tables.builder import TableBuilder
 from ssrem.tables.places import create_places
 from ssrem.tables.row_numbers import REMOVED, SCHEMA, numbered

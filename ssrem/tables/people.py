@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from sql import statement
 from ssrem.readers.people import NONE
+from ssrem.sql import statement
 from ssrem.tables.builder import TableBuilder
 
 _MOST_NAMED = 5

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sql import statement
 from ssrem.readers.people import DELETED_ACCOUNTS
+from ssrem.sql import statement
 from ssrem.tables.builder import TableBuilder
 
 if TYPE_CHECKING:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from sql import statement
+from pydantic import Field
+
 from ssrem.config import SIMILARITY_SPEAKERS
 from ssrem.encoders import DEFAULT_ENCODER
-from ssrem.errors import SsremError
+from ssrem.settings import Count, Seed, Settings
+from ssrem.sql import statement
 from ssrem.tables.builder import TableBuilder
 
 if TYPE_CHECKING:
@@ -21,36 +22,29 @@ DRAWS = {"SC": 1, "SP": 1, "SS": 1, "Rand": 4}
 KIND_CODES = {"SC": 1, "SP": 2, "SS": 3, "Rand": 4}
 """Code of a kind in the hash of a draw. Do not change them: the draws would change."""
 
-ADDRESSEES = ("all", "stated")
-"""Which turns SP holds: all, or only those whose addressee is stated or replied to."""
-
 MACROS = ("mul64", "mix64_first", "mix64_middle", "mix64_last", "mix64", "drawer_hash", "draw_hash")
 
 
-@dataclass(frozen=True)
-class TableSettings:
-    """Settings of the speaker tables: seed of every draw, most turns of a context, encoder of the set similarity, and
-    by which addressees turns are in SP, one of ADDRESSEES. similarity: of how many speakers, drawn by the seed, the
-    similarity within their sets is measured; `all`, or `none`."""
+class TableSettings(Settings):
+    """What determines the speaker tables of a corpus."""
 
-    seed: int = 0
-    context_turns: int = 5
-    encoder: str = DEFAULT_ENCODER
-    addressees: str = "all"
-    similarity: int | str = SIMILARITY_SPEAKERS
-
-    def __post_init__(self) -> None:
-        if self.context_turns < 1 or self.seed < 0:
-            raise SsremError(
-                f"context turns {self.context_turns}, seed {self.seed}: a context needs at least one turn, and a seed "
-                "must not be negative"
-            )
-        if self.addressees not in ADDRESSEES:
-            raise SsremError(f"addressees {self.addressees!r}: expected one of {', '.join(ADDRESSEES)}")
-        if self.similarity not in ("all", "none") and not (
-            isinstance(self.similarity, int) and self.similarity > 0
-        ):
-            raise SsremError(f"similarity {self.similarity!r}: expected a number of speakers, all or none")
+    seed: Seed = Field(0, description="seed of every draw")
+    context_turns: Count = Field(5, description="turns of a context at most")
+    encoder: str = Field(
+        DEFAULT_ENCODER,
+        description="encoder of the set similarity: wordllama, word2vec, glove-6b-50d, all-minilm-l6-v2, a "
+        "vectors file, a transformer's folder or hf:NAME, a gensim.downloader name, or A+B",
+    )
+    addressees: Literal["all", "stated"] = Field(
+        "all",
+        description="turns in SP, the same-partner sets: all, or only those whose addressee the dump states "
+        "or that reply to a message (the addressee of the others is the previous speaker)",
+    )
+    similarity: Count | Literal["all", "none"] = Field(
+        SIMILARITY_SPEAKERS,
+        description="measure how similar the turns in the speakers' sets are: for how many speakers, drawn "
+        "by --seed, for all, or for none",
+    )
 
 
 def create_tables(tables: TableBuilder, corpus: str, speaker_scope: str, settings: TableSettings) -> None:

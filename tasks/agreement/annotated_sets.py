@@ -13,7 +13,7 @@ from ssrem.annotated_sets import EVAL, AnnotatedSet, read_set
 from ssrem.annotated_sets.known import known_set, known_sets
 from ssrem.errors import AnnotationError, say
 from ssrem.files import sha256
-from tasks.warehouse.home import Warehouse
+from ssrem.tasks.warehouse.home import Warehouse
 
 
 @dataclass(frozen=True)

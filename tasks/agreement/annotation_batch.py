@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import duckdb
 
-from sql import statement
 from ssrem.agreement.annotated import read_samples
 from ssrem.annotation import page
 from ssrem.annotation.answers import Answer, read_answers
@@ -23,10 +22,11 @@ from ssrem.annotation.retrieval import Retrieval
 from ssrem.errors import AnnotationError, HomeError
 from ssrem.files import read_text
 from ssrem.samples import context_key
-from tasks.scoring.endpoint_requests import mark_private, why_private
-from tasks.warehouse.corpora import landed_corpora
-from tasks.warehouse.files import check_target, delete, whole_file
-from tasks.warehouse.home import Warehouse
+from ssrem.sql import statement
+from ssrem.tasks.scoring.endpoint_requests import mark_private, why_private
+from ssrem.tasks.warehouse.corpora import landed_corpora
+from ssrem.tasks.warehouse.files import check_target, delete, whole_file
+from ssrem.tasks.warehouse.home import Warehouse
 
 if TYPE_CHECKING:
     from ssrem.annotation.review import Review

@@ -12,8 +12,8 @@ from threadpoolctl import threadpool_limits
 
 from ssrem.agreement.figures import RESAMPLES, SEED
 from ssrem.errors import AnnotationError, EvaluatorError, GateError, say
-from tasks.agreement.annotated_sets import AnnotatedFile, annotated_file
-from tasks.agreement.landed_set import (
+from ssrem.tasks.agreement.annotated_sets import AnnotatedFile, annotated_file
+from ssrem.tasks.agreement.landed_set import (
     Options,
     landed_sets,
     published_options,
@@ -22,20 +22,20 @@ from tasks.agreement.landed_set import (
     response_rows,
     scored_set,
 )
-from tasks.agreement.set_figures import stage_figures
-from tasks.agreement.set_scores import stage_scores
-from tasks.ingest.dataset_names import checked_name
-from tasks.scoring.endpoint_requests import why_marked, why_private
-from tasks.scoring.signatures import Version
-from tasks.stage.ledger import Recipe, already_done
-from tasks.stage.progress import progress
-from tasks.stage.protocol import Built, run_stage
-from tasks.stage.stage import Output, Resources, Stage
-from tasks.stage.steps import step
-from tasks.warehouse.clock import utc_now
-from tasks.warehouse.home import Warehouse
-from tasks.warehouse.incidents import log_incident
-from tasks.warehouse.partition import PartitionKey
+from ssrem.tasks.agreement.set_figures import stage_figures
+from ssrem.tasks.agreement.set_scores import stage_scores
+from ssrem.tasks.ingest.dataset_names import checked_name
+from ssrem.tasks.scoring.endpoint_requests import why_marked, why_private
+from ssrem.tasks.scoring.signatures import Version
+from ssrem.tasks.stage.ledger import Recipe, already_done
+from ssrem.tasks.stage.progress import progress
+from ssrem.tasks.stage.protocol import Built, run_stage
+from ssrem.tasks.stage.stage import Output, Resources, Stage
+from ssrem.tasks.stage.steps import step
+from ssrem.tasks.warehouse.clock import utc_now
+from ssrem.tasks.warehouse.home import Warehouse
+from ssrem.tasks.warehouse.incidents import log_incident
+from ssrem.tasks.warehouse.partition import PartitionKey
 
 LANDED_TABLES = ("rated_responses", "ratings", "human_scores")
 SET_ERRORS = (AnnotationError, EvaluatorError, GateError)
@@ -62,7 +62,7 @@ def correlate(
 
     file: a file, a folder, or the name of a pulled set. ground_truth_kept: compare ground-truth rows too, which are
     scored in any case. systems_forced: compute figures at system level even of too few systems. test: compares the
-    evaluators, one of `tasks.agreement.pairwise.TESTS`. permutations: of the test of no agreement behind p_permuted.
+    evaluators, one of `TESTS` of pairwise. permutations: of the test of no agreement behind p_permuted.
     None for one of these three: as in the set's last run, at first False, DEFAULT_TEST and 0. layout, mapping: as
     `read_set` takes them. replace: a set of that name with other content is replaced, and scored again by all
     evaluators that scored it. Raises AnnotationError if the set cannot be read, or, without `replace`, such a set

@@ -15,9 +15,9 @@ from ssrem.agreement.inputs import Floats, Responses
 from ssrem.agreement.raters.reliability import Ratings
 from ssrem.evaluators.parts import PARTS, overall_part
 from ssrem.samples import Sample
-from tasks.scoring.signatures import Version
-from tasks.stage.stage import Output
-from tasks.warehouse.partition import PartitionKey
+from ssrem.tasks.scoring.signatures import Version
+from ssrem.tasks.stage.stage import Output
+from ssrem.tasks.warehouse.partition import PartitionKey
 
 GROUND_TRUTH = "ground-truth"
 """How signatures name excluded ground-truth rows."""

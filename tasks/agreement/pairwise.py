@@ -15,8 +15,8 @@ from ssrem.agreement.paired_bootstrap import paired_bootstrap
 from ssrem.agreement.ranking import Ranking, ranking
 from ssrem.agreement.significance import PERMUTATIONS, Difference, perm_both, williams
 from ssrem.evaluators.parts import overall_part
-from tasks.agreement.landed_set import DEFAULT_TEST, ScoredSet
-from tasks.scoring.signatures import Version
+from ssrem.tasks.agreement.landed_set import DEFAULT_TEST, ScoredSet
+from ssrem.tasks.scoring.signatures import Version
 
 AGGREGATION = "mean"
 DRAWS_A_PAIR = 50

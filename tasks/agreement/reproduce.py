@@ -10,7 +10,7 @@ from ssrem.agreement.figures import GROUPINGS, LEVELS, SYSTEM_MEASURES, Figure, 
 from ssrem.agreement.inputs import EQUAL, View
 from ssrem.agreement.signature import Signature, SignatureError, differences, parse
 from ssrem.errors import AnnotationError, EvaluatorError
-from tasks.agreement.landed_set import (
+from ssrem.tasks.agreement.landed_set import (
     GROUND_TRUTH,
     ScoredSet,
     human_scores,
@@ -18,9 +18,9 @@ from tasks.agreement.landed_set import (
     scored_set,
     scores_of,
 )
-from tasks.scoring.conversations import conversation_figures_of
-from tasks.scoring.signatures import FORCED, Version, signature_of, weights_of
-from tasks.warehouse.home import Warehouse
+from ssrem.tasks.scoring.conversations import conversation_figures_of
+from ssrem.tasks.scoring.signatures import FORCED, Version, signature_of, weights_of
+from ssrem.tasks.warehouse.home import Warehouse
 
 if TYPE_CHECKING:
     import duckdb

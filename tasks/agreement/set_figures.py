@@ -10,7 +10,7 @@ import numpy as np
 from ssrem.agreement.figures import SEED, figures
 from ssrem.agreement.raters.figures import rater_figures, reliability_figures
 from ssrem.agreement.raters.filters import without_outliers
-from tasks.agreement.landed_set import (
+from ssrem.tasks.agreement.landed_set import (
     GROUND_TRUTH,
     Options,
     ScoredSet,
@@ -19,10 +19,10 @@ from tasks.agreement.landed_set import (
     scores_of,
     version_outputs,
 )
-from tasks.agreement.pairwise import comparison_rows
-from tasks.scoring.signatures import Version, figure_row, signature_of, weights_of
-from tasks.stage.stage import Output, Stage
-from tasks.warehouse.partition import PartitionKey
+from ssrem.tasks.agreement.pairwise import comparison_rows
+from ssrem.tasks.scoring.signatures import Version, figure_row, signature_of, weights_of
+from ssrem.tasks.stage.stage import Output, Stage
+from ssrem.tasks.warehouse.partition import PartitionKey
 
 SET_TABLES = ("comparisons", "rankings", "rater_agreement")
 """Tables whose partition covers all evaluators of an annotated set."""

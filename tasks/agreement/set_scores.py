@@ -12,11 +12,11 @@ from ssrem.evaluators.base import EMPTY_CONTEXT, EMPTY_RESPONSE, NO_REFERENCE, E
 from ssrem.evaluators.judge.request_options import request_options
 from ssrem.evaluators.parts import PARTS
 from ssrem.samples import Sample
-from tasks.agreement.landed_set import samples_of, version_outputs
-from tasks.scoring.batches import evaluator_at, score_samples
-from tasks.scoring.endpoint_requests import asks, marked_private, request_options_in
-from tasks.scoring.signatures import Version, learned_from
-from tasks.stage.stage import Output, Stage
+from ssrem.tasks.agreement.landed_set import samples_of, version_outputs
+from ssrem.tasks.scoring.batches import evaluator_at, score_samples
+from ssrem.tasks.scoring.endpoint_requests import asks, marked_private, request_options_in
+from ssrem.tasks.scoring.signatures import Version, learned_from
+from ssrem.tasks.stage.stage import Output, Stage
 
 
 def stage_scores(stage: Stage, dataset: str, versions: Sequence[Version]) -> list[Output]:

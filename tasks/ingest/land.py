@@ -11,27 +11,27 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from schemas import LANDED
 from ssrem.errors import DumpError, say
 from ssrem.files import sha256
 from ssrem.readers import open_dump, prefetched
 from ssrem.readers.fields import WITHOUT_CONVERSATIONS
 from ssrem.readers.files.sources import absolute
 from ssrem.readers.people import NONE
+from ssrem.schemas import LANDED
 from ssrem.tables.landing import create_ids, create_landed, create_raw, reject, scope_to_files, seats
 from ssrem.tables.people import people_notes
 from ssrem.tables.places import order_note, replies_note
-from tasks.ingest.dataset_names import as_text, checked_name, corpus_name
-from tasks.ingest.landed_before import landed_as
-from tasks.privacy.ingest_filter import check_same_way, key_for, private
-from tasks.privacy.purge import derived_partitions, held_texts, purge, schedule_purge
-from tasks.stage.ledger import Recipe
-from tasks.stage.progress import progress
-from tasks.stage.protocol import Built, run_stage
-from tasks.stage.stage import Output, Resources, Stage
-from tasks.stage.steps import step
-from tasks.warehouse.home import Warehouse
-from tasks.warehouse.partition import PartitionKey
+from ssrem.tasks.ingest.dataset_names import as_text, checked_name, corpus_name
+from ssrem.tasks.ingest.landed_before import landed_as
+from ssrem.tasks.privacy.ingest_filter import check_same_way, key_for, private
+from ssrem.tasks.privacy.purge import derived_partitions, held_texts, purge, schedule_purge
+from ssrem.tasks.stage.ledger import Recipe
+from ssrem.tasks.stage.progress import progress
+from ssrem.tasks.stage.protocol import Built, run_stage
+from ssrem.tasks.stage.stage import Output, Resources, Stage
+from ssrem.tasks.stage.steps import step
+from ssrem.tasks.warehouse.home import Warehouse
+from ssrem.tasks.warehouse.partition import PartitionKey
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ssrem.errors import DumpError
-from tasks.privacy.people import last_parameters
-from tasks.warehouse.home import Warehouse
+from ssrem.tasks.privacy.people import last_parameters
+from ssrem.tasks.warehouse.home import Warehouse
 
 
 def landed_as(home: Warehouse, corpus: str, digest: str, given: Mapping[str, Any]) -> str | None:

@@ -14,14 +14,14 @@ from pathlib import Path
 
 from ssrem.errors import HomeError
 from ssrem.files import check_regular
-from tasks.privacy.forgotten_list import FILE as FORGOTTEN_LIST
-from tasks.warehouse.catalog import DamagedCatalogError, OtherLayoutError, read_catalog
-from tasks.warehouse.files import delete, sync_path
-from tasks.warehouse.garbage import DRAFT, MARK, PIN, delete_backup, delete_ended_backups
-from tasks.warehouse.home import Warehouse
-from tasks.warehouse.integrity import find_damage
-from tasks.warehouse.partition import Partition
-from tasks.warehouse.snapshot import Snapshot
+from ssrem.tasks.privacy.forgotten_list import FILE as FORGOTTEN_LIST
+from ssrem.tasks.warehouse.catalog import DamagedCatalogError, OtherLayoutError, read_catalog
+from ssrem.tasks.warehouse.files import delete, sync_path
+from ssrem.tasks.warehouse.garbage import DRAFT, MARK, PIN, delete_backup, delete_ended_backups
+from ssrem.tasks.warehouse.home import Warehouse
+from ssrem.tasks.warehouse.integrity import find_damage
+from ssrem.tasks.warehouse.partition import Partition
+from ssrem.tasks.warehouse.snapshot import Snapshot
 
 ARCHIVES = {".tar": "w", ".tar.gz": "w:gz", ".tgz": "w:gz"}
 

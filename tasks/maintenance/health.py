@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from ssrem.errors import HomeError
-from tasks.warehouse.clock import utc_now
-from tasks.warehouse.home import Warehouse
-from tasks.warehouse.incidents import incidents
-from tasks.warehouse.integrity import find_damage, forget_verified, model_damage
+from ssrem.tasks.warehouse.clock import utc_now
+from ssrem.tasks.warehouse.home import Warehouse
+from ssrem.tasks.warehouse.incidents import incidents
+from ssrem.tasks.warehouse.integrity import find_damage, forget_verified, model_damage
 
 SHOWN = 10
 """How many incidents are shown, the newest."""

@@ -10,20 +10,20 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from schemas import LANDED
 from ssrem.errors import HomeError, SsremError
 from ssrem.readers import open_dump
+from ssrem.schemas import LANDED
 from ssrem.tables.speaker_sets import TableSettings
-from tasks.agreement.correlate import correlate_landed
-from tasks.ingest.drop_folder import DONE
-from tasks.ingest.land import content_hash, land
-from tasks.scoring.test_split import score_corpus
-from tasks.speaker_tables.build import build
-from tasks.speaker_tables.negatives import NegativeSettings, make_negatives
-from tasks.warehouse.home import Warehouse
-from tasks.warehouse.integrity import Damage, find_damage
-from tasks.warehouse.partition import Partition
-from tasks.warehouse.snapshot import manifests
+from ssrem.tasks.agreement.correlate import correlate_landed
+from ssrem.tasks.ingest.drop_folder import DONE
+from ssrem.tasks.ingest.land import content_hash, land
+from ssrem.tasks.scoring.test_split import score_corpus
+from ssrem.tasks.speaker_tables.build import build
+from ssrem.tasks.speaker_tables.negatives import NegativeSettings, make_negatives
+from ssrem.tasks.warehouse.home import Warehouse
+from ssrem.tasks.warehouse.integrity import Damage, find_damage
+from ssrem.tasks.warehouse.partition import Partition
+from ssrem.tasks.warehouse.snapshot import manifests
 
 LEDGER = ("runs", "check_results")
 

@@ -1,7 +1,7 @@
 """Repair: restore what is damaged in a home folder before a flow writes to it.
 
 The catalog is restored from the newest manifest in the lake, a small table from its replica, and any other partition by
-rerunning the stage that published it (tasks.maintenance.rebuild).
+rerunning the stage that published it (ssrem.tasks.maintenance.rebuild).
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from contextlib import suppress
 
 from ssrem.errors import HomeError, say
 from ssrem.files import sha256
-from tasks.stage.steps import step
-from tasks.warehouse.clock import utc_now
-from tasks.warehouse.error_translation import out_of_room
-from tasks.warehouse.files import whole_file
-from tasks.warehouse.home import Warehouse
-from tasks.warehouse.incidents import PURGE_NOTE, clean_up, leftovers, log_incident
-from tasks.warehouse.integrity import Damage, find_damage, remember_intact
-from tasks.warehouse.partition import REPLICATED, Partition, replica_path
+from ssrem.tasks.stage.steps import step
+from ssrem.tasks.warehouse.clock import utc_now
+from ssrem.tasks.warehouse.error_translation import out_of_room
+from ssrem.tasks.warehouse.files import whole_file
+from ssrem.tasks.warehouse.home import Warehouse
+from ssrem.tasks.warehouse.incidents import PURGE_NOTE, clean_up, leftovers, log_incident
+from ssrem.tasks.warehouse.integrity import Damage, find_damage, remember_intact
+from ssrem.tasks.warehouse.partition import REPLICATED, Partition, replica_path
 
 
 @step("repair")
@@ -54,7 +54,7 @@ def _clean(home: Warehouse) -> None:
         for message in clean_up(home, home.snapshot()):
             say(message)
         if (home.root / PURGE_NOTE).exists():
-            from tasks.privacy.purge import finish_purge  # imports NumPy
+            from ssrem.tasks.privacy.purge import finish_purge  # imports NumPy
 
             if finish_purge(home):
                 _report(home, "a run that was killed had not purged what it replaced; it is purged now")
@@ -78,7 +78,7 @@ def _repair_partitions(home: Warehouse, damaged: list[Damage]) -> list[str]:
         restored = [damage for damage in damaged if _from_replica(home, damage.partition)]
     lines = [_report(home, f"{damage}; it was restored from its replica") for damage in restored]
     if rest := find_damage(home.root, [damage.partition for damage in damaged]):
-        from tasks.maintenance.rebuild import rebuild  # imports every stage, which takes a while
+        from ssrem.tasks.maintenance.rebuild import rebuild  # imports every stage, which takes a while
 
         lines += [_report(home, line) for line in rebuild(home, rest)]
     return lines

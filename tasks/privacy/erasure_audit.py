@@ -13,7 +13,7 @@ import numpy as np
 from ssrem.encoders.store import text_hashes
 from ssrem.privacy.traces import Traces
 from ssrem.readers.rows import PROBLEMS
-from tasks.warehouse.home import Warehouse
+from ssrem.tasks.warehouse.home import Warehouse
 
 if TYPE_CHECKING:
     import duckdb

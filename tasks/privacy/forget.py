@@ -8,24 +8,24 @@ from typing import Any
 
 import numpy as np
 
-from schemas import LANDED, TABLES
 from ssrem.errors import PrivacyError
 from ssrem.privacy.traces import Traces
 from ssrem.readers.rows import PROBLEMS
+from ssrem.schemas import LANDED, TABLES
 from ssrem.tables.places import create_places
-from tasks.privacy.erasure_audit import Words, left_of, other_files, words_of
-from tasks.privacy.forgotten_list import ForgottenList
-from tasks.privacy.people import last_parameters, people_of, speaker_of
-from tasks.privacy.purge import derived_partitions, hashes_of, held_texts, purge
-from tasks.speaker_tables.build import without_tables
-from tasks.stage.ledger import Recipe
-from tasks.stage.progress import progress
-from tasks.stage.protocol import Built, run_stage
-from tasks.stage.stage import Output, Resources, Stage
-from tasks.stage.steps import step
-from tasks.warehouse.corpora import chosen_corpora, landed_corpus
-from tasks.warehouse.home import Warehouse
-from tasks.warehouse.partition import PartitionKey
+from ssrem.tasks.privacy.erasure_audit import Words, left_of, other_files, words_of
+from ssrem.tasks.privacy.forgotten_list import ForgottenList
+from ssrem.tasks.privacy.people import last_parameters, people_of, speaker_of
+from ssrem.tasks.privacy.purge import derived_partitions, hashes_of, held_texts, purge
+from ssrem.tasks.speaker_tables.build import without_tables
+from ssrem.tasks.stage.ledger import Recipe
+from ssrem.tasks.stage.progress import progress
+from ssrem.tasks.stage.protocol import Built, run_stage
+from ssrem.tasks.stage.stage import Output, Resources, Stage
+from ssrem.tasks.stage.steps import step
+from ssrem.tasks.warehouse.corpora import chosen_corpora, landed_corpus
+from ssrem.tasks.warehouse.home import Warehouse
+from ssrem.tasks.warehouse.partition import PartitionKey
 
 _KEPT = {
     "quarantine": "kept_quarantine",

@@ -17,8 +17,8 @@ from pathlib import Path
 from ssrem.errors import HomeError
 from ssrem.privacy.key import CONVERSATION, SPEAKER, PseudonymKey
 from ssrem.privacy.traces import digest
-from tasks.warehouse.files import sync_path
-from tasks.warehouse.home import Warehouse
+from ssrem.tasks.warehouse.files import sync_path
+from ssrem.tasks.warehouse.home import Warehouse
 
 FILE = "forgotten.json"
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from ssrem.errors import DumpError
 from ssrem.privacy.key import PseudonymKey, load_key
-from tasks.privacy.forgotten_list import ForgottenList, ids_of
-from tasks.privacy.people import last_parameters
-from tasks.warehouse.home import Warehouse
+from ssrem.tasks.privacy.forgotten_list import ForgottenList, ids_of
+from ssrem.tasks.privacy.people import last_parameters
+from ssrem.tasks.warehouse.home import Warehouse
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -8,9 +8,9 @@ from typing import Any
 
 from ssrem.errors import PrivacyError
 from ssrem.privacy.key import PseudonymKey
-from tasks.privacy.forgotten_list import ForgottenList, ids_of
-from tasks.warehouse.corpora import chosen_corpora
-from tasks.warehouse.home import Warehouse
+from ssrem.tasks.privacy.forgotten_list import ForgottenList, ids_of
+from ssrem.tasks.warehouse.corpora import chosen_corpora
+from ssrem.tasks.warehouse.home import Warehouse
 
 
 def who_is(

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from schemas import LANDED
 from ssrem.encoders.store import Hashes, VectorStore, text_hashes
 from ssrem.evaluators.judge.journal import retain
-from tasks.warehouse.files import whole_file
-from tasks.warehouse.home import Warehouse
-from tasks.warehouse.incidents import PURGE_NOTE
-from tasks.warehouse.partition import Address, replica_path
-from tasks.warehouse.snapshot import drop_manifests
+from ssrem.schemas import LANDED
+from ssrem.tasks.warehouse.files import whole_file
+from ssrem.tasks.warehouse.home import Warehouse
+from ssrem.tasks.warehouse.incidents import PURGE_NOTE
+from ssrem.tasks.warehouse.partition import Address, replica_path
+from ssrem.tasks.warehouse.snapshot import drop_manifests
 
 if TYPE_CHECKING:
     import duckdb

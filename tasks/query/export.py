@@ -14,9 +14,9 @@ import duckdb
 
 from ssrem.errors import SsremError
 from ssrem.report.formats import no_formula
-from tasks.query.sandbox import confined, distinct, only_select, too_large
-from tasks.warehouse.files import whole_file
-from tasks.warehouse.home import Warehouse
+from ssrem.tasks.query.sandbox import confined, distinct, only_select, too_large
+from ssrem.tasks.warehouse.files import whole_file
+from ssrem.tasks.warehouse.home import Warehouse
 
 _ROWS = 10_000
 

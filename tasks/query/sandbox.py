@@ -17,8 +17,8 @@ import duckdb
 
 from ssrem.errors import HomeError, SsremError
 from ssrem.files import temporary_folder
-from tasks.warehouse.home import Warehouse
-from tasks.warehouse.integrity import damage_behind
+from ssrem.tasks.warehouse.home import Warehouse
+from ssrem.tasks.warehouse.integrity import damage_behind
 
 MEMORY_LIMIT, SPILL_LIMIT = "2GB", "8GB"
 ANSWER_BYTES = 512 << 20

@@ -7,10 +7,10 @@ from typing import Any
 
 import duckdb
 
-from sql import queries
 from ssrem.report.verdict import verdict
-from tasks.warehouse.home import Warehouse, records
-from tasks.warehouse.integrity import damage_behind
+from ssrem.sql import queries
+from ssrem.tasks.warehouse.home import Warehouse, records
+from ssrem.tasks.warehouse.integrity import damage_behind
 
 AFTER_RUN = ("corpora", "speaker_sets", "identification", "agreement", "best", "own_ratings")
 

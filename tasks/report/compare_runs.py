@@ -9,19 +9,19 @@ from typing import Any
 
 import duckdb
 
-from sql import statement
 from ssrem import __version__
 from ssrem.errors import HomeError
 from ssrem.report.comparison import Comparison, Side
 from ssrem.report.page import render_comparison
-from tasks.report.report import put_page
-from tasks.stage.ledger import read_outputs
-from tasks.stage.steps import step
-from tasks.warehouse.catalog import LAYOUT
-from tasks.warehouse.clock import utc_now
-from tasks.warehouse.home import Warehouse, records
-from tasks.warehouse.partition import Address
-from tasks.warehouse.snapshot import manifests
+from ssrem.sql import statement
+from ssrem.tasks.report.report import put_page
+from ssrem.tasks.stage.ledger import read_outputs
+from ssrem.tasks.stage.steps import step
+from ssrem.tasks.warehouse.catalog import LAYOUT
+from ssrem.tasks.warehouse.clock import utc_now
+from ssrem.tasks.warehouse.home import Warehouse, records
+from ssrem.tasks.warehouse.partition import Address
+from ssrem.tasks.warehouse.snapshot import manifests
 
 LATEST = 5
 """Number of runs that an error message lists."""

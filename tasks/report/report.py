@@ -7,19 +7,19 @@ import json
 import os
 from pathlib import Path
 
-from sql import queries
 from ssrem import __version__
 from ssrem.errors import HomeError, SsremError
 from ssrem.report.cases import chosen
 from ssrem.report.data import ReportData
 from ssrem.report.export import export
 from ssrem.report.page import render
-from tasks.stage.progress import progress
-from tasks.stage.steps import step
-from tasks.warehouse.clock import utc_now
-from tasks.warehouse.error_translation import out_of_room
-from tasks.warehouse.home import Warehouse, records
-from tasks.warehouse.lock import alive
+from ssrem.sql import queries
+from ssrem.tasks.stage.progress import progress
+from ssrem.tasks.stage.steps import step
+from ssrem.tasks.warehouse.clock import utc_now
+from ssrem.tasks.warehouse.error_translation import out_of_room
+from ssrem.tasks.warehouse.home import Warehouse, records
+from ssrem.tasks.warehouse.lock import alive
 
 
 @step("write report")

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from textwrap import fill
 
-from schemas import TABLES, VIEWS
-from schemas.contract import Table, View
-from sql import queries
+from ssrem.schemas import TABLES, VIEWS
+from ssrem.schemas.contract import Table, View
+from ssrem.sql import queries
 
 
 def renewed(page: str) -> str:

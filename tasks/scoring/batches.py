@@ -17,10 +17,10 @@ from ssrem.encoders.store import VectorStore
 from ssrem.evaluators import evaluator_class, load_evaluator
 from ssrem.evaluators.base import Scores
 from ssrem.samples import TEST, Candidates, Sample
-from tasks.scoring.endpoint_requests import request_options_in
-from tasks.speaker_tables.vectors import encode_option
-from tasks.stage.progress import progress
-from tasks.stage.shards import (
+from ssrem.tasks.scoring.endpoint_requests import request_options_in
+from ssrem.tasks.speaker_tables.vectors import encode_option
+from ssrem.tasks.stage.progress import progress
+from ssrem.tasks.stage.shards import (
     distributed,
     incoming,
     map_shards,
@@ -28,7 +28,7 @@ from tasks.stage.shards import (
     save_arrays,
     shard_ranges,
 )
-from tasks.warehouse.home import Warehouse
+from ssrem.tasks.warehouse.home import Warehouse
 
 if TYPE_CHECKING:
     from ssrem.encoders import Encoder

@@ -8,10 +8,10 @@ from typing import Any
 import duckdb
 import numpy as np
 
-from sql import statement
 from ssrem.agreement.figures import Figure, conversation_figures
 from ssrem.agreement.signature import Signature
-from tasks.scoring.signatures import Version, figure_row, signature_of, weights_of
+from ssrem.sql import statement
+from ssrem.tasks.scoring.signatures import Version, figure_row, signature_of, weights_of
 
 UNTOUCHED_RATING = {"chitchat": 5}
 """Format to the initial position of its rating sliders; a rating of that value may be no rating, and is excluded."""

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from ssrem.errors import say
 from ssrem.evaluators import evaluator_class, route
 from ssrem.evaluators.judge.request_options import OPTIONS, RequestOptions, request_options
-from tasks.privacy.people import last_parameters
-from tasks.warehouse.home import Warehouse
+from ssrem.tasks.privacy.people import last_parameters
+from ssrem.tasks.warehouse.home import Warehouse
 
 if TYPE_CHECKING:
     from ssrem.evaluators.base import Evaluator

@@ -67,7 +67,7 @@ def signature_of(
 
 
 def figure_row(version: Version, figure: Figure, signature: Signature, **options: int) -> dict[str, Any]:
-    """The row of `agreement` of a figure. options: the columns of tasks.agreement.landed_set.Options."""
+    """The row of `agreement` of a figure. options: the columns of ssrem.tasks.agreement.landed_set.Options."""
     names = ("dataset", "criterion", "aggregation", "score")
     return {
         "evaluator": version[0],

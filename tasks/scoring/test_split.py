@@ -10,19 +10,19 @@ import numpy as np
 from ssrem.agreement.identification import identification
 from ssrem.samples import CONTEXT_ATTACK, TEST
 from ssrem.tables.candidates import load_candidates
-from tasks.scoring.batches import evaluator_at, score_candidates
-from tasks.scoring.conversations import conversation_rows
-from tasks.scoring.endpoint_requests import asks
-from tasks.scoring.signatures import learned_from
-from tasks.speaker_tables.build import candidate_sources
-from tasks.stage.ledger import Recipe
-from tasks.stage.progress import progress
-from tasks.stage.protocol import Built, run_stage
-from tasks.stage.stage import Output, Resources, Stage
-from tasks.stage.steps import step
-from tasks.warehouse.corpora import landed_corpus
-from tasks.warehouse.home import Warehouse
-from tasks.warehouse.partition import PartitionKey
+from ssrem.tasks.scoring.batches import evaluator_at, score_candidates
+from ssrem.tasks.scoring.conversations import conversation_rows
+from ssrem.tasks.scoring.endpoint_requests import asks
+from ssrem.tasks.scoring.signatures import learned_from
+from ssrem.tasks.speaker_tables.build import candidate_sources
+from ssrem.tasks.stage.ledger import Recipe
+from ssrem.tasks.stage.progress import progress
+from ssrem.tasks.stage.protocol import Built, run_stage
+from ssrem.tasks.stage.stage import Output, Resources, Stage
+from ssrem.tasks.stage.steps import step
+from ssrem.tasks.warehouse.corpora import landed_corpus
+from ssrem.tasks.warehouse.home import Warehouse
+from ssrem.tasks.warehouse.partition import PartitionKey
 
 if TYPE_CHECKING:
     from ssrem.samples import Candidates, Floats

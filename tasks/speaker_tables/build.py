@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ssrem.tables.speaker_sets import TableSettings, create_tables
-from tasks.speaker_tables.similarity import add_set_similarity
-from tasks.speaker_tables.vectors import cached_encode, encoder_for, training_texts
-from tasks.stage.ledger import Recipe, sources
-from tasks.stage.progress import progress
-from tasks.stage.protocol import Built, run_stage
-from tasks.stage.stage import Output, Resources, Stage
-from tasks.stage.steps import step
-from tasks.warehouse.corpora import landed_corpus
-from tasks.warehouse.home import Warehouse
-from tasks.warehouse.partition import PartitionKey
+from ssrem.tasks.speaker_tables.similarity import add_set_similarity
+from ssrem.tasks.speaker_tables.vectors import cached_encode, encoder_for, training_texts
+from ssrem.tasks.stage.ledger import Recipe, sources
+from ssrem.tasks.stage.progress import progress
+from ssrem.tasks.stage.protocol import Built, run_stage
+from ssrem.tasks.stage.stage import Output, Resources, Stage
+from ssrem.tasks.stage.steps import step
+from ssrem.tasks.warehouse.corpora import landed_corpus
+from ssrem.tasks.warehouse.home import Warehouse
+from ssrem.tasks.warehouse.partition import PartitionKey
 
 if TYPE_CHECKING:
     from ssrem.encoders import Encoder
@@ -35,7 +34,9 @@ def build(
     settings = settings or TableSettings()
 
     def recipe() -> Recipe:
-        return Recipe({"corpus": corpus, **asdict(settings)}, {corpus: landed_corpus(warehouse, corpus)[0]})
+        return Recipe(
+            {"corpus": corpus, **settings.model_dump()}, {corpus: landed_corpus(warehouse, corpus)[0]}
+        )
 
     def build_tables(stage: Stage) -> Built[bool]:
         digest, scope = landed_corpus(warehouse, corpus)

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from ssrem.files import sha256, write_json
 from ssrem.registry import registered
-from tasks.stage.progress import progress
-from tasks.warehouse.files import folder_damage, whole_folder
-from tasks.warehouse.home import Warehouse
+from ssrem.tasks.stage.progress import progress
+from ssrem.tasks.warehouse.files import folder_damage, whole_folder
+from ssrem.tasks.warehouse.home import Warehouse
 
 if TYPE_CHECKING:
     from ssrem.samples import Candidates

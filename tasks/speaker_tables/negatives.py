@@ -11,16 +11,16 @@ import numpy as np
 from ssrem.errors import EvaluatorError
 from ssrem.negatives import load_generator, needs_model
 from ssrem.tables.candidates import SPLIT_CODES, load_candidates
-from tasks.speaker_tables.build import candidate_sources
-from tasks.speaker_tables.language_models import masked_lm_for
-from tasks.stage.ledger import Recipe
-from tasks.stage.progress import progress
-from tasks.stage.protocol import Built, run_stage
-from tasks.stage.stage import Output, Resources, Stage
-from tasks.stage.steps import step
-from tasks.warehouse.corpora import landed_corpus
-from tasks.warehouse.home import Warehouse
-from tasks.warehouse.partition import PartitionKey
+from ssrem.tasks.speaker_tables.build import candidate_sources
+from ssrem.tasks.speaker_tables.language_models import masked_lm_for
+from ssrem.tasks.stage.ledger import Recipe
+from ssrem.tasks.stage.progress import progress
+from ssrem.tasks.stage.protocol import Built, run_stage
+from ssrem.tasks.stage.stage import Output, Resources, Stage
+from ssrem.tasks.stage.steps import step
+from ssrem.tasks.warehouse.corpora import landed_corpus
+from ssrem.tasks.warehouse.home import Warehouse
+from ssrem.tasks.warehouse.partition import PartitionKey
 
 if TYPE_CHECKING:
     from ssrem.negatives.base import Negative

@@ -13,14 +13,14 @@ import numpy as np
 from ssrem.agreement.inputs import Integers
 from ssrem.agreement.similarity import SetMeans, set_similarity, summarise
 from ssrem.tables.speaker_sets import seed_hash
-from tasks.stage.progress import progress
-from tasks.stage.shards import distributed, incoming, map_shards, room_for_shards, save_arrays
+from ssrem.tasks.stage.progress import progress
+from ssrem.tasks.stage.shards import distributed, incoming, map_shards, room_for_shards, save_arrays
 
 if TYPE_CHECKING:
     from ssrem.encoders import Encoder
     from ssrem.samples import Encode
     from ssrem.tables.speaker_sets import TableSettings
-    from tasks.stage.stage import Stage
+    from ssrem.tasks.stage.stage import Stage
 
 CHUNK = 50_000
 MEMBERS = 200_000

@@ -15,8 +15,8 @@ import numpy as np
 from ssrem.encoders import DEFAULT_ENCODER, load_encoder, load_saved
 from ssrem.encoders.store import VectorStore
 from ssrem.errors import EvaluatorError, say
-from tasks.stage.progress import progress
-from tasks.stage.shards import (
+from ssrem.tasks.stage.progress import progress
+from ssrem.tasks.stage.shards import (
     distributed,
     incoming,
     map_shards,
@@ -24,10 +24,10 @@ from tasks.stage.shards import (
     save_arrays,
     shard_ranges,
 )
-from tasks.warehouse.clock import utc_now
-from tasks.warehouse.files import whole_folder
-from tasks.warehouse.home import Warehouse
-from tasks.warehouse.incidents import log_incident
+from ssrem.tasks.warehouse.clock import utc_now
+from ssrem.tasks.warehouse.files import whole_folder
+from ssrem.tasks.warehouse.home import Warehouse
+from ssrem.tasks.warehouse.incidents import log_incident
 
 if TYPE_CHECKING:
     from ssrem.encoders import Encoder

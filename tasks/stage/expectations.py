@@ -20,7 +20,7 @@ from sqlalchemy import event
 from sqlalchemy.engine import Engine
 from sqlalchemy.engine.cursor import FullyBufferedCursorFetchStrategy
 
-from tasks.stage.rules import Rule, not_checked
+from ssrem.tasks.stage.rules import Rule, not_checked
 
 if TYPE_CHECKING:
     import duckdb

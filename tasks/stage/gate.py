@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from schemas import TABLES
-from sql import checks, shared
-from tasks.stage.rules import Rule, not_checked, rules, shortened
-from tasks.stage.steps import in_flow_run
+from ssrem.schemas import TABLES
+from ssrem.sql import checks, shared
+from ssrem.tasks.stage.rules import Rule, not_checked, rules, shortened
+from ssrem.tasks.stage.steps import in_flow_run
 
 if TYPE_CHECKING:
     import duckdb
@@ -57,7 +57,7 @@ def check_tables(
     wanted.sort(key=lambda rule: order.index(rule.table))
     create_shared(connection, stage)
     if in_flow_run():
-        from tasks.stage import expectations  # takes seconds to import
+        from ssrem.tasks.stage import expectations  # takes seconds to import
 
         broken = expectations.broken_rows(connection, wanted)
     else:

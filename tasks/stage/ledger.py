@@ -8,10 +8,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from schemas import TABLES
 from ssrem import __version__
-from tasks.warehouse.home import Warehouse
-from tasks.warehouse.partition import Address, PartitionKey
+from ssrem.schemas import TABLES
+from ssrem.tasks.warehouse.home import Warehouse
+from ssrem.tasks.warehouse.partition import Address, PartitionKey
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from tasks.stage.ledger import Recipe, already_done
-from tasks.stage.progress import progress, staged
-from tasks.stage.stage import Output, Resources, Stage, open_stage
-from tasks.warehouse.home import Warehouse
-from tasks.warehouse.partition import Address
+from ssrem.tasks.stage.ledger import Recipe, already_done
+from ssrem.tasks.stage.progress import progress, staged
+from ssrem.tasks.stage.stage import Output, Resources, Stage, open_stage
+from ssrem.tasks.warehouse.home import Warehouse
+from ssrem.tasks.warehouse.partition import Address
 
 Answer = TypeVar("Answer")
 

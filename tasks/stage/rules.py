@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from schemas.contract import OfRows, Table
 from ssrem.errors import GateError
+from ssrem.schemas.contract import OfRows, Table
 
 
 @dataclass(frozen=True)

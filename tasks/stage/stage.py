@@ -16,20 +16,20 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, Field
 
-from schemas import TABLES
 from ssrem import __version__
 from ssrem.errors import GateError, say
+from ssrem.schemas import TABLES
 from ssrem.tables.builder import PARQUET, TableBuilder, quoted
-from tasks.stage.ledger import Recipe, write_outputs
-from tasks.warehouse.catalog import create_views
-from tasks.warehouse.clock import utc_now
-from tasks.warehouse.error_translation import translated_errors
-from tasks.warehouse.files import sync_path
-from tasks.warehouse.garbage import prune_runs
-from tasks.warehouse.home import Warehouse
-from tasks.warehouse.incidents import clean_up
-from tasks.warehouse.integrity import find_damage, remember_intact
-from tasks.warehouse.partition import Address, Partition, PartitionKey, write_replica
+from ssrem.tasks.stage.ledger import Recipe, write_outputs
+from ssrem.tasks.warehouse.catalog import create_views
+from ssrem.tasks.warehouse.clock import utc_now
+from ssrem.tasks.warehouse.error_translation import translated_errors
+from ssrem.tasks.warehouse.files import sync_path
+from ssrem.tasks.warehouse.garbage import prune_runs
+from ssrem.tasks.warehouse.home import Warehouse
+from ssrem.tasks.warehouse.incidents import clean_up
+from ssrem.tasks.warehouse.integrity import find_damage, remember_intact
+from ssrem.tasks.warehouse.partition import Address, Partition, PartitionKey, write_replica
 
 if TYPE_CHECKING:
     import duckdb
@@ -89,7 +89,7 @@ class Stage(TableBuilder):
 
         Raises GateError where one fails: nothing is published then, and what failed lies under `failures/`.
         """
-        from tasks.stage.gate import check_tables, offending_rows
+        from ssrem.tasks.stage.gate import check_tables, offending_rows
 
         results = check_tables(self.connection, self.name, self.run_id, self.staged)
         self.create_from_rows("check_results", [r.row for r in results])

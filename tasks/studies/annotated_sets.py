@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sql import statement
 from ssrem.agreement.cross_validation import Labelled
 from ssrem.errors import AnnotationError, EvaluatorError
 from ssrem.evaluators import evaluator_class, load_evaluator
 from ssrem.evaluators.base import Evaluator
 from ssrem.registry import did_you_mean
 from ssrem.samples import Progress, Sample
+from ssrem.sql import statement
 from ssrem.studies.learned import Human, Learn, Learning, Transfer
 from ssrem.studies.scored import Scored
-from tasks.agreement.landed_set import landed_sets, overall_part_of
-from tasks.scoring.endpoint_requests import request_options_in, why_private
-from tasks.scoring.signatures import Version
-from tasks.stage.progress import progress
-from tasks.stage.stage import Stage
-from tasks.studies.source import Source, StudySettings, scored_columns
-from tasks.warehouse.home import Warehouse
+from ssrem.tasks.agreement.landed_set import landed_sets, overall_part_of
+from ssrem.tasks.scoring.endpoint_requests import request_options_in, why_private
+from ssrem.tasks.scoring.signatures import Version
+from ssrem.tasks.stage.progress import progress
+from ssrem.tasks.stage.stage import Stage
+from ssrem.tasks.studies.source import Source, StudySettings, scored_columns
+from ssrem.tasks.warehouse.home import Warehouse
 
 if TYPE_CHECKING:
     import duckdb

@@ -22,15 +22,15 @@ from ssrem.studies.behaviour import FILE, Pairs, everyday_pairs
 from ssrem.studies.neighbours import neighbours
 from ssrem.studies.scored import Identified
 from ssrem.tables.candidates import load_candidates
-from tasks.scoring.batches import score_samples
-from tasks.scoring.endpoint_requests import why_private
-from tasks.scoring.signatures import Version
-from tasks.speaker_tables.build import candidate_sources
-from tasks.stage.ledger import sources
-from tasks.stage.stage import Stage
-from tasks.studies.source import Source, StudySettings, scored_columns
-from tasks.warehouse.corpora import landed_corpora, landed_corpus
-from tasks.warehouse.home import Warehouse
+from ssrem.tasks.scoring.batches import score_samples
+from ssrem.tasks.scoring.endpoint_requests import why_private
+from ssrem.tasks.scoring.signatures import Version
+from ssrem.tasks.speaker_tables.build import candidate_sources
+from ssrem.tasks.stage.ledger import sources
+from ssrem.tasks.stage.stage import Stage
+from ssrem.tasks.studies.source import Source, StudySettings, scored_columns
+from ssrem.tasks.warehouse.corpora import landed_corpora, landed_corpus
+from ssrem.tasks.warehouse.home import Warehouse
 
 if TYPE_CHECKING:
     import duckdb

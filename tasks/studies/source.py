@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from sql import statement
 from ssrem.errors import AnnotationError, EvaluatorError
 from ssrem.samples import Sample
+from ssrem.sql import statement
 from ssrem.studies import study_called
-from tasks.scoring.signatures import Version
-from tasks.stage.stage import Stage
-from tasks.warehouse.home import Warehouse
+from ssrem.tasks.scoring.signatures import Version
+from ssrem.tasks.stage.stage import Stage
+from ssrem.tasks.warehouse.home import Warehouse
 
 
 @dataclass(frozen=True)

@@ -14,18 +14,18 @@ from ssrem.studies.attacks import TrueResponses
 from ssrem.studies.behaviour import Pairs
 from ssrem.studies.learned import Learning, Transfer
 from ssrem.studies.scored import Identified, Scored
-from tasks.scoring.signatures import Version
-from tasks.stage.ledger import Recipe
-from tasks.stage.protocol import Built, run_stage
-from tasks.stage.stage import Output, Resources, Stage
-from tasks.stage.steps import step
-from tasks.studies.annotated_sets import HumanScores, HumanScoresOfAllSets, ScoredSet
-from tasks.studies.corpora import EverydayPairs, ScoredTestSplit, TestSplit, without_reference
-from tasks.studies.source import Source, StudySettings
-from tasks.training.versions import promoted
-from tasks.warehouse.error_translation import out_of_room
-from tasks.warehouse.home import Warehouse, records
-from tasks.warehouse.partition import PartitionKey
+from ssrem.tasks.scoring.signatures import Version
+from ssrem.tasks.stage.ledger import Recipe
+from ssrem.tasks.stage.protocol import Built, run_stage
+from ssrem.tasks.stage.stage import Output, Resources, Stage
+from ssrem.tasks.stage.steps import step
+from ssrem.tasks.studies.annotated_sets import HumanScores, HumanScoresOfAllSets, ScoredSet
+from ssrem.tasks.studies.corpora import EverydayPairs, ScoredTestSplit, TestSplit, without_reference
+from ssrem.tasks.studies.source import Source, StudySettings
+from ssrem.tasks.training.versions import promoted
+from ssrem.tasks.warehouse.error_translation import out_of_room
+from ssrem.tasks.warehouse.home import Warehouse, records
+from ssrem.tasks.warehouse.partition import PartitionKey
 
 SOURCES: dict[type, Source] = {
     Pairs: EverydayPairs(),

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ssrem.evaluators import evaluator_class, route
-from tasks.training.versions import versions
-from tasks.warehouse.corpora import corpora_to_learn_from
-from tasks.warehouse.home import Warehouse
+from ssrem.tasks.training.versions import versions
+from ssrem.tasks.warehouse.corpora import corpora_to_learn_from
+from ssrem.tasks.warehouse.home import Warehouse
 
 RESPONSES = "SELECT count(*) FROM responses WHERE split = ? AND list_contains(?, corpus)"
 

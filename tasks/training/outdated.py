@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ssrem.evaluators import EVALUATORS, comes_packaged, evaluator_class
-from tasks.training.versions import published_keys
-from tasks.warehouse.home import Warehouse
-from tasks.warehouse.partition import PartitionKey
+from ssrem.tasks.training.versions import published_keys
+from ssrem.tasks.warehouse.home import Warehouse
+from ssrem.tasks.warehouse.partition import PartitionKey
 
 
 @dataclass(frozen=True)

@@ -10,24 +10,24 @@ from typing import Any
 import duckdb
 import numpy as np
 
-from sql import statement
 from ssrem.agreement.paired_bootstrap import Comparison, compare_agreement, compare_share
 from ssrem.errors import EvaluatorError
-from tasks.agreement.landed_set import overall_part_of
-from tasks.stage.ledger import Recipe
-from tasks.stage.progress import progress
-from tasks.stage.protocol import Built, run_stage
-from tasks.stage.stage import Output, Resources, Stage
-from tasks.stage.steps import step
-from tasks.training.settings import Margins
-from tasks.training.versions import (
+from ssrem.sql import statement
+from ssrem.tasks.agreement.landed_set import overall_part_of
+from ssrem.tasks.stage.ledger import Recipe
+from ssrem.tasks.stage.progress import progress
+from ssrem.tasks.stage.protocol import Built, run_stage
+from ssrem.tasks.stage.stage import Output, Resources, Stage
+from ssrem.tasks.stage.steps import step
+from ssrem.tasks.training.settings import Margins
+from ssrem.tasks.training.versions import (
     known_version,
     published_keys,
     replace_promoted,
     stage_rows,
     versions,
 )
-from tasks.warehouse.home import Warehouse
+from ssrem.tasks.warehouse.home import Warehouse
 
 
 @dataclass(frozen=True)

@@ -18,22 +18,22 @@ from ssrem.errors import EvaluatorError, say
 from ssrem.evaluators import evaluator_class
 from ssrem.samples import TEST, TRAIN, VALID
 from ssrem.tables.candidates import load_candidates
-from tasks.agreement.annotated_sets import LabelledFile, annotated_file, human_scores
-from tasks.scoring.endpoint_requests import request_options_in, why_private
-from tasks.speaker_tables.build import candidate_sources, without_tables
-from tasks.speaker_tables.language_models import masked_lm_for
-from tasks.speaker_tables.vectors import encode_option, encoder_for, training_texts
-from tasks.stage.ledger import Recipe, already_done
-from tasks.stage.progress import progress
-from tasks.stage.protocol import Built, run_stage
-from tasks.stage.stage import Output, Resources, Stage
-from tasks.stage.steps import step
-from tasks.training.settings import LabelOptions
-from tasks.training.versions import DECIDED, in_use, published_keys, stage_version, versions
-from tasks.warehouse.corpora import landed_corpus
-from tasks.warehouse.home import Warehouse
-from tasks.warehouse.integrity import model_damage
-from tasks.warehouse.partition import PartitionKey
+from ssrem.tasks.agreement.annotated_sets import LabelledFile, annotated_file, human_scores
+from ssrem.tasks.scoring.endpoint_requests import request_options_in, why_private
+from ssrem.tasks.speaker_tables.build import candidate_sources, without_tables
+from ssrem.tasks.speaker_tables.language_models import masked_lm_for
+from ssrem.tasks.speaker_tables.vectors import encode_option, encoder_for, training_texts
+from ssrem.tasks.stage.ledger import Recipe, already_done
+from ssrem.tasks.stage.progress import progress
+from ssrem.tasks.stage.protocol import Built, run_stage
+from ssrem.tasks.stage.stage import Output, Resources, Stage
+from ssrem.tasks.stage.steps import step
+from ssrem.tasks.training.settings import LabelOptions
+from ssrem.tasks.training.versions import DECIDED, in_use, published_keys, stage_version, versions
+from ssrem.tasks.warehouse.corpora import landed_corpus
+from ssrem.tasks.warehouse.home import Warehouse
+from ssrem.tasks.warehouse.integrity import model_damage
+from ssrem.tasks.warehouse.partition import PartitionKey
 
 if TYPE_CHECKING:
     from ssrem.encoders import Encoder
@@ -55,7 +55,7 @@ def train(
 ) -> tuple[int, bool]:
     """Train the evaluator `name` on the corpora; returns its version and whether it is new.
 
-    The first version is in use at once; a later one waits until `tasks.training.promotion` compares it with that one.
+    The first version is in use at once; a later one waits until `decide` compares it with that one.
     The same settings on the same corpora and labels are trained once; an interrupted training is resumed.
 
     Raises EvaluatorError if the name or a setting is unknown or there is nothing to learn from, HomeError if a corpus

@@ -16,15 +16,15 @@ from ssrem.evaluators.base import Evaluator
 from ssrem.evaluators.core.archive import SUFFIX, pack, unpack
 from ssrem.files import read_json
 from ssrem.samples import Sample
-from tasks.ingest.dataset_names import checked_name
-from tasks.stage.ledger import Recipe
-from tasks.stage.progress import progress
-from tasks.stage.protocol import Built, run_stage
-from tasks.stage.stage import Resources, Stage
-from tasks.stage.steps import step
-from tasks.training.train import register
-from tasks.training.versions import known_version, promoted, stage_version, unregistered, versions
-from tasks.warehouse.home import Warehouse
+from ssrem.tasks.ingest.dataset_names import checked_name
+from ssrem.tasks.stage.ledger import Recipe
+from ssrem.tasks.stage.progress import progress
+from ssrem.tasks.stage.protocol import Built, run_stage
+from ssrem.tasks.stage.stage import Resources, Stage
+from ssrem.tasks.stage.steps import step
+from ssrem.tasks.training.train import register
+from ssrem.tasks.training.versions import known_version, promoted, stage_version, unregistered, versions
+from ssrem.tasks.warehouse.home import Warehouse
 
 _LEARNED = (
     *("corpora", "labels", "train_responses", "valid_responses", "test_responses", "test_sample"),

@@ -18,15 +18,15 @@ from ssrem.evaluators import (
     load_evaluator,
     packaged,
 )
-from tasks.stage.ledger import read_outputs
-from tasks.warehouse.home import Warehouse, records
-from tasks.warehouse.integrity import model_damage
-from tasks.warehouse.partition import PartitionKey
+from ssrem.tasks.stage.ledger import read_outputs
+from ssrem.tasks.warehouse.home import Warehouse, records
+from ssrem.tasks.warehouse.integrity import model_damage
+from ssrem.tasks.warehouse.partition import PartitionKey
 
 if TYPE_CHECKING:
     from ssrem.evaluators.base import Evaluator
-    from tasks.stage.protocol import Built
-    from tasks.stage.stage import Output, Stage
+    from ssrem.tasks.stage.protocol import Built
+    from ssrem.tasks.stage.stage import Output, Stage
 
 DECIDED = ("promoted", "why", "compared_with", "comparison", "decided_at", "promoted_at")
 """Columns of `evaluators` that record decisions about a version, not its own properties."""
@@ -198,7 +198,7 @@ def stage_version(
     `model` in the stage's scratch, which the caller saves.
 
     The version is in use at once, unless it `challenges` an intact version in use that does not come with ssrem: then
-    it waits for `tasks.training.promotion`. learned: columns that only a training fills. Call it under the lock of the
+    it waits for `decide`. learned: columns that only a training fills. Call it under the lock of the
     home folder, so that each version number is used once.
     """
     name = evaluator.name
@@ -236,7 +236,7 @@ def stage_version(
         why += ", which comes with ssrem" if packed else ""
         row |= {"promoted": True, "why": why, "decided_at": now, "promoted_at": now}
         outputs = replace_promoted(stage, [*old, row], row)
-    from tasks.stage.protocol import Built  # imports Pydantic
+    from ssrem.tasks.stage.protocol import Built  # imports Pydantic
 
     folders = {stage.scratch / "model": stage.home.models / name / str(row["version"])}
     return row, Built((row["version"], True), outputs, folders)
@@ -254,7 +254,7 @@ def stage_rows(
     stage: Stage, rows: Sequence[dict[str, Any]], changed: Sequence[dict[str, Any]]
 ) -> list[Output]:
     """Stage all rows of an evaluator, so that the gate checks them together; returns the changed ones to publish."""
-    from tasks.stage.stage import Output  # imports Pydantic
+    from ssrem.tasks.stage.stage import Output  # imports Pydantic
 
     stage.create_from_rows("evaluators", rows)
     return [

@@ -10,14 +10,14 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from schemas import TABLES, VIEWS, fingerprint
-from sql import statement
 from ssrem.errors import HomeError, one_line
+from ssrem.schemas import TABLES, VIEWS, fingerprint
+from ssrem.sql import statement
 from ssrem.tables.builder import quoted
-from tasks.warehouse.files import sync_path
-from tasks.warehouse.integrity import Damage, find_damage, refusing_select
-from tasks.warehouse.partition import KEY_FIELDS, Partition, PartitionKey
-from tasks.warehouse.snapshot import Snapshot
+from ssrem.tasks.warehouse.files import sync_path
+from ssrem.tasks.warehouse.integrity import Damage, find_damage, refusing_select
+from ssrem.tasks.warehouse.partition import KEY_FIELDS, Partition, PartitionKey
+from ssrem.tasks.warehouse.snapshot import Snapshot
 
 if TYPE_CHECKING:
     import duckdb

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from ssrem.errors import HomeError
 from ssrem.registry import did_you_mean
-from tasks.warehouse.home import Warehouse
+from ssrem.tasks.warehouse.home import Warehouse
 
 
 def landed(home: Warehouse) -> dict[str, tuple[str, str]]:

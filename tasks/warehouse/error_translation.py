@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from ssrem.errors import HomeError, SsremError
-from tasks.warehouse.home import Warehouse
-from tasks.warehouse.integrity import damage_behind
-from tasks.warehouse.partition import Partition
+from ssrem.tasks.warehouse.home import Warehouse
+from ssrem.tasks.warehouse.integrity import damage_behind
+from ssrem.tasks.warehouse.partition import Partition
 
 
 @contextmanager

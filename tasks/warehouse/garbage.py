@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ssrem.errors import HomeError
-from tasks.warehouse.catalog import read_catalog
-from tasks.warehouse.files import delete
-from tasks.warehouse.home import Warehouse
-from tasks.warehouse.partition import Partition
-from tasks.warehouse.snapshot import drop_manifests, manifests
+from ssrem.tasks.warehouse.catalog import read_catalog
+from ssrem.tasks.warehouse.files import delete
+from ssrem.tasks.warehouse.home import Warehouse
+from ssrem.tasks.warehouse.partition import Partition
+from ssrem.tasks.warehouse.snapshot import drop_manifests, manifests
 
 KEPT_RUNS = 5
 """How many of the newest run folders that no snapshot uses are kept, for readers of an older snapshot."""

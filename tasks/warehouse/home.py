@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ssrem.errors import HomeError
 from ssrem.files import resolved
-from tasks.warehouse.catalog import (
+from ssrem.tasks.warehouse.catalog import (
     LAYOUT,
     DamagedCatalogError,
     OtherLayoutError,
@@ -22,12 +22,12 @@ from tasks.warehouse.catalog import (
     publish_catalog,
     read_catalog,
 )
-from tasks.warehouse.clock import utc_now
-from tasks.warehouse.files import sync_path
-from tasks.warehouse.integrity import Damage, damage_behind, find_damage
-from tasks.warehouse.lock import lock_holder, locked
-from tasks.warehouse.partition import Partition
-from tasks.warehouse.snapshot import (
+from ssrem.tasks.warehouse.clock import utc_now
+from ssrem.tasks.warehouse.files import sync_path
+from ssrem.tasks.warehouse.integrity import Damage, damage_behind, find_damage
+from ssrem.tasks.warehouse.lock import lock_holder, locked
+from ssrem.tasks.warehouse.partition import Partition
+from ssrem.tasks.warehouse.snapshot import (
     KEPT_SNAPSHOTS,
     Snapshot,
     drop_manifests,
@@ -111,7 +111,7 @@ class Warehouse:
         return self.root / "reports"
 
     def lock(self, what: str) -> AbstractContextManager[None]:
-        """Hold the home folder for writing; see `tasks.warehouse.lock.locked`."""
+        """Hold the home folder for writing; see `ssrem.tasks.warehouse.lock.locked`."""
         return locked(self.root, what)
 
     def writer(self) -> dict[str, Any] | None:

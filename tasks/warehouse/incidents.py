@@ -8,10 +8,10 @@ from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
-from tasks.warehouse.clock import utc_now
-from tasks.warehouse.files import delete
-from tasks.warehouse.home import Warehouse
-from tasks.warehouse.snapshot import Snapshot, drop_manifests
+from ssrem.tasks.warehouse.clock import utc_now
+from ssrem.tasks.warehouse.files import delete
+from ssrem.tasks.warehouse.home import Warehouse
+from ssrem.tasks.warehouse.snapshot import Snapshot, drop_manifests
 
 KEPT = 200
 """How many of the newest lines of the log are kept."""

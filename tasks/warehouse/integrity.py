@@ -17,8 +17,8 @@ from pathlib import Path
 from ssrem.errors import HomeError
 from ssrem.evaluators import MANIFEST
 from ssrem.files import sha256
-from tasks.warehouse.files import folder_damage
-from tasks.warehouse.partition import Partition
+from ssrem.tasks.warehouse.files import folder_damage
+from ssrem.tasks.warehouse.partition import Partition
 
 _VERIFIED = ".verified.json"
 _MARK = "damaged partition: "

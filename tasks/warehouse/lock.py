@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from ssrem.errors import HomeError, say
-from tasks.warehouse.clock import utc_now
+from ssrem.tasks.warehouse.clock import utc_now
 
 VARIABLE = "SSREM_WAIT"
 """Environment variable: how long writers in this process and its children wait for the lock."""

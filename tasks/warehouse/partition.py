@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ssrem.files import sha256
-from tasks.warehouse.files import sync_path
+from ssrem.tasks.warehouse.files import sync_path
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from tasks.warehouse.files import whole_file
-from tasks.warehouse.partition import Partition
+from ssrem.tasks.warehouse.files import whole_file
+from ssrem.tasks.warehouse.partition import Partition
 
 KEPT_SNAPSHOTS = 6
 """How many of the newest manifests are kept, and with them every file that they name."""

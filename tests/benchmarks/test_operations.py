@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks import readers_writers, soak
-from tasks.stage import stage
-from tasks.warehouse.garbage import KEPT_RUNS, prune_runs
+from ssrem.tasks.stage import stage
+from ssrem.tasks.warehouse.garbage import KEPT_RUNS, prune_runs
 
 
 def test_readers_see_no_failure_and_no_mixed_snapshot(tmp_path: Path) -> None:

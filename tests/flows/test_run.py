@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from flows.cli.main import main
+from ssrem.cli.main import main
 from ssrem.errors import EvaluatorError
+from ssrem.tasks.warehouse.home import Warehouse
 from support.progress_lines import other_lines
 from support.small_home import Made, command
-from tasks.warehouse.home import Warehouse
 
 TITLES = ["corpora", "speaker sets", "identification on the test split", "agreement with human scores"]
 
@@ -197,7 +197,7 @@ def test_a_stage_that_fails_midway(
 def test_landing_is_announced_once_and_not_by_the_pipeline(
     copy: Warehouse, made: Made, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from flows import ingest as module
+    from ssrem.flows import ingest as module
 
     events: list[dict[str, Any]] = []
     monkeypatch.setattr("prefect.events.emit_event", lambda **event: events.append(event))

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from ssrem.tasks.warehouse.home import Warehouse
+from ssrem.tasks.warehouse.partition import PartitionKey
 from support.prefect_server import ROOT, PrefectServer, wait_for
 from support.small_home import command, write_conversations
-from tasks.warehouse.home import Warehouse
-from tasks.warehouse.partition import PartitionKey
 
 pytestmark = pytest.mark.prefect
 

@@ -13,13 +13,13 @@ from typing import Any
 import duckdb
 import pytest
 
-import schemas
-from schemas import TABLES
-from schemas.contract import Between, Column, Finite, NotEmpty, OneOf, References, Table
-from sql import checks, statement
+from ssrem import schemas
+from ssrem.schemas import TABLES
+from ssrem.schemas.contract import Between, Column, Finite, NotEmpty, OneOf, References, Table
+from ssrem.sql import checks, statement
 from ssrem.tables.builder import bound
+from ssrem.tasks.stage.gate import create_shared
 from support.paths import ROOT
-from tasks.stage.gate import create_shared
 
 SQL = ROOT / "sql"
 STATEMENTS = sorted(str(p.relative_to(SQL).with_suffix("")) for p in SQL.glob("[0-9]_*/*.sql"))
@@ -132,7 +132,7 @@ def test_a_contract_is_consistent(table: Table) -> None:
 
 
 def test_every_contract_is_published() -> None:
-    modules = [import_module(f"schemas.{module.name}") for module in iter_modules(schemas.__path__)]
+    modules = [import_module(f"ssrem.schemas.{module.name}") for module in iter_modules(schemas.__path__)]
     defined = {id(v) for module in modules for v in vars(module).values() if isinstance(v, Table)}
     assert defined == {id(table) for table in TABLES.values()}
     assert all(name == table.name for name, table in TABLES.items())

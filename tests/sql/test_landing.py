@@ -13,9 +13,9 @@ import duckdb
 import pytest
 
 from ssrem.errors import DumpError, SsremError
-from tasks.ingest.land import land
-from tasks.stage.stage import _configure as stage_configure
-from tasks.warehouse.home import Warehouse
+from ssrem.tasks.ingest.land import land
+from ssrem.tasks.stage.stage import _configure as stage_configure
+from ssrem.tasks.warehouse.home import Warehouse
 
 Dump = Callable[..., str]
 
@@ -31,7 +31,7 @@ def little_disk(monkeypatch: pytest.MonkeyPatch) -> None:
         connection.execute("SET max_temp_directory_size = '50MB'")
         connection.execute("SET memory_limit = '300MB'")
 
-    monkeypatch.setattr("tasks.stage.stage._configure", configure)
+    monkeypatch.setattr("ssrem.tasks.stage.stage._configure", configure)
 
 
 def said(id: str | None, *, by: str | None = "ann", text: str | None = "hi", **more: Any) -> dict[str, Any]:

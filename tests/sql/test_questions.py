@@ -8,10 +8,10 @@ from typing import Any
 import duckdb
 import pytest
 
-from schemas import TABLES, VIEWS
-from sql import Query, queries, statement
+from ssrem.schemas import TABLES, VIEWS
+from ssrem.sql import Query, queries, statement
+from ssrem.tasks.query.sandbox import ask
 from support.small_home import Made
-from tasks.query.sandbox import ask
 
 NOTHING_WRONG = "01_quarantine_reasons"
 """What has no rows where everything landed."""

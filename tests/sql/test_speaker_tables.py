@@ -14,6 +14,9 @@ from scipy.stats import chisquare
 
 from ssrem.errors import SsremError
 from ssrem.tables.speaker_sets import DRAWS, KIND_CODES, TableSettings, create_tables, draw, seed_hash
+from ssrem.tasks.speaker_tables.similarity import SET_TABLES
+from ssrem.tasks.stage.stage import Resources
+from ssrem.tasks.warehouse.home import Warehouse
 from support.speaker_sets import (
     RAND,
     Message,
@@ -27,9 +30,6 @@ from support.speaker_sets import (
     split_of,
 )
 from support.stages import staging
-from tasks.speaker_tables.similarity import SET_TABLES
-from tasks.stage.stage import Resources
-from tasks.warehouse.home import Warehouse
 
 WORDS = ("lol", "LOL", " lol ", "lol", "ok", "É bien", "é BIEN", "why not?", "no")
 
@@ -115,7 +115,9 @@ def test_tables_are_what_the_definitions_say(
 ) -> None:
     rows = random_corpus(seed, seats=scope == "conversation")
     turns = turns_of(rows)
-    with built(home, rows, scope=scope, settings=TableSettings(seed, context_turns)) as stage:
+    with built(
+        home, rows, scope=scope, settings=TableSettings(seed=seed, context_turns=context_turns)
+    ) as stage:
         stored = fetch(
             stage,
             "SELECT turn_id, conversation_id, turn, speaker, addressee, text, messages, split FROM turns ORDER BY 1",
@@ -211,7 +213,7 @@ def test_context_that_fills_the_others_set_is_skipped(home: Warehouse, seed: int
     talk: dict[str, Any] = {next(names): [("A", f"monologue {i}")] for i in range(900)}
     talk |= {next(names): [("B", f"x {i}"), ("A", f"y {i}")] for i in range(2)}
     rows = messages(talk)
-    with built(home, rows, settings=TableSettings(seed)) as stage:
+    with built(home, rows, settings=TableSettings(seed=seed)) as stage:
         check_draws(stage, turns_of(rows), "person", 5)
 
 

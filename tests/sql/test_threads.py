@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 from ssrem.samples import Candidates
 from ssrem.tables.candidates import load_candidates
 from ssrem.tables.speaker_sets import TableSettings, create_tables
+from ssrem.tasks.ingest.land import land
+from ssrem.tasks.speaker_tables.similarity import SET_TABLES
+from ssrem.tasks.stage.stage import Resources, Stage
+from ssrem.tasks.warehouse.home import Warehouse
 from support.random_examples import TIMES
 from support.speaker_sets import Turn, check_draws, context_of, fetch, own_sets, responses_of
 from support.stages import staging
-from tasks.ingest.land import land
-from tasks.speaker_tables.similarity import SET_TABLES
-from tasks.stage.stage import Resources, Stage
-from tasks.warehouse.home import Warehouse
 
 Message = dict[str, Any]
 TEXTS = ("lol", "LOL", "ok", "no")

@@ -18,14 +18,14 @@ import pyarrow as pa
 import pytest
 
 import ssrem
-from schemas import TABLES
 from ssrem.errors import DumpError, EvaluatorError, SsremError
 from ssrem.responses import read_responses
+from ssrem.schemas import TABLES
 from ssrem.tables.speaker_sets import DRAWS
+from ssrem.tasks.ingest.land import land
+from ssrem.tasks.speaker_tables.build import build
+from ssrem.tasks.warehouse.home import Warehouse
 from support.small_home import Made, made
-from tasks.ingest.land import land
-from tasks.speaker_tables.build import build
-from tasks.warehouse.home import Warehouse
 
 __all__ = ["made"]
 

@@ -17,9 +17,9 @@ from typing import Any
 
 import pytest
 
-from flows.cli.main import main
+from ssrem.cli.main import main
+from ssrem.tasks.warehouse.home import Warehouse
 from support.paths import ROOT
-from tasks.warehouse.home import Warehouse
 
 TOPICS = (
     "pizza bread cheese apple soup dinner cook eat taste kitchen",
@@ -103,7 +103,7 @@ def command(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
     """The command in a process of its own, as a user starts it; `more` goes to its environment."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("PREFECT_", "SSREM_"))}
     return subprocess.run(
-        [sys.executable, "-m", "flows.cli", *arguments],
+        [sys.executable, "-m", "ssrem.cli", *arguments],
         capture_output=True,
         text=True,
         timeout=300,

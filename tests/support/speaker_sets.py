@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ssrem.tables.speaker_sets import DRAWS, TableSettings, create_tables
+from ssrem.tasks.stage.stage import Resources, Stage
+from ssrem.tasks.warehouse.home import Warehouse
 from support.stages import staging
-from tasks.stage.stage import Resources, Stage
-from tasks.warehouse.home import Warehouse
 
 Message = Mapping[str, Any]
 

@@ -11,11 +11,11 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
+from ssrem.tasks.stage.ledger import Recipe
+from ssrem.tasks.stage.stage import Output, Resources, Stage, open_stage
+from ssrem.tasks.warehouse.home import Warehouse
+from ssrem.tasks.warehouse.partition import PartitionKey
 from support.paths import ROOT
-from tasks.stage.ledger import Recipe
-from tasks.stage.stage import Output, Resources, Stage, open_stage
-from tasks.warehouse.home import Warehouse
-from tasks.warehouse.partition import PartitionKey
 
 CORPUS = PartitionKey(corpus="a")
 
@@ -81,7 +81,7 @@ def held(home: Warehouse) -> Iterator[subprocess.Popen[str]]:
     """Another process holds the lock, as for training, until it is killed or a line comes to its stdin."""
     code = """
         import sys
-        from tasks.warehouse.home import Warehouse
+        from ssrem.tasks.warehouse.home import Warehouse
         with Warehouse.at(sys.argv[1]).lock("train"):
             print("held", flush=True)
             sys.stdin.readline()

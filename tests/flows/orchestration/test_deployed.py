@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from flows.orchestration import artifacts
-from flows.orchestration.failure_hook import send
+from ssrem.flows.orchestration import artifacts
+from ssrem.flows.orchestration.failure_hook import send
+from ssrem.tasks.stage import gate, steps
+from ssrem.tasks.stage.progress import progress
+from ssrem.tasks.stage.steps import step
+from ssrem.tasks.warehouse.home import Warehouse
 from support.small_home import command, write_conversations
-from tasks.stage import gate, steps
-from tasks.stage.progress import progress
-from tasks.stage.steps import step
-from tasks.warehouse.home import Warehouse
 
 pytestmark = [pytest.mark.prefect, pytest.mark.xdist_group("prefect")]
 
@@ -27,8 +27,8 @@ def test_a_flow_of_prefect_runs_its_steps_as_tasks(
 ) -> None:
     from prefect.client.orchestration import get_client
 
-    from flows.orchestration import deployed
-    from tasks.stage import expectations
+    from ssrem.flows.orchestration import deployed
+    from ssrem.tasks.stage import expectations
 
     checked: list[tuple[list[int], list[int]]] = []
     by_library = expectations.broken_rows

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
+from ssrem.tasks.warehouse import lock
 from support.paths import ROOT
-from tasks.warehouse import lock
 
 pytestmark = pytest.mark.xdist_group("prefect")  # one worker imports it
 

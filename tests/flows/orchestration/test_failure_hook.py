@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from flows.orchestration.failure_hook import VARIABLE, notify, send
 from ssrem.errors import GateError
+from ssrem.flows.orchestration.failure_hook import VARIABLE, notify, send
 
 MESSAGE = {
     "flow": "tables",

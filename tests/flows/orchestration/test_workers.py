@@ -14,19 +14,24 @@ from typing import Any
 import numpy as np
 import pytest
 
-from flows.cli.main import main
-from flows.orchestration import options, workers
-from flows.orchestration.options import AnnotatedSetOptions, RunnerOptions, TableOptions, TrainingOptions
-from flows.orchestration.workers import connected
-from schemas import TABLES
+from ssrem.cli.main import main
 from ssrem.errors import RunnerError
+from ssrem.flows.orchestration import options, workers
+from ssrem.flows.orchestration.options import (
+    AnnotatedSetOptions,
+    RunnerOptions,
+    TableOptions,
+    TrainingOptions,
+)
+from ssrem.flows.orchestration.workers import connected
+from ssrem.schemas import TABLES
+from ssrem.tasks.ingest.land import land
+from ssrem.tasks.scoring import batches as scoring
+from ssrem.tasks.speaker_tables import similarity
+from ssrem.tasks.speaker_tables import vectors as encoding
+from ssrem.tasks.warehouse.home import Warehouse
 from support.small_home import annotated_rows, write_conversations
 from support.tiny_transformer import tokenizer, write_bert
-from tasks.ingest.land import land
-from tasks.scoring import batches as scoring
-from tasks.speaker_tables import similarity
-from tasks.speaker_tables import vectors as encoding
-from tasks.warehouse.home import Warehouse
 
 WHEN = {"runs", "check_results"}
 OF_THIS_RUN = {"trained_at", "decided_at", "promoted_at", "seconds"}
@@ -71,7 +76,7 @@ def landed(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
     write_conversations(folder / "tiny.jsonl")
     home = Warehouse.at(folder / "home")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tasks.stage.stage.Stage.gate", lambda stage: None)
+        patch.setattr("ssrem.tasks.stage.stage.Stage.gate", lambda stage: None)
         land(str(folder / "tiny.jsonl"), str(home.root))
     return home
 
@@ -123,9 +128,9 @@ def contents(home: Warehouse) -> dict[str, list[tuple[Any, ...]]]:
 def test_two_workers_make_the_tables_of_one_process(
     landed: Warehouse, cluster: tuple[str, Path], tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    from flows.correlate import correlate
-    from flows.tables import tables
-    from flows.train import train
+    from ssrem.flows.correlate import correlate
+    from ssrem.flows.tables import tables
+    from ssrem.flows.train import train
 
     address, watch = cluster
     annotated = tmp_path / "people_eval.json"
@@ -158,7 +163,7 @@ def test_a_worker_killed_in_the_middle_of_a_shard(
     landed: Warehouse, cluster: tuple[str, Path], tmp_path: Path
 ) -> None:
     """Dask gives the shard to another worker, and starts a new one."""
-    from flows.tables import tables
+    from ssrem.flows.tables import tables
 
     address, watch = cluster
     bert = write_bert(tmp_path / "bert")

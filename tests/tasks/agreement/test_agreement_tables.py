@@ -9,22 +9,22 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from schemas import TABLES
 from ssrem.agreement.inputs import Responses, View
 from ssrem.agreement.levels import segment_level
 from ssrem.agreement.raters.reliability import krippendorff_alpha
 from ssrem.agreement.significance import against_chance, williams
 from ssrem.errors import AnnotationError
+from ssrem.schemas import TABLES
+from ssrem.tasks.agreement.correlate import correlate, correlate_all, correlate_landed
+from ssrem.tasks.agreement.landed_set import human_scores, scored_set, scores_of
+from ssrem.tasks.agreement.set_figures import SET_TABLES
+from ssrem.tasks.maintenance.repair import repair
+from ssrem.tasks.stage.stage import Output
+from ssrem.tasks.training.promotion import promote
+from ssrem.tasks.warehouse.home import Warehouse
+from ssrem.tasks.warehouse.partition import PartitionKey
 from support.small_home import Made, annotated_rows
 from support.stages import query, staging
-from tasks.agreement.correlate import correlate, correlate_all, correlate_landed
-from tasks.agreement.landed_set import human_scores, scored_set, scores_of
-from tasks.agreement.set_figures import SET_TABLES
-from tasks.maintenance.repair import repair
-from tasks.stage.stage import Output
-from tasks.training.promotion import promote
-from tasks.warehouse.home import Warehouse
-from tasks.warehouse.partition import PartitionKey
 
 BOTH = [("rsrem", 1), ("ssrem", 1)]
 

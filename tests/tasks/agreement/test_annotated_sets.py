@@ -13,11 +13,11 @@ import pytest
 
 from ssrem.annotated_sets import known
 from ssrem.errors import AnnotationError
+from ssrem.tasks.agreement import annotated_sets as annotated_files
+from ssrem.tasks.agreement.annotated_sets import annotated_file, pulled
+from ssrem.tasks.agreement.correlate import correlate
+from ssrem.tasks.warehouse.home import Warehouse
 from support.small_home import annotated_rows
-from tasks.agreement import annotated_sets as annotated_files
-from tasks.agreement.annotated_sets import annotated_file, pulled
-from tasks.agreement.correlate import correlate
-from tasks.warehouse.home import Warehouse
 
 ONE = [("ssrem", 1)]
 

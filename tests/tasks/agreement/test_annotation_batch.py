@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from flows.cli.main import main
 from ssrem.agreement.annotated import read_annotated
 from ssrem.annotation.items import Batch
 from ssrem.annotation.page import ANSWERS_FORMAT
+from ssrem.cli.main import main
+from ssrem.tasks.scoring.endpoint_requests import why_marked
+from ssrem.tasks.warehouse.home import Warehouse
 from support.paths import ROOT
 from support.small_home import Made
-from tasks.scoring.endpoint_requests import why_marked
-from tasks.warehouse.home import Warehouse
 
 
 def export(made: Made, folder: Path, *more: str) -> Batch:
@@ -89,7 +89,7 @@ def test_out_and_back(made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[
 
 def test_neither_step_starts_prefect(made: Made, tmp_path: Path) -> None:
     script = (
-        "import sys\nfrom flows.cli.main import main\nassert main(sys.argv[1:]) == 0\n"
+        "import sys\nfrom ssrem.cli.main import main\nassert main(sys.argv[1:]) == 0\n"
         "heavy = {'prefect', 'torch', 'great_expectations'} & set(sys.modules)\nassert not heavy, heavy\n"
     )
     folder = tmp_path / "b"
@@ -137,7 +137,9 @@ def test_ratings_of_a_corpus_with_pseudonyms_are_private(
 ) -> None:
     for name, ingested in {"open": {}, "masked": {"pseudonym_key": "3f"}}.items():
         with monkeypatch.context() as patched:
-            patched.setattr("tasks.scoring.endpoint_requests.last_parameters", lambda *_, of=ingested: of)
+            patched.setattr(
+                "ssrem.tasks.scoring.endpoint_requests.last_parameters", lambda *_, of=ingested: of
+            )
             batch = export(made, tmp_path / name, "--contexts", "8")
         assert (
             ("private" in json.loads((tmp_path / name / "key.json").read_text()))
@@ -212,7 +214,7 @@ def test_the_current_folder_does_not_become_a_batch(
 
 def test_what_a_killed_command_left_beside_the_batch_goes(made: Made, tmp_path: Path) -> None:
     code = (
-        "import os\nfrom pathlib import Path\nfrom flows.cli.main import main\n"
+        "import os\nfrom pathlib import Path\nfrom ssrem.cli.main import main\n"
         "Path.replace = lambda *_: os.kill(os.getpid(), 9)\n"
         f"main(['ratings', 'collect', {str(tmp_path / 'mine')!r}, '--home', {str(made.home.root)!r}])"
     )

@@ -13,18 +13,18 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from flows.correlate import correlate as correlate_sets
-from flows.orchestration.options import AnnotatedSetOptions
-from sql import statement
 from ssrem.errors import AnnotationError, EvaluatorError, GateError
+from ssrem.flows.correlate import correlate as correlate_sets
+from ssrem.flows.orchestration.options import AnnotatedSetOptions
+from ssrem.sql import statement
+from ssrem.tasks.agreement.correlate import correlate
+from ssrem.tasks.studies.source import StudySettings
+from ssrem.tasks.studies.study import study
+from ssrem.tasks.training.versions import promoted
+from ssrem.tasks.warehouse.home import Warehouse
+from ssrem.tasks.warehouse.partition import PartitionKey
 from support.small_home import Made, annotated_rows
 from support.stages import query
-from tasks.agreement.correlate import correlate
-from tasks.studies.source import StudySettings
-from tasks.studies.study import study
-from tasks.training.versions import promoted
-from tasks.warehouse.home import Warehouse
-from tasks.warehouse.partition import PartitionKey
 
 BOTH = [("rsrem", 1), ("ssrem", 1)]
 

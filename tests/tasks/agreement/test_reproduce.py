@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from flows.cli.main import main
 from ssrem.agreement.signature import Signature, SignatureError, parse
+from ssrem.cli.main import main
 from ssrem.errors import SsremError
+from ssrem.tasks.agreement.correlate import correlate, correlate_landed
+from ssrem.tasks.agreement.reproduce import reproduce
+from ssrem.tasks.stage.stage import Output
+from ssrem.tasks.warehouse.home import Warehouse
+from ssrem.tasks.warehouse.partition import PartitionKey
 from support.small_home import Made, annotated_rows
 from support.stages import staging
-from tasks.agreement.correlate import correlate, correlate_landed
-from tasks.agreement.reproduce import reproduce
-from tasks.stage.stage import Output
-from tasks.warehouse.home import Warehouse
-from tasks.warehouse.partition import PartitionKey
 
 
 def signatures(home: Warehouse, where: str = "true") -> list[str]:

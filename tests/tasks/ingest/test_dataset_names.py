@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from flows.cli.main import main
+from ssrem.cli.main import main
 from ssrem.errors import AnnotationError, DumpError
-from tasks.agreement.correlate import correlate
-from tasks.ingest.dataset_names import corpus_name
-from tasks.ingest.land import land
-from tasks.warehouse.home import Warehouse
+from ssrem.tasks.agreement.correlate import correlate
+from ssrem.tasks.ingest.dataset_names import corpus_name
+from ssrem.tasks.ingest.land import land
+from ssrem.tasks.warehouse.home import Warehouse
 
 BAD = {
     "../../x": "is a path",

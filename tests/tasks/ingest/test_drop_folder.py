@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ssrem.errors import DumpError
-from tasks.ingest.drop_folder import RejectedError, complete, file_away
+from ssrem.tasks.ingest.drop_folder import RejectedError, complete, file_away
 
 
 def still(seconds: float) -> None:

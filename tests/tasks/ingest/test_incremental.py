@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from schemas import LANDED, TABLES
 from ssrem.samples import Candidates
+from ssrem.schemas import LANDED, TABLES
 from ssrem.tables.candidates import load_candidates
 from ssrem.tables.speaker_sets import TableSettings
-from tasks.ingest.land import land
-from tasks.speaker_tables.build import build
-from tasks.warehouse.home import Warehouse
-from tasks.warehouse.partition import PartitionKey
+from ssrem.tasks.ingest.land import land
+from ssrem.tasks.speaker_tables.build import build
+from ssrem.tasks.warehouse.home import Warehouse
+from ssrem.tasks.warehouse.partition import PartitionKey
 
 SETTINGS = TableSettings(encoder="glove-6b-50d")
 SPEAKER_TABLES = ("turns", "responses", "sc", "sp", "ss", "rand", "candidates", "set_similarity")

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from ssrem.readers import open_dump
+from ssrem.tasks.ingest.land import land
+from ssrem.tasks.warehouse.home import Warehouse
 from support.exports import EXPORTS, write_dump
 from support.reader_rows import rows_of
-from tasks.ingest.land import land
-from tasks.warehouse.home import Warehouse
 
 
 @pytest.mark.parametrize("format", EXPORTS)

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from ssrem.errors import DumpError
-from tasks.ingest.land import land
-from tasks.maintenance.repair import repair
-from tasks.warehouse.home import Warehouse
+from ssrem.tasks.ingest.land import land
+from ssrem.tasks.maintenance.repair import repair
+from ssrem.tasks.warehouse.home import Warehouse
 
 
 def _write(path: Path, rows: list[Any]) -> Path:

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from ssrem.errors import SsremError
 from ssrem.readers import open_dump
+from ssrem.tasks.ingest.land import land
+from ssrem.tasks.warehouse.home import Warehouse
 from support.random_examples import TIMES
-from tasks.ingest.land import land
-from tasks.warehouse.home import Warehouse
 
 GOOD = {"conversation": "elsewhere", "id": "good", "speaker": "ann", "text": "hi"}
 

@@ -11,14 +11,14 @@ import pytest
 
 from ssrem.errors import DumpError
 from ssrem.tables.speaker_sets import TableSettings
+from ssrem.tasks.ingest.land import land
+from ssrem.tasks.maintenance.repair import repair
+from ssrem.tasks.privacy.forget import forget, unbuilt_tables
+from ssrem.tasks.privacy.people import last_parameters, who_is
+from ssrem.tasks.speaker_tables.build import build
+from ssrem.tasks.warehouse.home import Warehouse
 from support.exports import DISCORD, SLACK, write_dump
 from support.stages import query
-from tasks.ingest.land import land
-from tasks.maintenance.repair import repair
-from tasks.privacy.forget import forget, unbuilt_tables
-from tasks.privacy.people import last_parameters, who_is
-from tasks.speaker_tables.build import build
-from tasks.warehouse.home import Warehouse
 
 COMMENT = {"controversiality": 0, "created_utc": 1467331260, "score": 2, "subreddit": "weather"}
 ENCODER = "glove-6b-50d"

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from ssrem.tables.speaker_sets import TableSettings
+from ssrem.tasks.ingest.land import land
+from ssrem.tasks.privacy.forget import forget
+from ssrem.tasks.privacy.people import who_is
+from ssrem.tasks.speaker_tables.build import build
+from ssrem.tasks.warehouse.home import Warehouse
 from support.exports import write_dump
 from support.stages import query
-from tasks.ingest.land import land
-from tasks.privacy.forget import forget
-from tasks.privacy.people import who_is
-from tasks.speaker_tables.build import build
-from tasks.warehouse.home import Warehouse
 
 SAID = [("U1", "1"), ("U2", None), ("U3", "1"), ("U4", None), ("U5", "1"), ("U6", "1"), ("U2", None)]
 """Who wrote messages 1, 2, …, and the message that opened the thread, if one did."""

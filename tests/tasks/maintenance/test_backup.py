@@ -14,18 +14,18 @@ import pytest
 
 from ssrem.errors import HomeError
 from ssrem.evaluators import load_evaluator
+from ssrem.tasks.maintenance import backup
+from ssrem.tasks.maintenance.backup import back_up, restore
+from ssrem.tasks.stage.ledger import Recipe, already_done
+from ssrem.tasks.warehouse.garbage import prune_runs
+from ssrem.tasks.warehouse.home import Warehouse
 from support.stages import publish as publish_at
 from support.stages import run_python, start_python
-from tasks.maintenance import backup
-from tasks.maintenance.backup import back_up, restore
-from tasks.stage.ledger import Recipe, already_done
-from tasks.warehouse.garbage import prune_runs
-from tasks.warehouse.home import Warehouse
 
 LOOP = """
 import sys
 from support.stages import publish
-from tasks.warehouse import garbage
+from ssrem.tasks.warehouse import garbage
 garbage.prune_runs.__defaults__ = (0, 1.0)  # a folder goes a second after its snapshot
 number = 1
 print("going", flush=True)
@@ -107,8 +107,8 @@ def test_a_backup_that_was_killed_keeps_nothing_for_ever(home: Warehouse, tmp_pa
     code = """
 import os, signal, sys
 from pathlib import Path
-from tasks.maintenance import backup
-from tasks.warehouse.home import Warehouse
+from ssrem.tasks.maintenance import backup
+from ssrem.tasks.warehouse.home import Warehouse
 backup._files = lambda home, pin: os.kill(os.getpid(), signal.SIGKILL)
 backup.back_up(Warehouse.at(sys.argv[1]), Path(sys.argv[2]))
 """
@@ -128,8 +128,8 @@ def test_a_backup_that_was_killed_leaves_nothing_beside_its_target(
     code = """
 import os, signal, sys
 from pathlib import Path
-from tasks.maintenance import backup
-from tasks.warehouse.home import Warehouse
+from ssrem.tasks.maintenance import backup
+from ssrem.tasks.warehouse.home import Warehouse
 backup.sync_path = lambda path: os.kill(os.getpid(), signal.SIGKILL)
 backup.back_up(Warehouse.at(sys.argv[1]), Path(sys.argv[2]))
 """
@@ -147,8 +147,8 @@ def test_a_restore_that_was_killed_is_repeated(home: Warehouse, tmp_path: Path, 
     code = """
 import os, signal, sys
 from pathlib import Path
-from tasks.maintenance.backup import restore
-from tasks.warehouse import home
+from ssrem.tasks.maintenance.backup import restore
+from ssrem.tasks.warehouse import home
 moment = sys.argv[3]
 where = Path if moment == "rename" else home
 work = getattr(where, moment)

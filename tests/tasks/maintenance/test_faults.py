@@ -22,12 +22,12 @@ from benchmarks.faults import damage
 from benchmarks.faults.__main__ import kill, prepared
 from benchmarks.faults.child import CORPUS, STAGES
 from benchmarks.faults.home import Bench
-from flows.cli.main import main
+from ssrem.cli.main import main
 from ssrem.errors import HomeError
-from tasks.ingest.drop_folder import DONE
-from tasks.maintenance.health import health
-from tasks.query.sandbox import ask
-from tasks.warehouse.incidents import incidents
+from ssrem.tasks.ingest.drop_folder import DONE
+from ssrem.tasks.maintenance.health import health
+from ssrem.tasks.query.sandbox import ask
+from ssrem.tasks.warehouse.incidents import incidents
 
 pytestmark = [
     pytest.mark.slow,
@@ -251,7 +251,7 @@ def test_status_and_sql_say_it_in_a_line(whole: Bench, capsys: pytest.CaptureFix
 def test_the_log_of_incidents_survives_a_half_written_line(tmp_path: Path) -> None:
     from datetime import datetime
 
-    from tasks.warehouse.incidents import log_incident
+    from ssrem.tasks.warehouse.incidents import log_incident
 
     log_incident(tmp_path, datetime(2026, 1, 1), "one")
     with (tmp_path / "incidents.jsonl").open("ab") as log:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tasks.maintenance.rebuild import rebuild
-from tasks.warehouse.home import Warehouse
-from tasks.warehouse.integrity import Damage
+from ssrem.tasks.maintenance.rebuild import rebuild
+from ssrem.tasks.warehouse.home import Warehouse
+from ssrem.tasks.warehouse.integrity import Damage
 
 
 def lost_turns(home: Warehouse) -> Damage:
@@ -22,7 +22,7 @@ def test_what_was_published_with_other_settings_is_unpublished(
     def other_settings(*, seed: int) -> None:
         """Lacks the other settings of the ledger."""
 
-    monkeypatch.setattr("tasks.maintenance.rebuild.TableSettings", other_settings)
+    monkeypatch.setattr("ssrem.tasks.maintenance.rebuild.TableSettings", other_settings)
     (line,) = rebuild(copy, [lost_turns(copy)])
     assert "it was unpublished" in line
     assert "turns" not in {partition.table for partition in copy.partitions()}
@@ -35,7 +35,7 @@ def test_an_error_of_the_stage_is_not_taken_for_other_settings(
         raise TypeError("a defect of the stage")
 
     damage, before = lost_turns(copy), copy.partitions()
-    monkeypatch.setattr("tasks.maintenance.rebuild.build", fails)
+    monkeypatch.setattr("ssrem.tasks.maintenance.rebuild.build", fails)
     with pytest.raises(TypeError, match="a defect of the stage"):
         list(rebuild(copy, [damage]))
     assert copy.partitions() == before

@@ -15,23 +15,23 @@ import pyarrow.parquet as pq
 import pytest
 
 from benchmarks.attack.inputs import content
-from flows.forget import forget as forget_all
 from ssrem.encoders import load_encoder
 from ssrem.encoders.store import VectorStore
 from ssrem.errors import DumpError, PrivacyError
+from ssrem.flows.forget import forget as forget_all
 from ssrem.privacy.key import PseudonymKey
 from ssrem.tables.speaker_sets import TableSettings
+from ssrem.tasks.ingest.land import land
+from ssrem.tasks.privacy.forget import forget
+from ssrem.tasks.privacy.people import who_is
+from ssrem.tasks.privacy.purge import held_texts
+from ssrem.tasks.speaker_tables.build import build
+from ssrem.tasks.training.outdated import outdated
+from ssrem.tasks.warehouse.home import Warehouse
+from ssrem.tasks.warehouse.partition import PartitionKey
 from support.small_home import Made, command, copied
 from support.stages import run_python
 from support.whole_home import contents, occurrences
-from tasks.ingest.land import land
-from tasks.privacy.forget import forget
-from tasks.privacy.people import who_is
-from tasks.privacy.purge import held_texts
-from tasks.speaker_tables.build import build
-from tasks.training.outdated import outdated
-from tasks.warehouse.home import Warehouse
-from tasks.warehouse.partition import PartitionKey
 
 pytestmark = pytest.mark.xdist_group("small-home")  # the other worker does not wait for it
 
@@ -295,8 +295,8 @@ def test_forgetting_twice_finishes_what_was_broken_off(
 
 KILLED = """
 import os, signal, sys
-from flows.forget import forget
-from tasks.warehouse.home import Warehouse
+from ssrem.flows.forget import forget
+from ssrem.tasks.warehouse.home import Warehouse
 
 publish, publishes = Warehouse.write_catalog, 0
 
@@ -320,7 +320,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
         dump = folder / f"{corpus}.jsonl"
         dump.write_text("".join(json.dumps(row) + "\n" for row in talk(seed, 20) if isinstance(row, dict)))
         land(str(dump), str(folder / "home"), max_quarantine=1.0)
-        build(corpus, str(folder / "home"), settings=TableSettings(seed, 3))
+        build(corpus, str(folder / "home"), settings=TableSettings(seed=seed, context_turns=3))
     store_vectors(Warehouse.at(folder / "home"))
     return folder / "home"
 

@@ -12,11 +12,11 @@ import pytest
 
 from ssrem.errors import DumpError, PrivacyError
 from ssrem.privacy.key import PseudonymKey
+from ssrem.tasks.ingest.land import land
+from ssrem.tasks.maintenance.repair import repair
+from ssrem.tasks.warehouse.home import Warehouse
 from support.small_home import command
 from support.whole_home import contents, occurrences
-from tasks.ingest.land import land
-from tasks.maintenance.repair import repair
-from tasks.warehouse.home import Warehouse
 
 Dump = Callable[..., str]
 
@@ -201,7 +201,7 @@ def test_a_run_killed_before_it_purged_is_completed_by_the_next(
     report.parent.mkdir()
     report.write_text(PEOPLE[0])
     monkeypatch.setenv("SSREM_PSEUDONYM_KEY", SECRET)
-    moment = "tasks.ingest.land.held_texts" if published else "tasks.stage.stage.Stage.publish"
+    moment = "ssrem.tasks.ingest.land.held_texts" if published else "ssrem.tasks.stage.stage.Stage.publish"
     with monkeypatch.context() as killing:
         killing.setattr(moment, Mock(side_effect=KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):

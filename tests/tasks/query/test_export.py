@@ -12,14 +12,14 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from flows.cli.main import main
+from ssrem.cli.main import main
 from ssrem.errors import SsremError
+from ssrem.tasks.ingest.land import land
+from ssrem.tasks.query.export import print_csv, save_csv, save_parquet
+from ssrem.tasks.query.sandbox import ask
+from ssrem.tasks.stage.stage import Stage
+from ssrem.tasks.warehouse.home import Warehouse
 from support.stages import run_python
-from tasks.ingest.land import land
-from tasks.query.export import print_csv, save_csv, save_parquet
-from tasks.query.sandbox import ask
-from tasks.stage.stage import Stage
-from tasks.warehouse.home import Warehouse
 
 ALL_KINDS = """
     SELECT 1 AS a, 2 AS a, NULL AS nothing, [1.5, NULL] AS list, {'x': 'ä', 'd': DATE '2020-01-02'} AS pair,
@@ -92,8 +92,8 @@ def test_the_folder_of_a_query_that_was_killed_goes_with_the_next(
 ) -> None:
     code = """
 import os, signal, sys
-from tasks.query import sandbox
-from tasks.warehouse.home import Warehouse
+from ssrem.tasks.query import sandbox
+from ssrem.tasks.warehouse.home import Warehouse
 sandbox.confined(Warehouse.at(sys.argv[1]), lambda connection: os.kill(os.getpid(), signal.SIGKILL))
 """
     monkeypatch.setenv("TMPDIR", str(tmp_path))
@@ -121,7 +121,7 @@ def test_parquet_keeps_types_and_names(home: Warehouse, tmp_path: Path) -> None:
 def test_an_answer_may_be_larger_than_memory_holds(
     home: Warehouse, tmp_path: Path, save: Save, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tasks.query.sandbox.ANSWER_BYTES", 1 << 20)
+    monkeypatch.setattr("ssrem.tasks.query.sandbox.ANSWER_BYTES", 1 << 20)
     assert save(home, "FROM range(300000)", tmp_path / "many") == 300_000
 
 

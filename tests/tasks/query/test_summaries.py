@@ -8,11 +8,11 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from sql import queries
+from ssrem.sql import queries
+from ssrem.tasks.agreement.correlate import correlate
+from ssrem.tasks.query.summaries import no_better
+from ssrem.tasks.warehouse.home import Warehouse
 from support.small_home import annotated_rows
-from tasks.agreement.correlate import correlate
-from tasks.query.summaries import no_better
-from tasks.warehouse.home import Warehouse
 
 
 def test_who_is_significantly_below_the_first_is_not_tied_for_best() -> None:

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from ssrem.errors import HomeError
+from ssrem.tasks.report import compare_runs
+from ssrem.tasks.report.compare_runs import LATEST, find
+from ssrem.tasks.stage.ledger import read_outputs
+from ssrem.tasks.warehouse.home import Warehouse, records
 from support.small_home import Made
-from tasks.report import compare_runs
-from tasks.report.compare_runs import LATEST, find
-from tasks.stage.ledger import read_outputs
-from tasks.warehouse.home import Warehouse, records
 
 
 def run(run_id: str, stage: str = "train") -> dict[str, Any]:

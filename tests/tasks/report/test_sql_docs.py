@@ -11,12 +11,12 @@ import sys
 
 import pytest
 
-from flows.cli.main import main
-from schemas import TABLES
-from sql import queries
+from ssrem.cli.main import main
+from ssrem.schemas import TABLES
+from ssrem.sql import queries
+from ssrem.tasks.report.sql_docs import renewed
 from support.paths import ROOT
 from support.small_home import Made
-from tasks.report.sql_docs import renewed
 
 DOCS = ROOT / "docs"
 PAGE = DOCS / "sql.md"

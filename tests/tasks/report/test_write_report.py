@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ssrem.tasks.report.report import write_report
+from ssrem.tasks.warehouse.home import Warehouse
 from support.stages import publish
-from tasks.report.report import write_report
-from tasks.warehouse.home import Warehouse
 
 
 def test_a_report_of_the_same_snapshot_is_written_once(home: Warehouse) -> None:

@@ -12,16 +12,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from flows.cli.main import main
-from schemas import TABLES
+from ssrem.cli.main import main
 from ssrem.errors import GateError
 from ssrem.evaluators import load_evaluator
 from ssrem.samples import KINDS, TEST, Sample
+from ssrem.schemas import TABLES
 from ssrem.tables.candidates import load_candidates
+from ssrem.tasks.scoring.conversations import conversation_rows
+from ssrem.tasks.scoring.test_split import score_corpus
+from ssrem.tasks.warehouse.home import Warehouse
 from support.small_home import Made, write_conversations
-from tasks.scoring.conversations import conversation_rows
-from tasks.scoring.test_split import score_corpus
-from tasks.warehouse.home import Warehouse
 
 
 def test_scores_are_those_of_the_evaluator(made: Made) -> None:

@@ -10,9 +10,9 @@ import pytest
 from ssrem.errors import EvaluatorError, GateError
 from ssrem.negatives.base import Negative
 from ssrem.negatives.speaker_sets import SpeakerSet
-from tasks.query.summaries import summary
-from tasks.speaker_tables.negatives import NegativeSettings, make_negatives
-from tasks.warehouse.home import Warehouse
+from ssrem.tasks.query.summaries import summary
+from ssrem.tasks.speaker_tables.negatives import NegativeSettings, make_negatives
+from ssrem.tasks.warehouse.home import Warehouse
 
 CORPUS = "tiny"
 

@@ -9,10 +9,10 @@ import pytest
 
 from ssrem.errors import SsremError
 from ssrem.tables.speaker_sets import TableSettings
+from ssrem.tasks.ingest.land import land
+from ssrem.tasks.speaker_tables.build import build
+from ssrem.tasks.warehouse.home import Warehouse
 from support.small_home import write_conversations
-from tasks.ingest.land import land
-from tasks.speaker_tables.build import build
-from tasks.warehouse.home import Warehouse
 
 COLUMNS = "kind, mean, low, high, speakers, of_speakers, sets, pairs"
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from ssrem.tasks.ingest.land import land
+from ssrem.tasks.warehouse.home import Warehouse
 from support.progress_lines import other_lines
 from support.small_home import command, write_conversations
-from tasks.ingest.land import land
-from tasks.warehouse.home import Warehouse
 
 
 @pytest.fixture

@@ -10,19 +10,19 @@ from typing import Any
 import duckdb
 import pytest
 
-from schemas import TABLES
-from schemas.contract import Between, OneOf, References, Table
-from sql import checks
 from ssrem.errors import GateError
+from ssrem.schemas import TABLES
+from ssrem.schemas.contract import Between, OneOf, References, Table
+from ssrem.sql import checks
 from ssrem.tables.speaker_sets import DRAWS
+from ssrem.tasks.stage import gate
+from ssrem.tasks.stage.gate import broken_rows, check_tables, create_shared, offending_rows
+from ssrem.tasks.stage.rules import Rule, rules
+from ssrem.tasks.stage.stage import Output, Stage
+from ssrem.tasks.warehouse.home import Warehouse
+from ssrem.tasks.warehouse.partition import PartitionKey
 from support.paths import ROOT
 from support.stages import staging
-from tasks.stage import gate
-from tasks.stage.gate import broken_rows, check_tables, create_shared, offending_rows
-from tasks.stage.rules import Rule, rules
-from tasks.stage.stage import Output, Stage
-from tasks.warehouse.home import Warehouse
-from tasks.warehouse.partition import PartitionKey
 
 CHECKS = ROOT / "sql" / "checks"
 
@@ -490,7 +490,7 @@ KINDS = {
 @pytest.fixture(params=[False, True], ids=["DuckDB", "Great Expectations"])
 def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """What evaluates the rules: DuckDB alone or, as in a flow run, Great Expectations."""
-    monkeypatch.setattr("tasks.stage.gate.in_flow_run", lambda: request.param)
+    monkeypatch.setattr("ssrem.tasks.stage.gate.in_flow_run", lambda: request.param)
 
 
 @pytest.mark.usefixtures("no_checks", "engine")
@@ -534,7 +534,7 @@ def stage_runs(home: Warehouse, text: str | None, **more: Any) -> Stage:
 
 @pytest.fixture
 def no_checks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tasks.stage.gate.checks", lambda stage: [])
+    monkeypatch.setattr("ssrem.tasks.stage.gate.checks", lambda stage: [])
 
 
 @pytest.mark.usefixtures("no_checks")

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from tasks.stage import progress as module
-from tasks.stage.progress import lines_without_terminal, progress, staged
+from ssrem.tasks.stage import progress as module
+from ssrem.tasks.stage.progress import lines_without_terminal, progress, staged
 
 
 @pytest.fixture

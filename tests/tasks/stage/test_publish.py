@@ -17,14 +17,14 @@ import duckdb
 import pyarrow.parquet as pq
 import pytest
 
-from schemas import TABLES
 from ssrem.errors import HomeError
+from ssrem.schemas import TABLES
+from ssrem.tasks.stage.ledger import Recipe, already_done
+from ssrem.tasks.stage.stage import Output
+from ssrem.tasks.warehouse.catalog import LAYOUT
+from ssrem.tasks.warehouse.home import Warehouse
+from ssrem.tasks.warehouse.snapshot import manifests
 from support.stages import CORPUS, held, publish, run_python, staging, start_python
-from tasks.stage.ledger import Recipe, already_done
-from tasks.stage.stage import Output
-from tasks.warehouse.catalog import LAYOUT
-from tasks.warehouse.home import Warehouse
-from tasks.warehouse.snapshot import manifests
 
 SNAPSHOT = """SELECT (SELECT bytes FROM corpora), (SELECT conversations FROM corpora), count(*),
     min(conversation_no), max(conversation_no), (SELECT count(*) FROM runs) FROM conversations"""
@@ -101,11 +101,11 @@ def test_a_killed_run_leaves_the_old_snapshot(
     before = snapshot(home), home.partitions()
     code = f"""
         import os, signal, sys
-        import tasks.warehouse.catalog as catalog_module, tasks.warehouse.home as home_module
-        import tasks.warehouse.snapshot as snapshot_module, tasks.stage.stage as stage_module
+        import ssrem.tasks.warehouse.catalog as catalog_module, ssrem.tasks.warehouse.home as home_module
+        import ssrem.tasks.warehouse.snapshot as snapshot_module, ssrem.tasks.stage.stage as stage_module
         from support.stages import publish
-        from tasks.stage.stage import Stage
-        from tasks.warehouse.home import Warehouse
+        from ssrem.tasks.stage.stage import Stage
+        from ssrem.tasks.warehouse.home import Warehouse
         def kill(*arguments, **named):
             os.kill(os.getpid(), signal.SIGKILL)
         {KILLS[point]}
@@ -136,7 +136,7 @@ def test_a_run_that_fails_leaves_nothing_behind(
         raise RuntimeError("broken")
 
     written = sorted(home.lake.glob("snapshot=*"))
-    monkeypatch.setattr("tasks.warehouse.catalog.sync_path", fail)
+    monkeypatch.setattr("ssrem.tasks.warehouse.catalog.sync_path", fail)
     with pytest.raises(RuntimeError):
         publish(home.root, 2)
     monkeypatch.undo()
@@ -372,7 +372,7 @@ def test_a_run_is_done_until_its_input_or_output_changes(home: Warehouse) -> Non
 def test_ids_of_runs_sort_by_time_within_a_second_too(
     home: Warehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tasks.stage.stage.utc_now", lambda: datetime(2001, 1, 1))
+    monkeypatch.setattr("ssrem.tasks.stage.stage.utc_now", lambda: datetime(2001, 1, 1))
     for number in range(8):
         publish(home.root, number, 1)
     ids = home.query("SELECT run_id FROM runs ORDER BY started")

@@ -15,14 +15,14 @@ from ssrem.errors import RunnerError
 from ssrem.evaluators import load_evaluator
 from ssrem.samples import TEST, Candidates
 from ssrem.tables.candidates import load_candidates
+from ssrem.tasks.scoring import batches as scoring
+from ssrem.tasks.speaker_tables import vectors as encoding
+from ssrem.tasks.speaker_tables.similarity import bucket_edges, similarity_shard
+from ssrem.tasks.speaker_tables.vectors import encode_shard, encoded_in_shards
+from ssrem.tasks.stage import shards
+from ssrem.tasks.stage.shards import atomic_write, incoming, map_shards, room_for_shards, shard_ranges
+from ssrem.tasks.warehouse.home import Warehouse
 from support.small_home import Made
-from tasks.scoring import batches as scoring
-from tasks.speaker_tables import vectors as encoding
-from tasks.speaker_tables.similarity import bucket_edges, similarity_shard
-from tasks.speaker_tables.vectors import encode_shard, encoded_in_shards
-from tasks.stage import shards
-from tasks.stage.shards import atomic_write, incoming, map_shards, room_for_shards, shard_ranges
-from tasks.warehouse.home import Warehouse
 
 
 def test_cuts_cover_all_rows_once() -> None:

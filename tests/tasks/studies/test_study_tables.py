@@ -10,14 +10,14 @@ import pytest
 from ssrem.errors import AnnotationError, EvaluatorError, HomeError
 from ssrem.studies import STUDIES, study_called
 from ssrem.studies.learned import Learning
+from ssrem.tasks.agreement.correlate import correlate
+from ssrem.tasks.speaker_tables.negatives import NegativeSettings, make_negatives
+from ssrem.tasks.studies.source import StudySettings
+from ssrem.tasks.studies.study import datasets_of, read_study, study, write_study
+from ssrem.tasks.training.settings import LabelOptions
+from ssrem.tasks.training.train import train
+from ssrem.tasks.warehouse.home import Warehouse
 from support.small_home import Made, copied
-from tasks.agreement.correlate import correlate
-from tasks.speaker_tables.negatives import NegativeSettings, make_negatives
-from tasks.studies.source import StudySettings
-from tasks.studies.study import datasets_of, read_study, study, write_study
-from tasks.training.settings import LabelOptions
-from tasks.training.train import train
-from tasks.warehouse.home import Warehouse
 
 SSREM = [("ssrem", 1)]
 LEARNING = [name for name in STUDIES if issubclass(study_called(name).data, Learning)]

@@ -10,25 +10,25 @@ from typing import Any
 import numpy as np
 import pytest
 
-from flows.decide import decide as decide_all
-from flows.promote import promote as promote_and_rank
 from ssrem.errors import EvaluatorError, GateError
+from ssrem.flows.decide import decide as decide_all
+from ssrem.flows.promote import promote as promote_and_rank
 from ssrem.samples import TEST
 from ssrem.tables.candidates import load_candidates
+from ssrem.tasks.agreement import correlate as correlation
+from ssrem.tasks.agreement.correlate import correlate, correlate_landed
+from ssrem.tasks.scoring.test_split import score_corpus
+from ssrem.tasks.stage.stage import Output
+from ssrem.tasks.training.outdated import outdated
+from ssrem.tasks.training.promotion import Challenge, challenges, decide, promote
+from ssrem.tasks.training.settings import Margins
+from ssrem.tasks.training.train import train
+from ssrem.tasks.training.versions import promoted, versions
+from ssrem.tasks.warehouse.home import Warehouse
+from ssrem.tasks.warehouse.incidents import incidents
+from ssrem.tasks.warehouse.partition import PartitionKey
 from support.small_home import Made, annotated_rows, copied
 from support.stages import staging
-from tasks.agreement import correlate as correlation
-from tasks.agreement.correlate import correlate, correlate_landed
-from tasks.scoring.test_split import score_corpus
-from tasks.stage.stage import Output
-from tasks.training.outdated import outdated
-from tasks.training.promotion import Challenge, challenges, decide, promote
-from tasks.training.settings import Margins
-from tasks.training.train import train
-from tasks.training.versions import promoted, versions
-from tasks.warehouse.home import Warehouse
-from tasks.warehouse.incidents import incidents
-from tasks.warehouse.partition import PartitionKey
 
 pytestmark = pytest.mark.xdist_group("small-home")
 
@@ -38,7 +38,7 @@ def trained_again(made: Made, tmp_path_factory: pytest.TempPathFactory) -> Wareh
     """A second version of ssrem waits: the same training once more, so that the two are the same."""
     home = copied(made.home, tmp_path_factory.mktemp("trained") / "home")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tasks.training.train.published_keys", lambda *_: [])
+        patch.setattr("ssrem.tasks.training.train.published_keys", lambda *_: [])
         assert train("ssrem", ["tiny"], str(home.root)) == (2, True)
     return home
 
@@ -151,14 +151,14 @@ def test_worse_on_an_annotated_set_alone_is_refused(scored: Warehouse) -> None:
 def test_a_set_that_one_of_them_learned_from_does_not_count(
     copy: Warehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tasks.training import versions as room
+    from ssrem.tasks.training import versions as room
 
     with copy.reader() as reader:
         ((digest,),) = reader.execute("SELECT DISTINCT sha256 FROM rated_responses").fetchall()
     sound = room.stage_version
-    monkeypatch.setattr("tasks.training.train.published_keys", lambda *_: [])
+    monkeypatch.setattr("ssrem.tasks.training.train.published_keys", lambda *_: [])
     monkeypatch.setattr(
-        "tasks.training.train.stage_version",
+        "ssrem.tasks.training.train.stage_version",
         lambda stage, evaluator, settings, learned, **more: sound(
             stage, evaluator, settings, {**learned, "labels": digest}, **more
         ),
@@ -201,8 +201,8 @@ def test_a_rollback_that_was_killed_before_the_rankings_followed_is_completed(
 def test_versions_stay_in_order_whatever_the_clock_does(
     copy: Warehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tasks.training.train.published_keys", lambda *_: [])
-    monkeypatch.setattr("tasks.stage.stage.utc_now", lambda: datetime(2001, 1, 1))
+    monkeypatch.setattr("ssrem.tasks.training.train.published_keys", lambda *_: [])
+    monkeypatch.setattr("ssrem.tasks.stage.stage.utc_now", lambda: datetime(2001, 1, 1))
     assert train("ssrem", ["tiny"], str(copy.root)) == (2, True)
     first, second = row(copy, 1), row(copy, 2)
     assert first["promoted_at"] < second["trained_at"]
@@ -221,7 +221,7 @@ def test_margins_that_do_not_exist() -> None:
 
 
 def test_what_has_not_seen_a_corpus(copy: Warehouse, write_dump: Any) -> None:
-    from tasks.ingest.land import land
+    from ssrem.tasks.ingest.land import land
 
     assert outdated(copy) == []
     said = [

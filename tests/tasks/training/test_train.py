@@ -13,11 +13,11 @@ from ssrem.errors import EvaluatorError, GateError, HomeError
 from ssrem.evaluators import load_evaluator
 from ssrem.samples import TEST, TRAIN, VALID, Sample
 from ssrem.tables.candidates import load_candidates
+from ssrem.tasks.speaker_tables.build import without_tables
+from ssrem.tasks.training.train import train
+from ssrem.tasks.training.versions import promoted
+from ssrem.tasks.warehouse.home import Warehouse
 from support.small_home import Made
-from tasks.speaker_tables.build import without_tables
-from tasks.training.train import train
-from tasks.training.versions import promoted
-from tasks.warehouse.home import Warehouse
 
 SHORT = {"epochs": 1, "seed": 7, "reference": "embedding-average"}
 
@@ -102,7 +102,7 @@ def test_a_checkpoint_that_a_kill_after_publishing_left_is_deleted(copy: Warehou
 
 
 def test_the_same_seed_gives_the_same_model(copy: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tasks.training.train.published_keys", lambda *_: [])
+    monkeypatch.setattr("ssrem.tasks.training.train.published_keys", lambda *_: [])
     assert train("ssrem", ["tiny"], str(copy.root)) == (2, True)
     signatures = [load_evaluator(copy.models / "ssrem" / v).signature for v in "12"]
     assert signatures[0] == signatures[1]

@@ -10,19 +10,19 @@ from typing import Any
 import pytest
 from transformers import BertTokenizer
 
-from flows.cli.main import main
+from ssrem.cli.main import main
 from ssrem.errors import AnnotationError, EvaluatorError, GateError
 from ssrem.evaluators import load_evaluator, route
 from ssrem.evaluators.blend.blend import Blend
+from ssrem.tasks.agreement.annotated_sets import annotated_file, human_scores
+from ssrem.tasks.scoring.test_split import score_corpus
+from ssrem.tasks.stage.stage import Stage
+from ssrem.tasks.training.dry_run import dry_run
+from ssrem.tasks.training.settings import LabelOptions
+from ssrem.tasks.training.train import train
+from ssrem.tasks.warehouse.home import Warehouse
 from support.small_home import COMMON
 from support.tiny_transformer import write_bert
-from tasks.agreement.annotated_sets import annotated_file, human_scores
-from tasks.scoring.test_split import score_corpus
-from tasks.stage.stage import Stage
-from tasks.training.dry_run import dry_run
-from tasks.training.settings import LabelOptions
-from tasks.training.train import train
-from tasks.warehouse.home import Warehouse
 
 QUICK = {"epochs": 1, "max_train": 50, "hidden": 4, "mlp": 4, "tune_epochs": 1}
 TINY = {

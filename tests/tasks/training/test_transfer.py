@@ -12,11 +12,11 @@ from ssrem.errors import EvaluatorError, HomeError
 from ssrem.evaluators import PACKAGED, best_packaged, comes_packaged, load_evaluator
 from ssrem.evaluators.core.archive import pack, unpack
 from ssrem.samples import Sample
-from tasks.training.outdated import outdated
-from tasks.training.train import train
-from tasks.training.transfer import export_evaluator, import_evaluator, register_packaged
-from tasks.training.versions import any_trained, promoted, to_correlate, unregistered, versions
-from tasks.warehouse.home import Warehouse
+from ssrem.tasks.training.outdated import outdated
+from ssrem.tasks.training.train import train
+from ssrem.tasks.training.transfer import export_evaluator, import_evaluator, register_packaged
+from ssrem.tasks.training.versions import any_trained, promoted, to_correlate, unregistered, versions
+from ssrem.tasks.warehouse.home import Warehouse
 
 SAMPLES = [
     Sample(("i like pizza",), "the cheese was great"),

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from ssrem.errors import HomeError
+from ssrem.tasks.stage.stage import Output
+from ssrem.tasks.warehouse.garbage import KEPT_RUNS, KEPT_SECONDS, MARK, STALE_AFTER, prune
+from ssrem.tasks.warehouse.home import Warehouse
 from support.stages import CORPUS, staging
-from tasks.stage.stage import Output
-from tasks.warehouse.garbage import KEPT_RUNS, KEPT_SECONDS, MARK, STALE_AFTER, prune
-from tasks.warehouse.home import Warehouse
 
 
 def publish(home: Warehouse, number: int) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from flows.cli.main import main
+from ssrem.cli.main import main
 
 
 @pytest.mark.parametrize("name", ["a b", "a#b", "a'b", 'a"b', "a%41", "a$b", "a;b", "a{b,c}", "ä"])

@@ -11,19 +11,19 @@ from pathlib import Path
 
 import pytest
 
-from flows.cli.parser import parser
+from ssrem.cli.parser import parser
 from ssrem.errors import DumpError, HomeError
+from ssrem.tasks.ingest.land import land
+from ssrem.tasks.warehouse import home as home_module
+from ssrem.tasks.warehouse import lock as lock_module
+from ssrem.tasks.warehouse.home import Warehouse
+from ssrem.tasks.warehouse.lock import VARIABLE, patience, seconds
 from support.stages import held, start_python
-from tasks.ingest.land import land
-from tasks.warehouse import home as home_module
-from tasks.warehouse import lock as lock_module
-from tasks.warehouse.home import Warehouse
-from tasks.warehouse.lock import VARIABLE, patience, seconds
 
 LAND = """
 import sys
-from tasks.ingest.land import land
-from tasks.stage.stage import Stage
+from ssrem.tasks.ingest.land import land
+from ssrem.tasks.stage.stage import Stage
 Stage.gate = lambda stage: None
 print(*land(sys.argv[1], sys.argv[2]))
 """

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from ssrem.tasks.warehouse import home as module
+from ssrem.tasks.warehouse.home import Warehouse
 from support.stages import publish
-from tasks.warehouse import home as module
-from tasks.warehouse.home import Warehouse
 
 BYTES = "SELECT bytes FROM corpora"
 CREATED = "SELECT count(*) FROM duckdb_tables() WHERE table_name = 'mine'"

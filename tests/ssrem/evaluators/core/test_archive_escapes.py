@@ -26,8 +26,8 @@ from ssrem.errors import EvaluatorError, SsremError
 from ssrem.evaluators import PACKAGED
 from ssrem.evaluators.core.archive import pack, unpack
 from ssrem.files import read_json
-from tasks.training.transfer import import_evaluator
-from tasks.warehouse.home import Warehouse
+from ssrem.tasks.training.transfer import import_evaluator
+from ssrem.tasks.warehouse.home import Warehouse
 
 
 def archive(

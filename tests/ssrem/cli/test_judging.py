@@ -1,0 +1,225 @@
+"""A judge in a home folder: `score` and `correlate` with it, dry runs, limits, privacy, and what is published."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ssrem.cli.main import main
+from ssrem.encoders.store import text_hashes
+from ssrem.errors import PrivacyError
+from ssrem.evaluators.blend.blend import Blend
+from ssrem.evaluators.blend.config import BlendConfig
+from ssrem.evaluators.core.archive import pack
+from ssrem.samples import Sample
+from ssrem.sql import queries
+from ssrem.studies.behaviour import everyday_pairs
+from ssrem.tasks.agreement.correlate import correlate
+from ssrem.tasks.privacy.purge import held_texts, purge
+from ssrem.tasks.scoring.test_split import score_corpus
+from ssrem.tasks.training.train import register
+from ssrem.tasks.warehouse.home import Warehouse
+from support.judge_server import KEY, JudgeServer, completion, failure, judge_server
+from support.small_home import annotated_rows
+
+N = 8
+HOME = ["--home", "home"]
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[JudgeServer]:
+    """It scores by the response's length, and refuses one."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.001)
+
+    def answer(body: dict[str, Any], _: int) -> Any:
+        message = body["messages"][0]["content"]
+        response = message.partition("Response: ")[2].partition("\n")[0]
+        return completion(str(1 + len(response) % 5))
+
+    with judge_server(answer) as running:
+        yield running
+
+
+@pytest.fixture
+def people(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setattr("ssrem.tasks.training.versions.BASELINES", ("length",))  # cosine loads a transformer
+    monkeypatch.chdir(tmp_path)
+    Path("people_eval.json").write_text(json.dumps(annotated_rows()[:N]))
+    return "people_eval.json"
+
+
+def settings(server: JudgeServer, *more: str) -> list[str]:
+    return [*HOME, "--evaluator", "judge", "--set", f"base_url={server.url}", "model=tiny", *more]
+
+
+def test_score_asks_once_and_says_where_texts_go(
+    server: JudgeServer, people: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [{"context": ["Hi"], "response": text} for text in ("Hello!", "Ho", "")]
+    Path("x.json").write_text(json.dumps(rows))
+    assert main(["score", "x.json", *settings(server), "--dry-run", "--json"]) == 0
+    (bill,) = json.loads(capsys.readouterr().out)
+    assert (bill["requests"], bill["responses"], bill["cost"]) == (2, 3, None)
+    assert server.asked == []
+    for _ in range(2):
+        assert main(["score", "x.json", *settings(server), "--json"]) == 0
+    said = capsys.readouterr()
+    scored = [json.loads(line) for line in said.out.splitlines()]
+    assert [row["reason"] for row in scored[:3]] == [None, None, "empty response"]
+    assert scored[:3] == scored[3:] and len(server.asked) == 2
+    assert said.err.count(f"judge sends 3 responses with their contexts to {server.url}") == 0
+    assert said.err.count(f"judge sends 2 responses with their contexts to {server.url}, model tiny") == 1
+    assert KEY not in said.out + said.err
+
+
+def test_correlate_publishes_scores_and_judgments(
+    server: JudgeServer, people: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    usual, texts = server.answer, json.dumps(annotated_rows()[7]["response"])
+    context = annotated_rows()[7]["context"][-1]
+    server.answer = lambda body, n: (
+        completion("I cannot say.")
+        if texts in str(body["messages"][0]["content"]) and context in str(body)
+        else usual(body, n)
+    )
+    assert main(["correlate", people, *settings(server), "--dry-run"]) == 0
+    assert "requests" in capsys.readouterr().out and server.asked == []
+    assert main(["correlate", people, *settings(server)]) == 0
+    said = capsys.readouterr()
+    assert "judge: 1 of 8 responses of people have no score: no number 1" in said.err
+    home = Warehouse.at("home")
+    assert home.query("SELECT count(*), count(f) FROM scores WHERE evaluator = 'judge'") == [(N, N - 1)]
+    assert home.query("SELECT count(*), count(score), any_value(fingerprint) FROM judgments") == [
+        (N, N - 1, "fp_1")
+    ]
+    assert home.query("SELECT response_id, answer FROM judgments WHERE reason = 'no number'") == [
+        ("7", "I cannot say.")
+    ]
+    assert home.query("SELECT count(*) FROM agreement WHERE evaluator = 'judge' AND outcome = 'ok'") > [(0,)]
+    (row,) = home.query(queries("report")["judgments"].text)
+    assert row[:4] == ("judge", 1, "people", "overall") and row[5:7] == (N, 1)
+    assert row[7] == 1000 * 101 and row[9:] == (None, None)
+    asked = len(server.asked)
+    assert main(["correlate", people, *settings(server, "concurrency=2")]) == 0
+    assert len(server.asked) == asked <= N
+    assert home.query("SELECT max(version) FROM evaluators WHERE evaluator = 'judge'") == [(1,)]
+    files = [file for file in Path("home").rglob("*") if file.is_file()]
+    assert not any(KEY.encode() in file.read_bytes() for file in files)
+
+
+def test_a_study_asks_for_what_a_dry_run_says_and_once(
+    server: JudgeServer, people: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pairs = everyday_pairs()[:9]
+    monkeypatch.setattr("ssrem.tasks.studies.corpora.everyday_pairs", lambda: pairs)
+    run = ["study", "behaviour", *settings(server)]
+    assert main([*run, "--dry-run", "--json"]) == 0
+    (bill,) = json.loads(capsys.readouterr().out)
+    assert (bill["of"], bill["requests"]) == ("everyday-pairs", 18) and server.asked == []
+    assert main([*run, "--max-requests", "5"]) == 1
+    assert "stopped at max_requests=5 with 13 of 18 requests left" in capsys.readouterr().err
+    assert main(run) == 0
+    assert "judge: " in capsys.readouterr().out and len(server.asked) == 18
+    assert main(["study", "behaviour", *HOME, "--evaluator", "judge", "--seed", "1"]) == 0
+    assert len(server.asked) == 18
+    assert Warehouse.at("home").query("SELECT max(n) FROM studies WHERE evaluator = 'judge'") == [(9,)]
+
+
+def test_a_blend_with_a_judge_publishes_its_answers_too(
+    server: JudgeServer, people: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parts = {
+        name: {"base_url": server.url, "model": "tiny", "prompt": name} for name in ("overall", "relevance")
+    }
+    config = BlendConfig(parts="overall=judge+relevance=judge+novelty", settings=json.dumps(parts))
+    pairs = [(Sample((f"Hi {at}",), "ho" * (1 + at % 5)), float(1 + at % 5)) for at in range(10)]
+    Blend(None, config).fine_tuned(pairs, scale=(1, 5)).save(Path("model"))
+    pack(Path("model"), Path("blend.ssrem"))
+    asked = len(server.asked)
+    assert main(["evaluators", "import", "blend.ssrem", *HOME]) == 1
+    assert f"{server.url}" in capsys.readouterr().err and len(server.asked) == asked
+    assert main(["evaluators", "import", "blend.ssrem", *HOME, "--allow", server.url]) == 0
+    capsys.readouterr()
+    run = ["correlate", people, *HOME, "--evaluator", "blend"]
+    assert main([*run, "--dry-run", "--json"]) == 0
+    (bill,) = json.loads(capsys.readouterr().out)
+    assert bill["requests"] == 2 * N
+    asked = len(server.asked)
+    assert main([*run, "--max-requests", str(2 * N)]) == 0
+    assert len(server.asked) == asked + 2 * N
+    home = Warehouse.at("home")
+    counted = "SELECT count(*), count(DISTINCT prompt) FROM judgments WHERE evaluator = 'blend'"
+    assert home.query(counted) == [(2 * N, 2)]
+    assert not score_corpus("blend", 1, "nowhere", "home")
+
+
+def test_a_stopped_run_goes_on_where_it_was(
+    server: JudgeServer, people: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = ["score", people, *settings(server), "--max-requests", "5"]
+    assert main(run) == 1
+    said = capsys.readouterr()
+    assert "stopped at max_requests=5 with 3 of 8 requests left; what was answered is kept; run" in said.err
+    assert said.out == ""
+    assert main(run) == 0
+    assert len(server.asked) == N
+
+
+def test_private_texts_are_not_sent(
+    server: JudgeServer, people: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path(f"{people}.private").touch()
+    assert main(["score", people, *settings(server)]) == 1
+    error = capsys.readouterr().err
+    assert "is marked private: its texts would go to" in error and "--send-texts" in error
+    register("judge", "home", settings={"base_url": server.url, "model": "tiny"})
+    with pytest.raises(PrivacyError, match="annotated set people is marked private"):
+        correlate(people, [("judge", 1)], "home")
+    assert server.asked == []
+    assert main(["score", people, *settings(server), "--send-texts"]) == 0
+    assert len(server.asked) == N
+
+
+def test_answers_about_texts_that_are_gone_are_deleted(server: JudgeServer, people: str) -> None:
+    assert main(["score", people, *settings(server)]) == 0
+    home = Warehouse.at("home")
+    texts = [text for row in annotated_rows()[:N] for text in (*row["context"], row["response"])]
+    with home.lock("test"):
+        assert purge(home, np.unique(text_hashes(texts)))["judgments"] == 0
+        assert purge(home, np.unique(text_hashes(texts[3:])))["judgments"] == 1
+        assert purge(home, held_texts(home))["judgments"] == N - 1
+    assert not any(file.read_bytes() for file in home.judgments.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        (["--evaluator", "judge"], "judge needs a model: --set model=NAME"),
+        (["--evaluator", "judge", "--set", "modl=a"], "no setting modl; did you mean model"),
+        (["--evaluator", "cosine", "--max-requests", "3"], "no setting max_requests"),
+        (["--evaluator", "judge", "--set", "model=a", "prompt=none.md"], "no prompt or file 'none.md'"),
+    ],
+)
+@pytest.mark.parametrize("verb", ["score", "correlate"])
+def test_wrong_settings_are_said_in_one_line(
+    people: str, verb: str, more: list[str], says: str, capsys: pytest.CaptureFixture[str], monkeypatch: Any
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    assert main([verb, people, *HOME, *more]) == 1
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert says in error and KEY not in error
+
+
+def test_a_broken_key_is_not_shown(
+    server: JudgeServer, people: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.answer = lambda *_: failure(401, f"Incorrect API key provided: {KEY}")
+    assert main(["score", people, *settings(server)]) == 1
+    error = capsys.readouterr().err
+    assert "refuses the key in OPENAI_API_KEY (401)" in error and KEY not in error

@@ -1,0 +1,202 @@
+"""`ssrem score`: responses without a score are nulls with a reason, and the evaluator in use is named."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ssrem.cli.main import main
+from ssrem.evaluators import BEST_PACKAGED, best_packaged, load_evaluator
+from ssrem.samples import Sample
+
+ROWS: list[dict[str, Any]] = [
+    {"id": 7, "context": ["Any pets?"], "response": "Two cats", "reference": "Two cats"},
+    {"id": 5, "context": ["Any pets?"], "response": " "},
+    {"id": 6, "context": [], "response": "Two cats"},
+    {"id": 4, "context": ["Any pets?"], "response": ["Two", "cats"]},
+]
+
+
+@pytest.fixture
+def responses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SSREM_HOME", str(tmp_path / "home"))
+    (tmp_path / "x.json").write_text(json.dumps(ROWS))
+    return "x.json"
+
+
+@pytest.mark.parametrize(
+    ("evaluator", "reasons", "counted"),
+    [
+        ("length", [None, "empty response", None], "empty response 1, malformed row 1"),
+        (
+            "cosine",
+            [None, "empty response", "empty context"],
+            "empty response 1, empty context 1, malformed row 1",
+        ),
+        (
+            "rouge-l",
+            [None, "empty response", "no reference"],
+            "empty response 1, no reference 1, malformed row 1",
+        ),
+    ],
+)
+def test_what_cannot_be_scored_is_null_with_a_reason(
+    responses: str,
+    evaluator: str,
+    reasons: list[str | None],
+    counted: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["score", responses, "--evaluator", evaluator, "--json"]) == 0
+    said = capsys.readouterr()
+    rows = [json.loads(line) for line in said.out.splitlines()]
+    assert [(row["row"], row["id"]) for row in rows] == [(1, "7"), (2, "5"), (3, "6"), (4, "4")]
+    assert [row["reason"] for row in rows] == [*reasons, "malformed row: response is not text"]
+    assert [row["score"] is None for row in rows] == [row["reason"] is not None for row in rows]
+    n = reasons.count(None)
+    assert (
+        f"scored {n} of 4 responses of x.json with {evaluator}; without a score: {counted} (the first: row 4"
+        in said.err
+    )
+    assert main(["score", responses, "--evaluator", evaluator]) == 0
+    table = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    assert table[0] == ["row", "id", "score", "f", "g", "h", "reason"]
+    assert [line[2] == "" for line in table[1:]] == [row["score"] is None for row in rows]
+
+
+@pytest.mark.usefixtures("responses")
+def test_standard_input(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    with Path("x.json").open(encoding="utf-8") as pipe:
+        monkeypatch.setattr("sys.stdin", pipe)
+        assert main(["score", "-", "--evaluator", "length"]) == 0
+    said = capsys.readouterr()
+    assert len(said.out.splitlines()) == 1 + len(ROWS)
+    assert "scored 2 of 4 responses of standard input with length" in said.err
+
+
+def test_one_response(responses: str, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["score", "--context", "Hi!", "--context", "Any pets?", "--evaluator", "length", "--response"]
+    assert main([*arguments, "Two cats"]) == 0
+    assert capsys.readouterr().out == "1.098612\n"
+    lines = ["score", "--context", "Hi!\n\nAny pets?", "--evaluator", "cosine", "--response", "Two cats"]
+    turns = ["score", "--context", "Hi!", "--context", "Any pets?", *lines[3:]]
+    assert main(lines) == main(turns) == 0
+    first, second = capsys.readouterr().out.splitlines()
+    assert first == second
+    assert main([*arguments, " "]) == 1
+    assert capsys.readouterr().out == "no score: empty response\n"
+    assert main(["score", "--context", "", "--response", "Two cats", "--evaluator", "cosine"]) == 1
+    assert capsys.readouterr().out == "no score: empty context\n"
+    assert main([*arguments, "Two cats", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["score"] == pytest.approx(1.098612, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "give a file of responses"),
+        (["x.json", "--response", "a"], "x.json and --response: give a file, or one response, not both"),
+        (["--context", "a"], "belong to --response; give it, too"),
+        (["x.json", "--context", "a"], "belong to --response"),
+        (["x.json", "--map", "answer=a"], "there is no field 'answer'"),
+        (["x.json", "--map", "response=a"], "names the column 'a', which is not there"),
+    ],
+)
+def test_what_does_not_fit_together(
+    responses: str, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["score", *arguments]) == 1
+    error = capsys.readouterr().err
+    assert said in error and error.count("\n") == 1
+
+
+def test_the_best_that_is_installed_is_used_and_named(
+    responses: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ssrem.evaluators.language_model import gemma
+
+    monkeypatch.setattr(gemma, "_NEEDED", ("no_such_package",))
+    best, missing = best_packaged()
+    assert best == "blend-fast" and missing == {"blend": ["no-such-package"]}
+    assert main(["score", responses]) == 0
+    assert f"scoring with {best}, as packaged" in (error := capsys.readouterr().err)
+    assert "blend needs no-such-package" in error
+    monkeypatch.setattr(gemma, "_NEEDED", ("json",))
+    assert best_packaged() == (BEST_PACKAGED[0], {})
+
+
+def test_an_empty_side_is_null_and_f_tells_degrees() -> None:
+    """Nonsense reaches neither end of the range, and a text of 100,000 words has a score."""
+    name, _ = best_packaged()
+    evaluator = load_evaluator(name)
+    odd = [
+        "asdf qwer zxcv",
+        "!!!! ????",
+        "the the the the",
+        "\U0001f600" * 40,
+        "x" * 5_000,
+        "word " * 100_000,
+    ]
+    samples = [Sample(("Any pets?",), "Two cats")]
+    for text in odd:
+        samples += [Sample(("Any pets?",), text), Sample((text,), "Two cats"), Sample((text,), text)]
+    scores = evaluator.score([Sample((), "Two cats"), Sample(("Any pets?",), " \n"), *samples])
+    assert scores[:2].tolist() == pytest.approx([float("nan")] * 2, nan_ok=True)
+    low, high = evaluator.range
+    assert (scores[2:] > low).all() and (scores[2:] < high).all()
+    assert (abs(scores[2:] - high) > 1e-4).all() and (abs(scores[2:] - low) > 1e-4).all()
+
+
+def test_correlate_needs_no_training(responses: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """In a new home folder: the best that is installed beside the baselines, and a sentence about who loses to whom."""
+    draw = random.Random(0)
+    words = ["red", "green", "blue", "dog", "cat", "runs", "sleeps"]
+    rows = [
+        {
+            "context": [" ".join(draw.choices(words, k=5))],
+            "response": " ".join(draw.choices(words, k=1 + number % 7)),
+            "annotations": {"overall": [1 + number % 7, 1 + number % 7 + draw.randint(0, 1)]},
+        }
+        for number in range(60)
+    ]
+    Path("people_eval.json").write_text(json.dumps(rows))
+    best, _ = best_packaged()
+    assert main(["correlate", "people_eval.json"]) == 0
+    said = capsys.readouterr()
+    assert f"correlating {best}, as packaged: the best that is installed" in said.err
+    assert "beside the untrained baselines cosine and length" in said.err
+    assert "its Spearman with human scores is not above that of an untrained baseline: " in said.out
+    tied = said.out.partition("tied for best")[2].splitlines()[3].split()
+    assert tied[2:4] == ["length", "f"] and best not in tied
+    assert main(["correlate", "people_eval.json", "--json"]) == 0
+    again = json.loads(capsys.readouterr().out)
+    assert {row["evaluator"] for row in again["agreement"]} == {best, "cosine", "length"}
+    assert any("untrained baseline" in sentence for sentence in again["no_better"])
+
+
+def test_baselines_that_are_named_stay_alone_and_other_sets_are_not_shown(
+    responses: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [
+        {
+            "context": ["Any pets?"],
+            "response": "cat " * (1 + n % 5),
+            "annotations": {"overall": [n % 5, n % 3]},
+        }
+        for n in range(20)
+    ]
+    Path("people_eval.json").write_text(json.dumps(rows))
+    place = ["--home", str(tmp_path / "home")]  # $SSREM_HOME is read once a process
+    assert main(["correlate", "people_eval.json", "--evaluator", "length", "--json", *place]) == 0
+    figures = json.loads(capsys.readouterr().out)
+    assert {row["evaluator"] for row in figures["agreement"]} == {"length"}
+    Path("people_eval.json").rename("others_eval.json")
+    assert main(["correlate", "others_eval.json", "--evaluator", "length", "--json", *place]) == 0
+    figures = json.loads(capsys.readouterr().out)
+    assert {row["dataset"] for row in figures["agreement"]} == {"others"}
+    assert all("others" in sentence and "people" not in sentence for sentence in figures["no_better"])

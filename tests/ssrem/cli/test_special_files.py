@@ -1,0 +1,97 @@
+"""Pipes and folders where a command takes a file: refused at once, in one line, and left as they are."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ssrem.cli.main import main
+
+READ = [
+    ("ingest", "{}"),
+    ("correlate", "{}"),
+    ("score", "{}"),
+    ("train", "adem", "--labels", "{}"),
+    ("run", "dump.jsonl", "--annotations", "{}"),
+    ("evaluators", "import", "{}"),
+    ("ratings", "import", "{}", "--batch", "."),
+    ("ratings", "import", "answers.json", "--batch", "{}"),
+    ("ratings", "collect", "batch", "--responses", "a={}"),
+    ("home", "restore", "{}"),
+    ("forget", "ann", "--pseudonym-key", "{}"),
+    ("status", "--home", "{}"),
+]
+WRITTEN = [
+    ("score", "responses.json", "--output", "{}"),
+    ("home", "backup", "{}"),
+]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, with a dump and responses in it; the home folder is new."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SSREM_HOME", str(tmp_path / "home"))
+    row = {"conversation_id": "c", "speaker": "ann", "text": "hello"}
+    (tmp_path / "dump.jsonl").write_text(json.dumps(row) + "\n")
+    (tmp_path / "responses.json").write_text(json.dumps([{"context": ["hello"], "response": "hi"}]))
+    return tmp_path
+
+
+@pytest.mark.parametrize("verb", [*READ, *WRITTEN], ids=" ".join)
+def test_a_pipe_is_refused_at_once(verb: tuple[str, ...], folder: Path) -> None:
+    """In a process of its own: one that opens the pipe waits forever, and would stop all other tests."""
+    os.mkfifo(folder / "pipe.tar")
+    (folder / "key.json").symlink_to("pipe.tar")
+    command = [sys.executable, "-m", "ssrem.cli", *(word.format("pipe.tar") for word in verb)]
+    ended = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60, cwd=folder)
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("ssrem: ") and ended.stderr.count("\n") == 1
+    assert stat.S_ISFIFO((folder / "pipe.tar").stat().st_mode)
+
+
+@pytest.mark.parametrize("option", ["--csv", "--parquet"])
+def test_an_answer_does_not_replace_a_pipe(
+    option: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    os.mkfifo(folder / "pipe")
+    assert main(["ingest", "dump.jsonl", "--max-quarantine", "100%"]) == 0
+    capsys.readouterr()
+    assert main(["sql", "SELECT 1", option, "pipe"]) == 1
+    assert capsys.readouterr().err == "ssrem: cannot write pipe: is not a regular file; choose another file\n"
+    assert stat.S_ISFIFO((folder / "pipe").stat().st_mode)
+
+
+def test_scores_are_not_computed_for_a_file_that_cannot_be_written(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ssrem.cli.commands.score.created", lambda *_: pytest.fail("scored"))
+    assert main(["score", "responses.json", "--output", "none/scores.tsv"]) == 1
+    message = "cannot write none/scores.tsv: No such file or directory; choose another --output"
+    assert capsys.readouterr().err == f"ssrem: {message}\n"
+
+
+def test_too_little_memory_is_one_line(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def exhausted(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("ssrem.cli.dispatch.run", exhausted)
+    assert main(["status"]) == 1
+    assert capsys.readouterr().err == "ssrem: not enough memory; give it more, or a smaller file\n"
+
+
+def test_a_file_of_text_that_is_too_large_is_not_read(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with (folder / "sparse.json").open("wb") as file:
+        file.truncate(1 << 40)
+    assert main(["score", "sparse.json"]) == 1
+    assert "is larger than 1,024 MB" in capsys.readouterr().err

@@ -1,0 +1,160 @@
+"""`ssrem validate`: from a table of labels to a page, a summary, figures for programs, and a gate."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ssrem.cli.main import main
+from support.judge_server import KEY, completion, judge_server
+
+
+@pytest.fixture
+def labels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Long responses pass; two systems answer 40 contexts in turn."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SSREM_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr("ssrem.cli.commands.validate.BASELINES", ("length",))  # cosine loads a transformer
+    with Path("labels.csv").open("w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["context", "response", "model", "label", "stars"])
+        for at in range(40):
+            words = 1 + at * 7 % 20
+            label = "pass" if words + at % 4 > 11 else "FAIL"
+            rows.writerow([f"Question {at}?", "word " * words, ["gpt", "llama"][at % 2], label, words % 6])
+    return tmp_path / "labels.csv"
+
+
+def test_labels_of_two_words_become_a_page(labels: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    line = "validate labels.csv --map score=label --evaluator novelty --own gpt --precision .5"
+    assert main(line.split()) == 0
+    said = capsys.readouterr().out
+    assert "best balance" in said and "page: labels-validation.html" in said
+    page = (labels.parent / "labels-validation.html").read_text()
+    assert "novelty" in page and "own family" in page
+    assert not (labels.parent / "home").exists()
+
+
+def test_figures_for_programs_and_the_share_of_unlabelled_responses(
+    labels: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("more.jsonl").write_text(
+        "".join(json.dumps({"context": ["Hi!"], "response": "word " * n}) + "\n" for n in range(1, 21))
+    )
+    line = "validate labels.csv --map score=label --evaluator length --unlabelled more.jsonl --json --output p.html"
+    assert main(line.split()) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["agreement"]["length"]["spearman"]["value"] > 0.7
+    (balance,) = answer["passing"]["thresholds"]
+    assert balance["tpr"]["value"] > balance["fpr"]["value"]
+    _, unlabelled = answer["passing"]["shares"]
+    assert (
+        unlabelled["evaluator"]["n"] == 20
+        and unlabelled["corrected"]["low"] < unlabelled["corrected"]["high"]
+    )
+    assert answer["page"] == "p.html" and answer["not_met"] == [] and Path("p.html").exists()
+
+
+def test_labels_that_correct_no_share_say_so(labels: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    line = "validate labels.csv --map score=stars --pass 3 --evaluator length"
+    assert main(line.split()) == 0
+    why = "the labels cannot correct it: where the rates are measured, tpr is above fpr by"
+    assert f"no corrected share of the testing half: {why}" in capsys.readouterr().out
+    assert why in Path("labels-validation.html").read_text()
+    assert main([*line.split(), "--json"]) == 0
+    (share,) = json.loads(capsys.readouterr().out)["passing"]["shares"]
+    assert share["corrected"]["value"] is None and why in share["corrected"]["reason"]
+
+
+def test_what_is_required_decides_the_exit_status(labels: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    line = "validate labels.csv --map score=label --evaluator length --require spearman=.5"
+    assert main(line.split()) == 0
+    capsys.readouterr()
+    assert main([*line.split(), "low=.99", "kendall=.99", "copied=.9"]) == 1
+    (last,) = [one for one in capsys.readouterr().err.splitlines() if "not met" in one]
+    assert last.startswith("ssrem: not met: low is 0.") and "not at least 0.99; kendall is " in last
+    assert Path("labels-validation.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ("--require spearmen=.5", "there is no measure 'spearmen'; did you mean spearman"),
+        ("--require spearman", "'spearman' is not MEASURE=VALUE, such as spearman=.5"),
+        ("--require low=much", "'much' is no value of low, a number from -1 to 1"),
+        ("--precision 90", "'90' is no share above 0, up to 1"),
+    ],
+)
+def test_a_wrong_option_is_one_line(
+    labels: Path, options: str, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["validate", "labels.csv", *options.split()])
+    assert ended.value.code == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert says in line
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (
+            "--map score=stars --precision .9",
+            "the labels have 6 values, not two; --pass SCORE says from which",
+        ),
+        ("--map score=stars --criterion tone", "no criterion 'tone'; name one of stars"),
+        ("--map score=label --own claude", "labels.csv has no such system; it has gpt, llama"),
+        ("--map score=label --evaluator rsrem", "run ssrem train rsrem first"),
+        (
+            "--map score=label --evaluator ssrem --set epochs=3",
+            "ssrem learns; give its settings to ssrem train ssrem",
+        ),
+        ("--map score=label --evaluator length --set x=3", "no setting x"),
+        ("--map score=label --evaluator length --output no/p.html", "cannot write no/p.html"),
+        ("--map score=label --evaluator bleu-2", "bleu-2 has no score for any of the 40 labelled responses"),
+        ("--map score=label --unlabelled none.csv", "none.csv does not exist"),
+    ],
+)
+def test_what_cannot_be_validated_is_one_line(
+    labels: Path, options: str, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["validate", "labels.csv", *options.split()]) == 1
+    *_, line = capsys.readouterr().err.splitlines()
+    assert line.startswith("ssrem: ") and says in line
+
+
+def test_a_judge_is_asked_once_for_what_a_dry_run_says(
+    labels: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+
+    def answer(body: dict[str, Any], _: int) -> Any:
+        return completion(str(1 + len(body["messages"][0]["content"]) // 9 % 5))
+
+    with judge_server(answer) as server:
+        line = "validate labels.csv --map score=label --home home --json --responses 5 --evaluator judge"
+        asked = [*line.split(), "--set", f"base_url={server.url}", "model=tiny"]
+        assert main([*asked, "--dry-run"]) == 0
+        (bill,) = json.loads(capsys.readouterr().out)
+        assert server.asked == [] and not Path("labels-validation.html").exists()
+        for _ in range(2):
+            assert main(asked) == 0
+            answers = json.loads(capsys.readouterr().out)
+            assert len(server.asked) == bill["requests"] > 40 + 5 * 6
+    injection = next(bias for bias in answers["bias"] if bias["name"] == "injection")
+    assert {finding["n"] for finding in injection["findings"]} == {5}
+    assert KEY not in Path("labels-validation.html").read_text()
+
+
+def test_labels_that_are_marked_private_are_not_sent(
+    labels: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("labels.csv.private").touch()
+    with judge_server(lambda *_: completion("3")) as server:
+        line = "validate labels.csv --map score=label --home home --evaluator judge --set model=tiny"
+        assert main([*line.split(), f"base_url={server.url}", "key_env=NONE"]) == 1
+    assert "--send-texts allows it" in capsys.readouterr().err and server.asked == []
