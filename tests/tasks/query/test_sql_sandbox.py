@@ -222,7 +222,7 @@ def test_an_answer_without_end_is_one_line(
 )
 def test_one_value_does_not_take_all_memory(home: Warehouse, here: Path) -> None:
     code = (
-        "import sys\nfrom tasks.query import sandbox as query\nfrom ssrem.tasks.warehouse.home import Warehouse\nquery.ROOM = 600 << 20\n"
+        "import sys\nfrom ssrem.tasks.query import sandbox as query\nfrom ssrem.tasks.warehouse.home import Warehouse\nquery.ROOM = 600 << 20\n"
         "try: query.ask(Warehouse.at(sys.argv[1]), \"SELECT repeat(repeat('x', 1000), 1000000)\")\n"
         "except Exception as error: print(type(error).__name__, error)"
     )
@@ -240,7 +240,7 @@ def test_one_value_does_not_take_all_memory(home: Warehouse, here: Path) -> None
 def test_ctrl_c_stops_a_query(home: Warehouse, here: Path) -> None:
     text = "SELECT count(*) FROM range(1000000000) a, range(1000000000) b WHERE hash(a.range + b.range) = 1"
     code = (
-        "import sys\nfrom ssrem.cli.main import main\nfrom tasks.query import sandbox as query\nanswered = query._answer\n"
+        "import sys\nfrom ssrem.cli.main import main\nfrom ssrem.tasks.query import sandbox as query\nanswered = query._answer\n"
         "def watched(*arguments):\n    print('running', flush=True)\n    return answered(*arguments)\n"
         "query._answer = watched\nsys.exit(main(['sql', sys.argv[2], '--home', sys.argv[1]]))"
     )
